@@ -1,0 +1,172 @@
+//! The budget of one evaluation: steps, bytes built and wall time.
+//!
+//! An exhausted budget is an error that nothing absorbs: the logical operators
+//! and the loops, which may swallow other errors, pass it on at once, and the
+//! evaluator asks [`Budget::verdict`] once more before it hands out a result.
+
+use std::time::{Duration, Instant};
+
+use crate::Limits;
+use crate::error::{EvaluateErrorKind, Fault, fault};
+
+/// Steps between two looks at the clock; a look costs as much as a step or two.
+const STEPS_PER_LOOK: u64 = 512;
+
+pub(crate) struct Budget<'l> {
+    limits: &'l Limits,
+    /// Steps that may be taken before the next checkpoint.
+    until_look: u64,
+    /// Steps left after that checkpoint.
+    steps_left: u64,
+    bytes_left: usize,
+    /// Set by the first checkpoint, so that a short evaluation never reads the
+    /// clock. What comes before it is a few hundred steps, which is microseconds.
+    started: Option<Instant>,
+    spent: Option<Spent>,
+}
+
+#[derive(Clone, Copy)]
+enum Spent {
+    Steps,
+    Bytes,
+    Time,
+}
+
+impl<'l> Budget<'l> {
+    pub(crate) fn new(limits: &'l Limits) -> Self {
+        let until_look = limits.max_steps.min(STEPS_PER_LOOK);
+        Self {
+            limits,
+            until_look,
+            steps_left: limits.max_steps - until_look,
+            bytes_left: limits.max_bytes_built,
+            started: None,
+            spent: None,
+        }
+    }
+
+    /// Pays for `count` steps.
+    #[inline]
+    pub(crate) fn steps(&mut self, count: u64) -> Result<(), Fault> {
+        match self.until_look.checked_sub(count) {
+            Some(left) => {
+                self.until_look = left;
+                Ok(())
+            }
+            None => self.checkpoint(count - self.until_look),
+        }
+    }
+
+    /// Pays for reading `bytes` of text once.
+    #[inline]
+    pub(crate) fn scan(&mut self, bytes: usize) -> Result<(), Fault> {
+        // About what memory-bound work costs next to one step.
+        match bytes / 64 {
+            0 => Ok(()),
+            steps => self.steps(steps as u64),
+        }
+    }
+
+    /// Pays for building something of `bytes`, before it is built.
+    #[inline]
+    pub(crate) fn bytes(&mut self, bytes: usize) -> Result<(), Fault> {
+        match self.bytes_left.checked_sub(bytes) {
+            Some(left) => {
+                self.bytes_left = left;
+                self.scan(bytes)
+            }
+            None => Err(self.exhaust(Spent::Bytes)),
+        }
+    }
+
+    #[cold]
+    fn checkpoint(&mut self, owed: u64) -> Result<(), Fault> {
+        let Some(left) = self.steps_left.checked_sub(owed) else {
+            return Err(self.exhaust(Spent::Steps));
+        };
+        self.until_look = left.min(STEPS_PER_LOOK);
+        self.steps_left = left - self.until_look;
+        self.look()
+    }
+
+    /// Looks at the clock now: after work whose cost could not be foreseen.
+    pub(crate) fn look(&mut self) -> Result<(), Fault> {
+        let started = *self.started.get_or_insert_with(Instant::now);
+        if started.elapsed() > self.limits.max_time {
+            return Err(self.exhaust(Spent::Time));
+        }
+        Ok(())
+    }
+
+    /// Wall time left, as far as it was looked at.
+    pub(crate) fn time_left(&mut self) -> Duration {
+        let started = *self.started.get_or_insert_with(Instant::now);
+        self.limits.max_time.saturating_sub(started.elapsed())
+    }
+
+    /// Ends the evaluation: something in it would take longer than is left.
+    pub(crate) fn exhaust_time(&mut self) -> Fault {
+        self.exhaust(Spent::Time)
+    }
+
+    fn exhaust(&mut self, spent: Spent) -> Fault {
+        self.spent = Some(spent);
+        // Nothing may go on after this, not even by mistake.
+        (self.until_look, self.steps_left, self.bytes_left) = (0, 0, 0);
+        self.report(spent)
+    }
+
+    fn report(&self, spent: Spent) -> Fault {
+        let message = match spent {
+            Spent::Steps => format!("more than {} steps", self.limits.max_steps),
+            Spent::Bytes => format!("more than {} bytes built", self.limits.max_bytes_built),
+            Spent::Time => format!("more than {} ms", self.limits.max_time.as_millis()),
+        };
+        fault(
+            EvaluateErrorKind::Budget,
+            format!("the expression is over its budget: {message}"),
+        )
+    }
+
+    /// The error of a budget that was ever exhausted, whatever happened since.
+    pub(crate) fn verdict(&self) -> Result<(), Fault> {
+        self.spent.map_or(Ok(()), |spent| Err(self.report(spent)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exhausted_once_exhausted_for_ever() {
+        let limits = Limits {
+            max_steps: 1000,
+            max_bytes_built: 10,
+            ..Limits::default()
+        };
+        let mut budget = Budget::new(&limits);
+        assert!(budget.steps(999).is_ok());
+        assert!(budget.steps(1).is_ok());
+        assert!(budget.steps(1).is_err());
+        assert!(budget.verdict().is_err());
+
+        let mut budget = Budget::new(&limits);
+        assert!(budget.bytes(10).is_ok());
+        assert!(budget.verdict().is_ok());
+        assert!(budget.bytes(1).is_err());
+        assert!(budget.steps(1).is_err());
+        assert!(budget.verdict().is_err());
+    }
+
+    #[test]
+    fn the_clock_is_looked_at() {
+        let limits = Limits {
+            max_time: Duration::ZERO,
+            ..Limits::default()
+        };
+        let mut budget = Budget::new(&limits);
+        let error = (0..10_000).find_map(|_| budget.steps(1).err());
+        assert!(error.is_some_and(|error| error.kind == EvaluateErrorKind::Budget));
+    }
+}

@@ -1,0 +1,451 @@
+//! Turns the parser's tree into [`Node`]s, counting depth and nodes as it goes.
+//!
+//! The recursion here is safe because [`crate::scan`] bounded the tree before it
+//! was built; the exact depth is checked on the way down.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, MapExpr, SelectExpr,
+    operators,
+};
+
+use crate::Limits;
+use crate::error::{CompileError, CompileErrorKind};
+use crate::functions::{OwnFunctions, Standard, type_named};
+use crate::node::{Constant, Loop, LoopKind, Node, Operator};
+use crate::patterns::Pattern;
+
+/// The name the scanner gives to `has` of a bare name, see [`crate::compile`].
+pub(crate) const IS_BOUND: &str = "__h";
+
+pub(crate) struct Lowering<'c> {
+    limits: &'c Limits,
+    own: &'c OwnFunctions,
+    nodes: usize,
+    depth: usize,
+    /// The loop variables in scope, outermost first.
+    slots: Vec<String>,
+    pub(crate) names: Vec<String>,
+    pub(crate) functions: BTreeSet<String>,
+    pub(crate) unsupported: BTreeSet<String>,
+}
+
+type Lowered<T = Node> = Result<T, CompileError>;
+
+impl<'c> Lowering<'c> {
+    pub(crate) fn new(limits: &'c Limits, own: &'c OwnFunctions) -> Self {
+        Self {
+            limits,
+            own,
+            nodes: 0,
+            depth: 0,
+            slots: Vec::new(),
+            names: Vec::new(),
+            functions: BTreeSet::new(),
+            unsupported: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn lower(&mut self, expr: IdedExpr) -> Lowered {
+        self.nodes += 1;
+        if self.nodes > self.limits.max_nodes {
+            return Err(CompileError::new(
+                CompileErrorKind::TooLarge,
+                format!("the expression has more than {} parts", self.limits.max_nodes),
+            ));
+        }
+        if self.depth >= self.limits.max_depth {
+            return Err(CompileError::new(
+                CompileErrorKind::TooDeep,
+                format!("the expression is nested deeper than {}", self.limits.max_depth),
+            ));
+        }
+        self.depth += 1;
+        let node = match expr.expr {
+            Expr::Literal(literal) => Ok(Node::Constant(constant(literal))),
+            Expr::Ident(name) => Ok(self.name(&name)),
+            Expr::Select(select) => self.select(select),
+            Expr::Call(call) => self.call(call),
+            Expr::List(list) if list.optional_indices.is_empty() => {
+                self.all(list.elements).map(Node::List)
+            }
+            Expr::Map(map) => self.map(map),
+            Expr::Comprehension(comprehension) => self.comprehension(*comprehension),
+            Expr::Struct(message) => Err(syntax(format!(
+                "messages such as {}{{…}} are not supported",
+                message.type_name
+            ))),
+            Expr::List(_) | Expr::Unspecified => Err(syntax("the expression is incomplete")),
+        };
+        self.depth -= 1;
+        node
+    }
+
+    fn boxed(&mut self, expr: IdedExpr) -> Lowered<Box<Node>> {
+        self.lower(expr).map(Box::new)
+    }
+
+    fn all(&mut self, exprs: Vec<IdedExpr>) -> Lowered<Box<[Node]>> {
+        exprs.into_iter().map(|expr| self.lower(expr)).collect()
+    }
+
+    fn name(&mut self, name: &str) -> Node {
+        // A leading dot skips the loop variables.
+        if let Some(absolute) = name.strip_prefix('.') {
+            return self.variable(absolute);
+        }
+        match self.slots.iter().rposition(|slot| slot == name) {
+            Some(slot) => Node::Slot(slot),
+            None => self.variable(name),
+        }
+    }
+
+    fn variable(&mut self, name: &str) -> Node {
+        let type_name = type_named(name);
+        let name = self.name_index(name);
+        Node::Variable { name, type_name }
+    }
+
+    fn name_index(&mut self, name: &str) -> usize {
+        let known = self.names.iter().position(|known| known == name);
+        known.unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        })
+    }
+
+    fn select(&mut self, select: SelectExpr) -> Lowered {
+        // Only the two well-known types have names with dots.
+        let may_be_type = matches!(select.field.as_str(), "Timestamp" | "Duration");
+        if may_be_type && !select.test && !self.is_slot(&select.operand) {
+            let spelled = qualified(&select.operand).map(|path| format!("{path}.{}", select.field));
+            if let Some(type_name) = spelled.as_deref().and_then(type_named) {
+                return Ok(Node::Constant(Constant::Type(type_name)));
+            }
+        }
+        let operand = self.boxed(*select.operand)?;
+        let field = select.field.into_boxed_str();
+        Ok(if select.test {
+            self.functions.insert(operators::HAS.to_owned());
+            Node::Has(operand, field)
+        } else {
+            Node::Field(operand, field)
+        })
+    }
+
+    fn is_slot(&self, expr: &IdedExpr) -> bool {
+        let mut expr = expr;
+        while let Expr::Select(select) = &expr.expr {
+            expr = &select.operand;
+        }
+        matches!(&expr.expr, Expr::Ident(name) if self.slots.contains(name))
+    }
+
+    fn map(&mut self, map: MapExpr) -> Lowered {
+        let entry = |entry: cel::common::ast::IdedEntryExpr| match entry.expr {
+            EntryExpr::MapEntry(entry) if !entry.optional => {
+                Ok((self.lower(entry.key)?, self.lower(entry.value)?))
+            }
+            _ => Err(syntax("optional map entries are not supported")),
+        };
+        let entries: Lowered<Box<[_]>> = map.entries.into_iter().map(entry).collect();
+        entries.map(Node::Map)
+    }
+
+    fn call(&mut self, call: CallExpr) -> Lowered {
+        match (call.target, call.args.len()) {
+            (Some(target), _) => self.member_call(*target, call.func_name, call.args),
+            (None, 1..=3) => match self.operator(&call.func_name, call.args)? {
+                Ok(node) => Ok(node),
+                Err(args) => self.global_call(call.func_name, args),
+            },
+            (None, _) => self.global_call(call.func_name, call.args),
+        }
+    }
+
+    /// The node of an operator, or its arguments back when it is none.
+    fn operator(
+        &mut self,
+        name: &str,
+        args: Vec<IdedExpr>,
+    ) -> Lowered<Result<Node, Vec<IdedExpr>>> {
+        let binary = match name {
+            operators::EQUALS => Operator::Equal,
+            operators::NOT_EQUALS => Operator::NotEqual,
+            operators::LESS => Operator::Less,
+            operators::LESS_EQUALS => Operator::LessEqual,
+            operators::GREATER => Operator::Greater,
+            operators::GREATER_EQUALS => Operator::GreaterEqual,
+            operators::IN => Operator::In,
+            operators::ADD => Operator::Add,
+            operators::SUBSTRACT => Operator::Subtract,
+            operators::MULTIPLY => Operator::Multiply,
+            operators::DIVIDE => Operator::Divide,
+            operators::MODULO => Operator::Remainder,
+            operators::INDEX => Operator::Index,
+            _ => {
+                return match (name, <[IdedExpr; 1]>::try_from(args)) {
+                    (operators::LOGICAL_NOT, Ok([of])) => Ok(Ok(Node::Not(self.boxed(of)?))),
+                    (operators::NEGATE, Ok([of])) => Ok(Ok(Node::Negate(self.boxed(of)?))),
+                    (IS_BOUND, Ok([of])) => self.is_bound(of).map(Ok),
+                    (_, Ok([of])) => Ok(Err(vec![of])),
+                    (_, Err(args)) => self.logical(name, args),
+                };
+            }
+        };
+        match <[IdedExpr; 2]>::try_from(args) {
+            Ok([left, right]) => {
+                let operands = Box::new((self.lower(left)?, self.lower(right)?));
+                Ok(Ok(Node::Binary(binary, operands)))
+            }
+            Err(args) => Ok(Err(args)),
+        }
+    }
+
+    fn logical(
+        &mut self,
+        name: &str,
+        args: Vec<IdedExpr>,
+    ) -> Lowered<Result<Node, Vec<IdedExpr>>> {
+        if name == operators::CONDITIONAL {
+            return match <[IdedExpr; 3]>::try_from(args) {
+                Ok([condition, then, otherwise]) => Ok(Ok(Node::If(Box::new((
+                    self.lower(condition)?,
+                    self.lower(then)?,
+                    self.lower(otherwise)?,
+                ))))),
+                Err(args) => Ok(Err(args)),
+            };
+        }
+        if name != operators::LOGICAL_AND && name != operators::LOGICAL_OR {
+            return Ok(Err(args));
+        }
+        match <[IdedExpr; 2]>::try_from(args) {
+            Ok([left, right]) => {
+                let operands = Box::new((self.lower(left)?, self.lower(right)?));
+                Ok(Ok(match name {
+                    operators::LOGICAL_AND => Node::And(operands),
+                    _ => Node::Or(operands),
+                }))
+            }
+            Err(args) => Ok(Err(args)),
+        }
+    }
+
+    fn is_bound(&mut self, of: IdedExpr) -> Lowered {
+        let Expr::Ident(name) = of.expr else {
+            return Err(syntax("has() takes a field, or the name of a variable"));
+        };
+        self.functions.insert(operators::HAS.to_owned());
+        Ok(if self.slots.contains(&name) {
+            Node::Constant(Constant::Bool(true))
+        } else {
+            Node::IsBound(self.name_index(name.trim_start_matches('.')))
+        })
+    }
+
+    fn global_call(&mut self, name: String, args: Vec<IdedExpr>) -> Lowered {
+        let args = self.all(args)?;
+        self.functions.insert(name.clone());
+        if let Some(own) = self.own.global(&name) {
+            return Ok(Node::Own(own, args));
+        }
+        Ok(match Standard::named(&name) {
+            Some(function) if function.is_global() => self.standard(function, false, args),
+            _ => self.unsupported(name),
+        })
+    }
+
+    fn member_call(&mut self, target: IdedExpr, name: String, args: Vec<IdedExpr>) -> Lowered {
+        // `math.max(…)` calls the registered function `math.max`, whatever `math` is.
+        if self.own.any_qualified()
+            && !self.is_slot(&target)
+            && let Some(path) = qualified(&target)
+        {
+            let qualified = format!("{path}.{name}");
+            if let Some(own) = self.own.global(&qualified) {
+                self.functions.insert(qualified);
+                return Ok(Node::Own(own, self.all(args)?));
+            }
+        }
+        let mut all = Vec::with_capacity(args.len() + 1);
+        all.push(target);
+        all.extend(args);
+        let args = self.all(all)?;
+        self.functions.insert(name.clone());
+        if let Some(own) = self.own.member(&name) {
+            return Ok(Node::Own(own, args));
+        }
+        Ok(match Standard::named(&name) {
+            Some(function) if function.is_member() => self.standard(function, true, args),
+            _ => self.unsupported(name),
+        })
+    }
+
+    fn standard(&self, function: Standard, member: bool, args: Box<[Node]>) -> Node {
+        if function == Standard::Matches {
+            // A constant pattern is compiled here, once. One that does not
+            // compile is still an error of the call, which may never happen.
+            return match <[Node; 2]>::try_from(args.into_vec()) {
+                Ok([text, Node::Constant(Constant::Text(pattern))]) => {
+                    let pattern = Pattern::compile(&pattern, self.limits)
+                        .map(Arc::new)
+                        .map_err(String::into_boxed_str);
+                    Node::Matches(Box::new((text, pattern)))
+                }
+                Ok(args) => Node::Standard {
+                    function,
+                    member,
+                    args: Box::new(args),
+                },
+                Err(args) => Node::Standard {
+                    function,
+                    member,
+                    args: args.into_boxed_slice(),
+                },
+            };
+        }
+        Node::Standard {
+            function,
+            member,
+            args,
+        }
+    }
+
+    fn unsupported(&mut self, name: String) -> Node {
+        self.unsupported.insert(name);
+        Node::Unsupported
+    }
+
+    /// The macros are the only source of comprehensions, so their few shapes
+    /// are told apart here and run as plain loops.
+    fn comprehension(&mut self, comprehension: ComprehensionExpr) -> Lowered {
+        let ComprehensionExpr {
+            iter_range,
+            iter_var,
+            iter_var2,
+            accu_var,
+            loop_step,
+            ..
+        } = comprehension;
+        let range = self.lower(iter_range)?;
+        let unknown = || syntax("this kind of loop is not supported");
+        let Expr::Call(step) = loop_step.expr else {
+            return Err(unknown());
+        };
+        if iter_var2.is_some() || step.target.is_some() {
+            return Err(unknown());
+        }
+        let slot = self.slots.len();
+        self.slots.push(iter_var);
+        let kind = self.loop_kind(&accu_var, step);
+        self.slots.pop();
+        let (name, kind) = kind?.ok_or_else(unknown)?;
+        self.functions.insert(name.to_owned());
+        Ok(Node::Loop(Box::new(Loop { range, slot, kind })))
+    }
+
+    fn loop_kind(
+        &mut self,
+        accu: &str,
+        step: CallExpr,
+    ) -> Lowered<Option<(&'static str, LoopKind)>> {
+        let is_accu = |expr: &IdedExpr| matches!(&expr.expr, Expr::Ident(name) if name == accu);
+        let mut args = step.args.into_iter();
+        Ok(match (step.func_name.as_str(), args.next(), args.next(), args.next()) {
+            (operators::LOGICAL_AND, Some(left), Some(test), None) if is_accu(&left) => {
+                Some((operators::ALL, LoopKind::All(self.lower(test)?)))
+            }
+            (operators::LOGICAL_OR, Some(left), Some(test), None) if is_accu(&left) => {
+                Some((operators::EXISTS, LoopKind::Exists(self.lower(test)?)))
+            }
+            (operators::ADD, Some(left), Some(items), None) if is_accu(&left) => {
+                let item = self.only(items)?;
+                item.map(|item| (operators::MAP, LoopKind::Append { guard: None, item }))
+            }
+            (operators::CONDITIONAL, Some(guard), Some(then), Some(otherwise))
+                if is_accu(&otherwise) =>
+            {
+                self.guarded(accu, guard, then)?
+            }
+            _ => None,
+        })
+    }
+
+    /// `guard ? accu + … : accu`
+    fn guarded(
+        &mut self,
+        accu: &str,
+        guard: IdedExpr,
+        then: IdedExpr,
+    ) -> Lowered<Option<(&'static str, LoopKind)>> {
+        let Expr::Call(add) = then.expr else {
+            return Ok(None);
+        };
+        let guard = self.lower(guard)?;
+        let mut args = add.args.into_iter();
+        let (Some(left), Some(added)) = (args.next(), args.next()) else {
+            return Ok(None);
+        };
+        if add.func_name != operators::ADD
+            || !matches!(&left.expr, Expr::Ident(name) if name == accu)
+        {
+            return Ok(None);
+        }
+        if matches!(added.expr, Expr::Literal(LiteralValue::Int(_))) {
+            return Ok(Some((operators::EXISTS_ONE, LoopKind::ExistsOne(guard))));
+        }
+        let slot = self.slots.len().saturating_sub(1);
+        let guard = Some(guard);
+        Ok(self.only(added)?.map(|item| {
+            let name = match item {
+                Node::Slot(own) if own == slot => operators::FILTER,
+                _ => operators::MAP,
+            };
+            (name, LoopKind::Append { guard, item })
+        }))
+    }
+
+    /// The one element of the list a `map` or `filter` step appends.
+    fn only(&mut self, items: IdedExpr) -> Lowered<Option<Node>> {
+        let Expr::List(list) = items.expr else {
+            return Ok(None);
+        };
+        match <[IdedExpr; 1]>::try_from(list.elements) {
+            Ok([item]) => self.lower(item).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+/// The dotted name an expression spells, if it spells one.
+fn qualified(expr: &IdedExpr) -> Option<String> {
+    match &expr.expr {
+        Expr::Ident(name) => Some(name.trim_start_matches('.').to_owned()),
+        Expr::Select(select) if !select.test => {
+            let mut path = qualified(&select.operand)?;
+            path.push('.');
+            path.push_str(&select.field);
+            Some(path)
+        }
+        _ => None,
+    }
+}
+
+fn constant(literal: LiteralValue) -> Constant {
+    match literal {
+        LiteralValue::Boolean(bool) => Constant::Bool(bool.into_inner()),
+        LiteralValue::Bytes(bytes) => Constant::Bytes(bytes.into_inner().into_boxed_slice()),
+        LiteralValue::Double(double) => Constant::Double(double.into_inner()),
+        LiteralValue::Int(int) => Constant::Int(int.into_inner()),
+        LiteralValue::Null => Constant::Null,
+        LiteralValue::String(text) => Constant::Text(text.into_inner().into_boxed_str()),
+        LiteralValue::UInt(uint) => Constant::UInt(uint.into_inner()),
+    }
+}
+
+fn syntax(message: impl Into<String>) -> CompileError {
+    CompileError::new(CompileErrorKind::Syntax, message)
+}

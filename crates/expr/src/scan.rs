@@ -1,0 +1,255 @@
+//! Bounds the shape of a source text before the parser sees it.
+//!
+//! The parser recurses per bracket and per `? :`, copies call chains as it goes,
+//! and builds a tree as deep as a `1+1+…` is long. One pass over the text, with
+//! a stack of its own, finds upper bounds for all of that; what is over them is
+//! refused here, so nothing that recurses later can meet a deep tree.
+
+use crate::Limits;
+use crate::error::{CompileError, CompileErrorKind};
+
+/// Levels a macro such as `exists` adds to the tree, at most.
+const MACRO_LEVELS: usize = 4;
+
+/// What one pair of brackets, or the text as a whole, holds so far.
+#[derive(Default)]
+struct Level {
+    open: usize,
+    /// The operands since the last `&&`, `||`, comma or colon.
+    run: Run,
+    /// The deepest finished run of this comma-separated part.
+    deepest_run: usize,
+    logical: usize,
+    ternaries: usize,
+    nested_recursion: usize,
+    /// The deepest finished part.
+    depth: usize,
+    recursion: usize,
+}
+
+#[derive(Default)]
+struct Run {
+    links: usize,
+    nested: usize,
+}
+
+impl Level {
+    fn end_run(&mut self) {
+        let depth = self.run.links + self.run.nested;
+        self.deepest_run = self.deepest_run.max(depth);
+        self.run = Run::default();
+    }
+
+    fn end_part(&mut self) {
+        self.end_run();
+        // Chains of one logical operator come out of the parser as balanced trees.
+        let logical = (usize::BITS - self.logical.leading_zeros()) as usize;
+        self.depth = self.depth.max(self.deepest_run + self.ternaries + logical);
+        self.recursion = self.recursion.max(self.ternaries + self.nested_recursion);
+        (self.deepest_run, self.logical) = (0, 0);
+        (self.ternaries, self.nested_recursion) = (0, 0);
+    }
+}
+
+/// Refuses a text that is too long, or whose tree would be too deep.
+pub(crate) fn check(source: &str, limits: &Limits) -> Result<(), CompileError> {
+    if source.len() > limits.max_source_bytes {
+        return Err(CompileError::new(
+            CompileErrorKind::TooLarge,
+            format!(
+                "the expression has {} bytes; the limit is {}",
+                source.len(),
+                limits.max_source_bytes
+            ),
+        ));
+    }
+    let too_deep = |offset| {
+        CompileError::new(
+            CompileErrorKind::TooDeep,
+            format!("the expression is nested deeper than {}", limits.max_depth),
+        )
+        .at(source, offset)
+    };
+    let bytes = source.as_bytes();
+    let mut levels = vec![Level::default()];
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let start = at;
+        at += 1;
+        let Some(level) = levels.last_mut() else {
+            break;
+        };
+        match byte {
+            b'\'' | b'"' => at = after_text(bytes, start, false),
+            b'`' => at = after(bytes, at, b"`"),
+            b'/' if bytes.get(at) == Some(&b'/') => at = after(bytes, at, b"\n"),
+            b'&' | b'|' if bytes.get(at) == Some(&byte) => {
+                at += 1;
+                level.logical += 1;
+                level.end_run();
+            }
+            b',' => level.end_part(),
+            b'?' => {
+                level.ternaries += 1;
+                level.end_run();
+            }
+            b':' => level.end_run(),
+            b'(' | b'[' | b'{' => {
+                level.run.links += 1;
+                if levels.len() > limits.max_depth {
+                    return Err(too_deep(start));
+                }
+                levels.push(Level {
+                    open: start,
+                    ..Level::default()
+                });
+            }
+            b')' | b']' | b'}' if levels.len() > 1 => {
+                if let (Some(mut closed), true) = (levels.pop(), !levels.is_empty()) {
+                    closed.end_part();
+                    let Some(level) = levels.last_mut() else {
+                        break;
+                    };
+                    let nested = closed.depth + MACRO_LEVELS;
+                    level.run.nested = level.run.nested.max(nested);
+                    level.nested_recursion = level.nested_recursion.max(closed.recursion + 1);
+                    if is_over(limits, &closed) {
+                        return Err(too_deep(closed.open));
+                    }
+                }
+            }
+            b'.' | b'+' | b'-' | b'*' | b'/' | b'%' | b'!' | b'<' | b'>' | b'=' => {
+                level.run.links += 1;
+                // `<=`, `==` and the like are one link.
+                if bytes.get(at) == Some(&b'=') {
+                    at += 1;
+                }
+            }
+            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
+                while bytes.get(at).is_some_and(|byte| is_word(*byte)) {
+                    at += 1;
+                }
+                let word = &bytes[start..at];
+                if word == b"in" {
+                    level.run.links += 1;
+                }
+                if let (Some(b'\'' | b'"'), true) = (bytes.get(at), word.len() <= 2) {
+                    // A prefix: r, b, rb or br, in either case.
+                    let raw = word.iter().any(|byte| byte.eq_ignore_ascii_case(&b'r'));
+                    at = after_text(bytes, at, raw);
+                }
+            }
+            _ if !byte.is_ascii() => {
+                return Err(CompileError::new(
+                    CompileErrorKind::Syntax,
+                    "unexpected character outside a text literal",
+                )
+                .at(source, start));
+            }
+            _ => {}
+        }
+    }
+    // Whatever is still open is a syntax error the parser will report, but it
+    // counts here all the same.
+    let (mut depth, mut recursion) = (0, 0);
+    while let Some(mut level) = levels.pop() {
+        level.run.nested = level.run.nested.max(depth);
+        level.nested_recursion = level.nested_recursion.max(recursion);
+        level.end_part();
+        if is_over(limits, &level) {
+            return Err(too_deep(level.open));
+        }
+        (depth, recursion) = (level.depth + MACRO_LEVELS, level.recursion + 1);
+    }
+    Ok(())
+}
+
+/// The bound on depth is a rough one, twice what is allowed, because links that
+/// sit side by side are counted as if they were nested; the exact depth is
+/// checked on the tree.
+fn is_over(limits: &Limits, level: &Level) -> bool {
+    level.depth > limits.max_depth.saturating_mul(2) || level.recursion > limits.max_depth
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// The position after the text literal whose first quote is at `quote`.
+fn after_text(bytes: &[u8], quote: usize, raw: bool) -> usize {
+    let mark = bytes[quote];
+    let triple = bytes[quote..].starts_with(&[mark; 3]);
+    let end: &[u8] = if triple { &[mark; 3] } else { &[mark] };
+    let mut at = quote + end.len();
+    while at < bytes.len() {
+        if bytes[at] == b'\\' && !raw {
+            at += 2;
+        } else if bytes[at..].starts_with(end) {
+            return at + end.len();
+        } else {
+            at += 1;
+        }
+    }
+    bytes.len()
+}
+
+/// The position after the next `end`, or the end of the text.
+fn after(bytes: &[u8], from: usize, end: &[u8]) -> usize {
+    bytes[from..]
+        .windows(end.len())
+        .position(|window| window == end)
+        .map_or(bytes.len(), |found| from + found + end.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(source: &str) -> Option<CompileErrorKind> {
+        check(source, &Limits::default())
+            .err()
+            .map(|error| error.kind)
+    }
+
+    #[test]
+    fn ordinary_texts_pass() {
+        for source in [
+            "",
+            "a.b.c == 'x' && size(d) > 3",
+            "r'\\' + \"\\\"((((\" // ((((",
+            "'''it's''' + r\"\"\"a\\\"\"\"",
+            "b'\\xff' == b\"\"",
+            "'é' in ['ü']",
+            ")))",
+        ] {
+            assert_eq!(kind(source), None, "{source}");
+        }
+        // Brackets in texts and comments are not brackets.
+        assert_eq!(kind(&format!("'{}'", "(".repeat(2000))), None);
+        assert_eq!(kind(&format!("1 // {}", "(".repeat(2000))), None);
+        // Wide is not deep.
+        assert_eq!(kind(&vec!["a.b == 1"; 400].join(" && ")), None);
+        assert_eq!(kind(&format!("[{}]", vec!["a.b"; 2000].join(","))), None);
+    }
+
+    #[test]
+    fn deep_texts_do_not() {
+        let deep = Some(CompileErrorKind::TooDeep);
+        assert_eq!(kind(&"(".repeat(10_000)), deep);
+        assert_eq!(kind(&vec!["1"; 2000].join("+")), deep);
+        assert_eq!(kind(&vec!["a"; 2000].join(".")), deep);
+        assert_eq!(kind(&format!("a{}", ".f()".repeat(2000))), deep);
+        assert_eq!(kind(&format!("a{}", "[0]".repeat(2000))), deep);
+        assert_eq!(kind(&format!("{}a", "a?b:".repeat(2000))), deep);
+        assert_eq!(kind(&format!("{}a", "!-".repeat(2000))), deep);
+        assert_eq!(kind(&format!("{}a", "[a?".repeat(50))), deep);
+        assert_eq!(kind(&"a ".repeat(9000)), Some(CompileErrorKind::TooLarge));
+    }
+
+    #[test]
+    fn letters_belong_in_texts() {
+        let error = check("a == é", &Limits::default()).unwrap_err();
+        assert_eq!(error.kind, CompileErrorKind::Syntax);
+        assert_eq!(error.offset, Some(5));
+    }
+}

@@ -1,0 +1,175 @@
+//! Regular expressions and JSONPaths that are compiled at most once and live with the model.
+
+use std::sync::{Arc, OnceLock};
+
+use regex::Regex;
+use serde_json_path::JsonPath;
+
+use crate::re2::{self, Re2Error};
+
+/// A regular expression in RE2 syntax, compiled on first use and then kept.
+///
+/// Clones share the compiled form. Two patterns are equal when their sources are.
+#[derive(Clone)]
+pub struct RegexPattern {
+    source: Arc<str>,
+    compiled: Arc<OnceLock<Result<Regex, Re2Error>>>,
+}
+
+impl RegexPattern {
+    /// A pattern that is not compiled yet.
+    ///
+    /// ```
+    /// use proofhouse_oatf::RegexPattern;
+    /// let pattern = RegexPattern::new("id_rsa|passwd");
+    /// assert!(pattern.regex().unwrap().is_match("cat /etc/passwd"));
+    /// assert!(RegexPattern::new("(?=look)").regex().is_err());
+    /// ```
+    #[must_use]
+    pub fn new(source: impl Into<Arc<str>>) -> Self {
+        Self { source: source.into(), compiled: Arc::default() }
+    }
+
+    /// The expression as written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.source
+    }
+
+    /// The compiled expression.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the expression is not RE2, or that it is too large.
+    pub fn regex(&self) -> Result<&Regex, &Re2Error> {
+        self.compiled.get_or_init(|| re2::compile(&self.source)).as_ref()
+    }
+}
+
+impl std::fmt::Debug for RegexPattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RegexPattern({:?})", self.source)
+    }
+}
+
+impl PartialEq for RegexPattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for RegexPattern {}
+
+impl From<&str> for RegexPattern {
+    fn from(source: &str) -> Self {
+        Self::new(source)
+    }
+}
+
+/// An extractor's selector: a JSONPath or a regular expression, compiled on first use.
+#[derive(Clone)]
+pub struct Selector {
+    regex: RegexPattern,
+    json_path: Arc<OnceLock<Result<JsonPath, String>>>,
+}
+
+impl Selector {
+    /// A selector that is not compiled yet; the extractor's type says which of the two it is.
+    #[must_use]
+    pub fn new(source: impl Into<Arc<str>>) -> Self {
+        Self { regex: RegexPattern::new(source), json_path: Arc::default() }
+    }
+
+    /// The selector as written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.regex.as_str()
+    }
+
+    /// The selector as a regular expression.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it is not one.
+    pub fn regex(&self) -> Result<&Regex, &Re2Error> {
+        self.regex.regex()
+    }
+
+    /// The selector as an RFC 9535 JSONPath.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it is not one.
+    pub fn json_path(&self) -> Result<&JsonPath, &str> {
+        self.json_path
+            .get_or_init(|| parse_json_path(self.as_str()))
+            .as_ref()
+            .map_err(String::as_str)
+    }
+}
+
+/// Parses a JSONPath, refusing what could exhaust the stack of a recursive parser.
+fn parse_json_path(source: &str) -> Result<JsonPath, String> {
+    const MAX_BYTES: usize = 4096;
+    const MAX_NESTING: usize = 32;
+    if source.len() > MAX_BYTES {
+        return Err(format!("longer than {MAX_BYTES} bytes"));
+    }
+    let mut depth = 0usize;
+    for byte in source.bytes() {
+        match byte {
+            b'[' | b'(' | b'!' => depth += 1,
+            b']' | b')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_NESTING {
+            return Err(format!("nested deeper than {MAX_NESTING} levels"));
+        }
+    }
+    JsonPath::parse(source).map_err(|error| error.to_string())
+}
+
+impl std::fmt::Debug for Selector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Selector({:?})", self.as_str())
+    }
+}
+
+impl PartialEq for Selector {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Selector {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_share_what_was_compiled() {
+        let pattern = RegexPattern::new("a+");
+        let clone = pattern.clone();
+        let first: *const Regex = pattern.regex().unwrap();
+        assert!(std::ptr::eq(first, clone.regex().unwrap()));
+        assert_eq!(pattern, clone);
+        assert_ne!(pattern, RegexPattern::new("b+"));
+    }
+
+    #[test]
+    fn selectors_are_either() {
+        let selector = Selector::new("$.a[0]");
+        assert!(selector.json_path().is_ok());
+        assert!(Selector::new("$.a[").json_path().is_err());
+        assert!(Selector::new("(a)").regex().is_ok());
+    }
+
+    #[test]
+    fn hostile_selectors_are_refused_without_recursion() {
+        for hostile in ["[".repeat(100_000), format!("$[?{}@.a]", "!(".repeat(1000)), "$".repeat(5000)]
+        {
+            assert!(Selector::new(hostile.as_str()).json_path().is_err());
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Documents as written: bounded YAML reading with places, canonical YAML writing, and the
+//! diagnostics every reader of a document reports with.
+//!
+//! Threat documents and manifests are both YAML that a person wrote, so both want the same things:
+//! one tree with the place of every node, one [`Diagnostic`] type, one canonical writer. This crate
+//! is that common ground and knows nothing of either format.
+//!
+//! ```
+//! use proofhouse_source::{Limits, Source};
+//!
+//! let source = Source::read("tools:\n  - name: search\n", &Limits::default()).unwrap();
+//! let tools = source.root().get("tools").unwrap();
+//! assert_eq!(tools.items().unwrap().len(), 1);
+//! ```
+
+mod diagnostic;
+mod path;
+mod suggest;
+mod tree;
+mod yaml;
+
+pub use diagnostic::{Diagnostic, DiagnosticSeverity, Span};
+pub use path::{DocPath, Segment};
+pub use suggest::did_you_mean;
+pub use tree::{NodeRef, Source};
+pub use yaml::emit::to_yaml;
+pub use yaml::read::{Limits, ReadError, ReadErrorKind};
+pub use yaml::scalar::Scalar;

@@ -1,0 +1,90 @@
+//! Paths into a document, built while walking it and rendered only when a finding needs one.
+
+use std::fmt;
+
+/// One step of a [`DocPath`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Segment<'a> {
+    /// A field of a mapping.
+    Key(&'a str),
+    /// An item of a sequence.
+    Index(usize),
+}
+
+/// A path such as `attack.indicators[0].pattern.regex`.
+///
+/// It is a stack that a walker pushes to and pops from, so that walking a document without
+/// findings allocates nothing per field.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DocPath<'a> {
+    segments: Vec<Segment<'a>>,
+}
+
+impl<'a> DocPath<'a> {
+    /// The steps from the root.
+    #[must_use]
+    pub fn segments(&self) -> &[Segment<'a>] {
+        &self.segments
+    }
+
+    /// Steps into a field or an item.
+    pub fn push(&mut self, segment: Segment<'a>) {
+        self.segments.push(segment);
+    }
+
+    /// Steps back out.
+    pub fn pop(&mut self) {
+        self.segments.pop();
+    }
+
+    /// This path with one more key, for a finding about a field of the current node.
+    #[must_use]
+    pub fn key(&self, key: &'a str) -> Self {
+        self.with(Segment::Key(key))
+    }
+
+    /// This path with one more index.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        self.with(Segment::Index(index))
+    }
+
+    fn with(&self, segment: Segment<'a>) -> Self {
+        let mut segments = Vec::with_capacity(self.segments.len() + 1);
+        segments.extend_from_slice(&self.segments);
+        segments.push(segment);
+        Self { segments }
+    }
+}
+
+impl fmt::Display for DocPath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, segment) in self.segments.iter().enumerate() {
+            match segment {
+                Segment::Key(key) if position == 0 => write!(f, "{key}")?,
+                Segment::Key(key) => write!(f, ".{key}")?,
+                Segment::Index(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renders_keys_and_indices() {
+        let mut path = DocPath::default();
+        assert_eq!(path.to_string(), "");
+        path.push(Segment::Key("attack"));
+        path.push(Segment::Key("impact"));
+        path.push(Segment::Index(2));
+        assert_eq!(path.to_string(), "attack.impact[2]");
+        assert_eq!(path.key("x.y").to_string(), "attack.impact[2].x.y");
+        assert_eq!(path.index(0).to_string(), "attack.impact[2][0]");
+        path.pop();
+        assert_eq!(path.to_string(), "attack.impact");
+    }
+}

@@ -1,0 +1,448 @@
+//! The node tree of a document, tied to the text it was read from.
+
+use serde_json::{Map, Number, Value};
+
+use crate::diagnostic::Span;
+use crate::path::{DocPath, Segment};
+use crate::yaml::read::{Limits, ReadError, read};
+use crate::yaml::scalar::{Scalar, resolve_plain};
+
+/// A text and the tree of nodes read from it.
+///
+/// Nodes refer to the text instead of copying it where they can, so keeping the tree is cheap; the
+/// line and column of a node are worked out only when somebody asks.
+#[derive(Debug)]
+pub struct Source {
+    text: Box<str>,
+    root: Node,
+}
+
+/// One node of a [`Source`].
+#[derive(Debug, Clone, Copy)]
+pub struct NodeRef<'s> {
+    source: &'s Source,
+    node: &'s Node,
+}
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    pub(crate) data: Data,
+}
+
+#[derive(Debug)]
+pub(crate) enum Data {
+    Scalar { text: Text, plain: bool },
+    Seq(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: Node,
+    pub(crate) value: Node,
+}
+
+/// The text of a scalar: a part of the source, or its own where escapes or folding changed it.
+#[derive(Debug)]
+pub(crate) enum Text {
+    Source(u32, u32),
+    Owned(Box<str>),
+}
+
+impl Text {
+    pub(crate) fn get<'a>(&'a self, source: &'a str) -> &'a str {
+        match self {
+            Self::Source(start, end) => &source[*start as usize..*end as usize],
+            Self::Owned(text) => text,
+        }
+    }
+}
+
+impl Node {
+    /// The text of a scalar; empty for collections.
+    pub(crate) fn text<'a>(&'a self, source: &'a str) -> &'a str {
+        match &self.data {
+            Data::Scalar { text, .. } => text.get(source),
+            _ => "",
+        }
+    }
+}
+
+impl Source {
+    /// Reads one YAML document.
+    ///
+    /// # Errors
+    ///
+    /// Returns every reason why the text was refused.
+    pub fn read(text: &str, limits: &Limits) -> Result<Self, Vec<ReadError>> {
+        match Self::read_leniently(text, limits) {
+            (Some(source), errors) if errors.is_empty() => Ok(source),
+            (_, errors) => Err(errors),
+        }
+    }
+
+    /// Reads one YAML document and keeps what could be read beside the errors.
+    ///
+    /// ```
+    /// use proofhouse_source::{Limits, Source};
+    /// let (source, errors) = Source::read_leniently("a: 1\na: 2\n", &Limits::default());
+    /// assert!(source.is_some());
+    /// assert_eq!(errors.len(), 1);
+    /// ```
+    #[must_use]
+    pub fn read_leniently(text: &str, limits: &Limits) -> (Option<Self>, Vec<ReadError>) {
+        let (root, errors) = read(text, limits);
+        (root.map(|root| Self { text: text.into(), root }), errors)
+    }
+
+    /// The text the document was read from.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The outermost node.
+    #[must_use]
+    pub fn root(&self) -> NodeRef<'_> {
+        NodeRef { source: self, node: &self.root }
+    }
+
+    /// The span of the node at `path`, or of its nearest ancestor that exists.
+    ///
+    /// A scalar is shown whole. A collection is shown by its key, because underlining a block of
+    /// fifty lines helps nobody.
+    #[must_use]
+    pub fn span_of(&self, path: &DocPath<'_>) -> Span {
+        let mut node = &self.root;
+        let mut shown = (node.start, node.start);
+        for segment in path.segments() {
+            match (segment, &node.data) {
+                (Segment::Key(key), Data::Map(entries)) => {
+                    let Some(entry) = self.entry(entries, key) else { break };
+                    node = &entry.value;
+                    shown = (entry.key.start, entry.key.end);
+                }
+                (Segment::Index(index), Data::Seq(items)) => {
+                    let Some(item) = items.get(*index) else { break };
+                    node = item;
+                    shown = match &item.data {
+                        Data::Map(entries) => entries
+                            .first()
+                            .map_or((item.start, item.end), |e| (e.key.start, e.key.end)),
+                        _ => (item.start, item.end),
+                    };
+                }
+                _ => break,
+            }
+            if matches!(node.data, Data::Scalar { .. }) && node.end > node.start {
+                shown = (node.start, node.end);
+            }
+        }
+        span_at(&self.text, shown.0 as usize, shown.1 as usize)
+    }
+
+    /// The span of the key at the end of `path`, falling back like [`Source::span_of`].
+    #[must_use]
+    pub fn key_span_of(&self, path: &DocPath<'_>) -> Span {
+        if let Some((Segment::Key(last), parent)) = path.segments().split_last()
+            && let Some(Data::Map(entries)) = self.node_at(parent).map(|n| &n.data)
+            && let Some(entry) = self.entry(entries, last)
+        {
+            return span_at(&self.text, entry.key.start as usize, entry.key.end as usize);
+        }
+        self.span_of(path)
+    }
+
+    /// The span of bytes `start..end` of the scalar at `path`, when the scalar stands in the text
+    /// as it is; the whole scalar otherwise.
+    ///
+    /// This is how a finding inside a regular expression points into it.
+    #[must_use]
+    pub fn span_within(&self, path: &DocPath<'_>, start: usize, end: usize) -> Span {
+        if let Some(Data::Scalar { text: Text::Source(from, to), .. }) =
+            self.node_at(path.segments()).map(|n| &n.data)
+            && start <= end
+            && end <= (*to - *from) as usize
+        {
+            let from = *from as usize;
+            return span_at(&self.text, from + start, from + end.max(start + 1));
+        }
+        self.span_of(path)
+    }
+
+    fn entry<'s>(&'s self, entries: &'s [Entry], key: &str) -> Option<&'s Entry> {
+        entries.iter().find(|entry| entry.key.text(&self.text) == key)
+    }
+
+    fn node_at(&self, segments: &[Segment<'_>]) -> Option<&Node> {
+        segments.iter().try_fold(&self.root, |node, segment| match (segment, &node.data) {
+            (Segment::Key(key), Data::Map(entries)) => self.entry(entries, key).map(|e| &e.value),
+            (Segment::Index(index), Data::Seq(items)) => items.get(*index),
+            _ => None,
+        })
+    }
+}
+
+impl<'s> NodeRef<'s> {
+    /// The value of a scalar node.
+    #[must_use]
+    pub fn scalar(self) -> Option<Scalar<'s>> {
+        match &self.node.data {
+            Data::Scalar { text, plain: true } => Some(resolve_plain(text.get(&self.source.text))),
+            Data::Scalar { text, plain: false } => Some(Scalar::Text(text.get(&self.source.text))),
+            _ => None,
+        }
+    }
+
+    /// The text of a scalar node as written, whatever it would resolve to.
+    #[must_use]
+    pub fn raw_text(self) -> Option<&'s str> {
+        match &self.node.data {
+            Data::Scalar { text, .. } => Some(text.get(&self.source.text)),
+            _ => None,
+        }
+    }
+
+    /// Whether the node is `null`, `~` or nothing.
+    #[must_use]
+    pub fn is_null(self) -> bool {
+        matches!(self.scalar(), Some(Scalar::Null))
+    }
+
+    /// The items of a sequence node.
+    #[must_use]
+    pub fn items(self) -> Option<impl ExactSizeIterator<Item = NodeRef<'s>>> {
+        match &self.node.data {
+            Data::Seq(items) => {
+                Some(items.iter().map(move |node| NodeRef { source: self.source, node }))
+            }
+            _ => None,
+        }
+    }
+
+    /// The entries of a mapping node in source order.
+    #[must_use]
+    pub fn entries(self) -> Option<impl ExactSizeIterator<Item = (&'s str, NodeRef<'s>)>> {
+        match &self.node.data {
+            Data::Map(entries) => Some(entries.iter().map(move |entry| {
+                let key = entry.key.text(&self.source.text);
+                (key, NodeRef { source: self.source, node: &entry.value })
+            })),
+            _ => None,
+        }
+    }
+
+    /// The value at `key` of a mapping node.
+    #[must_use]
+    pub fn get(self, key: &str) -> Option<NodeRef<'s>> {
+        match &self.node.data {
+            Data::Map(entries) => self
+                .source
+                .entry(entries, key)
+                .map(|entry| NodeRef { source: self.source, node: &entry.value }),
+            _ => None,
+        }
+    }
+
+    /// What the node is, for a message: "a mapping", "the string `x`".
+    #[must_use]
+    pub fn describe(self) -> String {
+        match (&self.node.data, self.scalar()) {
+            (Data::Seq(_), _) => "a sequence".to_owned(),
+            (Data::Map(_), _) => "a mapping".to_owned(),
+            (_, Some(Scalar::Null)) => "nothing".to_owned(),
+            (_, Some(Scalar::Bool(value))) => format!("the boolean {value}"),
+            (_, Some(Scalar::Int(_) | Scalar::UInt(_) | Scalar::Float(_))) => {
+                format!("the number {}", self.raw_text().unwrap_or_default())
+            }
+            (_, Some(Scalar::OutOfRange(text))) => format!("the number {}", clip(text)),
+            (_, Some(Scalar::Text(text))) => format!("the string \"{}\"", clip(text)),
+            (Data::Scalar { .. }, None) => "a scalar".to_owned(),
+        }
+    }
+
+    /// The node as JSON. Numbers that JSON cannot hold are passed to `out_of_range`, with the path
+    /// of their place below this node left to the caller, and become `null`.
+    #[must_use]
+    pub fn to_value(self, out_of_range: &mut dyn FnMut(NodeRef<'s>)) -> Value {
+        match &self.node.data {
+            Data::Scalar { .. } => match self.scalar() {
+                Some(Scalar::Bool(value)) => Value::Bool(value),
+                Some(Scalar::Int(value)) => Value::from(value),
+                Some(Scalar::UInt(value)) => Value::from(value),
+                Some(Scalar::Float(value)) => {
+                    Number::from_f64(value).map_or(Value::Null, Value::Number)
+                }
+                Some(Scalar::Text(text)) => Value::String(text.to_owned()),
+                Some(Scalar::OutOfRange(_)) => {
+                    out_of_range(self);
+                    Value::Null
+                }
+                Some(Scalar::Null) | None => Value::Null,
+            },
+            Data::Seq(items) => Value::Array(
+                items
+                    .iter()
+                    .map(|node| NodeRef { source: self.source, node }.to_value(out_of_range))
+                    .collect(),
+            ),
+            Data::Map(entries) => {
+                let mut map = Map::with_capacity(entries.len());
+                for entry in entries {
+                    let value = NodeRef { source: self.source, node: &entry.value };
+                    map.insert(
+                        entry.key.text(&self.source.text).to_owned(),
+                        value.to_value(out_of_range),
+                    );
+                }
+                Value::Object(map)
+            }
+        }
+    }
+
+    /// The span of the node itself, shown on one line.
+    #[must_use]
+    pub fn span(self) -> Span {
+        span_at(&self.source.text, self.node.start as usize, self.node.end as usize)
+    }
+}
+
+fn clip(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}
+
+/// Turns a byte range into a span that ends on the line it starts on.
+pub(crate) fn span_at(text: &str, start: usize, end: usize) -> Span {
+    let start = floor_char_boundary(text, start);
+    let end = floor_char_boundary(text, end.max(start));
+    let before = &text[..start];
+    let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+    let slice = &text[start..end];
+    let first_line = slice.split(['\n', '\r']).next().unwrap_or(slice);
+    Span {
+        offset: start,
+        length: first_line.trim_end().len(),
+        line: before.bytes().filter(|b| *b == b'\n').count() + 1,
+        column: before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1,
+    }
+}
+
+fn floor_char_boundary(text: &str, index: usize) -> usize {
+    let mut index = index.min(text.len());
+    while !text.is_char_boundary(index) {
+        index -= 1;
+    }
+    index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Segment::{Index, Key};
+
+    fn path<'a>(segments: &[Segment<'a>]) -> DocPath<'a> {
+        let mut path = DocPath::default();
+        for segment in segments {
+            path.push(*segment);
+        }
+        path
+    }
+
+    fn span(text: &str, segments: &[Segment<'_>]) -> (usize, usize, String) {
+        let source = Source::read(text, &Limits::default()).unwrap();
+        let span = source.span_of(&path(segments));
+        (span.line, span.column, text[span.range()].to_owned())
+    }
+
+    #[test]
+    fn points_at_scalars_keys_and_nearest_ancestors() {
+        let text = "a:\n  b: \"x y\"\n  c:\n    - d: 1\n      e: 2\n    - ü: [1, zwei]\n";
+        assert_eq!(span(text, &[Key("a"), Key("b")]), (2, 6, "\"x y\"".into()));
+        assert_eq!(span(text, &[Key("a")]), (1, 1, "a".into()));
+        assert_eq!(span(text, &[Key("a"), Key("c"), Index(0)]), (4, 7, "d".into()));
+        assert_eq!(span(text, &[Key("a"), Key("c"), Index(0), Key("zz")]), (4, 7, "d".into()));
+        assert_eq!(
+            span(text, &[Key("a"), Key("c"), Index(1), Key("ü"), Index(1)]),
+            (6, 14, "zwei".into())
+        );
+        assert_eq!(span(text, &[Key("nope"), Index(3)]), (1, 1, String::new()));
+    }
+
+    #[test]
+    fn a_span_never_leaves_its_first_line() {
+        let text = "a: |\n  one\n  two\n";
+        let (line, _, shown) = span(text, &[Key("a")]);
+        assert_eq!((line, shown.as_str()), (2, "one"));
+    }
+
+    #[test]
+    fn points_inside_a_scalar_that_stands_as_it_is() {
+        let text = "a: \"ab[c\"\nb: \"\\x41[c\"\nc: plain\n";
+        let source = Source::read(text, &Limits::default()).unwrap();
+        let within = source.span_within(&path(&[Key("a")]), 2, 4);
+        assert_eq!(&text[within.range()], "[c");
+        let escaped = source.span_within(&path(&[Key("b")]), 1, 2);
+        assert_eq!(&text[escaped.range()], "\"\\x41[c\"");
+        let beyond = source.span_within(&path(&[Key("c")]), 2, 99);
+        assert_eq!(&text[beyond.range()], "plain");
+    }
+
+    #[test]
+    fn points_at_keys() {
+        let text = "a:\n  bee: 12\n";
+        let source = Source::read(text, &Limits::default()).unwrap();
+        assert_eq!(&text[source.key_span_of(&path(&[Key("a"), Key("bee")])).range()], "bee");
+        assert_eq!(&text[source.key_span_of(&path(&[Key("a"), Key("zz")])).range()], "a");
+    }
+
+    #[test]
+    fn counts_columns_in_characters_and_tolerates_odd_offsets() {
+        let span = span_at("äö: x\n", 5, 6);
+        assert_eq!((span.line, span.column), (1, 4));
+        assert_eq!(span_at("ä", 1, 99).offset, 0);
+        assert_eq!(span_at("\u{feff}a", 3, 4).column, 1);
+    }
+
+    #[test]
+    fn becomes_json_in_source_order() {
+        let source =
+            Source::read("b: [1, -2, 1.5, yes]\na: {x: null, y: 18446744073709551615}\n", &Limits::default())
+                .unwrap();
+        let mut odd = 0;
+        let value = source.root().to_value(&mut |_| odd += 1);
+        assert_eq!(
+            value.to_string(),
+            r#"{"b":[1,-2,1.5,"yes"],"a":{"x":null,"y":18446744073709551615}}"#
+        );
+        assert_eq!(odd, 0);
+        let source = Source::read("[.nan, 1e999, 99999999999999999999]", &Limits::default()).unwrap();
+        assert_eq!(source.root().to_value(&mut |_| odd += 1).to_string(), "[null,null,null]");
+        assert_eq!(odd, 3);
+    }
+
+    #[test]
+    fn describes_nodes() {
+        let source =
+            Source::read("a: [1]\nb: {}\nc:\nd: true\ne: 1.5\nf: .inf\ng: \"text\"\n", &Limits::default())
+                .unwrap();
+        let described: Vec<String> =
+            source.root().entries().unwrap().map(|(_, node)| node.describe()).collect();
+        assert_eq!(
+            described,
+            [
+                "a sequence",
+                "a mapping",
+                "nothing",
+                "the boolean true",
+                "the number 1.5",
+                "the number .inf",
+                "the string \"text\""
+            ]
+        );
+    }
+}

@@ -1,0 +1,5 @@
+//! YAML: a bounded reader that keeps places, and a canonical writer.
+
+pub(crate) mod emit;
+pub(crate) mod read;
+pub(crate) mod scalar;

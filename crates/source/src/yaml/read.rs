@@ -1,0 +1,446 @@
+//! Reads one YAML document into a tree that remembers where everything stood.
+//!
+//! The reader accepts a deliberately small YAML: one document, string keys, no anchors, aliases,
+//! merge keys or custom tags. Nothing is ever expanded, so the tree is never larger than the text.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Tag};
+
+use crate::diagnostic::Span;
+use crate::tree::{Data, Entry, Node, Text, span_at};
+
+/// What the reader accepts before it refuses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Size of the text in bytes.
+    pub max_bytes: usize,
+    /// Nesting of collections.
+    pub max_depth: usize,
+    /// Number of nodes: scalars, sequences and mappings.
+    pub max_nodes: usize,
+}
+
+impl Default for Limits {
+    /// 4 MiB of text, 128 levels, 500,000 nodes.
+    fn default() -> Self {
+        Self { max_bytes: 4 << 20, max_depth: 128, max_nodes: 500_000 }
+    }
+}
+
+/// Why text was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReadErrorKind {
+    /// The text is larger than [`Limits::max_bytes`].
+    TooLarge,
+    /// The text holds control characters that no YAML text may hold.
+    Binary,
+    /// There is no document in the text.
+    Empty,
+    /// There is more than one document in the text.
+    SeveralDocuments,
+    /// The text is not YAML.
+    Syntax,
+    /// Collections are nested deeper than [`Limits::max_depth`].
+    TooDeep,
+    /// There are more nodes than [`Limits::max_nodes`].
+    TooManyNodes,
+    /// A mapping holds the same key twice.
+    DuplicateKey,
+    /// A mapping key is not a string.
+    KeyNotText,
+    /// `&name`.
+    Anchor,
+    /// `*name`.
+    Alias,
+    /// `<<: …`.
+    MergeKey,
+    /// `!name`.
+    CustomTag,
+}
+
+/// One reason why text was refused, with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadError {
+    /// The class of the error.
+    pub kind: ReadErrorKind,
+    /// What is wrong.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// Reads `text`. Errors that leave the tree whole are collected; a syntax error ends the reading.
+///
+/// The tree is returned beside the errors whenever there is one, so that a caller can go on and
+/// find what else is wrong.
+pub(crate) fn read(text: &str, limits: &Limits) -> (Option<Node>, Vec<ReadError>) {
+    if text.len() > limits.max_bytes || u32::try_from(text.len()).is_err() {
+        let message = format!(
+            "the document is {} bytes long; the limit is {} bytes",
+            text.len(),
+            limits.max_bytes
+        );
+        return (None, vec![error_at(text, ReadErrorKind::TooLarge, message, 0, 0)]);
+    }
+    if let Some(offset) = text.bytes().position(|b| b == 0) {
+        let message = "the document holds a NUL byte; this looks like a binary file".to_owned();
+        return (None, vec![error_at(text, ReadErrorKind::Binary, message, offset, offset + 1)]);
+    }
+    let mut builder = Builder {
+        text,
+        limits,
+        nodes: 0,
+        documents: 0,
+        open: Vec::new(),
+        root: None,
+        errors: Vec::new(),
+    };
+    builder.run();
+    let Builder { root, errors, .. } = builder;
+    (root, errors)
+}
+
+fn error_at(
+    text: &str,
+    kind: ReadErrorKind,
+    message: String,
+    start: usize,
+    end: usize,
+) -> ReadError {
+    ReadError { kind, message, span: span_at(text, start, end) }
+}
+
+/// A collection whose end has not been read yet.
+struct Open {
+    start: u32,
+    kind: OpenKind,
+}
+
+enum OpenKind {
+    Seq(Vec<Node>),
+    Map { entries: Vec<Entry>, key: Option<Node> },
+}
+
+struct Builder<'t> {
+    text: &'t str,
+    limits: &'t Limits,
+    nodes: usize,
+    documents: usize,
+    open: Vec<Open>,
+    root: Option<Node>,
+    errors: Vec<ReadError>,
+}
+
+impl<'t> Builder<'t> {
+    fn run(&mut self) {
+        let options = granit_parser::options! {
+            emit_unresolved_aliases: true,
+            flow_nesting_limit: self.limits.max_depth,
+            block_nesting_limit: self.limits.max_depth,
+        };
+        for event in Parser::new_from_str_with_options(self.text, options) {
+            match event {
+                Ok((event, span)) => {
+                    let start = offset(span.start.byte_offset());
+                    let end = offset(span.end.byte_offset());
+                    if !self.take(event, start, end) {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    self.refuse_syntax(&error);
+                    return;
+                }
+            }
+        }
+        if self.root.is_none() && self.errors.is_empty() {
+            self.fail(ReadErrorKind::Empty, "the document is empty", 0, 0);
+        }
+    }
+
+    /// Takes one event; `false` ends the reading.
+    fn take(&mut self, event: Event<'t>, start: u32, end: u32) -> bool {
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    self.fail(
+                        ReadErrorKind::SeveralDocuments,
+                        "the text holds more than one YAML document; one file is one document",
+                        start,
+                        end,
+                    );
+                    return false;
+                }
+                true
+            }
+            Event::Scalar(value, style, anchor, tag) => {
+                self.note_properties(anchor, tag.as_deref(), start, end);
+                let plain = style == ScalarStyle::Plain && !forces_text(tag.as_deref());
+                let text = self.text_of(value, start, end);
+                self.add(Node { start, end, data: Data::Scalar { text, plain } })
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                self.note_properties(anchor, tag.as_deref(), start, end);
+                self.descend(Open { start, kind: OpenKind::Seq(Vec::new()) })
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.note_properties(anchor, tag.as_deref(), start, end);
+                self.descend(Open {
+                    start,
+                    kind: OpenKind::Map { entries: Vec::new(), key: None },
+                })
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.ascend(end),
+            Event::Alias(_) | Event::UnresolvedAlias(_) => {
+                let name = &self.text[start as usize..end as usize];
+                let message = format!("alias `{name}` is not allowed; write the value out");
+                self.fail(ReadErrorKind::Alias, message, start, end);
+                let text = Text::Owned("".into());
+                self.add(Node { start, end, data: Data::Scalar { text, plain: true } })
+            }
+            _ => true,
+        }
+    }
+
+    /// Adds a finished node to the collection it stands in.
+    fn add(&mut self, node: Node) -> bool {
+        self.nodes += 1;
+        if self.nodes > self.limits.max_nodes {
+            let message = format!("more than {} nodes", self.limits.max_nodes);
+            self.fail(ReadErrorKind::TooManyNodes, message, node.start, node.end);
+            return false;
+        }
+        match self.open.last_mut().map(|open| &mut open.kind) {
+            None => self.root = Some(node),
+            Some(OpenKind::Seq(items)) => items.push(node),
+            Some(OpenKind::Map { entries, key }) => match key.take() {
+                None => *key = Some(node),
+                Some(key) => entries.push(Entry { key, value: node }),
+            },
+        }
+        true
+    }
+
+    fn descend(&mut self, open: Open) -> bool {
+        // The parser enforces the same limit per notation; this one holds for any mixture.
+        if self.open.len() >= self.limits.max_depth {
+            self.refuse_depth(open.start);
+            return false;
+        }
+        self.open.push(open);
+        true
+    }
+
+    fn ascend(&mut self, end: u32) -> bool {
+        let Some(Open { start, kind }) = self.open.pop() else { return false };
+        let data = match kind {
+            OpenKind::Seq(items) => Data::Seq(items),
+            OpenKind::Map { entries, .. } => Data::Map(self.check_keys(entries)),
+        };
+        self.add(Node { start, end: end.max(start), data })
+    }
+
+    /// Reports keys that are no strings, merge keys and repeated keys, and drops their entries.
+    fn check_keys(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
+        // Most mappings have a handful of keys, where looking back beats hashing.
+        let mut seen = (entries.len() > 16).then(HashSet::new);
+        let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let problem = match &entry.key.data {
+                Data::Scalar { text, plain } => {
+                    let name = text.get(self.text);
+                    let repeated = match &mut seen {
+                        Some(seen) => !seen.insert(name.to_owned()),
+                        None => kept.iter().any(|e| e.key.text(self.text) == name),
+                    };
+                    if *plain && name == "<<" {
+                        Some((
+                            ReadErrorKind::MergeKey,
+                            "merge key `<<` is not allowed; write the fields out".to_owned(),
+                        ))
+                    } else if repeated {
+                        let name = shorten(name);
+                        Some((
+                            ReadErrorKind::DuplicateKey,
+                            format!("key `{name}` appears twice in this mapping"),
+                        ))
+                    } else {
+                        None
+                    }
+                }
+                _ => Some((
+                    ReadErrorKind::KeyNotText,
+                    "a mapping key must be a string".to_owned(),
+                )),
+            };
+            match problem {
+                Some((kind, message)) => {
+                    self.fail(kind, message, entry.key.start, entry.key.end);
+                }
+                None => kept.push(entry),
+            }
+        }
+        kept
+    }
+
+    fn note_properties(&mut self, anchor: usize, tag: Option<&Tag>, start: u32, end: u32) {
+        if anchor != 0 {
+            let (from, to) = self.before(start, '&').unwrap_or((start, end));
+            self.fail(ReadErrorKind::Anchor, "anchors are not allowed", from, to);
+        }
+        if let Some(tag) = tag
+            && !is_core(tag)
+        {
+            let (from, to) = self.before(start, '!').unwrap_or((start, end));
+            let name = shorten(&self.text[from as usize..to as usize]);
+            let message = format!("custom tag `{name}` is not allowed");
+            self.fail(ReadErrorKind::CustomTag, message, from, to);
+        }
+    }
+
+    /// The word beginning with `mark` that stands before `start`, such as `&name`.
+    fn before(&self, start: u32, mark: char) -> Option<(u32, u32)> {
+        let head = &self.text[..start as usize];
+        let from = head.rfind(mark)?;
+        let length = head[from..].find(char::is_whitespace).unwrap_or(head.len() - from);
+        Some((u32::try_from(from).ok()?, u32::try_from(from + length).ok()?))
+    }
+
+    /// Refers to the source where the value stands there as it is, and copies it otherwise.
+    fn text_of(&self, value: Cow<'t, str>, start: u32, end: u32) -> Text {
+        for (from, to) in [(start, end), (start + 1, end.saturating_sub(1))] {
+            if self.text.get(from as usize..to as usize) == Some(&*value) {
+                return Text::Source(from, to);
+            }
+        }
+        Text::Owned(value.into())
+    }
+
+    fn refuse_syntax(&mut self, error: &ScanError) {
+        let at = error.marker().byte_offset().unwrap_or(0);
+        let message = error.info();
+        if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
+            self.refuse_depth(offset(Some(at)));
+        } else {
+            let message = format!("this is not valid YAML: {message}");
+            self.fail(ReadErrorKind::Syntax, message, offset(Some(at)), offset(Some(at + 1)));
+        }
+        // What was read before a syntax error is not the document.
+        self.root = None;
+    }
+
+    fn refuse_depth(&mut self, start: u32) {
+        let message = format!("nested deeper than {} levels", self.limits.max_depth);
+        self.fail(ReadErrorKind::TooDeep, message, start, start + 1);
+    }
+
+    fn fail(&mut self, kind: ReadErrorKind, message: impl Into<String>, start: u32, end: u32) {
+        // A hostile text may break a rule a million times; a person reads the first hundred.
+        if self.errors.len() < 100 {
+            self.errors.push(error_at(
+                self.text,
+                kind,
+                message.into(),
+                start as usize,
+                end as usize,
+            ));
+        }
+    }
+}
+
+fn offset(byte: Option<usize>) -> u32 {
+    byte.and_then(|b| u32::try_from(b).ok()).unwrap_or(u32::MAX)
+}
+
+fn is_core(tag: &Tag) -> bool {
+    tag.is_yaml_core_schema() || (tag.handle() == "!" && tag.suffix().is_empty())
+}
+
+/// `!!str` and the bare `!` make a plain scalar a string.
+fn forces_text(tag: Option<&Tag>) -> bool {
+    tag.is_some_and(|tag| tag.suffix() == "str" || tag.suffix().is_empty())
+}
+
+fn shorten(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(60) {
+        Some((cut, _)) => Cow::Owned(format!("{}…", &text[..cut])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<ReadErrorKind> {
+        read(text, &Limits::default()).1.into_iter().map(|e| e.kind).collect()
+    }
+
+    #[test]
+    fn refuses_what_it_should_and_says_where() {
+        use ReadErrorKind::{
+            Alias, Anchor, Binary, CustomTag, DuplicateKey, Empty, KeyNotText, MergeKey,
+            SeveralDocuments, Syntax,
+        };
+        for (text, expected, line, column) in [
+            ("", Empty, 1, 1),
+            ("# only a comment\n", Empty, 1, 1),
+            ("a: 1\n---\nb: 2\n", SeveralDocuments, 2, 1),
+            ("a: [1, 2\n", Syntax, 1, 4),
+            ("a: 1\nb: 2\na: 3\n", DuplicateKey, 3, 1),
+            ("\"a\": 1\na: 3\n", DuplicateKey, 2, 1),
+            ("[a, b]: 1\n", KeyNotText, 1, 1),
+            ("a: &x 1\n", Anchor, 1, 4),
+            ("a: *x\n", Alias, 1, 4),
+            ("b:\n  <<: {a: 1}\n", MergeKey, 2, 3),
+            ("a: !include x.yaml\n", CustomTag, 1, 4),
+            ("a: \0\n", Binary, 1, 4),
+        ] {
+            let (_, errors) = read(text, &Limits::default());
+            assert_eq!(errors.len(), 1, "{text:?}: {errors:?}");
+            assert_eq!(errors[0].kind, expected, "{text:?}");
+            assert_eq!((errors[0].span.line, errors[0].span.column), (line, column), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn accepts_core_tags_bom_crlf_and_quoted_merge_marks() {
+        assert_eq!(kinds("a: !!str 12\nb: !!int 3\n"), []);
+        assert_eq!(kinds("\u{feff}a: 1\r\nb: 2\r\n"), []);
+        assert_eq!(kinds("\"<<\": 1\n"), []);
+        assert_eq!(kinds("---\na: 1\n...\n"), []);
+    }
+
+    #[test]
+    fn collects_every_error_that_leaves_the_tree_whole() {
+        assert_eq!(
+            kinds("a: &x 1\nb: *x\na: 2\n"),
+            [ReadErrorKind::Anchor, ReadErrorKind::Alias, ReadErrorKind::DuplicateKey]
+        );
+    }
+
+    #[test]
+    fn refuses_depth_size_and_count_within_bounds() {
+        let deep = format!("a: {}{}", "[".repeat(10_000), "]".repeat(10_000));
+        assert_eq!(kinds(&deep), [ReadErrorKind::TooDeep]);
+        let blocks: String = (0..2_000).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
+        assert_eq!(kinds(&blocks), [ReadErrorKind::TooDeep]);
+        let mixed = format!("{}{}{}", "- ".repeat(100), "[".repeat(100), "]".repeat(100));
+        assert_eq!(kinds(&mixed), [ReadErrorKind::TooDeep]);
+        let limits = Limits { max_nodes: 3, ..Limits::default() };
+        assert_eq!(read("[1, 2, 3, 4]", &limits).1[0].kind, ReadErrorKind::TooManyNodes);
+        let limits = Limits { max_bytes: 3, ..Limits::default() };
+        assert_eq!(read("a: 1", &limits).1[0].kind, ReadErrorKind::TooLarge);
+    }
+
+    #[test]
+    fn a_million_repeated_keys_and_anchors_stay_cheap() {
+        let repeated = "a: 1\n".repeat(100_000);
+        assert_eq!(kinds(&repeated).len(), 100);
+        let anchors: String = (0..50_000).map(|i| format!("k{i}: &a 1\n")).collect();
+        assert_eq!(kinds(&anchors).len(), 100);
+    }
+}
