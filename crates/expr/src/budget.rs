@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use crate::Limits;
 use crate::error::{EvaluateErrorKind, Fault, fault};
 
+/// Deepest value that is compared or copied; JSON that was parsed is within 128.
+const MAX_VALUE_DEPTH: usize = 256;
+
 /// Steps between two looks at the clock; a look costs as much as a step or two.
 const STEPS_PER_LOOK: u64 = 512;
 
@@ -30,6 +33,7 @@ enum Spent {
     Steps,
     Bytes,
     Time,
+    Depth,
 }
 
 impl<'l> Budget<'l> {
@@ -104,6 +108,14 @@ impl<'l> Budget<'l> {
         self.limits.max_time.saturating_sub(started.elapsed())
     }
 
+    /// Refuses to go deeper into a value than is safe on a small stack.
+    pub(crate) fn depth(&mut self, depth: usize) -> Result<(), Fault> {
+        if depth >= MAX_VALUE_DEPTH {
+            return Err(self.exhaust(Spent::Depth));
+        }
+        Ok(())
+    }
+
     /// Ends the evaluation: something in it would take longer than is left.
     pub(crate) fn exhaust_time(&mut self) -> Fault {
         self.exhaust(Spent::Time)
@@ -121,6 +133,7 @@ impl<'l> Budget<'l> {
             Spent::Steps => format!("more than {} steps", self.limits.max_steps),
             Spent::Bytes => format!("more than {} bytes built", self.limits.max_bytes_built),
             Spent::Time => format!("more than {} ms", self.limits.max_time.as_millis()),
+            Spent::Depth => format!("a value nested deeper than {MAX_VALUE_DEPTH}"),
         };
         fault(
             EvaluateErrorKind::Budget,

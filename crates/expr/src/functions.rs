@@ -54,10 +54,7 @@ impl Standard {
 
     /// Whether `x.f()` is a way to call it.
     pub(crate) fn is_member(self) -> bool {
-        !matches!(
-            self,
-            Standard::Type | Standard::Dyn | Standard::Convert(_)
-        )
+        !matches!(self, Standard::Type | Standard::Dyn | Standard::Convert(_))
     }
 
     pub(crate) fn name(self) -> &'static str {

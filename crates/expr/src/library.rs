@@ -57,7 +57,10 @@ pub(crate) fn part<'a>(name: &'static str, args: &[Val<'a>]) -> Result<Val<'a>, 
         expr: Expr::Call(CallExpr {
             func_name: name.to_owned(),
             target: Some(Box::new(ident(names[0]))),
-            args: names[1..args.len()].iter().map(|name| ident(name)).collect(),
+            args: names[1..args.len()]
+                .iter()
+                .map(|name| ident(name))
+                .collect(),
         }),
     };
     match cel::Value::resolve_val(&call, &context) {
@@ -72,7 +75,7 @@ pub(crate) fn time_arithmetic<'a>(
     left: &Val<'a>,
     right: &Val<'a>,
 ) -> Result<Val<'a>, Fault> {
-    let add = operator == "_+_";
+    let add = operator == "+";
     let result = match (left, right) {
         (Val::Timestamp(left), Val::Duration(right)) if add => left.add(right),
         (Val::Timestamp(left), Val::Duration(right)) => left.sub(right),

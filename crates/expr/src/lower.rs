@@ -11,20 +11,21 @@ use cel::common::ast::{
     operators,
 };
 
+use serde_json::{Number, Value};
+
 use crate::Limits;
 use crate::error::{CompileError, CompileErrorKind};
 use crate::functions::{OwnFunctions, Standard, type_named};
-use crate::node::{Constant, Loop, LoopKind, Node, Operator};
+use crate::node::{Constant, ConstantPattern, Loop, LoopKind, Node, Operator};
 use crate::patterns::Pattern;
-
-/// The name the scanner gives to `has` of a bare name, see [`crate::compile`].
-pub(crate) const IS_BOUND: &str = "__h";
+use crate::scan::IS_BOUND;
 
 pub(crate) struct Lowering<'c> {
     limits: &'c Limits,
     own: &'c OwnFunctions,
     nodes: usize,
     depth: usize,
+    pattern_bytes: u64,
     /// The loop variables in scope, outermost first.
     slots: Vec<String>,
     pub(crate) names: Vec<String>,
@@ -41,6 +42,7 @@ impl<'c> Lowering<'c> {
             own,
             nodes: 0,
             depth: 0,
+            pattern_bytes: 0,
             slots: Vec::new(),
             names: Vec::new(),
             functions: BTreeSet::new(),
@@ -53,13 +55,19 @@ impl<'c> Lowering<'c> {
         if self.nodes > self.limits.max_nodes {
             return Err(CompileError::new(
                 CompileErrorKind::TooLarge,
-                format!("the expression has more than {} parts", self.limits.max_nodes),
+                format!(
+                    "the expression has more than {} parts",
+                    self.limits.max_nodes
+                ),
             ));
         }
         if self.depth >= self.limits.max_depth {
             return Err(CompileError::new(
                 CompileErrorKind::TooDeep,
-                format!("the expression is nested deeper than {}", self.limits.max_depth),
+                format!(
+                    "the expression is nested deeper than {}",
+                    self.limits.max_depth
+                ),
             ));
         }
         self.depth += 1;
@@ -69,7 +77,11 @@ impl<'c> Lowering<'c> {
             Expr::Select(select) => self.select(select),
             Expr::Call(call) => self.call(call),
             Expr::List(list) if list.optional_indices.is_empty() => {
-                self.all(list.elements).map(Node::List)
+                self.all(list.elements)
+                    .map(|items| match json_list(&items) {
+                        Some(json) => Node::Json(json),
+                        None => Node::List(items),
+                    })
             }
             Expr::Map(map) => self.map(map),
             Expr::Comprehension(comprehension) => self.comprehension(*comprehension),
@@ -151,7 +163,10 @@ impl<'c> Lowering<'c> {
             _ => Err(syntax("optional map entries are not supported")),
         };
         let entries: Lowered<Box<[_]>> = map.entries.into_iter().map(entry).collect();
-        entries.map(Node::Map)
+        entries.map(|entries| match json_map(&entries) {
+            Some(json) => Node::Json(json),
+            None => Node::Map(entries),
+        })
     }
 
     fn call(&mut self, call: CallExpr) -> Lowered {
@@ -204,11 +219,7 @@ impl<'c> Lowering<'c> {
         }
     }
 
-    fn logical(
-        &mut self,
-        name: &str,
-        args: Vec<IdedExpr>,
-    ) -> Lowered<Result<Node, Vec<IdedExpr>>> {
+    fn logical(&mut self, name: &str, args: Vec<IdedExpr>) -> Lowered<Result<Node, Vec<IdedExpr>>> {
         if name == operators::CONDITIONAL {
             return match <[IdedExpr; 3]>::try_from(args) {
                 Ok([condition, then, otherwise]) => Ok(Ok(Node::If(Box::new((
@@ -253,7 +264,7 @@ impl<'c> Lowering<'c> {
             return Ok(Node::Own(own, args));
         }
         Ok(match Standard::named(&name) {
-            Some(function) if function.is_global() => self.standard(function, false, args),
+            Some(function) if function.is_global() => self.standard(function, false, args)?,
             _ => self.unsupported(name),
         })
     }
@@ -279,39 +290,46 @@ impl<'c> Lowering<'c> {
             return Ok(Node::Own(own, args));
         }
         Ok(match Standard::named(&name) {
-            Some(function) if function.is_member() => self.standard(function, true, args),
+            Some(function) if function.is_member() => self.standard(function, true, args)?,
             _ => self.unsupported(name),
         })
     }
 
-    fn standard(&self, function: Standard, member: bool, args: Box<[Node]>) -> Node {
-        if function == Standard::Matches {
+    fn standard(&mut self, function: Standard, member: bool, args: Box<[Node]>) -> Lowered {
+        if function == Standard::Matches
+            && let [_, Node::Constant(Constant::Text(source))] = &*args
+        {
             // A constant pattern is compiled here, once. One that does not
             // compile is still an error of the call, which may never happen.
-            return match <[Node; 2]>::try_from(args.into_vec()) {
-                Ok([text, Node::Constant(Constant::Text(pattern))]) => {
-                    let pattern = Pattern::compile(&pattern, self.limits)
-                        .map(Arc::new)
-                        .map_err(String::into_boxed_str);
-                    Node::Matches(Box::new((text, pattern)))
-                }
-                Ok(args) => Node::Standard {
-                    function,
-                    member,
-                    args: Box::new(args),
-                },
-                Err(args) => Node::Standard {
-                    function,
-                    member,
-                    args: args.into_boxed_slice(),
-                },
-            };
+            let pattern = self.pattern(source)?;
+            if let Some(text) = args.into_iter().next() {
+                return Ok(Node::Matches(Box::new((text, pattern))));
+            }
+            return Err(syntax("matches takes a text"));
         }
-        Node::Standard {
+        Ok(Node::Standard {
             function,
             member,
             args,
+        })
+    }
+
+    fn pattern(&mut self, source: &str) -> Lowered<ConstantPattern> {
+        let parsed = match Pattern::parse(source) {
+            Ok(parsed) => parsed,
+            Err(message) => return Ok(Err(message.into())),
+        };
+        // Compiling takes time by size, so the patterns of a program have a
+        // limit together, a few times that of one.
+        let limit = self.limits.max_regex_bytes as u64;
+        self.pattern_bytes += parsed.1.bytes.min(limit);
+        if self.pattern_bytes > limit * 4 {
+            let message = "the patterns of the expression are too large together";
+            return Err(CompileError::new(CompileErrorKind::TooLarge, message));
         }
+        Ok(Pattern::compile(source, parsed, self.limits)
+            .map(Arc::new)
+            .map_err(String::into_boxed_str))
     }
 
     fn unsupported(&mut self, name: String) -> Node {
@@ -354,24 +372,31 @@ impl<'c> Lowering<'c> {
     ) -> Lowered<Option<(&'static str, LoopKind)>> {
         let is_accu = |expr: &IdedExpr| matches!(&expr.expr, Expr::Ident(name) if name == accu);
         let mut args = step.args.into_iter();
-        Ok(match (step.func_name.as_str(), args.next(), args.next(), args.next()) {
-            (operators::LOGICAL_AND, Some(left), Some(test), None) if is_accu(&left) => {
-                Some((operators::ALL, LoopKind::All(self.lower(test)?)))
-            }
-            (operators::LOGICAL_OR, Some(left), Some(test), None) if is_accu(&left) => {
-                Some((operators::EXISTS, LoopKind::Exists(self.lower(test)?)))
-            }
-            (operators::ADD, Some(left), Some(items), None) if is_accu(&left) => {
-                let item = self.only(items)?;
-                item.map(|item| (operators::MAP, LoopKind::Append { guard: None, item }))
-            }
-            (operators::CONDITIONAL, Some(guard), Some(then), Some(otherwise))
-                if is_accu(&otherwise) =>
-            {
-                self.guarded(accu, guard, then)?
-            }
-            _ => None,
-        })
+        Ok(
+            match (
+                step.func_name.as_str(),
+                args.next(),
+                args.next(),
+                args.next(),
+            ) {
+                (operators::LOGICAL_AND, Some(left), Some(test), None) if is_accu(&left) => {
+                    Some((operators::ALL, LoopKind::All(self.lower(test)?)))
+                }
+                (operators::LOGICAL_OR, Some(left), Some(test), None) if is_accu(&left) => {
+                    Some((operators::EXISTS, LoopKind::Exists(self.lower(test)?)))
+                }
+                (operators::ADD, Some(left), Some(items), None) if is_accu(&left) => {
+                    let item = self.only(items)?;
+                    item.map(|item| (operators::MAP, LoopKind::Append { guard: None, item }))
+                }
+                (operators::CONDITIONAL, Some(guard), Some(then), Some(otherwise))
+                    if is_accu(&otherwise) =>
+                {
+                    self.guarded(accu, guard, then)?
+                }
+                _ => None,
+            },
+        )
     }
 
     /// `guard ? accu + … : accu`
@@ -432,6 +457,39 @@ fn qualified(expr: &IdedExpr) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// A list literal of constants, as JSON that is built once; `None` where JSON
+/// would lose a type.
+fn json_list(items: &[Node]) -> Option<Value> {
+    items.iter().map(json_constant).collect()
+}
+
+/// The same for a map literal. A key that is there twice is left to evaluation,
+/// where it is an error.
+fn json_map(entries: &[(Node, Node)]) -> Option<Value> {
+    let mut map = serde_json::Map::new();
+    for (key, value) in entries {
+        let Node::Constant(Constant::Text(key)) = key else {
+            return None;
+        };
+        if map.insert(key.to_string(), json_constant(value)?).is_some() {
+            return None;
+        }
+    }
+    Some(Value::Object(map))
+}
+
+fn json_constant(node: &Node) -> Option<Value> {
+    Some(match node {
+        Node::Json(json) => json.clone(),
+        Node::Constant(Constant::Null) => Value::Null,
+        Node::Constant(Constant::Bool(bool)) => Value::Bool(*bool),
+        Node::Constant(Constant::Int(int)) => Value::from(*int),
+        Node::Constant(Constant::Double(double)) => Number::from_f64(*double)?.into(),
+        Node::Constant(Constant::Text(text)) => Value::from(&**text),
+        _ => return None,
+    })
 }
 
 fn constant(literal: LiteralValue) -> Constant {

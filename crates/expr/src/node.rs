@@ -6,11 +6,15 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::functions::{OwnFunction, Standard};
 use crate::patterns::Pattern;
 
 pub(crate) enum Node {
     Constant(Constant),
+    /// A list or map literal of constants.
+    Json(Value),
     /// A variable the caller binds: an index into the program's names. Where
     /// nothing is bound, the name may still be that of a type.
     Variable {
@@ -40,11 +44,14 @@ pub(crate) enum Node {
         args: Box<[Node]>,
     },
     /// `text.matches('constant')`
-    Matches(Box<(Node, Result<Arc<Pattern>, Box<str>>)>),
+    Matches(Box<(Node, ConstantPattern)>),
     Own(Arc<OwnFunction>, Box<[Node]>),
     /// A call of a function nobody knows.
     Unsupported,
 }
+
+/// A pattern compiled with the program, or why it could not be.
+pub(crate) type ConstantPattern = Result<Arc<Pattern>, Box<str>>;
 
 pub(crate) enum Constant {
     Null,

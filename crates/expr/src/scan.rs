@@ -5,8 +5,13 @@
 //! a stack of its own, finds upper bounds for all of that; what is over them is
 //! refused here, so nothing that recurses later can meet a deep tree.
 
+use std::borrow::Cow;
+
 use crate::Limits;
 use crate::error::{CompileError, CompileErrorKind};
+
+/// What `has` of a bare name is called in the text the parser gets.
+pub(crate) const IS_BOUND: &str = "__h";
 
 /// Levels a macro such as `exists` adds to the tree, at most.
 const MACRO_LEVELS: usize = 4;
@@ -15,6 +20,8 @@ const MACRO_LEVELS: usize = 4;
 #[derive(Default)]
 struct Level {
     open: usize,
+    /// Levels the brackets themselves add to the tree.
+    adds: usize,
     /// The operands since the last `&&`, `||`, comma or colon.
     run: Run,
     /// The deepest finished run of this comma-separated part.
@@ -51,8 +58,10 @@ impl Level {
     }
 }
 
-/// Refuses a text that is too long, or whose tree would be too deep.
-pub(crate) fn check(source: &str, limits: &Limits) -> Result<(), CompileError> {
+/// Refuses a text that is too long, or whose tree would be too deep. Gives the
+/// text to parse: `has(name)`, which the parser refuses though people write it,
+/// is a call of [`IS_BOUND`] in it.
+pub(crate) fn check<'s>(source: &'s str, limits: &Limits) -> Result<Cow<'s, str>, CompileError> {
     if source.len() > limits.max_source_bytes {
         return Err(CompileError::new(
             CompileErrorKind::TooLarge,
@@ -72,10 +81,12 @@ pub(crate) fn check(source: &str, limits: &Limits) -> Result<(), CompileError> {
     };
     let bytes = source.as_bytes();
     let mut levels = vec![Level::default()];
+    let mut has = Vec::new();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         let start = at;
         at += 1;
+        let nested = levels.len() > 1;
         let Some(level) = levels.last_mut() else {
             break;
         };
@@ -95,27 +106,35 @@ pub(crate) fn check(source: &str, limits: &Limits) -> Result<(), CompileError> {
             }
             b':' => level.end_run(),
             b'(' | b'[' | b'{' => {
-                level.run.links += 1;
+                let before = bytes[..start].trim_ascii_end().last();
+                let adds = match before {
+                    _ if byte != b'(' => 1,
+                    Some(before) if is_word(*before) => MACRO_LEVELS,
+                    // Parentheses that only group leave no trace in the tree.
+                    _ => 0,
+                };
+                level.run.links += usize::from(byte == b'[');
                 if levels.len() > limits.max_depth {
                     return Err(too_deep(start));
                 }
                 levels.push(Level {
                     open: start,
+                    adds,
                     ..Level::default()
                 });
             }
-            b')' | b']' | b'}' if levels.len() > 1 => {
-                if let (Some(mut closed), true) = (levels.pop(), !levels.is_empty()) {
-                    closed.end_part();
-                    let Some(level) = levels.last_mut() else {
-                        break;
-                    };
-                    let nested = closed.depth + MACRO_LEVELS;
-                    level.run.nested = level.run.nested.max(nested);
+            b')' | b']' | b'}' if nested => {
+                let Some(mut closed) = levels.pop() else {
+                    break;
+                };
+                closed.end_part();
+                if is_over(limits, &closed) {
+                    return Err(too_deep(closed.open));
+                }
+                if let Some(level) = levels.last_mut() {
+                    let depth = closed.depth + closed.adds;
+                    level.run.nested = level.run.nested.max(depth);
                     level.nested_recursion = level.nested_recursion.max(closed.recursion + 1);
-                    if is_over(limits, &closed) {
-                        return Err(too_deep(closed.open));
-                    }
                 }
             }
             b'.' | b'+' | b'-' | b'*' | b'/' | b'%' | b'!' | b'<' | b'>' | b'=' => {
@@ -132,6 +151,9 @@ pub(crate) fn check(source: &str, limits: &Limits) -> Result<(), CompileError> {
                 let word = &bytes[start..at];
                 if word == b"in" {
                     level.run.links += 1;
+                }
+                if word == b"has" && is_bare_name(&bytes[at..]) && !after_dot(&bytes[..start]) {
+                    has.push(start);
                 }
                 if let (Some(b'\'' | b'"'), true) = (bytes.get(at), word.len() <= 2) {
                     // A prefix: r, b, rb or br, in either case.
@@ -159,9 +181,28 @@ pub(crate) fn check(source: &str, limits: &Limits) -> Result<(), CompileError> {
         if is_over(limits, &level) {
             return Err(too_deep(level.open));
         }
-        (depth, recursion) = (level.depth + MACRO_LEVELS, level.recursion + 1);
+        (depth, recursion) = (level.depth + level.adds, level.recursion + 1);
     }
-    Ok(())
+    let mut parsed = Cow::Borrowed(source);
+    for at in has {
+        // As long as `has`, so that positions stay what they are.
+        parsed.to_mut().replace_range(at..at + 3, IS_BOUND);
+    }
+    Ok(parsed)
+}
+
+/// Whether `(name)` is next.
+fn is_bare_name(bytes: &[u8]) -> bool {
+    let Some(inner) = bytes.trim_ascii_start().strip_prefix(b"(") else {
+        return false;
+    };
+    let inner = inner.trim_ascii_start();
+    let name = inner.iter().take_while(|byte| is_word(**byte)).count();
+    name > 0 && inner[name..].trim_ascii_start().starts_with(b")")
+}
+
+fn after_dot(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_end().ends_with(b".")
 }
 
 /// The bound on depth is a rough one, twice what is allowed, because links that

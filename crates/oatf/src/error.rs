@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use proofhouse_source::{Diagnostic, DiagnosticSeverity, Span};
 use serde::Serialize;
 
-use crate::diagnostic::{Diagnostic, DiagnosticSeverity, Span};
 use crate::model::closed_enum;
 
 closed_enum! {

@@ -112,6 +112,8 @@ impl Selector {
 fn parse_json_path(source: &str) -> Result<JsonPath, String> {
     const MAX_BYTES: usize = 4096;
     const MAX_NESTING: usize = 32;
+    // Each descendant segment multiplies the nodes visited by the depth of the message.
+    const MAX_DESCENDANTS: usize = 4;
     if source.len() > MAX_BYTES {
         return Err(format!("longer than {MAX_BYTES} bytes"));
     }
@@ -125,6 +127,9 @@ fn parse_json_path(source: &str) -> Result<JsonPath, String> {
         if depth > MAX_NESTING {
             return Err(format!("nested deeper than {MAX_NESTING} levels"));
         }
+    }
+    if source.matches("..").count() > MAX_DESCENDANTS {
+        return Err(format!("more than {MAX_DESCENDANTS} descendant segments (`..`)"));
     }
     JsonPath::parse(source).map_err(|error| error.to_string())
 }
@@ -167,7 +172,7 @@ mod tests {
 
     #[test]
     fn hostile_selectors_are_refused_without_recursion() {
-        for hostile in ["[".repeat(100_000), format!("$[?{}@.a]", "!(".repeat(1000)), "$".repeat(5000)]
+        for hostile in ["[".repeat(100_000), format!("$[?{}@.a]", "!(".repeat(1000)), "$".repeat(5000), format!("${}", "..*".repeat(9))]
         {
             assert!(Selector::new(hostile.as_str()).json_path().is_err());
         }

@@ -1,0 +1,226 @@
+//! Evaluating indicators against messages.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::error::{EvaluationError, EvaluationErrorKind};
+use crate::extension::{CelContext, CelEvaluator, SemanticEvaluator};
+use crate::model::{
+    Condition, ExpressionMatch, Indicator, IndicatorResult, IndicatorVerdict, PatternMatch,
+    SemanticMatch,
+};
+use crate::primitives::{
+    any_at_wildcard_path, coerce_to_text, evaluate_condition, resolve_simple_path,
+    resolve_wildcard_path,
+};
+
+/// The score a semantic indicator needs when it names no threshold.
+pub const DEFAULT_SEMANTIC_THRESHOLD: f64 = 0.7;
+
+/// How much matched text a verdict quotes.
+const EVIDENCE_CHARACTERS: usize = 200;
+
+/// Whether a normalized pattern matches a message.
+///
+/// # Errors
+///
+/// Returns an error when the pattern has no condition or its regular expression does not compile,
+/// both of which [`validate`](crate::validate) reports.
+pub fn evaluate_pattern(pattern: &PatternMatch, message: &Value) -> Result<bool, EvaluationError> {
+    find_match(pattern, message).map(|found| found.is_some())
+}
+
+/// What a pattern matched: a value, or the absence of one.
+enum Found<'m> {
+    Value(&'m Value),
+    Absence,
+}
+
+fn find_match<'m>(
+    pattern: &PatternMatch,
+    message: &'m Value,
+) -> Result<Option<Found<'m>>, EvaluationError> {
+    let Some(condition) = &pattern.condition else {
+        return Err(unusable("the pattern has no condition"));
+    };
+    let target = pattern.target.as_deref().unwrap_or_default();
+    if let Condition::Operators(operators) = condition {
+        if let Some(Err(error)) = operators.regex.as_ref().map(|regex| regex.regex()) {
+            return Err(unusable(&format!("the regular expression cannot be used: {error}")));
+        }
+        if let Some(exists) = operators.exists.filter(|_| operators.only_exists()) {
+            let first = resolve_wildcard_path(target, message).first().copied();
+            return Ok(match first {
+                Some(value) if exists => Some(Found::Value(value)),
+                None if !exists => Some(Found::Absence),
+                _ => None,
+            });
+        }
+        if operators.exists == Some(false) {
+            // There is no value for the other operators to look at.
+            return Ok(None);
+        }
+    }
+    let mut found = None;
+    any_at_wildcard_path(target, message, |value| {
+        let matches = evaluate_condition(condition, value);
+        if matches {
+            found = Some(Found::Value(value));
+        }
+        matches
+    });
+    Ok(found)
+}
+
+fn unusable(message: &str) -> EvaluationError {
+    EvaluationError::new(EvaluationErrorKind::UnsupportedMethod, message)
+}
+
+/// Whether a CEL expression holds for a message, which it sees as `message`.
+///
+/// A variable whose path does not resolve is bound to null.
+///
+/// # Errors
+///
+/// Returns what the evaluator returns, and a type error when the result is not a boolean.
+pub fn evaluate_expression(
+    expression: &ExpressionMatch,
+    message: &Value,
+    cel_evaluator: Option<&dyn CelEvaluator>,
+) -> Result<bool, EvaluationError> {
+    let Some(evaluator) = cel_evaluator else {
+        return Err(unusable("CEL evaluation is not available"));
+    };
+    let mut context = CelContext::new();
+    context.bind("message", message);
+    for (name, path) in expression.variables.iter().flatten() {
+        context.bind(name, resolve_simple_path(path, message).unwrap_or(&Value::Null));
+    }
+    match evaluator.evaluate_kept(&expression.cel, &context)? {
+        Value::Bool(value) => Ok(value),
+        other => Err(EvaluationError::new(
+            EvaluationErrorKind::TypeError,
+            format!("the expression gave {}, not a boolean", kind_of(&other)),
+        )),
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    }
+}
+
+/// Evaluates a normalized indicator against one message.
+///
+/// ```
+/// use proofhouse_oatf::{Fragment, Indicator, IndicatorResult, evaluate_indicator};
+/// use serde_json::json;
+/// let indicator = Indicator::from_value(&json!({
+///     "id": "X-001-01", "target": "arguments",
+///     "pattern": {"target": "arguments", "condition": {"contains": "passwd"}},
+/// })).unwrap();
+/// let message = json!({"arguments": {"path": "/etc/passwd"}});
+/// let verdict = evaluate_indicator(&indicator, &message, None, None);
+/// assert_eq!(verdict.result, IndicatorResult::Matched);
+/// assert_eq!(verdict.evidence.as_deref(), Some(r#"{"path":"/etc/passwd"}"#));
+/// ```
+#[must_use]
+pub fn evaluate_indicator(
+    indicator: &Indicator,
+    message: &Value,
+    cel_evaluator: Option<&dyn CelEvaluator>,
+    semantic_evaluator: Option<&dyn SemanticEvaluator>,
+) -> IndicatorVerdict {
+    let (result, evidence) = match outcome(indicator, message, cel_evaluator, semantic_evaluator) {
+        Ok(outcome) => outcome,
+        Err(error) => (IndicatorResult::Error, Some(error.to_string())),
+    };
+    IndicatorVerdict {
+        indicator_id: indicator.id.clone().unwrap_or_default(),
+        result,
+        timestamp: Some(Timestamp::now()),
+        evidence,
+        source: None,
+    }
+}
+
+type Outcome = (IndicatorResult, Option<String>);
+
+fn outcome(
+    indicator: &Indicator,
+    message: &Value,
+    cel_evaluator: Option<&dyn CelEvaluator>,
+    semantic_evaluator: Option<&dyn SemanticEvaluator>,
+) -> Result<Outcome, EvaluationError> {
+    if let Some(pattern) = &indicator.pattern {
+        return Ok(match find_match(pattern, message)? {
+            Some(Found::Value(value)) => (IndicatorResult::Matched, Some(quote(value))),
+            Some(Found::Absence) => (IndicatorResult::Matched, Some("absent".to_owned())),
+            None => (IndicatorResult::NotMatched, None),
+        });
+    }
+    if let Some(expression) = &indicator.expression {
+        if cel_evaluator.is_none() {
+            return Ok(skipped("CEL evaluation is not available"));
+        }
+        return Ok(match evaluate_expression(expression, message, cel_evaluator)? {
+            true => (IndicatorResult::Matched, Some(clip(expression.cel.as_str()))),
+            false => (IndicatorResult::NotMatched, None),
+        });
+    }
+    if let Some(semantic) = &indicator.semantic {
+        return match semantic_evaluator {
+            None => Ok(skipped("semantic evaluation is not available")),
+            Some(evaluator) => semantic_outcome(semantic, message, evaluator),
+        };
+    }
+    Err(unusable("the indicator has no way of detection"))
+}
+
+fn skipped(reason: &str) -> Outcome {
+    (IndicatorResult::Skipped, Some(reason.to_owned()))
+}
+
+fn semantic_outcome(
+    semantic: &SemanticMatch,
+    message: &Value,
+    evaluator: &dyn SemanticEvaluator,
+) -> Result<Outcome, EvaluationError> {
+    let mut highest: Option<f64> = None;
+    for value in resolve_wildcard_path(semantic.target.as_deref().unwrap_or_default(), message) {
+        let score = evaluator.evaluate(
+            &coerce_to_text(value),
+            &semantic.intent,
+            semantic.intent_class,
+            semantic.threshold,
+            semantic.examples.as_ref(),
+        )?;
+        if !(0.0..=1.0).contains(&score) {
+            let message = format!("the evaluator gave a score of {score}, outside 0.0 to 1.0");
+            return Err(EvaluationError::new(EvaluationErrorKind::SemanticError, message));
+        }
+        highest = Some(highest.map_or(score, |highest| highest.max(score)));
+    }
+    let Some(score) = highest else { return Ok((IndicatorResult::NotMatched, None)) };
+    let threshold = semantic.threshold.unwrap_or(DEFAULT_SEMANTIC_THRESHOLD);
+    let result =
+        if score >= threshold { IndicatorResult::Matched } else { IndicatorResult::NotMatched };
+    Ok((result, Some(format!("score {score}"))))
+}
+
+fn quote(value: &Value) -> String {
+    clip(&coerce_to_text(value))
+}
+
+fn clip(text: &str) -> String {
+    match text.char_indices().nth(EVIDENCE_CHARACTERS) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}

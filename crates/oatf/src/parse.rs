@@ -1,0 +1,144 @@
+//! `parse`: from text to the model, with every reason why not.
+
+use std::sync::Arc;
+
+use proofhouse_source::{Diagnostic, Limits, ReadError, ReadErrorKind, Source};
+
+use crate::decode::Decoder;
+use crate::error::{ParseError, ParseErrorKind};
+use crate::model::{
+    Attack, Condition, Document, Extractor, Indicator, MatchPredicate, Phase, ResponseEntry,
+    Trigger,
+};
+
+/// Parses a document with the default [`Limits`]. No rules are checked here but those of the
+/// types; see [`validate`](crate::validate).
+///
+/// ```
+/// let errors = proofhouse_oatf::parse("oatf: \"0.1\"\nattack:\n  severty: high\n").unwrap_err();
+/// assert_eq!(errors[0].line(), Some(3));
+/// assert_eq!(errors[0].help.as_deref(), Some("did you mean `severity`?"));
+/// ```
+///
+/// # Errors
+///
+/// Returns every error, ordered by place.
+pub fn parse(text: &str) -> Result<Document, Vec<ParseError>> {
+    parse_with(text, &Limits::default())
+}
+
+/// Parses a document with limits of the caller's.
+///
+/// # Errors
+///
+/// Returns every error, ordered by place.
+pub fn parse_with(text: &str, limits: &Limits) -> Result<Document, Vec<ParseError>> {
+    match parse_leniently(text, limits) {
+        (Some(document), errors) if errors.is_empty() => Ok(document),
+        (_, errors) => Err(errors),
+    }
+}
+
+/// Parses as much of a document as can be understood, beside the errors.
+pub(crate) fn parse_leniently(text: &str, limits: &Limits) -> (Option<Document>, Vec<ParseError>) {
+    let (source, read_errors) = Source::read_leniently(text, limits);
+    let mut errors: Vec<ParseError> = read_errors.into_iter().map(from_read_error).collect();
+    let Some(source) = source else { return (None, errors) };
+    let mut decoder = Decoder::new(&source);
+    let document = decoder.document(source.root());
+    decoder.note_key_order(source.root());
+    let Decoder { errors: decode_errors, notes, .. } = decoder;
+    errors.extend(decode_errors);
+    errors.sort_by_key(|error| error.span.map(|span| span.offset));
+    let document = document.map(|mut document| {
+        document.notes = notes;
+        document.source = Some(Arc::new(source));
+        document
+    });
+    (document, errors)
+}
+
+fn from_read_error(error: ReadError) -> ParseError {
+    let (code, help) = match error.kind {
+        ReadErrorKind::TooLarge => ("PH-002", Some("split the document or raise the size limit")),
+        ReadErrorKind::Binary => ("PH-001", None),
+        ReadErrorKind::Empty => ("PH-003", Some("`proofhouse new` writes one to start from")),
+        ReadErrorKind::SeveralDocuments => ("PH-004", Some("split the file at `---`")),
+        ReadErrorKind::Syntax => ("PH-005", None),
+        ReadErrorKind::TooDeep | ReadErrorKind::TooManyNodes => ("PH-006", None),
+        ReadErrorKind::DuplicateKey => ("PH-008", Some("remove one of them")),
+        ReadErrorKind::KeyNotText => ("PH-013", None),
+        ReadErrorKind::Anchor
+        | ReadErrorKind::Alias
+        | ReadErrorKind::MergeKey
+        | ReadErrorKind::CustomTag => ("V-020", None),
+    };
+    ParseError {
+        kind: ParseErrorKind::Syntax,
+        code,
+        message: error.message,
+        path: None,
+        span: Some(error.span),
+        help: help.map(str::to_owned),
+    }
+}
+
+/// A part of a document that can be read on its own, for tools and tests.
+///
+/// ```
+/// use proofhouse_oatf::{Fragment, Trigger};
+/// use serde_json::json;
+/// let trigger = Trigger::from_value(&json!({"event": "tools/call", "count": 3})).unwrap();
+/// assert_eq!(trigger.count, Some(3));
+/// assert!(Trigger::from_value(&json!({"evnt": "tools/call"})).is_err());
+/// ```
+pub trait Fragment: Sized {
+    /// Reads the part from its document form.
+    ///
+    /// # Errors
+    ///
+    /// Returns every error; places refer to the canonical YAML form of `value`.
+    fn from_value(value: &serde_json::Value) -> Result<Self, Vec<ParseError>>;
+}
+
+macro_rules! fragment {
+    ($($type:ty => $method:ident),+ $(,)?) => {
+        $(impl Fragment for $type {
+            fn from_value(value: &serde_json::Value) -> Result<Self, Vec<ParseError>> {
+                decode_fragment(value, |decoder, node| decoder.$method(node))
+            }
+        })+
+    };
+}
+
+fragment! {
+    Attack => attack,
+    Indicator => indicator,
+    Phase => phase,
+    Trigger => trigger,
+    Extractor => extractor,
+    Condition => condition,
+    MatchPredicate => predicate,
+    ResponseEntry => response_entry,
+}
+
+fn decode_fragment<T>(
+    value: &serde_json::Value,
+    decode: impl for<'s> FnOnce(&mut Decoder<'s>, proofhouse_source::NodeRef<'s>) -> Option<T>,
+) -> Result<T, Vec<ParseError>> {
+    let text = proofhouse_source::to_yaml(value);
+    let source = Source::read(&text, &Limits::default())
+        .map_err(|errors| errors.into_iter().map(from_read_error).collect::<Vec<_>>())?;
+    let mut decoder = Decoder::new(&source);
+    match decode(&mut decoder, source.root()) {
+        Some(part) if decoder.errors.is_empty() => Ok(part),
+        _ => Err(decoder.errors),
+    }
+}
+
+impl Document {
+    /// What the reader noticed that is not an error: keys in odd order, empty values.
+    pub(crate) fn notes(&self) -> &[Diagnostic] {
+        &self.notes
+    }
+}

@@ -1,0 +1,26 @@
+//! The execution primitives of section 5, shared by the entry points, evaluation and tools.
+
+mod condition;
+mod duration;
+mod extractor;
+mod path;
+mod predicate;
+mod response;
+mod state;
+mod template;
+mod trigger;
+
+pub use condition::{coerce_to_text, deep_equal, evaluate_condition};
+pub use duration::parse_duration;
+pub use extractor::evaluate_extractor;
+pub(crate) use path::any_at_wildcard_path;
+pub use path::{
+    is_simple_path, is_wildcard_path, resolve_simple_path, resolve_wildcard_path,
+    MAX_TRAVERSAL_DEPTH,
+};
+pub use predicate::evaluate_predicate;
+pub use response::select_response;
+pub use state::{compute_effective_state, extract_protocol};
+pub(crate) use template::{TemplatePart, template_parts};
+pub use template::{interpolate_template, interpolate_value};
+pub use trigger::evaluate_trigger;

@@ -1,0 +1,561 @@
+//! RE2 regular expressions on the `regex` engine.
+//!
+//! The two are close relatives, linear-time both, but not the same language: in RE2 `\d`, `\w`,
+//! `\s` and `\b` are ASCII, `[` inside a class is a character, `\Q…\E` quotes, and repetition
+//! operators do not stack. This module reads a pattern as RE2 does and writes it as the engine
+//! needs it, so that a document means the same here as in every other RE2 tool.
+
+use std::fmt::Write as _;
+
+use regex::{Regex, RegexBuilder};
+
+/// The largest compiled size a pattern may reach.
+const SIZE_LIMIT: usize = 2 << 20;
+/// The longest pattern that is looked at.
+const MAX_BYTES: usize = 16 << 10;
+/// The deepest nesting of groups.
+const NEST_LIMIT: u32 = 100;
+/// RE2's bound on `{n}`.
+const MAX_REPEAT: u32 = 1000;
+
+/// Why a pattern is not an RE2 regular expression we accept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Re2Error {
+    /// What is wrong.
+    pub message: String,
+    /// Which bytes of the pattern are to blame.
+    pub range: std::ops::Range<usize>,
+}
+
+impl std::fmt::Display for Re2Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Re2Error {}
+
+/// What is known of a pattern without compiling it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Checked {
+    /// Whether there is at least one capture group.
+    pub(crate) captures: bool,
+}
+
+/// Checks that a pattern compiles, compiling only the few whose size is in doubt.
+pub(crate) fn check(pattern: &str) -> Result<Checked, Re2Error> {
+    let translated = translate(pattern)?;
+    let hir = regex_syntax::ParserBuilder::new()
+        .nest_limit(NEST_LIMIT)
+        .build()
+        .parse(&translated)
+        .map_err(|error| engine_error(pattern, &error))?;
+    let captures = hir.properties().explicit_captures_len() > 0;
+    if estimate(&hir) > 2_000 {
+        build(pattern, &translated)?;
+    }
+    Ok(Checked { captures })
+}
+
+/// Compiles a pattern.
+pub(crate) fn compile(pattern: &str) -> Result<Regex, Re2Error> {
+    build(pattern, &translate(pattern)?)
+}
+
+fn build(pattern: &str, translated: &str) -> Result<Regex, Re2Error> {
+    RegexBuilder::new(translated)
+        .size_limit(SIZE_LIMIT)
+        .nest_limit(NEST_LIMIT)
+        .build()
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => whole(pattern, "too large when compiled"),
+            other => whole(pattern, &last_line(&other.to_string())),
+        })
+}
+
+fn engine_error(pattern: &str, error: &regex_syntax::Error) -> Re2Error {
+    whole(pattern, &last_line(&error.to_string()))
+}
+
+/// The engine's messages draw the pattern; only the reason is wanted here.
+fn last_line(message: &str) -> String {
+    let line = message.lines().last().unwrap_or(message).trim();
+    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+}
+
+fn whole(pattern: &str, message: &str) -> Re2Error {
+    Re2Error { message: message.to_owned(), range: 0..pattern.len() }
+}
+
+/// A rough upper bound on the number of states, cheap enough for every pattern.
+fn estimate(hir: &regex_syntax::hir::Hir) -> u64 {
+    use regex_syntax::hir::HirKind;
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Literal(literal) => literal.0.len() as u64,
+        HirKind::Class(regex_syntax::hir::Class::Unicode(class)) => 2 + class.ranges().len() as u64,
+        HirKind::Class(_) => 2,
+        HirKind::Repetition(repetition) => {
+            let times = u64::from(repetition.max.unwrap_or(repetition.min + 1).max(1));
+            estimate(&repetition.sub).saturating_mul(times)
+        }
+        HirKind::Capture(capture) => 2 + estimate(&capture.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(estimate).fold(1, u64::saturating_add)
+        }
+    }
+}
+
+/// Rewrites an RE2 pattern in the engine's dialect.
+fn translate(pattern: &str) -> Result<String, Re2Error> {
+    if pattern.len() > MAX_BYTES {
+        return Err(whole(pattern, &format!("longer than {MAX_BYTES} bytes")));
+    }
+    let mut reader = Reader {
+        pattern,
+        at: 0,
+        out: String::with_capacity(pattern.len() + 16),
+        repeated: false,
+    };
+    while reader.at < pattern.len() {
+        reader.item()?;
+    }
+    Ok(reader.out)
+}
+
+struct Reader<'p> {
+    pattern: &'p str,
+    at: usize,
+    out: String,
+    /// Whether the last thing written was a repetition operator.
+    repeated: bool,
+}
+
+impl Reader<'_> {
+    fn rest(&self) -> &str {
+        &self.pattern[self.at..]
+    }
+
+    fn error<T>(&self, from: usize, length: usize, message: &str) -> Result<T, Re2Error> {
+        let to = (from + length).min(self.pattern.len());
+        Err(Re2Error { message: message.to_owned(), range: from..to })
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.rest().chars().next()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    fn item(&mut self) -> Result<(), Re2Error> {
+        let start = self.at;
+        let was_repeated = std::mem::take(&mut self.repeated);
+        let Some(c) = self.next() else { return Ok(()) };
+        match c {
+            '\\' => self.escape(start),
+            '[' => self.class(start),
+            '(' if self.rest().starts_with('?') => self.group_flags(start),
+            '*' | '+' | '?' => self.repeat(start, was_repeated, None),
+            '{' => match parse_counts(&self.pattern[start..]) {
+                Some((counts, length)) => {
+                    self.at = start + length;
+                    self.repeat(start, was_repeated, Some(counts))
+                }
+                None => {
+                    self.out.push_str("\\{");
+                    Ok(())
+                }
+            },
+            '}' => {
+                self.out.push_str("\\}");
+                Ok(())
+            }
+            c => {
+                self.out.push(c);
+                Ok(())
+            }
+        }
+    }
+
+    fn repeat(
+        &mut self,
+        start: usize,
+        was_repeated: bool,
+        counts: Option<(u32, Option<u32>)>,
+    ) -> Result<(), Re2Error> {
+        if was_repeated {
+            return self.error(
+                start,
+                self.at - start,
+                "repetition operators cannot be stacked; RE2 has no possessive quantifiers",
+            );
+        }
+        if let Some((low, high)) = counts {
+            if low > MAX_REPEAT || high.is_some_and(|high| high > MAX_REPEAT) {
+                return self.error(start, self.at - start, "repetition count above 1000");
+            }
+            if high.is_some_and(|high| high < low) {
+                return self.error(start, self.at - start, "repetition counts in wrong order");
+            }
+        }
+        if self.rest().starts_with('?') {
+            self.at += 1;
+        }
+        self.out.push_str(&self.pattern[start..self.at]);
+        self.repeated = true;
+        Ok(())
+    }
+
+    fn group_flags(&mut self, start: usize) -> Result<(), Re2Error> {
+        for (lead, message) in [
+            ("?=", "look-ahead is not part of RE2"),
+            ("?!", "look-ahead is not part of RE2"),
+            ("?<=", "look-behind is not part of RE2"),
+            ("?<!", "look-behind is not part of RE2"),
+            ("?>", "atomic groups are not part of RE2"),
+            ("?P=", "back-references are not part of RE2"),
+            ("?P>", "recursion is not part of RE2"),
+            ("?#", "comments are not part of RE2"),
+            ("?|", "branch reset groups are not part of RE2"),
+        ] {
+            if self.rest().starts_with(lead) {
+                return self.error(start, lead.len() + 1, message);
+            }
+        }
+        if self.rest().starts_with("?P<") || self.rest().starts_with("?<") {
+            self.out.push('(');
+            return Ok(());
+        }
+        // Flags end at `)` or `:`; RE2 knows i, m, s and U.
+        let flags = &self.rest()[1..];
+        let end = flags.find([')', ':']).unwrap_or(flags.len());
+        if let Some(odd) = flags[..end].chars().find(|c| !matches!(c, 'i' | 'm' | 's' | 'U' | '-')) {
+            return self.error(start, end + 3, &format!("unknown flag `{odd}`; RE2 has i, m, s, U"));
+        }
+        self.out.push('(');
+        Ok(())
+    }
+
+    /// An escape outside a class; the backslash has been read.
+    fn escape(&mut self, start: usize) -> Result<(), Re2Error> {
+        let Some(c) = self.next() else { return self.error(start, 1, "trailing backslash") };
+        match c {
+            'd' => self.out.push_str("[0-9]"),
+            'D' => self.out.push_str("[^0-9]"),
+            'w' => self.out.push_str("[0-9A-Za-z_]"),
+            'W' => self.out.push_str("[^0-9A-Za-z_]"),
+            's' => self.out.push_str("[\\t\\n\\x0C\\r ]"),
+            'S' => self.out.push_str("[^\\t\\n\\x0C\\r ]"),
+            'b' => self.out.push_str("(?-u:\\b)"),
+            // The engine will not split a character, so the negation keeps to characters.
+            'B' => self.out.push_str("\\B"),
+            'A' | 'z' => {
+                self.out.push('\\');
+                self.out.push(c);
+            }
+            'p' | 'P' => return self.property(start),
+            'Q' => {
+                let (quoted, length) = match self.rest().find("\\E") {
+                    Some(end) => (&self.rest()[..end], end + 2),
+                    None => (self.rest(), self.rest().len()),
+                };
+                let escaped = regex_syntax::escape(quoted);
+                self.out.push_str(&escaped);
+                self.at += length;
+            }
+            'E' => {}
+            'C' => return self.error(start, 2, "`\\C` would match a part of a character"),
+            '1'..='9' if !self.rest().starts_with(|c: char| c.is_digit(8)) => {
+                return self.error(start, 2, "back-references are not part of RE2");
+            }
+            c => {
+                let code = self.character(start, c)?;
+                self.literal(code);
+            }
+        }
+        Ok(())
+    }
+
+    /// `\pN`, `\p{Name}` and their negations are the same in both dialects.
+    fn property(&mut self, start: usize) -> Result<(), Re2Error> {
+        match self.next() {
+            Some('{') => match self.rest().find('}') {
+                Some(end) => self.at += end + 1,
+                None => return self.error(start, 3, "unclosed Unicode property"),
+            },
+            Some(_) => {}
+            None => return self.error(start, 2, "unfinished Unicode property"),
+        }
+        self.out.push_str(&self.pattern[start..self.at]);
+        Ok(())
+    }
+
+    /// An escape that stands for one character; backslash and `c` have been read.
+    fn character(&mut self, start: usize, c: char) -> Result<char, Re2Error> {
+        let code = match c {
+            'a' => 7,
+            'f' => 12,
+            't' => 9,
+            'n' => 10,
+            'r' => 13,
+            'v' => 11,
+            '0'..='7' => {
+                let mut code = c as u32 - '0' as u32;
+                for _ in 0..2 {
+                    let Some(digit) = self.rest().chars().next().and_then(|c| c.to_digit(8)) else {
+                        break;
+                    };
+                    code = code * 8 + digit;
+                    self.at += 1;
+                }
+                code
+            }
+            'x' => self.hexadecimal(start)?,
+            c if c.is_ascii() && !c.is_ascii_alphanumeric() => c as u32,
+            c => return self.error(start, 1 + c.len_utf8(), "unknown escape"),
+        };
+        match char::from_u32(code) {
+            Some(c) => Ok(c),
+            None => self.error(start, self.at - start, "not a character"),
+        }
+    }
+
+    fn hexadecimal(&mut self, start: usize) -> Result<u32, Re2Error> {
+        let (digits, length) = match self.rest().strip_prefix('{') {
+            Some(rest) => match rest.find('}') {
+                Some(end) => (&rest[..end], end + 2),
+                None => return self.error(start, 3, "unclosed hexadecimal escape"),
+            },
+            None => (self.rest().get(..2).unwrap_or_default(), 2),
+        };
+        match u32::from_str_radix(digits, 16) {
+            Ok(code) if digits.bytes().all(|b| b.is_ascii_hexdigit()) => {
+                self.at += length;
+                Ok(code)
+            }
+            _ => self.error(start, 2, "malformed hexadecimal escape"),
+        }
+    }
+
+    fn literal(&mut self, c: char) {
+        let _ = write!(self.out, "\\x{{{:X}}}", u32::from(c));
+    }
+
+    /// A bracketed class; the `[` has been read.
+    fn class(&mut self, start: usize) -> Result<(), Re2Error> {
+        self.out.push('[');
+        if self.rest().starts_with('^') {
+            self.at += 1;
+            self.out.push('^');
+        }
+        let mut first = true;
+        loop {
+            if self.rest().starts_with(']') && !first {
+                self.at += 1;
+                self.out.push(']');
+                return Ok(());
+            }
+            first = false;
+            if self.at >= self.pattern.len() {
+                return self.error(start, 1, "unclosed character class");
+            }
+            if self.rest().starts_with("[:")
+                && let Some(end) = self.rest().find(":]")
+            {
+                self.out.push_str(&self.pattern[self.at..self.at + end + 2]);
+                self.at += end + 2;
+                continue;
+            }
+            self.class_item(start)?;
+        }
+    }
+
+    fn class_item(&mut self, class: usize) -> Result<(), Re2Error> {
+        let start = self.at;
+        if self.rest().starts_with('\\') {
+            let shorthand = match self.rest().as_bytes().get(1) {
+                Some(b'd') => Some("0-9"),
+                Some(b'D') => Some("[^0-9]"),
+                Some(b'w') => Some("0-9A-Za-z_"),
+                Some(b'W') => Some("[^0-9A-Za-z_]"),
+                Some(b's') => Some("\\t\\n\\x0C\\r "),
+                Some(b'S') => Some("[^\\t\\n\\x0C\\r ]"),
+                Some(b'p' | b'P') => {
+                    self.at += 2;
+                    return self.property(start);
+                }
+                _ => None,
+            };
+            if let Some(shorthand) = shorthand {
+                self.at += 2;
+                self.out.push_str(shorthand);
+                return Ok(());
+            }
+        }
+        let low = self.class_character(class)?;
+        self.literal(low);
+        if self.rest().starts_with('-') && !self.rest().starts_with("-]") {
+            self.at += 1;
+            if self.at >= self.pattern.len() {
+                return self.error(class, 1, "unclosed character class");
+            }
+            let high = self.class_character(class)?;
+            if high < low {
+                return self.error(start, self.at - start, "character range in wrong order");
+            }
+            self.out.push('-');
+            self.literal(high);
+        }
+        Ok(())
+    }
+
+    fn class_character(&mut self, class: usize) -> Result<char, Re2Error> {
+        let start = self.at;
+        match self.next() {
+            Some('\\') => match self.next() {
+                Some(c) => self.character(start, c),
+                None => self.error(class, 1, "unclosed character class"),
+            },
+            Some(c) => Ok(c),
+            None => self.error(class, 1, "unclosed character class"),
+        }
+    }
+}
+
+/// Reads `{n}`, `{n,}` or `{n,m}`; anything else is literal text to RE2.
+fn parse_counts(text: &str) -> Option<((u32, Option<u32>), usize)> {
+    let end = text.find('}')?;
+    let inner = &text[1..end];
+    let number = |part: &str| -> Option<u32> {
+        let digits = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        digits.then(|| part.parse().unwrap_or(u32::MAX))
+    };
+    let counts = match inner.split_once(',') {
+        None => {
+            let count = number(inner)?;
+            (count, Some(count))
+        }
+        Some((low, "")) => (number(low)?, None),
+        Some((low, high)) => (number(low)?, Some(number(high)?)),
+    };
+    Some((counts, end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn means_what_re2_means() {
+        for (pattern, text, expected) in [
+            (r"\d", "٣", false),
+            (r"\d", "3", true),
+            (r"\w", "é", false),
+            (r"\W", "é", true),
+            (r"\s", "\u{a0}", false),
+            (r"\S", "\u{a0}", true),
+            (r"\bcaf\b", "café", true),
+            (r"a\Bb", "ab", true),
+            (r"[[]", "[", true),
+            (r"[a&&b]", "&", true),
+            (r"[a--]", "-", true),
+            (r"[]a]", "]", true),
+            (r"[^]a]", "]", false),
+            (r"[[:alpha:]_]+", "ab_", true),
+            (r"[\d-]", "-", true),
+            (r"[\W]", "é", true),
+            (r"[\]]", "]", true),
+            (r"[\x41-\x{43}]", "B", true),
+            (r"\Qa.b\E+", "a.bb", true),
+            (r"\Qa.b", "axb", false),
+            (r"x{,3}", "x{,3}", true),
+            (r"{", "{", true),
+            (r"a{2}", "aa", true),
+            (r"a{2,3}?", "aaa", true),
+            (r"\<b\>", "<b>", true),
+            (r"\_\/\-", "_/-", true),
+            (r"\101\60", "A0", true),
+            (r"\x41\x{1F600}", "A😀", true),
+            (r"\a\f\t\n\r\v", "\u{7}\u{c}\t\n\r\u{b}", true),
+            (r"(?i)ABC", "abc", true),
+            (r"(?i:A)b", "ab", true),
+            (r"(?s)a.b", "a\nb", true),
+            (r"(?P<n>a)(?<m>b)", "ab", true),
+            (r"\pL\p{Greek}\PN", "aαx", true),
+            (r"[\pL]+", "é", true),
+            (r"^a$|\Ab\z", "b", true),
+            (r"a # b", "a # b", true),
+            (r"", "x", true),
+        ] {
+            let regex = compile(pattern).unwrap_or_else(|e| panic!("{pattern}: {e}"));
+            assert_eq!(regex.is_match(text), expected, "{pattern} on {text:?}");
+            assert!(check(pattern).is_ok(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_re2_refuses_and_says_where() {
+        for (pattern, shown, message) in [
+            ("[unclosed", "[", "unclosed character class"),
+            ("x[a-", "[", "unclosed"),
+            ("x[a\\", "[", "unclosed"),
+            ("(?=a)", "(?=", "look-ahead"),
+            ("(?!a)", "(?!", "look-ahead"),
+            ("x(?<=a)", "(?<=", "look-behind"),
+            ("(?<!a)", "(?<!", "look-behind"),
+            ("(?>a)", "(?>", "atomic"),
+            ("(?P=n)", "(?P=", "back-reference"),
+            (r"(a)\1", r"\1", "back-reference"),
+            ("a++", "+", "stacked"),
+            ("a**", "*", "stacked"),
+            ("a{2}{3}", "{3}", "stacked"),
+            ("a{1001}", "{1001}", "above 1000"),
+            ("a{3,2}", "{3,2}", "wrong order"),
+            ("[b-a]", "b-a", "wrong order"),
+            ("(?x)a", "(?x)", "unknown flag"),
+            (r"\C", r"\C", "part of a character"),
+            (r"\q", r"\q", "unknown escape"),
+            (r"\u0041", r"\u", "unknown escape"),
+            (r"\x4", r"\x", "hexadecimal"),
+            (r"\x{110000}", r"\x{110000}", "not a character"),
+            (r"\x{41", r"\x{", "unclosed hexadecimal"),
+            ("\\", "\\", "trailing backslash"),
+            (r"\p{", r"\p{", "unclosed Unicode"),
+            (r"\p", r"\p", "unfinished"),
+            ("(a", "(a", "unclosed group"),
+            ("a)", "a)", "unopened group"),
+            ("*a", "*a", "missing expression"),
+            (r"\p{Nope}", r"\p{Nope}", "property"),
+        ] {
+            let error = check(pattern).unwrap_err();
+            assert!(error.message.contains(message), "{pattern}: {}", error.message);
+            assert_eq!(&pattern[error.range.clone()], shown, "{pattern}");
+            assert!(compile(pattern).is_err(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn fat_and_deep_patterns_are_refused() {
+        let deep = format!("{}a{}", "(".repeat(5000), ")".repeat(5000));
+        for pattern in ["(a{1000}){1000}", r"(\pL{500}){500}", &"a".repeat(20_000), &deep] {
+            assert!(check(pattern).is_err());
+            assert!(compile(pattern).is_err());
+        }
+        assert!(compile("(a{1000}){1000}").unwrap_err().message.contains("too large"));
+    }
+
+    #[test]
+    fn counts_capture_groups() {
+        assert!(check("a(b)").unwrap().captures);
+        assert!(check("(?P<n>b)").unwrap().captures);
+        assert!(!check("a(?:b)").unwrap().captures);
+    }
+
+    proptest! {
+        #[test]
+        fn checking_agrees_with_compiling(pattern in r"([a-c.\\()\[\]{}*+?|^$0-9,:=!<>PQEdwsbx-]|\\PC){0,16}") {
+            prop_assert_eq!(check(&pattern).is_ok(), compile(&pattern).is_ok());
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Rules that know the protocol bindings: operations, events, dispatch lists.
+
+use proofhouse_source::did_you_mean;
+use serde_json::Value;
+
+use super::execution::{is_identifier, is_mode};
+use super::view::{Check, attack_path};
+use crate::model::ElicitationMode;
+use crate::registry;
+
+const ELICITATION_ACTIONS: &[&str] = &["accept", "decline", "cancel"];
+
+pub(super) fn state_enums(check: &mut Check<'_>) {
+    check.each_phase(|check, _, view| {
+        for list in view.dispatch_lists().into_iter().chain(view.elicitations()) {
+            let (key, members) = match list.key {
+                "elicitation_responses" => ("action", ELICITATION_ACTIONS),
+                "elicitations" => ("mode", ElicitationMode::NAMES),
+                _ => continue,
+            };
+            for (index, entry) in list.entries.iter().enumerate() {
+                if let Some(Value::String(found)) = entry.get(key)
+                    && !members.contains(&found.as_str())
+                    && !found.contains("{{")
+                {
+                    let shown: String = found.chars().take(60).collect();
+                    let near = did_you_mean(found, members.iter().copied());
+                    check
+                        .report(
+                            &list.path.index(index).key(key),
+                            format!("`{shown}` is not a value of `{key}`"),
+                        )
+                        .help = Some(match near {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("use one of: {}", members.join(", ")),
+                    });
+                }
+            }
+        }
+    });
+}
+
+pub(super) fn surfaces(check: &mut Check<'_>) {
+    check.each_indicator(|check, view| {
+        let (Some(protocol), Some(surface)) = (view.protocol, view.indicator.surface.as_deref())
+        else {
+            return;
+        };
+        if registry::is_known_surface(protocol, surface) == Some(false) {
+            let near = registry::known_surfaces(protocol)
+                .and_then(|known| did_you_mean(surface, known));
+            let shown: String = surface.chars().take(60).collect();
+            let message = format!("`{shown}` is not a known operation of {protocol}");
+            check.report(&view.path.key("surface"), message).help =
+                near.map(|near| format!("did you mean `{near}`?"));
+        }
+    });
+}
+
+pub(super) fn events(check: &mut Check<'_>) {
+    check.each_phase(|check, actor, view| {
+        let Some(phase) = view.phase else { return };
+        let mode = phase.mode.as_deref().or(actor.mode);
+        let event = phase.trigger.as_ref().and_then(|trigger| trigger.event.as_deref());
+        let (Some(mode), Some(event)) = (mode, event) else { return };
+        if registry::is_known_event(mode, event) == Some(false) {
+            let near =
+                registry::known_events(mode).and_then(|known| did_you_mean(event, known));
+            let shown: String = event.chars().take(60).collect();
+            let message = format!("`{shown}` is not an event that {mode} is known to see");
+            check.report(&view.path.key("trigger").key("event"), message).help =
+                near.map(|near| format!("did you mean `{near}`?"));
+        }
+    });
+}
+
+pub(super) fn one_fallback(check: &mut Check<'_>) {
+    check.each_phase(|check, _, view| {
+        for list in view.dispatch_lists() {
+            let fallbacks = list
+                .entries
+                .iter()
+                .filter(|entry| entry.is_object() && entry.get("when").is_none_or(Value::is_null))
+                .count();
+            if fallbacks > 1 {
+                let message = format!("{fallbacks} entries have no `when`; only one can be the fallback");
+                check.report_key(&list.path, message);
+            }
+        }
+    });
+}
+
+pub(super) fn unknown_modes(check: &mut Check<'_>) {
+    let unknown = |mode: &str| is_mode(mode) && !crate::known_modes().contains(&mode);
+    let describe = |mode: &str| {
+        let shown: String = mode.chars().take(60).collect();
+        format!("mode `{shown}` is not bound by version {}", crate::SUPPORTED_VERSION)
+    };
+    let help = |mode: &str| {
+        did_you_mean(mode, crate::known_modes().iter().copied())
+            .map(|near| format!("did you mean `{near}`?"))
+    };
+    let document = check.document;
+    if let Some(mode) = document.attack.execution.mode.as_deref().filter(|mode| unknown(mode)) {
+        let path = attack_path().key("execution").key("mode");
+        check.report(&path, describe(mode)).help = help(mode);
+    }
+    check.each_actor(|check, actor| {
+        if let Some(mode) = actor.mode.filter(|mode| actor.explicit && unknown(mode)) {
+            check.report(&actor.path.key("mode"), describe(mode)).help = help(mode);
+        }
+        if actor.explicit || document.attack.execution.mode.is_some() {
+            return;
+        }
+        for view in &actor.phases {
+            let mode = view.phase.and_then(|phase| phase.mode.as_deref());
+            if let Some(mode) = mode.filter(|mode| unknown(mode)) {
+                check.report(&view.path.key("mode"), describe(mode)).help = help(mode);
+            }
+        }
+    });
+}
+
+pub(super) fn unknown_protocols(check: &mut Check<'_>) {
+    check.each_indicator(|check, view| {
+        if let Some(protocol) = view.indicator.protocol.as_deref()
+            && is_identifier(protocol)
+            && !crate::known_protocols().contains(&protocol)
+        {
+            let shown: String = protocol.chars().take(60).collect();
+            let near = did_you_mean(protocol, crate::known_protocols().iter().copied());
+            let message =
+                format!("protocol `{shown}` is not bound by version {}", crate::SUPPORTED_VERSION);
+            check.report(&view.path.key("protocol"), message).help =
+                near.map(|near| format!("did you mean `{near}`?"));
+        }
+    });
+}
+
+pub(super) fn protocols_spoken(check: &mut Check<'_>) {
+    let spoken: Vec<&str> =
+        check.actors.iter().filter_map(|actor| actor.mode).map(crate::extract_protocol).collect();
+    check.each_indicator(|check, view| {
+        if let Some(protocol) = view.indicator.protocol.as_deref()
+            && crate::known_protocols().contains(&protocol)
+            && !spoken.is_empty()
+            && !spoken.contains(&protocol)
+        {
+            check.report(
+                &view.path.key("protocol"),
+                format!("no actor speaks {protocol}, so this indicator never matches"),
+            );
+        }
+    });
+}
+
+pub(super) fn synthesize(check: &mut Check<'_>) {
+    check.each_phase(|check, _, view| {
+        let mut places = Vec::new();
+        for list in view.dispatch_lists() {
+            for (index, entry) in list.entries.iter().enumerate() {
+                if entry.get("synthesize").is_some() {
+                    places.push(list.path.index(index).key("synthesize"));
+                }
+            }
+        }
+        let input = view.state.and_then(|state| state.get("run_agent_input"));
+        if input.is_some_and(|input| input.get("synthesize").is_some()) {
+            places.push(view.state_path().key("run_agent_input").key("synthesize"));
+        }
+        for path in places {
+            check.report_key(&path, "`synthesize` is reserved and needs a generation provider");
+        }
+    });
+}

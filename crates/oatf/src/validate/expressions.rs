@@ -1,0 +1,204 @@
+//! Rules about small languages: regular expressions, CEL, JSONPath and dot-paths.
+
+use proofhouse_source::DocPath;
+use serde_json::Value;
+
+use super::view::Check;
+use crate::model::{Condition, ExtractorType, MatchCondition};
+use crate::primitives::{is_simple_path, is_wildcard_path};
+use crate::re2;
+
+pub(super) fn regexes(check: &mut Check<'_>) {
+    check.each_phase(|check, _, view| {
+        let Some(phase) = view.phase else { return };
+        for (index, extractor) in phase.extractors.iter().flatten().enumerate() {
+            if extractor.r#type == ExtractorType::Regex {
+                let path = view.path.key("extractors").index(index).key("selector");
+                check_regex(check, &path, extractor.selector.as_str());
+            }
+        }
+        let predicate = phase.trigger.as_ref().and_then(|trigger| trigger.r#match.as_ref());
+        if let Some(predicate) = predicate {
+            let path = view.path.key("trigger").key("match");
+            for (field, entry) in &predicate.entries {
+                if let Condition::Operators(operators) = entry
+                    && let Some(regex) = &operators.regex
+                {
+                    check_regex(check, &path.key(field).key("regex"), regex.as_str());
+                }
+            }
+        }
+    });
+    check.each_phase(|check, _, view| {
+        for (path, when) in view.when_predicates() {
+            for (field, condition) in when {
+                if let Some(Value::String(regex)) = condition.get("regex") {
+                    check_regex(check, &path.key(field).key("regex"), regex);
+                }
+            }
+        }
+    });
+    check.each_indicator(|check, view| {
+        let Some(pattern) = &view.indicator.pattern else { return };
+        let Some(Condition::Operators(operators)) = &pattern.condition else { return };
+        let Some(regex) = &operators.regex else { return };
+        let path = view.path.key("pattern");
+        let path = if pattern.shorthand { path } else { path.key("condition") };
+        check_regex(check, &path.key("regex"), regex.as_str());
+    });
+}
+
+fn check_regex<'d>(check: &mut Check<'d>, path: &DocPath<'d>, regex: &str) {
+    if let Err(error) = re2::check(regex) {
+        check.report_within(
+            path,
+            error.range,
+            format!("not an RE2 regular expression: {}", error.message),
+        );
+    }
+}
+
+pub(super) fn capture_groups(check: &mut Check<'_>) {
+    check.each_phase(|check, _, view| {
+        let extractors = view.phase.and_then(|phase| phase.extractors.as_deref());
+        for (index, extractor) in extractors.unwrap_or_default().iter().enumerate() {
+            if extractor.r#type == ExtractorType::Regex
+                && re2::check(extractor.selector.as_str()).is_ok_and(|checked| !checked.captures)
+            {
+                check
+                    .report(
+                        &view.path.key("extractors").index(index).key("selector"),
+                        "a regex extractor needs a capture group: it extracts the first one",
+                    )
+                    .help = Some("put parentheses around the part you want".to_owned());
+            }
+        }
+    });
+}
+
+#[cfg(feature = "cel")]
+pub(super) fn cel(check: &mut Check<'_>) {
+    check.each_indicator(|check, view| {
+        let Some(expression) = &view.indicator.expression else { return };
+        if let Err(error) = crate::cel::compiled(&expression.cel) {
+            let path = view.path.key("expression").key("cel");
+            let message = format!("not a CEL expression: {}", error.message);
+            match error.offset {
+                Some(at) => check.report_within(&path, at..at + 1, message),
+                None => check.report(&path, message),
+            };
+        }
+    });
+}
+
+/// Without the `cel` feature there is no parser to ask.
+#[cfg(not(feature = "cel"))]
+pub(super) fn cel(_: &mut Check<'_>) {}
+
+pub(super) fn json_paths(check: &mut Check<'_>) {
+    check.each_phase(|check, _, view| {
+        let extractors = view.phase.and_then(|phase| phase.extractors.as_deref());
+        for (index, extractor) in extractors.unwrap_or_default().iter().enumerate() {
+            if extractor.r#type == ExtractorType::JsonPath
+                && let Err(error) = extractor.selector.json_path()
+            {
+                let error = error.to_owned();
+                check.report(
+                    &view.path.key("extractors").index(index).key("selector"),
+                    format!("not a JSONPath (RFC 9535): {error}"),
+                );
+            }
+        }
+    });
+}
+
+pub(super) fn targets(check: &mut Check<'_>) {
+    check.each_indicator(|check, view| {
+        let indicator = view.indicator;
+        check_target(check, &view.path.key("target"), &indicator.target);
+        if let Some(target) = indicator.pattern.as_ref().and_then(|p| p.target.as_deref()) {
+            check_target(check, &view.path.key("pattern").key("target"), target);
+        }
+        if let Some(target) = indicator.semantic.as_ref().and_then(|s| s.target.as_deref()) {
+            check_target(check, &view.path.key("semantic").key("target"), target);
+        }
+    });
+}
+
+fn check_target<'d>(check: &mut Check<'d>, path: &DocPath<'d>, target: &str) {
+    if !is_wildcard_path(target) {
+        let shown: String = target.chars().take(60).collect();
+        check.report(path, format!("`{shown}` is not a wildcard dot-path")).help = Some(
+            if target.contains('[') {
+                "use `[*]` for all items; for one item use a CEL expression".to_owned()
+            } else {
+                "join names of letters, digits, `_` and `-` with dots".to_owned()
+            },
+        );
+    }
+}
+
+pub(super) fn variable_paths(check: &mut Check<'_>) {
+    check.each_indicator(|check, view| {
+        let variables = view.indicator.expression.as_ref().and_then(|e| e.variables.as_deref());
+        for (name, path) in variables.unwrap_or_default() {
+            if !is_simple_path(path) {
+                let shown: String = path.chars().take(60).collect();
+                check
+                    .report(
+                        &view.path.key("expression").key("variables").key(name),
+                        format!("`{shown}` is not a simple dot-path"),
+                    )
+                    .help = Some("bind the list and use `.exists(x, …)` in the expression".to_owned());
+            }
+        }
+    });
+}
+
+pub(super) fn variable_names(check: &mut Check<'_>) {
+    check.each_indicator(|check, view| {
+        let variables = view.indicator.expression.as_ref().and_then(|e| e.variables.as_deref());
+        for (name, _) in variables.unwrap_or_default() {
+            let identifier = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+            if !identifier {
+                let shown: String = name.chars().take(60).collect();
+                check.report_key(
+                    &view.path.key("expression").key("variables").key(name),
+                    format!("`{shown}` is not a CEL identifier"),
+                );
+            }
+        }
+    });
+}
+
+pub(super) fn predicate_paths(check: &mut Check<'_>) {
+    check.each_phase(|check, _, view| {
+        let trigger = view.phase.and_then(|phase| phase.trigger.as_ref());
+        if let Some(predicate) = trigger.and_then(|trigger| trigger.r#match.as_ref()) {
+            let path = view.path.key("trigger").key("match");
+            for (field, _) in &predicate.entries {
+                check_predicate_path(check, &path.key(field), field);
+            }
+        }
+        for (path, when) in view.when_predicates() {
+            for field in when.keys() {
+                check_predicate_path(check, &path.key(field), field);
+            }
+        }
+    });
+}
+
+fn check_predicate_path<'d>(check: &mut Check<'d>, path: &DocPath<'d>, field: &str) {
+    if !is_simple_path(field) {
+        let shown: String = field.chars().take(60).collect();
+        check.report_key(path, format!("`{shown}` is not a simple dot-path")).help =
+            Some("wildcards and indices cannot be used in predicates".to_owned());
+    }
+}
+
+/// The operators of a condition inside protocol state, where conditions are plain values.
+pub(super) fn state_operators(condition: &Value) -> Option<&serde_json::Map<String, Value>> {
+    let map = condition.as_object()?;
+    MatchCondition::OPERATORS.iter().any(|operator| map.contains_key(*operator)).then_some(map)
+}

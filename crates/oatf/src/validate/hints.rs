@@ -1,0 +1,124 @@
+//! Our own checks: what the specification implies but gives no code, and what is doubtful.
+
+use serde_json::Value;
+
+use super::expressions::state_operators;
+use super::view::{Check, attack_path};
+use crate::model::{Condition, Direction, Tier};
+use crate::registry::MCP_SERVER_INITIATED;
+
+pub(super) fn state_is_mapping(check: &mut Check<'_>) {
+    check.each_phase(|check, _, view| {
+        if view.state.is_some_and(|state| !state.is_object()) {
+            check.report(&view.state_path(), "`state` must be a mapping");
+        }
+    });
+}
+
+pub(super) fn count_positive(check: &mut Check<'_>) {
+    check.each_phase(|check, _, view| {
+        let trigger = view.phase.and_then(|phase| phase.trigger.as_ref());
+        if let Some(count) = trigger.and_then(|trigger| trigger.count).filter(|count| *count < 1) {
+            check.report(
+                &view.path.key("trigger").key("count"),
+                format!("`count` is {count}; it starts at 1"),
+            );
+        }
+    });
+}
+
+pub(super) fn not_empty(check: &mut Check<'_>) {
+    if check.document.attack.impact.as_ref().is_some_and(Vec::is_empty) {
+        check.report_key(&attack_path().key("impact"), "`impact` is empty");
+    }
+    check.each_phase(|check, _, view| {
+        let trigger = view.phase.and_then(|phase| phase.trigger.as_ref());
+        let predicate = trigger.and_then(|trigger| trigger.r#match.as_ref());
+        for (field, entry) in predicate.iter().flat_map(|predicate| &predicate.entries) {
+            if has_empty_options(entry) {
+                let path = view.path.key("trigger").key("match").key(field).key("any_of");
+                check.report_key(&path, "`any_of` is empty and matches nothing");
+            }
+        }
+        for (path, when) in view.when_predicates() {
+            for (field, condition) in when {
+                let options = state_operators(condition).and_then(|map| map.get("any_of"));
+                if options.and_then(Value::as_array).is_some_and(Vec::is_empty) {
+                    let path = path.key(field).key("any_of");
+                    check.report_key(&path, "`any_of` is empty and matches nothing");
+                }
+            }
+        }
+    });
+    check.each_indicator(|check, view| {
+        if let Some(pattern) = &view.indicator.pattern
+            && pattern.condition.as_ref().is_some_and(has_empty_options)
+        {
+            let path = view.path.key("pattern");
+            let path = if pattern.shorthand { path } else { path.key("condition") };
+            check.report_key(&path.key("any_of"), "`any_of` is empty and matches nothing");
+        }
+        let examples = view.indicator.semantic.as_ref().and_then(|s| s.examples.as_ref());
+        if examples.is_some_and(|e| e.positive.is_none() && e.negative.is_none()) {
+            let path = view.path.key("semantic").key("examples");
+            check.report_key(&path, "`examples` needs `positive` or `negative`");
+        }
+    });
+}
+
+fn has_empty_options(condition: &Condition) -> bool {
+    matches!(condition, Condition::Operators(operators)
+        if operators.any_of.as_ref().is_some_and(Vec::is_empty))
+}
+
+pub(super) fn pattern_has_condition(check: &mut Check<'_>) {
+    check.each_indicator(|check, view| {
+        if view.indicator.pattern.as_ref().is_some_and(|pattern| pattern.condition.is_none()) {
+            check.report_key(&view.path.key("pattern"), "a pattern needs a condition").help =
+                Some("for example `contains: …` or `regex: …`".to_owned());
+        }
+    });
+}
+
+pub(super) fn matches_own_traffic(check: &mut Check<'_>) {
+    let actors: Vec<(&str, &str)> =
+        check.actors.iter().filter_map(|actor| Some((actor.name, actor.mode?))).collect();
+    check.each_indicator(|check, view| {
+        let indicator = view.indicator;
+        let (Some(direction), Some(protocol)) = (indicator.direction, view.protocol) else {
+            return;
+        };
+        let server_initiated =
+            indicator.surface.as_deref().is_some_and(|s| MCP_SERVER_INITIATED.contains(&s));
+        if indicator.tier == Some(Tier::Ingested) || server_initiated {
+            return;
+        }
+        let mut seen = actors
+            .iter()
+            .filter(|(name, _)| indicator.actor.as_deref().is_none_or(|actor| actor == *name))
+            .filter(|(_, mode)| crate::extract_protocol(mode) == protocol)
+            .peekable();
+        let ours = |mode: &str| match direction {
+            Direction::Response => mode.ends_with("_server"),
+            Direction::Request => mode.ends_with("_client"),
+        };
+        if seen.peek().is_some() && seen.all(|(_, mode)| ours(mode)) {
+            check
+                .report(
+                    &view.path.key("direction"),
+                    "this side is what the document itself sends, whatever the agent does",
+                )
+                .help = Some("look at the other side, or give it `tier: ingested`".to_owned());
+        }
+    });
+}
+
+pub(super) fn mode_beside_actors(check: &mut Check<'_>) {
+    let execution = &check.document.attack.execution;
+    if execution.mode.is_some() && execution.actors.is_some() {
+        check.report_key(
+            &attack_path().key("execution").key("mode"),
+            "`execution.mode` has no effect beside `actors`",
+        );
+    }
+}

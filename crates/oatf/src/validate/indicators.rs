@@ -1,0 +1,138 @@
+//! Rules about indicators and how they combine.
+
+use super::metadata::{ends_in_number, is_attack_id};
+use super::view::{Check, attack_path};
+use proofhouse_source::did_you_mean;
+
+pub(super) fn not_empty(check: &mut Check<'_>) {
+    if check.document.attack.indicators.as_ref().is_some_and(Vec::is_empty) {
+        check
+            .report_key(&attack_path().key("indicators"), "`indicators` is empty")
+            .help = Some("add one, or remove the key for a document that only simulates".to_owned());
+    }
+}
+
+pub(super) fn unique_ids(check: &mut Check<'_>) {
+    let mut seen = std::collections::HashSet::new();
+    check.each_indicator(|check, view| {
+        if let Some(id) = &view.indicator.id
+            && !seen.insert(id)
+        {
+            let shown: String = id.chars().take(60).collect();
+            check.report(&view.path.key("id"), format!("indicator id `{shown}` is used twice"));
+        }
+    });
+}
+
+pub(super) fn one_detection(check: &mut Check<'_>) {
+    check.each_indicator(|check, view| {
+        let indicator = view.indicator;
+        let present = [
+            indicator.pattern.as_ref().map(|_| "pattern"),
+            indicator.expression.as_ref().map(|_| "expression"),
+            indicator.semantic.as_ref().map(|_| "semantic"),
+        ];
+        let present: Vec<&str> = present.into_iter().flatten().collect();
+        match present.as_slice() {
+            [_] => {}
+            [] => {
+                check.report(
+                    &view.path,
+                    "an indicator needs one of `pattern`, `expression` and `semantic`",
+                );
+            }
+            several => {
+                let listed = several.join("`, `");
+                let message = format!("an indicator has one way of detection, not several: `{listed}`");
+                check.report(&view.path, message).help =
+                    Some("write one indicator for each".to_owned());
+            }
+        }
+    });
+}
+
+pub(super) fn threshold(check: &mut Check<'_>) {
+    check.each_indicator(|check, view| {
+        let threshold = view.indicator.semantic.as_ref().and_then(|s| s.threshold);
+        if let Some(threshold) = threshold.filter(|t| !(0.0..=1.0).contains(t)) {
+            check.report(
+                &view.path.key("semantic").key("threshold"),
+                format!("`threshold` is {threshold}; it must be from 0.0 to 1.0"),
+            );
+        }
+    });
+}
+
+pub(super) fn id_format(check: &mut Check<'_>) {
+    let Some(attack_id) = check.document.attack.id.as_deref() else { return };
+    check.each_indicator(|check, view| {
+        let Some(id) = view.indicator.id.as_deref() else { return };
+        let well_formed = ends_in_number(id, 2)
+            && id.rsplit_once('-').is_some_and(|(head, _)| is_attack_id(head))
+            && id.strip_prefix(attack_id).is_some_and(|rest| rest.starts_with('-'));
+        if !well_formed {
+            let shown: String = id.chars().take(60).collect();
+            check
+                .report(&view.path.key("id"), format!("`{shown}` is not an indicator id of {attack_id}"))
+                .help = Some(format!("write {attack_id}-01, or leave it out to have it generated"));
+        }
+    });
+}
+
+pub(super) fn confidence(check: &mut Check<'_>) {
+    check.each_indicator(|check, view| {
+        if let Some(confidence) = view.indicator.confidence.filter(|c| !(0..=100).contains(c)) {
+            check.report(
+                &view.path.key("confidence"),
+                format!("`confidence` is {confidence}; it must be from 0 to 100"),
+            );
+        }
+    });
+}
+
+pub(super) fn correlation(check: &mut Check<'_>) {
+    let attack = &check.document.attack;
+    if attack.correlation.is_some() && attack.indicators.is_none() {
+        check.report_key(
+            &attack_path().key("correlation"),
+            "`correlation` combines indicators, and there are none",
+        );
+    }
+}
+
+pub(super) fn actor_exists(check: &mut Check<'_>) {
+    check.each_indicator(|check, view| {
+        let Some(actor) = view.indicator.actor.as_deref() else { return };
+        if !check.has_actor(actor) {
+            let names = check.document.attack.execution.actors().iter().map(|a| a.name.as_str());
+            let near = did_you_mean(actor, names.chain(["default"]));
+            let shown: String = actor.chars().take(60).collect();
+            check.report(&view.path.key("actor"), format!("there is no actor `{shown}`")).help =
+                near.map(|near| format!("did you mean `{near}`?"));
+        }
+    });
+}
+
+pub(super) fn method_matches(check: &mut Check<'_>) {
+    check.each_indicator(|check, view| {
+        if let (Some(method), Some(present)) = (view.indicator.method, view.indicator.detection())
+            && method != present
+        {
+            check.report(
+                &view.path.key("method"),
+                format!("`method` is {method}, but the indicator has `{present}`"),
+            );
+        }
+    });
+}
+
+pub(super) fn semantic(check: &mut Check<'_>) {
+    check.each_indicator(|check, view| {
+        if view.indicator.semantic.is_some() {
+            check.report_key(
+                &view.path.key("semantic"),
+                "the outcome of a semantic indicator depends on the evaluator in use",
+            );
+        }
+    });
+}

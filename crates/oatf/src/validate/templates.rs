@@ -1,0 +1,165 @@
+//! Rules about `{{…}}` templates in protocol state and entry actions.
+
+use proofhouse_source::{DocPath, did_you_mean};
+use serde_json::Value;
+
+use super::view::{ActorView, Check, PhaseView};
+use crate::model::ActionKind;
+use crate::primitives::{TemplatePart, template_parts};
+
+pub(super) fn closed(check: &mut Check<'_>) {
+    each_template(check, &mut |check, _, path, text| {
+        for part in template_parts(text) {
+            if let TemplatePart::Unclosed { at, .. } = part {
+                check.report_within(path, at..at + 2, "`{{` is never closed").help =
+                    Some("close it with `}}`, or write `\\{{` for two plain braces".to_owned());
+            }
+        }
+    });
+}
+
+pub(super) fn actors_exist(check: &mut Check<'_>) {
+    each_reference(check, &mut |check, _, path, name, at| {
+        let Some((actor, _)) = split_qualified(name) else { return };
+        if !check.has_actor(actor) {
+            let names = check.document.attack.execution.actors().iter().map(|a| a.name.as_str());
+            let near = did_you_mean(actor, names);
+            let shown: String = actor.chars().take(60).collect();
+            let range = at..at + name.len() + 4;
+            check.report_within(path, range, format!("there is no actor `{shown}`")).help =
+                Some(match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "write `\\{{` if this is not a template".to_owned(),
+                });
+        }
+    });
+}
+
+pub(super) fn extractors_declared(check: &mut Check<'_>) {
+    each_reference(check, &mut |check, actor, path, name, at| {
+        let (owner, extractor) = match split_qualified(name) {
+            Some((owner, extractor)) if check.has_actor(owner) => (owner, extractor),
+            // V-032 reports it.
+            Some(_) => return,
+            None if is_exchange(name) => return,
+            None => (actor.name, name),
+        };
+        if !declares(check, owner, extractor) {
+            let shown: String = name.chars().take(60).collect();
+            let range = at..at + name.len() + 4;
+            let message = format!("actor `{owner}` declares no extractor `{extractor}`");
+            let message: String = message.chars().take(160).collect();
+            check.report_within(path, range, message).help =
+                Some(format!("`{{{{{shown}}}}}` becomes the empty string at run time"));
+        }
+    });
+}
+
+/// `request.…` and `response.…` read the current exchange.
+fn is_exchange(name: &str) -> bool {
+    name.starts_with("request.") || name.starts_with("response.")
+}
+
+/// Splits `actor.extractor`.
+fn split_qualified(name: &str) -> Option<(&str, &str)> {
+    if is_exchange(name) { None } else { name.split_once('.') }
+}
+
+/// Whether the actor declares the extractor in any of its phases.
+fn declares(check: &Check<'_>, actor: &str, extractor: &str) -> bool {
+    let execution = &check.document.attack.execution;
+    let named = execution
+        .actors()
+        .iter()
+        .filter(|candidate| candidate.name == actor)
+        .flat_map(|candidate| &candidate.phases);
+    let unnamed = execution.phases.iter().flatten().filter(|_| actor == "default");
+    named
+        .chain(unnamed)
+        .flat_map(|phase| phase.extractors.iter().flatten())
+        .any(|candidate| candidate.name == extractor)
+}
+
+type VisitReference<'v, 'd> =
+    dyn FnMut(&mut Check<'d>, &ActorView<'d>, &DocPath<'d>, &'d str, usize) + 'v;
+
+fn each_reference<'d>(check: &mut Check<'d>, visit: &mut VisitReference<'_, 'd>) {
+    each_template(check, &mut |check, actor, path, text| {
+        for part in template_parts(text) {
+            if let TemplatePart::Reference { name, at } = part {
+                visit(check, actor, path, name, at);
+            }
+        }
+    });
+}
+
+type VisitTemplate<'v, 'd> = dyn FnMut(&mut Check<'d>, &ActorView<'d>, &DocPath<'d>, &'d str) + 'v;
+
+/// Visits every string that holds `{{` in protocol state and entry actions.
+fn each_template<'d>(check: &mut Check<'d>, visit: &mut VisitTemplate<'_, 'd>) {
+    check.each_phase(|check, actor, view| {
+        if let Some(state) = view.state {
+            let mut path = view.state_path();
+            walk(check, actor, &mut path, state, visit);
+        }
+        visit_actions(check, actor, view, visit);
+    });
+}
+
+fn visit_actions<'d>(
+    check: &mut Check<'d>,
+    actor: &ActorView<'d>,
+    view: &PhaseView<'d>,
+    visit: &mut VisitTemplate<'_, 'd>,
+) {
+    let actions = view.phase.and_then(|phase| phase.on_enter.as_deref());
+    for (index, action) in actions.unwrap_or_default().iter().enumerate() {
+        for kind in &action.kinds {
+            let path = view.path.key("on_enter").index(index).key(kind.key());
+            match kind {
+                ActionKind::Send { params, .. } => {
+                    if let Some(params) = params {
+                        walk(check, actor, &mut path.key("params"), params, visit);
+                    }
+                }
+                ActionKind::Log { message, .. } => {
+                    if message.contains("{{") {
+                        visit(check, actor, &path.key("message"), message);
+                    }
+                }
+                ActionKind::Binding { value, .. } => {
+                    let mut path = path;
+                    walk(check, actor, &mut path, value, visit);
+                }
+            }
+        }
+    }
+}
+
+fn walk<'d>(
+    check: &mut Check<'d>,
+    actor: &ActorView<'d>,
+    path: &mut DocPath<'d>,
+    value: &'d Value,
+    visit: &mut VisitTemplate<'_, 'd>,
+) {
+    use proofhouse_source::Segment;
+    match value {
+        Value::String(text) if text.contains("{{") => visit(check, actor, path, text),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push(Segment::Index(index));
+                walk(check, actor, path, item, visit);
+                path.pop();
+            }
+        }
+        Value::Object(map) => {
+            for (key, value) in map {
+                path.push(Segment::Key(key));
+                walk(check, actor, path, value, visit);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,281 @@
+//! What rules look at: a document with its actors laid out alike whatever form it is written in.
+
+use proofhouse_source::{Diagnostic, DiagnosticSeverity, DocPath, Segment};
+use serde_json::Value;
+
+use super::{RULES, Rule, ValidationResult};
+use crate::error::ValidationError;
+use crate::model::{Document, Indicator, Phase};
+
+/// A document under validation and what was found in it.
+pub(super) struct Check<'d> {
+    pub(super) document: &'d Document,
+    pub(super) actors: Vec<ActorView<'d>>,
+    pub(super) indicators: Vec<IndicatorView<'d>>,
+    /// The rule that is being checked.
+    pub(super) rule: &'static Rule,
+    findings: Vec<(&'static Rule, Diagnostic)>,
+}
+
+/// An actor, or what stands for one in the short forms.
+pub(super) struct ActorView<'d> {
+    pub(super) name: &'d str,
+    pub(super) mode: Option<&'d str>,
+    pub(super) path: DocPath<'d>,
+    /// Whether it is written as an actor.
+    pub(super) explicit: bool,
+    /// Whether it is written as phases, with or without actors.
+    pub(super) has_phases: bool,
+    pub(super) phases: Vec<PhaseView<'d>>,
+}
+
+/// A phase, or the single state of the single-phase form.
+pub(super) struct PhaseView<'d> {
+    pub(super) path: DocPath<'d>,
+    /// Absent in single-phase form.
+    pub(super) phase: Option<&'d Phase>,
+    pub(super) state: Option<&'d Value>,
+}
+
+pub(super) struct IndicatorView<'d> {
+    pub(super) path: DocPath<'d>,
+    pub(super) indicator: &'d Indicator,
+    /// The protocol, written or taken from `execution.mode`.
+    pub(super) protocol: Option<&'d str>,
+}
+
+/// A list of response entries inside protocol state.
+pub(super) struct DispatchList<'d> {
+    pub(super) key: &'static str,
+    pub(super) path: DocPath<'d>,
+    pub(super) entries: &'d [Value],
+}
+
+impl<'d> Check<'d> {
+    pub(super) fn new(document: &'d Document) -> Self {
+        let execution = &document.attack.execution;
+        let root = attack_path().key("execution");
+        let mut actors = Vec::new();
+        if let Some(state) = &execution.state {
+            let phases =
+                vec![PhaseView { path: root.clone(), phase: None, state: Some(state) }];
+            actors.push(ActorView {
+                name: "default",
+                mode: execution.mode.as_deref(),
+                path: root.clone(),
+                explicit: false,
+                has_phases: false,
+                phases,
+            });
+        }
+        if let Some(phases) = &execution.phases {
+            let mode = execution.mode.as_deref();
+            let mode = mode.or_else(|| phases.first().and_then(|p| p.mode.as_deref()));
+            actors.push(ActorView {
+                name: "default",
+                mode,
+                path: root.clone(),
+                explicit: false,
+                has_phases: true,
+                phases: phase_views(&root, phases),
+            });
+        }
+        for (index, actor) in execution.actors().iter().enumerate() {
+            let path = root.key("actors").index(index);
+            actors.push(ActorView {
+                name: &actor.name,
+                mode: Some(&actor.mode),
+                phases: phase_views(&path, &actor.phases),
+                path,
+                explicit: true,
+                has_phases: true,
+            });
+        }
+        let default_protocol = execution.mode.as_deref().map(crate::extract_protocol);
+        let list = attack_path().key("indicators");
+        let indicators = document
+            .attack
+            .indicators()
+            .iter()
+            .enumerate()
+            .map(|(index, indicator)| IndicatorView {
+                path: list.index(index),
+                indicator,
+                protocol: indicator.protocol.as_deref().or(default_protocol),
+            })
+            .collect();
+        Self { document, actors, indicators, rule: &RULES[0], findings: Vec::new() }
+    }
+
+    /// Reports a violation of the current rule at `path`.
+    pub(super) fn report(&mut self, path: &DocPath<'d>, message: impl Into<String>) -> &mut Diagnostic {
+        let span = self.document.source.as_deref().map(|source| source.span_of(path));
+        self.push(path, span, message.into())
+    }
+
+    /// Reports a violation inside the scalar at `path`.
+    pub(super) fn report_within(
+        &mut self,
+        path: &DocPath<'d>,
+        range: std::ops::Range<usize>,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
+        let source = self.document.source.as_deref();
+        let span = source.map(|source| source.span_within(path, range.start, range.end));
+        self.push(path, span, message.into())
+    }
+
+    /// Reports a violation by the key at the end of `path` rather than its value.
+    pub(super) fn report_key(&mut self, path: &DocPath<'d>, message: impl Into<String>) -> &mut Diagnostic {
+        let span = self.document.source.as_deref().map(|source| source.key_span_of(path));
+        self.push(path, span, message.into())
+    }
+
+    fn push(
+        &mut self,
+        path: &DocPath<'d>,
+        span: Option<proofhouse_source::Span>,
+        message: String,
+    ) -> &mut Diagnostic {
+        let diagnostic = Diagnostic {
+            severity: self.rule.severity,
+            code: self.rule.code,
+            path: Some(path.to_string()),
+            span,
+            message,
+            help: None,
+        };
+        let position = self.findings.len();
+        self.findings.push((self.rule, diagnostic));
+        &mut self.findings[position].1
+    }
+
+    pub(super) fn finish(self) -> ValidationResult {
+        let mut result = ValidationResult::default();
+        for (rule, diagnostic) in self.findings {
+            if diagnostic.severity == DiagnosticSeverity::Warning {
+                result.warnings.push(diagnostic);
+            } else {
+                result.errors.push(ValidationError {
+                    rule: rule.code,
+                    spec_ref: rule.spec_ref,
+                    message: diagnostic.message,
+                    path: diagnostic.path.unwrap_or_default(),
+                    span: diagnostic.span,
+                    help: diagnostic.help,
+                });
+            }
+        }
+        result.warnings.extend_from_slice(self.document.notes());
+        result.errors.sort_by_key(|error| error.span.map(|span| span.offset));
+        result.warnings.sort_by_key(|warning| warning.span.map(|span| span.offset));
+        result
+    }
+
+    /// Calls `visit` for every phase of every actor. The views are lent out for the time.
+    pub(super) fn each_phase(&mut self, mut visit: impl FnMut(&mut Self, &ActorView<'d>, &PhaseView<'d>)) {
+        self.each_actor(|check, actor| {
+            for phase in &actor.phases {
+                visit(check, actor, phase);
+            }
+        });
+    }
+
+    pub(super) fn each_actor(&mut self, mut visit: impl FnMut(&mut Self, &ActorView<'d>)) {
+        let actors = std::mem::take(&mut self.actors);
+        for actor in &actors {
+            visit(self, actor);
+        }
+        self.actors = actors;
+    }
+
+    pub(super) fn each_indicator(&mut self, mut visit: impl FnMut(&mut Self, &IndicatorView<'d>)) {
+        let indicators = std::mem::take(&mut self.indicators);
+        for indicator in &indicators {
+            visit(self, indicator);
+        }
+        self.indicators = indicators;
+    }
+
+    /// Whether the document has an actor of this name; the short forms have `default`.
+    pub(super) fn has_actor(&self, name: &str) -> bool {
+        if self.document.attack.execution.actors.is_some() {
+            self.document.attack.execution.actors().iter().any(|actor| actor.name == name)
+        } else {
+            name == "default"
+        }
+    }
+}
+
+impl<'d> PhaseView<'d> {
+    pub(super) fn state_path(&self) -> DocPath<'d> {
+        self.path.key("state")
+    }
+
+    /// The dispatch lists of this phase's state, where the bindings put them.
+    pub(super) fn dispatch_lists(&self) -> Vec<DispatchList<'d>> {
+        let mut lists = Vec::new();
+        let Some(state) = self.state.and_then(Value::as_object) else { return lists };
+        let root = self.state_path();
+        for key in
+            ["sampling_responses", "elicitation_responses", "task_responses", "tool_responses"]
+        {
+            if let Some(Value::Array(entries)) = state.get(key) {
+                lists.push(DispatchList { key, path: root.key(key), entries });
+            }
+        }
+        for owner in ["tools", "prompts"] {
+            let Some(Value::Array(items)) = state.get(owner) else { continue };
+            for (index, item) in items.iter().enumerate() {
+                if let Some(Value::Array(entries)) = item.get("responses") {
+                    let path = root.key(owner).index(index).key("responses");
+                    lists.push(DispatchList { key: "responses", path, entries });
+                }
+            }
+        }
+        lists
+    }
+
+    /// `elicitations`, which have `when` but no fallback.
+    pub(super) fn elicitations(&self) -> Option<DispatchList<'d>> {
+        let entries = self.state?.as_object()?.get("elicitations")?.as_array()?;
+        Some(DispatchList { key: "elicitations", path: self.state_path().key("elicitations"), entries })
+    }
+
+    /// Every `when` predicate of the state, with its path.
+    pub(super) fn when_predicates(
+        &self,
+    ) -> impl Iterator<Item = (DocPath<'d>, &'d serde_json::Map<String, Value>)> {
+        self.dispatch_lists().into_iter().chain(self.elicitations()).flat_map(|list| {
+            let predicates: Vec<_> = list
+                .entries
+                .iter()
+                .enumerate()
+                .filter_map(|(index, entry)| {
+                    let when = entry.get("when")?.as_object()?;
+                    Some((list.path.index(index).key("when"), when))
+                })
+                .collect();
+            predicates
+        })
+    }
+}
+
+pub(super) fn attack_path<'d>() -> DocPath<'d> {
+    let mut path = DocPath::default();
+    path.push(Segment::Key("attack"));
+    path
+}
+
+fn phase_views<'d>(owner: &DocPath<'d>, phases: &'d [Phase]) -> Vec<PhaseView<'d>> {
+    let list = owner.key("phases");
+    phases
+        .iter()
+        .enumerate()
+        .map(|(index, phase)| PhaseView {
+            path: list.index(index),
+            phase: Some(phase),
+            state: phase.state.as_ref(),
+        })
+        .collect()
+}
