@@ -10,7 +10,8 @@ use proofhouse_expr::{Program, Variables};
 use serde_json::{Value, json};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let message = message();
+    let mut message = message();
+    let noise = message["noise"].take();
     println!("message of {} bytes", message.to_string().len());
     let variables = Variables::from_iter([("message", &message)]);
     for source in [
@@ -38,6 +39,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     println!("{bind:>10.2?} bind");
     println!("\nhostile:");
+    message["noise"] = noise;
+    let variables = Variables::from_iter([("message", &message)]);
     for source in hostile() {
         let started = Instant::now();
         let end = match Program::compile(&source) {
@@ -97,7 +100,19 @@ fn message() -> Value {
         "tools": tools,
         "result": {"content": [{"type": "text", "text": "nothing to see".repeat(40)}]},
         "binary": "01".repeat(4_000),
+        "noise": noise(300_000),
     })
+}
+
+/// Text that no automaton of a decent size follows.
+fn noise(len: usize) -> String {
+    let mut seed = 1_u32;
+    std::iter::repeat_with(|| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if seed >> 31 == 0 { '0' } else { '1' }
+    })
+    .take(len)
+    .collect()
 }
 
 fn hostile() -> Vec<String> {
@@ -125,6 +140,9 @@ fn hostile() -> Vec<String> {
         "'a'.matches('(a{1000}){1000}')".to_owned(),
         r"'a'.matches('(\\pL{60}){60}')".to_owned(),
         "message.binary.matches('[01]*1[01]{900}$')".to_owned(),
+        "message.noise.matches('1[01]{900}2')".to_owned(),
+        "message.noise.matches('1[01]{20}2')".to_owned(),
+        format!("{range}.all(a, {range}.all(b, !message.noise.matches('1[01]{{7}}2')))"),
         "message.binary.matches('(0|01|1|10)*2{1,300}3')".to_owned(),
         "message.binary.matches('[01]*1[01]{120}2')".to_owned(),
         format!(

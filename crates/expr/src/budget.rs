@@ -34,6 +34,7 @@ enum Spent {
     Bytes,
     Time,
     Depth,
+    Pattern,
 }
 
 impl<'l> Budget<'l> {
@@ -116,9 +117,9 @@ impl<'l> Budget<'l> {
         Ok(())
     }
 
-    /// Ends the evaluation: something in it would take longer than is left.
-    pub(crate) fn exhaust_time(&mut self) -> Fault {
-        self.exhaust(Spent::Time)
+    /// Ends the evaluation: a search in it could take longer than is left.
+    pub(crate) fn exhaust_by_pattern(&mut self) -> Fault {
+        self.exhaust(Spent::Pattern)
     }
 
     fn exhaust(&mut self, spent: Spent) -> Fault {
@@ -134,6 +135,7 @@ impl<'l> Budget<'l> {
             Spent::Bytes => format!("more than {} bytes built", self.limits.max_bytes_built),
             Spent::Time => format!("more than {} ms", self.limits.max_time.as_millis()),
             Spent::Depth => format!("a value nested deeper than {MAX_VALUE_DEPTH}"),
+            Spent::Pattern => "a pattern too slow for a text this long".to_owned(),
         };
         fault(
             EvaluateErrorKind::Budget,

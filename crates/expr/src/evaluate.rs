@@ -203,9 +203,6 @@ impl<'a> Machine<'a> {
             let message = format!("cannot loop over a {}", range.type_name());
             return Err(fault(EvaluateErrorKind::Type, message));
         };
-        // What an element does not need is gone before the next, and a loop
-        // that ends early leaves nothing behind.
-        self.slots.truncate(looped.slot);
         self.slots.push(Val::Null);
         let outcome = match &looped.kind {
             LoopKind::All(test) => self.settle(looped.slot, elements, test, false),
@@ -215,6 +212,7 @@ impl<'a> Machine<'a> {
                 self.append(looped.slot, elements, guard.as_ref(), item)
             }
         };
+        // However the loop ended, its element goes.
         self.slots.truncate(looped.slot);
         outcome
     }
@@ -237,7 +235,6 @@ impl<'a> Machine<'a> {
                 Err(error) if error.kind == EvaluateErrorKind::Budget => return Err(error),
                 Err(error) => pending = Some(error),
             }
-            self.slots.truncate(slot + 1);
         }
         pending.map_or(Ok(Val::Bool(!deciding)), Err)
     }
@@ -249,7 +246,6 @@ impl<'a> Machine<'a> {
             if self.test(test)? {
                 found += 1;
             }
-            self.slots.truncate(slot + 1);
         }
         Ok(Val::Bool(found == 1))
     }
@@ -270,7 +266,6 @@ impl<'a> Machine<'a> {
                 self.budget.bytes(2 * ELEMENT)?;
                 items.push(self.evaluate(item)?);
             }
-            self.slots.truncate(slot + 1);
         }
         Ok(Val::List(items.into()))
     }
@@ -405,8 +400,9 @@ impl<'a> Machine<'a> {
             let arg = self.evaluate(arg)?;
             given.push(to_json(&arg, &mut self.budget, 0)?);
         }
+        // How long it takes is not known, so the clock is asked on both sides.
+        self.budget.look()?;
         let result = (own.body)(&given);
-        // How long it took is not known, so the clock is asked.
         self.budget.look()?;
         let result = result.map_err(|error| {
             let message = format!("{}: {}", own.name, error.message);

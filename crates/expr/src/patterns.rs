@@ -123,7 +123,7 @@ impl Pattern {
                 return Ok(found);
             }
             if worst > left {
-                return Err(budget.exhaust_time());
+                return Err(budget.exhaust_by_pattern());
             }
         }
         let found = self.regex.is_match(text);

@@ -310,6 +310,10 @@ fn slow_functions_are_noticed() {
         std::thread::sleep(Duration::from_millis(15));
         Ok(json!(true))
     });
+    // Once is enough, also for the first thing an evaluation does.
+    let program = compiler.compile("nap() && nap() || true").unwrap();
+    let error = program.evaluate_bool(&Variables::new()).unwrap_err();
+    assert_eq!(error.kind, EvaluateErrorKind::Budget);
     let program = compiler
         .compile("[1,2,3,4,5].exists(x, nap() && false) || true")
         .unwrap();

@@ -23,8 +23,15 @@ use crate::model::CelExpression;
 pub struct DefaultCelEvaluator;
 
 impl CelEvaluator for DefaultCelEvaluator {
-    fn evaluate(&self, expression: &str, context: &CelContext<'_>) -> Result<Value, EvaluationError> {
-        run(&Program::compile(expression).map_err(|error| compile_error(&error))?, context)
+    fn evaluate(
+        &self,
+        expression: &str,
+        context: &CelContext<'_>,
+    ) -> Result<Value, EvaluationError> {
+        run(
+            &Program::compile(expression).map_err(|error| compile_error(&error))?,
+            context,
+        )
     }
 
     fn evaluate_kept(
@@ -32,7 +39,10 @@ impl CelEvaluator for DefaultCelEvaluator {
         expression: &CelExpression,
         context: &CelContext<'_>,
     ) -> Result<Value, EvaluationError> {
-        run(&compiled(expression).map_err(|error| compile_error(&error))?, context)
+        run(
+            &compiled(expression).map_err(|error| compile_error(&error))?,
+            context,
+        )
     }
 }
 

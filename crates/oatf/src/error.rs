@@ -132,7 +132,11 @@ impl EvaluationError {
     /// ```
     #[must_use]
     pub fn new(kind: EvaluationErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), indicator_id: None }
+        Self {
+            kind,
+            message: message.into(),
+            indicator_id: None,
+        }
     }
 }
 

@@ -46,7 +46,9 @@ fn find_match<'m>(
     let target = pattern.target.as_deref().unwrap_or_default();
     if let Condition::Operators(operators) = condition {
         if let Some(Err(error)) = operators.regex.as_ref().map(|regex| regex.regex()) {
-            return Err(unusable(&format!("the regular expression cannot be used: {error}")));
+            return Err(unusable(&format!(
+                "the regular expression cannot be used: {error}"
+            )));
         }
         if let Some(exists) = operators.exists.filter(|_| operators.only_exists()) {
             let first = resolve_wildcard_path(target, message).first().copied();
@@ -94,7 +96,10 @@ pub fn evaluate_expression(
     let mut context = CelContext::new();
     context.bind("message", message);
     for (name, path) in expression.variables.iter().flatten() {
-        context.bind(name, resolve_simple_path(path, message).unwrap_or(&Value::Null));
+        context.bind(
+            name,
+            resolve_simple_path(path, message).unwrap_or(&Value::Null),
+        );
     }
     match evaluator.evaluate_kept(&expression.cel, &context)? {
         Value::Bool(value) => Ok(value),
@@ -169,10 +174,15 @@ fn outcome(
         if cel_evaluator.is_none() {
             return Ok(skipped("CEL evaluation is not available"));
         }
-        return Ok(match evaluate_expression(expression, message, cel_evaluator)? {
-            true => (IndicatorResult::Matched, Some(clip(expression.cel.as_str()))),
-            false => (IndicatorResult::NotMatched, None),
-        });
+        return Ok(
+            match evaluate_expression(expression, message, cel_evaluator)? {
+                true => (
+                    IndicatorResult::Matched,
+                    Some(clip(expression.cel.as_str())),
+                ),
+                false => (IndicatorResult::NotMatched, None),
+            },
+        );
     }
     if let Some(semantic) = &indicator.semantic {
         return match semantic_evaluator {
@@ -203,14 +213,22 @@ fn semantic_outcome(
         )?;
         if !(0.0..=1.0).contains(&score) {
             let message = format!("the evaluator gave a score of {score}, outside 0.0 to 1.0");
-            return Err(EvaluationError::new(EvaluationErrorKind::SemanticError, message));
+            return Err(EvaluationError::new(
+                EvaluationErrorKind::SemanticError,
+                message,
+            ));
         }
         highest = Some(highest.map_or(score, |highest| highest.max(score)));
     }
-    let Some(score) = highest else { return Ok((IndicatorResult::NotMatched, None)) };
+    let Some(score) = highest else {
+        return Ok((IndicatorResult::NotMatched, None));
+    };
     let threshold = semantic.threshold.unwrap_or(DEFAULT_SEMANTIC_THRESHOLD);
-    let result =
-        if score >= threshold { IndicatorResult::Matched } else { IndicatorResult::NotMatched };
+    let result = if score >= threshold {
+        IndicatorResult::Matched
+    } else {
+        IndicatorResult::NotMatched
+    };
     Ok((result, Some(format!("score {score}"))))
 }
 

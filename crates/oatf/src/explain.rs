@@ -39,21 +39,48 @@ impl std::fmt::Display for ExplanationKind {
 
 /// Codes of the reader, which no rule of the specification covers.
 const READER: &[(&str, &str)] = &[
-    ("PH-001", "The text is not text: it holds NUL bytes or is not UTF-8."),
-    ("PH-002", "The document is larger than the size limit, 4 MiB unless raised with `--max-size`."),
+    (
+        "PH-001",
+        "The text is not text: it holds NUL bytes or is not UTF-8.",
+    ),
+    (
+        "PH-002",
+        "The document is larger than the size limit, 4 MiB unless raised with `--max-size`.",
+    ),
     ("PH-003", "The text holds no document."),
-    ("PH-004", "The text holds several YAML documents; a threat document stands alone."),
+    (
+        "PH-004",
+        "The text holds several YAML documents; a threat document stands alone.",
+    ),
     ("PH-005", "The text is not valid YAML 1.2."),
-    ("PH-006", "The document is nested deeper than 128 levels or has more than 500,000 nodes."),
+    (
+        "PH-006",
+        "The document is nested deeper than 128 levels or has more than 500,000 nodes.",
+    ),
     ("PH-007", "The document is not a mapping."),
-    ("PH-008", "A mapping holds the same key twice; YAML readers disagree on which one counts."),
-    ("PH-009", "A key is not part of the format. Fields of your own start with `x-`."),
+    (
+        "PH-008",
+        "A mapping holds the same key twice; YAML readers disagree on which one counts.",
+    ),
+    (
+        "PH-009",
+        "A key is not part of the format. Fields of your own start with `x-`.",
+    ),
     ("PH-010", "A value has the wrong type."),
     ("PH-011", "A field that is needed is missing."),
-    ("PH-012", "A number does not fit 64 bits, or is infinite or not a number, which JSON lacks."),
+    (
+        "PH-012",
+        "A number does not fit 64 bits, or is infinite or not a number, which JSON lacks.",
+    ),
     ("PH-013", "A mapping key is not a string."),
-    ("PH-014", "A date is neither `YYYY-MM-DD` nor an ISO 8601 date-time with a time zone."),
-    ("PH-015", "A pattern has both `condition` and operators of its own."),
+    (
+        "PH-014",
+        "A date is neither `YYYY-MM-DD` nor an ISO 8601 date-time with a time zone.",
+    ),
+    (
+        "PH-015",
+        "A pattern has both `condition` and operators of its own.",
+    ),
 ];
 
 /// Explains a code, whatever its case; `None` when there is no such code.
@@ -77,8 +104,9 @@ pub fn explanations() -> impl Iterator<Item = Explanation> {
         };
         from_doc(rule.code, kind, rule.doc)
     });
-    let steps =
-        STEPS.iter().map(|step| from_doc(step.code, ExplanationKind::Normalization, step.doc));
+    let steps = STEPS
+        .iter()
+        .map(|step| from_doc(step.code, ExplanationKind::Normalization, step.doc));
     let reader = READER.iter().map(|(code, text)| Explanation {
         code,
         kind: ExplanationKind::Error,
@@ -103,7 +131,12 @@ fn from_doc(code: &'static str, kind: ExplanationKind, lines: &[&str]) -> Explan
             None => {}
         }
     }
-    Explanation { code, kind, title: paragraphs[0].clone(), text: paragraphs.join("\n\n") }
+    Explanation {
+        code,
+        kind,
+        title: paragraphs[0].clone(),
+        text: paragraphs.join("\n\n"),
+    }
 }
 
 #[cfg(test)]
@@ -114,13 +147,22 @@ mod tests {
     fn every_code_is_explained_once() {
         let codes: Vec<&str> = explanations().map(|explanation| explanation.code).collect();
         for number in 1..=49 {
-            assert!(codes.contains(&format!("V-{number:03}").as_str()), "V-{number:03}");
+            assert!(
+                codes.contains(&format!("V-{number:03}").as_str()),
+                "V-{number:03}"
+            );
         }
         for number in 1..=7 {
-            assert!(codes.contains(&format!("W-{number:03}").as_str()), "W-{number:03}");
+            assert!(
+                codes.contains(&format!("W-{number:03}").as_str()),
+                "W-{number:03}"
+            );
         }
         for number in 1..=8 {
-            assert!(codes.contains(&format!("N-{number:03}").as_str()), "N-{number:03}");
+            assert!(
+                codes.contains(&format!("N-{number:03}").as_str()),
+                "N-{number:03}"
+            );
         }
         let mut unique = codes.clone();
         unique.sort_unstable();
@@ -132,7 +174,10 @@ mod tests {
     fn paragraphs_are_kept() {
         let explanation = explain("V-016").unwrap();
         assert_eq!(explanation.text.split("\n\n").count(), 2);
-        assert_eq!(explanation.title, "Templates are closed: every `{{` has its `}}`.");
+        assert_eq!(
+            explanation.title,
+            "Templates are closed: every `{{` has its `}}`."
+        );
         assert_eq!(explain("PH-009").unwrap().kind.to_string(), "error");
         assert_eq!(explain("W-004").unwrap().kind.to_string(), "warning");
         assert_eq!(explain("n-003").unwrap().kind.to_string(), "normalization");

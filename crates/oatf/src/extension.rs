@@ -41,7 +41,11 @@ pub trait CelEvaluator: Send + Sync {
     /// # Errors
     ///
     /// Returns why it could not be evaluated.
-    fn evaluate(&self, expression: &str, context: &CelContext<'_>) -> Result<Value, EvaluationError>;
+    fn evaluate(
+        &self,
+        expression: &str,
+        context: &CelContext<'_>,
+    ) -> Result<Value, EvaluationError>;
 
     /// Evaluates an expression that lives with a model, where the evaluator may keep what it
     /// compiled (see [`CelExpression::compiled_with`]).
@@ -107,6 +111,9 @@ mod tests {
         context.bind("a", &one);
         context.bind("b", &one);
         context.bind("a", &two);
-        assert_eq!(context.iter().collect::<Vec<_>>(), [("b", &one), ("a", &two)]);
+        assert_eq!(
+            context.iter().collect::<Vec<_>>(),
+            [("b", &one), ("a", &two)]
+        );
     }
 }

@@ -44,9 +44,16 @@ pub fn load_with(text: &str, limits: &Limits) -> Result<LoadResult, Vec<OatfErro
         .map_err(|errors| errors.into_iter().map(OatfError::Parse).collect::<Vec<_>>())?;
     let result = validate(&document);
     if !result.is_valid() {
-        return Err(result.errors.into_iter().map(OatfError::Validation).collect());
+        return Err(result
+            .errors
+            .into_iter()
+            .map(OatfError::Validation)
+            .collect());
     }
-    Ok(LoadResult { document: normalize(document), warnings: result.warnings })
+    Ok(LoadResult {
+        document: normalize(document),
+        warnings: result.warnings,
+    })
 }
 
 /// Everything that is wrong or doubtful about a text, from all stages at once, ordered by place.
@@ -67,7 +74,11 @@ pub fn check(text: &str, limits: &Limits) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     if let Some(document) = document {
         let result = validate(&document);
-        let later = result.errors.into_iter().map(Diagnostic::from).chain(result.warnings);
+        let later = result
+            .errors
+            .into_iter()
+            .map(Diagnostic::from)
+            .chain(result.warnings);
         findings.extend(later.filter(|finding| !follows_from(finding, &errors)));
     }
     findings.extend(errors.into_iter().map(Diagnostic::from));
@@ -77,11 +88,18 @@ pub fn check(text: &str, limits: &Limits) -> Vec<Diagnostic> {
 
 /// Whether a finding is about a place where reading already failed.
 fn follows_from(finding: &Diagnostic, errors: &[ParseError]) -> bool {
-    let Some(path) = finding.path.as_deref() else { return false };
-    errors.iter().filter(|error| error.code != "PH-009").any(|error| {
-        let Some(broken) = error.path.as_deref() else { return false };
-        is_within(path, broken) || parent(broken) == path
-    })
+    let Some(path) = finding.path.as_deref() else {
+        return false;
+    };
+    errors
+        .iter()
+        .filter(|error| error.code != "PH-009")
+        .any(|error| {
+            let Some(broken) = error.path.as_deref() else {
+                return false;
+            };
+            is_within(path, broken) || parent(broken) == path
+        })
 }
 
 fn is_within(path: &str, ancestor: &str) -> bool {
@@ -98,7 +116,10 @@ mod tests {
     use super::*;
 
     fn codes(text: &str) -> Vec<&'static str> {
-        check(text, &Limits::default()).into_iter().map(|finding| finding.code).collect()
+        check(text, &Limits::default())
+            .into_iter()
+            .map(|finding| finding.code)
+            .collect()
     }
 
     #[test]
@@ -112,16 +133,25 @@ mod tests {
         );
         // An unknown key does not hide what else is wrong.
         assert_eq!(
-            codes("oatf: \"9\"\nattack:\n  nme: x\n  indicators: []\n  execution: {mode: x_server, state: {}}\n"),
+            codes(
+                "oatf: \"9\"\nattack:\n  nme: x\n  indicators: []\n  execution: {mode: x_server, state: {}}\n"
+            ),
             ["V-001", "PH-009", "V-006", "W-002"]
         );
-        assert_eq!(codes("attack: {execution: {mode: mcp_server, state: {}}}"), ["V-001"]);
+        assert_eq!(
+            codes("attack: {execution: {mode: mcp_server, state: {}}}"),
+            ["V-001"]
+        );
     }
 
     #[test]
     fn load_stops_at_the_first_failing_stage() {
         let errors = load("oatf: \"9\"\nattack: {nme: x}\n").unwrap_err();
-        assert!(errors.iter().all(|error| matches!(error, OatfError::Parse(_))));
+        assert!(
+            errors
+                .iter()
+                .all(|error| matches!(error, OatfError::Parse(_)))
+        );
         let errors =
             load("oatf: \"9\"\nattack: {execution: {mode: mcp_server, state: {}}}").unwrap_err();
         assert!(matches!(&errors[..], [OatfError::Validation(error)] if error.rule == "V-001"));

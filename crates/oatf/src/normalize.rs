@@ -95,7 +95,10 @@ fn defaults(attack: &mut Attack) {
 }
 
 fn phase_defaults(phases: &mut [Phase]) {
-    let mut taken: HashSet<String> = phases.iter().filter_map(|phase| phase.name.clone()).collect();
+    let mut taken: HashSet<String> = phases
+        .iter()
+        .filter_map(|phase| phase.name.clone())
+        .collect();
     for (index, phase) in phases.iter_mut().enumerate() {
         if phase.name.is_none() {
             phase.name = Some(free_name(&mut taken, &format!("phase-{}", index + 1)));
@@ -151,10 +154,14 @@ fn indicator_targets(attack: &mut Attack) {
             indicator.protocol = protocol.map(str::to_owned);
         }
         if let Some(pattern) = &mut indicator.pattern {
-            pattern.target.get_or_insert_with(|| indicator.target.clone());
+            pattern
+                .target
+                .get_or_insert_with(|| indicator.target.clone());
         }
         if let Some(semantic) = &mut indicator.semantic {
-            semantic.target.get_or_insert_with(|| indicator.target.clone());
+            semantic
+                .target
+                .get_or_insert_with(|| indicator.target.clone());
         }
     }
 }
@@ -173,8 +180,11 @@ fn single_phase(attack: &mut Attack) {
         return;
     }
     if let Some(state) = execution.state.take() {
-        let phase =
-            Phase { name: Some("phase-1".to_owned()), state: Some(state), ..Phase::default() };
+        let phase = Phase {
+            name: Some("phase-1".to_owned()),
+            state: Some(state),
+            ..Phase::default()
+        };
         execution.actors = Some(vec![default_actor(execution.mode.take(), vec![phase])]);
     }
 }
@@ -202,7 +212,11 @@ fn default_actor(mode: Option<String>, phases: Vec<Phase>) -> Actor {
 
 fn tags(attack: &mut Attack) {
     let classification = attack.classification.as_mut();
-    for tag in classification.and_then(|c| c.tags.as_mut()).into_iter().flatten() {
+    for tag in classification
+        .and_then(|c| c.tags.as_mut())
+        .into_iter()
+        .flatten()
+    {
         *tag = tag.to_lowercase().replace(['_', ' '], "-");
     }
 }

@@ -43,11 +43,17 @@ pub fn parse_with(text: &str, limits: &Limits) -> Result<Document, Vec<ParseErro
 pub(crate) fn parse_leniently(text: &str, limits: &Limits) -> (Option<Document>, Vec<ParseError>) {
     let (source, read_errors) = Source::read_leniently(text, limits);
     let mut errors: Vec<ParseError> = read_errors.into_iter().map(from_read_error).collect();
-    let Some(source) = source else { return (None, errors) };
+    let Some(source) = source else {
+        return (None, errors);
+    };
     let mut decoder = Decoder::new(&source);
     let document = decoder.document(source.root());
     decoder.note_key_order(source.root());
-    let Decoder { errors: decode_errors, notes, .. } = decoder;
+    let Decoder {
+        errors: decode_errors,
+        notes,
+        ..
+    } = decoder;
     errors.extend(decode_errors);
     errors.sort_by_key(|error| error.span.map(|span| span.offset));
     let document = document.map(|mut document| {

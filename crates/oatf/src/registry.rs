@@ -8,7 +8,13 @@
 /// ```
 #[must_use]
 pub fn known_modes() -> &'static [&'static str] {
-    &["mcp_server", "mcp_client", "a2a_server", "a2a_client", "ag_ui_client"]
+    &[
+        "mcp_server",
+        "mcp_client",
+        "a2a_server",
+        "a2a_client",
+        "ag_ui_client",
+    ]
 }
 
 /// The protocols version 0.1 binds.
@@ -163,8 +169,14 @@ mod tests {
         assert_eq!(is_known_surface("ag_ui", "reasoning_start"), Some(true));
         assert_eq!(is_known_surface("mcp", "reasoning_start"), Some(false));
         assert_eq!(is_known_surface("voice", "x"), None);
-        assert_eq!(is_known_event("mcp_server", "notifications/elicitation/complete"), Some(false));
-        assert_eq!(is_known_event("mcp_client", "notifications/elicitation/complete"), Some(true));
+        assert_eq!(
+            is_known_event("mcp_server", "notifications/elicitation/complete"),
+            Some(false)
+        );
+        assert_eq!(
+            is_known_event("mcp_client", "notifications/elicitation/complete"),
+            Some(true)
+        );
         assert_eq!(is_known_event("a2a_server", "task/status"), Some(false));
         assert_eq!(is_known_event("a2a_client", "task/status"), Some(true));
         assert_eq!(is_known_event("ag_ui_client", "thinking_end"), Some(true));

@@ -48,7 +48,10 @@ pub fn json_schema() -> Value {
     constrain(&mut defs);
 
     let mut schema = Map::new();
-    schema.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
+    schema.insert(
+        "$schema".to_owned(),
+        "https://json-schema.org/draft/2020-12/schema".into(),
+    );
     schema.insert("title".to_owned(), "Open Agent Threat Format 0.1".into());
     if let Value::Object(root) = object(&fields::DOCUMENT) {
         schema.extend(root);
@@ -64,34 +67,61 @@ fn constrain(defs: &mut Map<String, Value>) {
             def.insert(key.to_owned(), value);
         }
     };
-    put("Attack", "dependentRequired", json!({"correlation": ["indicators"]}));
+    put(
+        "Attack",
+        "dependentRequired",
+        json!({"correlation": ["indicators"]}),
+    );
     put(
         "Trigger",
         "dependentRequired",
         json!({"count": ["event"], "match": ["event"]}),
     );
-    put("Trigger", "anyOf", json!([{"required": ["event"]}, {"required": ["after"]}]));
+    put(
+        "Trigger",
+        "anyOf",
+        json!([{"required": ["event"]}, {"required": ["after"]}]),
+    );
     put("SemanticExamples", "minProperties", json!(1));
-    put("Execution", "oneOf", json!([
-        {"required": ["mode", "state"]},
-        {"required": ["phases"]},
-        {"required": ["actors"]},
-    ]));
-    put("Execution", "dependentSchemas", json!({
-        "state": {"required": ["mode"]},
-    }));
-    put("Indicator", "oneOf", json!([
-        {"required": ["pattern"]},
-        {"required": ["expression"]},
-        {"required": ["semantic"]},
-    ]));
+    put(
+        "Execution",
+        "oneOf",
+        json!([
+            {"required": ["mode", "state"]},
+            {"required": ["phases"]},
+            {"required": ["actors"]},
+        ]),
+    );
+    put(
+        "Execution",
+        "dependentSchemas",
+        json!({
+            "state": {"required": ["mode"]},
+        }),
+    );
+    put(
+        "Indicator",
+        "oneOf",
+        json!([
+            {"required": ["pattern"]},
+            {"required": ["expression"]},
+            {"required": ["semantic"]},
+        ]),
+    );
 }
 
 fn object(spec: &TypeSpec) -> Value {
-    let properties: Map<String, Value> =
-        spec.fields.iter().map(|field| (field.key.to_owned(), property(field))).collect();
-    let required: Vec<&str> =
-        spec.fields.iter().filter(|field| field.required.is_some()).map(|field| field.key).collect();
+    let properties: Map<String, Value> = spec
+        .fields
+        .iter()
+        .map(|field| (field.key.to_owned(), property(field)))
+        .collect();
+    let required: Vec<&str> = spec
+        .fields
+        .iter()
+        .filter(|field| field.required.is_some())
+        .map(|field| field.key)
+        .collect();
     let mut object = Map::new();
     object.insert("type".to_owned(), "object".into());
     object.insert("description".to_owned(), spec.doc.into());
@@ -120,7 +150,10 @@ fn kind(kind: &Kind) -> Value {
         Kind::Text => json!({"type": "string"}),
         Kind::Matching(pattern) => json!({"type": "string", "pattern": pattern}),
         Kind::Integer { min, max: None } => json!({"type": "integer", "minimum": min}),
-        Kind::Integer { min, max: Some(max) } => {
+        Kind::Integer {
+            min,
+            max: Some(max),
+        } => {
             json!({"type": "integer", "minimum": min, "maximum": max})
         }
         Kind::Number { min, max } => json!({"type": "number", "minimum": min, "maximum": max}),
@@ -199,7 +232,10 @@ fn operator_properties() -> Map<String, Value> {
         ("contains", text("Holds this text; case matters.")),
         ("starts_with", text("Starts with this text; case matters.")),
         ("ends_with", text("Ends with this text; case matters.")),
-        ("regex", text("Matches this RE2 regular expression anywhere.")),
+        (
+            "regex",
+            text("Matches this RE2 regular expression anywhere."),
+        ),
         (
             "any_of",
             json!({"type": "array", "minItems": 1, "description": "Equals one of these."}),
@@ -213,11 +249,17 @@ fn operator_properties() -> Map<String, Value> {
             json!({"type": "boolean", "description": "Is there (true) or not there (false)."}),
         ),
     ];
-    entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    entries
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
 }
 
 fn one_operator() -> Value {
-    MatchCondition::OPERATORS.iter().map(|key| json!({"required": [key]})).collect()
+    MatchCondition::OPERATORS
+        .iter()
+        .map(|key| json!({"required": [key]}))
+        .collect()
 }
 
 fn match_condition() -> Value {

@@ -51,7 +51,10 @@ impl Fields {
     }
 
     fn put_list<T>(self, key: &str, list: Option<&Vec<T>>, write: impl Fn(&T) -> Value) -> Self {
-        self.put(key, list.map(|list| list.iter().map(write).collect::<Vec<Value>>()))
+        self.put(
+            key,
+            list.map(|list| list.iter().map(write).collect::<Vec<Value>>()),
+        )
     }
 
     fn extend(mut self, extensions: &Extensions) -> Self {
@@ -85,13 +88,24 @@ fn attack_value(attack: &Attack) -> Value {
         .put("version", attack.version)
         .put("status", text(attack.status))
         .put("created", attack.created.as_ref().map(|date| date.as_str()))
-        .put("modified", attack.modified.as_ref().map(|date| date.as_str()))
+        .put(
+            "modified",
+            attack.modified.as_ref().map(|date| date.as_str()),
+        )
         .put("author", attack.author.as_deref())
         .put("description", attack.description.as_deref())
-        .put("grace_period", attack.grace_period.as_ref().map(|grace| grace.as_str()))
+        .put(
+            "grace_period",
+            attack.grace_period.as_ref().map(|grace| grace.as_str()),
+        )
         .put("severity", attack.severity.as_ref().map(severity_value))
-        .put_list("impact", attack.impact.as_ref(), |impact| impact.as_str().into())
-        .put("classification", attack.classification.as_ref().map(classification_value))
+        .put_list("impact", attack.impact.as_ref(), |impact| {
+            impact.as_str().into()
+        })
+        .put(
+            "classification",
+            attack.classification.as_ref().map(classification_value),
+        )
         .put_list("references", attack.references.as_ref(), reference_value)
         .put("execution", Some(execution_value(&attack.execution)))
         .put_list("indicators", attack.indicators.as_ref(), indicator_value)
@@ -203,7 +217,13 @@ fn trigger_value(trigger: &Trigger) -> Value {
     Fields::default()
         .put("event", trigger.event.as_deref())
         .put("count", trigger.count)
-        .put("match", trigger.r#match.as_ref().map(|predicate| predicate.to_value()))
+        .put(
+            "match",
+            trigger
+                .r#match
+                .as_ref()
+                .map(|predicate| predicate.to_value()),
+        )
         .put("after", trigger.after.as_ref().map(|after| after.as_str()))
         .done()
 }
@@ -219,7 +239,10 @@ fn indicator_value(indicator: &Indicator) -> Value {
         .put("method", text(indicator.method))
         .put("description", indicator.description.as_deref())
         .put("pattern", indicator.pattern.as_ref().map(pattern_value))
-        .put("expression", indicator.expression.as_ref().map(expression_value))
+        .put(
+            "expression",
+            indicator.expression.as_ref().map(expression_value),
+        )
         .put("semantic", indicator.semantic.as_ref().map(semantic_value))
         .put("confidence", indicator.confidence)
         .put("tier", text(indicator.tier))
@@ -231,7 +254,10 @@ fn indicator_value(indicator: &Indicator) -> Value {
 
 fn pattern_value(pattern: &PatternMatch) -> Value {
     let fields = Fields::default().put("target", pattern.target.as_deref());
-    let condition = pattern.condition.as_ref().map(|condition| condition.to_value());
+    let condition = pattern
+        .condition
+        .as_ref()
+        .map(|condition| condition.to_value());
     match condition {
         Some(Value::Object(operators)) if pattern.shorthand => fields.extend(&operators).done(),
         condition => fields.put("condition", condition).done(),

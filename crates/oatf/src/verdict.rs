@@ -21,7 +21,10 @@ use crate::model::{
 /// assert_eq!(verdict.diagnostic.as_deref(), Some("the document has no indicators"));
 /// ```
 #[must_use]
-#[expect(clippy::implicit_hasher, reason = "callers collect into the standard map")]
+#[expect(
+    clippy::implicit_hasher,
+    reason = "callers collect into the standard map"
+)]
 pub fn compute_verdict(
     attack: &Attack,
     indicator_verdicts: &HashMap<String, IndicatorVerdict>,
@@ -32,13 +35,16 @@ pub fn compute_verdict(
     let mut max_tier = None;
     for indicator in attack.indicators() {
         let id = indicator.id.as_deref().unwrap_or_default();
-        let verdict = indicator_verdicts.get(id).cloned().unwrap_or_else(|| IndicatorVerdict {
-            indicator_id: id.to_owned(),
-            result: IndicatorResult::Skipped,
-            timestamp: Some(now),
-            evidence: Some("not evaluated".to_owned()),
-            source: None,
-        });
+        let verdict = indicator_verdicts
+            .get(id)
+            .cloned()
+            .unwrap_or_else(|| IndicatorVerdict {
+                indicator_id: id.to_owned(),
+                result: IndicatorResult::Skipped,
+                timestamp: Some(now),
+                evidence: Some("not evaluated".to_owned()),
+                source: None,
+            });
         match verdict.result {
             IndicatorResult::Matched => {
                 summary.matched += 1;
@@ -144,7 +150,10 @@ mod tests {
             (All, &[Matched, Error], A::Error),
             (All, &[Skipped], A::Error),
         ] {
-            let outcomes: Vec<_> = outcomes.iter().map(|result| (Some(*result), None)).collect();
+            let outcomes: Vec<_> = outcomes
+                .iter()
+                .map(|result| (Some(*result), None))
+                .collect();
             let verdict = run(logic, &outcomes);
             assert_eq!(verdict.result, expected, "{logic} {outcomes:?}");
             let summary = verdict.evaluation_summary;
@@ -162,8 +171,14 @@ mod tests {
         );
         assert_eq!(verdict.result, AttackResult::NotExploited);
         assert_eq!(verdict.evaluation_summary.skipped, 1);
-        assert_eq!(verdict.indicator_verdicts[1].result, IndicatorResult::Skipped);
-        assert_eq!(run(CorrelationLogic::Any, &[(None, None)]).result, AttackResult::Error);
+        assert_eq!(
+            verdict.indicator_verdicts[1].result,
+            IndicatorResult::Skipped
+        );
+        assert_eq!(
+            run(CorrelationLogic::Any, &[(None, None)]).result,
+            AttackResult::Error
+        );
     }
 
     #[test]

@@ -98,11 +98,19 @@ mod tests {
             severity: DiagnosticSeverity::Warning,
             code: "W-001",
             path: Some("oatf".into()),
-            span: Some(Span { offset: 0, length: 4, line: 3, column: 1 }),
+            span: Some(Span {
+                offset: 0,
+                length: 4,
+                line: 3,
+                column: 1,
+            }),
             message: "`oatf` should come first".into(),
             help: None,
         };
-        assert_eq!(diagnostic.to_string(), "warning[W-001] 3:1 oatf: `oatf` should come first");
+        assert_eq!(
+            diagnostic.to_string(),
+            "warning[W-001] 3:1 oatf: `oatf` should come first"
+        );
     }
 
     #[test]

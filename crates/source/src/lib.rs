@@ -23,6 +23,7 @@ pub use diagnostic::{Diagnostic, DiagnosticSeverity, Span};
 pub use path::{DocPath, Segment};
 pub use suggest::did_you_mean;
 pub use tree::{NodeRef, Source};
-pub use yaml::emit::to_yaml;
+pub use yaml::comments::Comments;
+pub use yaml::emit::{to_inline_scalar, to_yaml};
 pub use yaml::read::{Limits, ReadError, ReadErrorKind};
 pub use yaml::scalar::Scalar;

@@ -94,7 +94,13 @@ impl Source {
     #[must_use]
     pub fn read_leniently(text: &str, limits: &Limits) -> (Option<Self>, Vec<ReadError>) {
         let (root, errors) = read(text, limits);
-        (root.map(|root| Self { text: text.into(), root }), errors)
+        (
+            root.map(|root| Self {
+                text: text.into(),
+                root,
+            }),
+            errors,
+        )
     }
 
     /// The text the document was read from.
@@ -106,7 +112,10 @@ impl Source {
     /// The outermost node.
     #[must_use]
     pub fn root(&self) -> NodeRef<'_> {
-        NodeRef { source: self, node: &self.root }
+        NodeRef {
+            source: self,
+            node: &self.root,
+        }
     }
 
     /// The span of the node at `path`, or of its nearest ancestor that exists.
@@ -120,7 +129,9 @@ impl Source {
         for segment in path.segments() {
             match (segment, &node.data) {
                 (Segment::Key(key), Data::Map(entries)) => {
-                    let Some(entry) = self.entry(entries, key) else { break };
+                    let Some(entry) = self.entry(entries, key) else {
+                        break;
+                    };
                     node = &entry.value;
                     shown = (entry.key.start, entry.key.end);
                 }
@@ -161,8 +172,10 @@ impl Source {
     /// This is how a finding inside a regular expression points into it.
     #[must_use]
     pub fn span_within(&self, path: &DocPath<'_>, start: usize, end: usize) -> Span {
-        if let Some(Data::Scalar { text: Text::Source(from, to), .. }) =
-            self.node_at(path.segments()).map(|n| &n.data)
+        if let Some(Data::Scalar {
+            text: Text::Source(from, to),
+            ..
+        }) = self.node_at(path.segments()).map(|n| &n.data)
             && start <= end
             && end <= (*to - *from) as usize
         {
@@ -173,15 +186,21 @@ impl Source {
     }
 
     fn entry<'s>(&'s self, entries: &'s [Entry], key: &str) -> Option<&'s Entry> {
-        entries.iter().find(|entry| entry.key.text(&self.text) == key)
+        entries
+            .iter()
+            .find(|entry| entry.key.text(&self.text) == key)
     }
 
     fn node_at(&self, segments: &[Segment<'_>]) -> Option<&Node> {
-        segments.iter().try_fold(&self.root, |node, segment| match (segment, &node.data) {
-            (Segment::Key(key), Data::Map(entries)) => self.entry(entries, key).map(|e| &e.value),
-            (Segment::Index(index), Data::Seq(items)) => items.get(*index),
-            _ => None,
-        })
+        segments
+            .iter()
+            .try_fold(&self.root, |node, segment| match (segment, &node.data) {
+                (Segment::Key(key), Data::Map(entries)) => {
+                    self.entry(entries, key).map(|e| &e.value)
+                }
+                (Segment::Index(index), Data::Seq(items)) => items.get(*index),
+                _ => None,
+            })
     }
 }
 
@@ -215,9 +234,10 @@ impl<'s> NodeRef<'s> {
     #[must_use]
     pub fn items(self) -> Option<impl ExactSizeIterator<Item = NodeRef<'s>>> {
         match &self.node.data {
-            Data::Seq(items) => {
-                Some(items.iter().map(move |node| NodeRef { source: self.source, node }))
-            }
+            Data::Seq(items) => Some(items.iter().map(move |node| NodeRef {
+                source: self.source,
+                node,
+            })),
             _ => None,
         }
     }
@@ -228,7 +248,13 @@ impl<'s> NodeRef<'s> {
         match &self.node.data {
             Data::Map(entries) => Some(entries.iter().map(move |entry| {
                 let key = entry.key.text(&self.source.text);
-                (key, NodeRef { source: self.source, node: &entry.value })
+                (
+                    key,
+                    NodeRef {
+                        source: self.source,
+                        node: &entry.value,
+                    },
+                )
             })),
             _ => None,
         }
@@ -238,10 +264,10 @@ impl<'s> NodeRef<'s> {
     #[must_use]
     pub fn get(self, key: &str) -> Option<NodeRef<'s>> {
         match &self.node.data {
-            Data::Map(entries) => self
-                .source
-                .entry(entries, key)
-                .map(|entry| NodeRef { source: self.source, node: &entry.value }),
+            Data::Map(entries) => self.source.entry(entries, key).map(|entry| NodeRef {
+                source: self.source,
+                node: &entry.value,
+            }),
             _ => None,
         }
     }
@@ -285,13 +311,22 @@ impl<'s> NodeRef<'s> {
             Data::Seq(items) => Value::Array(
                 items
                     .iter()
-                    .map(|node| NodeRef { source: self.source, node }.to_value(out_of_range))
+                    .map(|node| {
+                        NodeRef {
+                            source: self.source,
+                            node,
+                        }
+                        .to_value(out_of_range)
+                    })
                     .collect(),
             ),
             Data::Map(entries) => {
                 let mut map = Map::with_capacity(entries.len());
                 for entry in entries {
-                    let value = NodeRef { source: self.source, node: &entry.value };
+                    let value = NodeRef {
+                        source: self.source,
+                        node: &entry.value,
+                    };
                     map.insert(
                         entry.key.text(&self.source.text).to_owned(),
                         value.to_value(out_of_range),
@@ -305,7 +340,11 @@ impl<'s> NodeRef<'s> {
     /// The span of the node itself, shown on one line.
     #[must_use]
     pub fn span(self) -> Span {
-        span_at(&self.source.text, self.node.start as usize, self.node.end as usize)
+        span_at(
+            &self.source.text,
+            self.node.start as usize,
+            self.node.end as usize,
+        )
     }
 }
 
@@ -328,7 +367,11 @@ pub(crate) fn span_at(text: &str, start: usize, end: usize) -> Span {
         offset: start,
         length: first_line.trim_end().len(),
         line: before.bytes().filter(|b| *b == b'\n').count() + 1,
-        column: before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1,
+        column: before[line_start..]
+            .trim_start_matches('\u{feff}')
+            .chars()
+            .count()
+            + 1,
     }
 }
 
@@ -364,8 +407,14 @@ mod tests {
         let text = "a:\n  b: \"x y\"\n  c:\n    - d: 1\n      e: 2\n    - ü: [1, zwei]\n";
         assert_eq!(span(text, &[Key("a"), Key("b")]), (2, 6, "\"x y\"".into()));
         assert_eq!(span(text, &[Key("a")]), (1, 1, "a".into()));
-        assert_eq!(span(text, &[Key("a"), Key("c"), Index(0)]), (4, 7, "d".into()));
-        assert_eq!(span(text, &[Key("a"), Key("c"), Index(0), Key("zz")]), (4, 7, "d".into()));
+        assert_eq!(
+            span(text, &[Key("a"), Key("c"), Index(0)]),
+            (4, 7, "d".into())
+        );
+        assert_eq!(
+            span(text, &[Key("a"), Key("c"), Index(0), Key("zz")]),
+            (4, 7, "d".into())
+        );
         assert_eq!(
             span(text, &[Key("a"), Key("c"), Index(1), Key("ü"), Index(1)]),
             (6, 14, "zwei".into())
@@ -396,8 +445,14 @@ mod tests {
     fn points_at_keys() {
         let text = "a:\n  bee: 12\n";
         let source = Source::read(text, &Limits::default()).unwrap();
-        assert_eq!(&text[source.key_span_of(&path(&[Key("a"), Key("bee")])).range()], "bee");
-        assert_eq!(&text[source.key_span_of(&path(&[Key("a"), Key("zz")])).range()], "a");
+        assert_eq!(
+            &text[source.key_span_of(&path(&[Key("a"), Key("bee")])).range()],
+            "bee"
+        );
+        assert_eq!(
+            &text[source.key_span_of(&path(&[Key("a"), Key("zz")])).range()],
+            "a"
+        );
     }
 
     #[test]
@@ -410,9 +465,11 @@ mod tests {
 
     #[test]
     fn becomes_json_in_source_order() {
-        let source =
-            Source::read("b: [1, -2, 1.5, yes]\na: {x: null, y: 18446744073709551615}\n", &Limits::default())
-                .unwrap();
+        let source = Source::read(
+            "b: [1, -2, 1.5, yes]\na: {x: null, y: 18446744073709551615}\n",
+            &Limits::default(),
+        )
+        .unwrap();
         let mut odd = 0;
         let value = source.root().to_value(&mut |_| odd += 1);
         assert_eq!(
@@ -420,18 +477,28 @@ mod tests {
             r#"{"b":[1,-2,1.5,"yes"],"a":{"x":null,"y":18446744073709551615}}"#
         );
         assert_eq!(odd, 0);
-        let source = Source::read("[.nan, 1e999, 99999999999999999999]", &Limits::default()).unwrap();
-        assert_eq!(source.root().to_value(&mut |_| odd += 1).to_string(), "[null,null,null]");
+        let source =
+            Source::read("[.nan, 1e999, 99999999999999999999]", &Limits::default()).unwrap();
+        assert_eq!(
+            source.root().to_value(&mut |_| odd += 1).to_string(),
+            "[null,null,null]"
+        );
         assert_eq!(odd, 3);
     }
 
     #[test]
     fn describes_nodes() {
-        let source =
-            Source::read("a: [1]\nb: {}\nc:\nd: true\ne: 1.5\nf: .inf\ng: \"text\"\n", &Limits::default())
-                .unwrap();
-        let described: Vec<String> =
-            source.root().entries().unwrap().map(|(_, node)| node.describe()).collect();
+        let source = Source::read(
+            "a: [1]\nb: {}\nc:\nd: true\ne: 1.5\nf: .inf\ng: \"text\"\n",
+            &Limits::default(),
+        )
+        .unwrap();
+        let described: Vec<String> = source
+            .root()
+            .entries()
+            .unwrap()
+            .map(|(_, node)| node.describe())
+            .collect();
         assert_eq!(
             described,
             [

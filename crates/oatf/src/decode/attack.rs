@@ -64,7 +64,9 @@ impl<'s> Decoder<'s> {
             impact: fields.list("impact", Self::choice),
             classification: fields.read("classification", Self::classification),
             references: fields.list("references", Self::reference),
-            execution: fields.read("execution", Self::execution).unwrap_or_default(),
+            execution: fields
+                .read("execution", Self::execution)
+                .unwrap_or_default(),
             indicators: fields.list("indicators", Self::indicator),
             correlation: fields.read("correlation", Self::correlation),
             extensions: fields.extensions(),
@@ -86,12 +88,18 @@ impl<'s> Decoder<'s> {
     fn severity(&mut self, node: NodeRef<'s>) -> Option<Severity> {
         if node.entries().is_none() {
             let level = self.choice(node)?;
-            return Some(Severity { level, confidence: None });
+            return Some(Severity {
+                level,
+                confidence: None,
+            });
         }
         let mut fields = self.fields(node, &fields::SEVERITY)?;
         let level = fields.choice("level");
         let confidence = fields.integer("confidence");
-        Some(Severity { level: level?, confidence })
+        Some(Severity {
+            level: level?,
+            confidence,
+        })
     }
 
     fn classification(&mut self, node: NodeRef<'s>) -> Option<Classification> {
@@ -125,12 +133,17 @@ impl<'s> Decoder<'s> {
 
     fn correlation(&mut self, node: NodeRef<'s>) -> Option<Correlation> {
         let mut fields = self.fields(node, &fields::CORRELATION)?;
-        Some(Correlation { logic: fields.choice("logic") })
+        Some(Correlation {
+            logic: fields.choice("logic"),
+        })
     }
 
     /// Whether the first key of the document is `oatf`, for W-001.
     pub(crate) fn note_key_order(&mut self, node: NodeRef<'s>) {
-        let first = node.entries().and_then(|mut entries| entries.next()).map(|(key, _)| key);
+        let first = node
+            .entries()
+            .and_then(|mut entries| entries.next())
+            .map(|(key, _)| key);
         if first.is_some_and(|key| key != "oatf") && node.get("oatf").is_some() {
             self.within(Segment::Key("oatf"), |decoder| {
                 decoder.note(

@@ -50,7 +50,10 @@ impl<'s> Decoder<'s> {
             self.mismatch(node, "a mapping");
             return None;
         };
-        let mut action = Action { kinds: Vec::new(), extensions: Extensions::new() };
+        let mut action = Action {
+            kinds: Vec::new(),
+            extensions: Extensions::new(),
+        };
         for (key, value) in entries {
             self.within(Segment::Key(key), |decoder| match key {
                 "send" => action.kinds.extend(decoder.send(value)),
@@ -61,7 +64,10 @@ impl<'s> Decoder<'s> {
                 }
                 _ => {
                     let value = decoder.value(value);
-                    action.kinds.push(ActionKind::Binding { name: key.to_owned(), value });
+                    action.kinds.push(ActionKind::Binding {
+                        name: key.to_owned(),
+                        value,
+                    });
                 }
             });
         }

@@ -49,8 +49,9 @@ impl<'s> Decoder<'s> {
                 }
                 "target" => {}
                 "condition" => {
-                    standard = self
-                        .within(Segment::Key("condition"), |decoder| decoder.condition(value));
+                    standard = self.within(Segment::Key("condition"), |decoder| {
+                        decoder.condition(value)
+                    });
                 }
                 _ if MatchCondition::OPERATORS.contains(&key) => {
                     pattern.shorthand = true;
@@ -84,9 +85,14 @@ impl<'s> Decoder<'s> {
     /// A condition: a mapping that holds an operator is a set of operators, anything else is a
     /// value to be equal to.
     pub(crate) fn condition(&mut self, node: NodeRef<'s>) -> Option<Condition> {
-        let keys: Vec<&str> =
-            node.entries().map(|entries| entries.map(|(key, _)| key).collect()).unwrap_or_default();
-        if !keys.iter().any(|key| MatchCondition::OPERATORS.contains(key)) {
+        let keys: Vec<&str> = node
+            .entries()
+            .map(|entries| entries.map(|(key, _)| key).collect())
+            .unwrap_or_default();
+        if !keys
+            .iter()
+            .any(|key| MatchCondition::OPERATORS.contains(key))
+        {
             for key in keys {
                 if let Some(near) = did_you_mean(key, MatchCondition::OPERATORS.iter().copied()) {
                     self.within(Segment::Key(key), |decoder| {
@@ -138,7 +144,9 @@ impl<'s> Decoder<'s> {
         let mut predicate = MatchPredicate::default();
         for (path, value) in entries {
             let entry = self.within(Segment::Key(path), |decoder| decoder.condition(value));
-            predicate.entries.extend(entry.map(|entry| (path.to_owned(), entry)));
+            predicate
+                .entries
+                .extend(entry.map(|entry| (path.to_owned(), entry)));
         }
         Some(predicate)
     }
@@ -158,7 +166,10 @@ impl<'s> Decoder<'s> {
             }
             Some(variables)
         });
-        Some(ExpressionMatch { cel: CelExpression::new(cel?), variables })
+        Some(ExpressionMatch {
+            cel: CelExpression::new(cel?),
+            variables,
+        })
     }
 
     fn semantic(&mut self, node: NodeRef<'s>) -> Option<SemanticMatch> {

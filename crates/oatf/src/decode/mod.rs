@@ -35,11 +35,22 @@ struct Fields<'d, 's> {
 
 impl<'s> Decoder<'s> {
     pub(crate) fn new(source: &'s Source) -> Self {
-        Self { source, path: DocPath::default(), errors: Vec::new(), notes: Vec::new() }
+        Self {
+            source,
+            path: DocPath::default(),
+            errors: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Reports an error at the current path.
-    fn error(&mut self, kind: ParseErrorKind, code: &'static str, message: String, help: Option<String>) {
+    fn error(
+        &mut self,
+        kind: ParseErrorKind,
+        code: &'static str,
+        message: String,
+        help: Option<String>,
+    ) {
         let span = self.source.span_of(&self.path);
         self.error_at(span, kind, code, message, help);
     }
@@ -53,7 +64,14 @@ impl<'s> Decoder<'s> {
         help: Option<String>,
     ) {
         let path = Some(self.path.to_string()).filter(|path| !path.is_empty());
-        self.errors.push(ParseError { kind, code, message, path, span: Some(span), help });
+        self.errors.push(ParseError {
+            kind,
+            code,
+            message,
+            path,
+            span: Some(span),
+            help,
+        });
     }
 
     fn mismatch(&mut self, node: NodeRef<'s>, wanted: &str) {
@@ -63,7 +81,8 @@ impl<'s> Decoder<'s> {
             Some(Scalar::Bool(_) | Scalar::Int(_) | Scalar::UInt(_) | Scalar::Float(_))
                 if wanted == "a string" =>
             {
-                node.raw_text().map(|text| format!("quote it: `\"{text}\"`"))
+                node.raw_text()
+                    .map(|text| format!("quote it: `\"{text}\"`"))
             }
             _ => None,
         };
@@ -99,7 +118,11 @@ impl<'s> Decoder<'s> {
                 self.unknown_key(key, known, spec.extensions);
             }
         }
-        Some(Fields { decoder: self, node, spec })
+        Some(Fields {
+            decoder: self,
+            node,
+            spec,
+        })
     }
 
     fn unknown_key<'k>(
@@ -110,9 +133,7 @@ impl<'s> Decoder<'s> {
     ) {
         let help = match did_you_mean(key, known) {
             Some(near) => Some(format!("did you mean `{near}`?")),
-            None if extensible => {
-                Some("a field of your own must start with `x-`".to_owned())
-            }
+            None if extensible => Some("a field of your own must start with `x-`".to_owned()),
             None => None,
         };
         let shown: String = key.chars().take(60).collect();
@@ -153,7 +174,10 @@ impl<'s> Decoder<'s> {
     }
 
     fn number(&mut self, node: NodeRef<'s>) -> Option<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "the specification compares as doubles")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "the specification compares as doubles"
+        )]
         match node.scalar() {
             Some(Scalar::Int(value)) => Some(value as f64),
             Some(Scalar::UInt(value)) => Some(value as f64),
@@ -210,10 +234,21 @@ impl<'s> Decoder<'s> {
     }
 
     fn out_of_range(&mut self, node: NodeRef<'s>) {
-        let text: String = node.raw_text().unwrap_or_default().chars().take(40).collect();
+        let text: String = node
+            .raw_text()
+            .unwrap_or_default()
+            .chars()
+            .take(40)
+            .collect();
         let message = format!("`{text}` is not a number that 64 bits and JSON can hold");
         let help = Some("quote it if it is text".to_owned());
-        self.error_at(node.span(), ParseErrorKind::TypeMismatch, "PH-012", message, help);
+        self.error_at(
+            node.span(),
+            ParseErrorKind::TypeMismatch,
+            "PH-012",
+            message,
+            help,
+        );
     }
 
     fn list<T>(
@@ -254,9 +289,9 @@ impl<'s> Fields<'_, 's> {
     ) -> Option<T> {
         let spec = self.spec.fields.iter().find(|field| field.key == key);
         match self.node.get(key) {
-            Some(node) if !node.is_null() => {
-                self.decoder.within(Segment::Key(key), |decoder| decode(decoder, node))
-            }
+            Some(node) if !node.is_null() => self
+                .decoder
+                .within(Segment::Key(key), |decoder| decode(decoder, node)),
             found => {
                 if let Some(code) = spec.and_then(|field| field.required) {
                     self.missing(key, code);
@@ -316,7 +351,9 @@ impl<'s> Fields<'_, 's> {
         let mut extensions = Extensions::new();
         for (key, node) in self.node.entries().into_iter().flatten() {
             if key.starts_with("x-") {
-                let value = self.decoder.within(Segment::Key(key), |decoder| decoder.value(node));
+                let value = self
+                    .decoder
+                    .within(Segment::Key(key), |decoder| decoder.value(node));
                 extensions.insert(key.to_owned(), value);
             }
         }

@@ -34,7 +34,13 @@ impl Document {
     /// ```
     #[must_use]
     pub fn new(attack: Attack) -> Self {
-        Self { oatf: crate::SUPPORTED_VERSION.to_owned(), schema: None, attack, source: None, notes: Vec::new() }
+        Self {
+            oatf: crate::SUPPORTED_VERSION.to_owned(),
+            schema: None,
+            attack,
+            source: None,
+            notes: Vec::new(),
+        }
     }
 
     /// The text the document was parsed from.
@@ -113,7 +119,10 @@ impl Attack {
     /// The correlation logic that holds, written or by default.
     #[must_use]
     pub fn correlation_logic(&self) -> CorrelationLogic {
-        self.correlation.as_ref().and_then(|c| c.logic).unwrap_or(CorrelationLogic::Any)
+        self.correlation
+            .as_ref()
+            .and_then(|c| c.logic)
+            .unwrap_or(CorrelationLogic::Any)
     }
 }
 

@@ -114,7 +114,10 @@ impl MatchCondition {
         put("contains", self.contains.clone().map(Value::from));
         put("starts_with", self.starts_with.clone().map(Value::from));
         put("ends_with", self.ends_with.clone().map(Value::from));
-        put("regex", self.regex.as_ref().map(|r| Value::from(r.as_str())));
+        put(
+            "regex",
+            self.regex.as_ref().map(|r| Value::from(r.as_str())),
+        );
         put("any_of", self.any_of.clone().map(Value::from));
         put("gt", self.gt.map(number));
         put("lt", self.lt.map(number));
@@ -130,7 +133,10 @@ impl MatchPredicate {
     #[must_use]
     pub fn to_value(&self) -> Value {
         Value::Object(
-            self.entries.iter().map(|(path, entry)| (path.clone(), entry.to_value())).collect(),
+            self.entries
+                .iter()
+                .map(|(path, entry)| (path.clone(), entry.to_value()))
+                .collect(),
         )
     }
 }
@@ -154,7 +160,10 @@ mod tests {
 
     #[test]
     fn knows_when_exists_stands_alone() {
-        let mut condition = MatchCondition { exists: Some(true), ..MatchCondition::default() };
+        let mut condition = MatchCondition {
+            exists: Some(true),
+            ..MatchCondition::default()
+        };
         assert!(condition.only_exists() && !condition.is_empty());
         condition.lte = Some(1.0);
         assert!(!condition.only_exists());

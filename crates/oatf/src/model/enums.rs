@@ -13,7 +13,12 @@ pub struct UnknownVariant {
 
 impl fmt::Display for UnknownVariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not one of {}", self.found, self.expected.join(", "))
+        write!(
+            f,
+            "`{}` is not one of {}",
+            self.found,
+            self.expected.join(", ")
+        )
     }
 }
 

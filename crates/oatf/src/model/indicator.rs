@@ -91,7 +91,10 @@ impl CelExpression {
     /// An expression that is not compiled yet.
     #[must_use]
     pub fn new(source: impl Into<Arc<str>>) -> Self {
-        Self { source: source.into(), compiled: Arc::default() }
+        Self {
+            source: source.into(),
+            compiled: Arc::default(),
+        }
     }
 
     /// The expression as written.
@@ -115,7 +118,9 @@ impl CelExpression {
         &self,
         compile: impl FnOnce(&str) -> T,
     ) -> Option<&T> {
-        self.compiled.get_or_init(|| Box::new(compile(&self.source))).downcast_ref()
+        self.compiled
+            .get_or_init(|| Box::new(compile(&self.source)))
+            .downcast_ref()
     }
 }
 

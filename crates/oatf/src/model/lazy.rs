@@ -27,7 +27,10 @@ impl RegexPattern {
     /// ```
     #[must_use]
     pub fn new(source: impl Into<Arc<str>>) -> Self {
-        Self { source: source.into(), compiled: Arc::default() }
+        Self {
+            source: source.into(),
+            compiled: Arc::default(),
+        }
     }
 
     /// The expression as written.
@@ -42,7 +45,9 @@ impl RegexPattern {
     ///
     /// Returns why the expression is not RE2, or that it is too large.
     pub fn regex(&self) -> Result<&Regex, &Re2Error> {
-        self.compiled.get_or_init(|| re2::compile(&self.source)).as_ref()
+        self.compiled
+            .get_or_init(|| re2::compile(&self.source))
+            .as_ref()
     }
 }
 
@@ -77,7 +82,10 @@ impl Selector {
     /// A selector that is not compiled yet; the extractor's type says which of the two it is.
     #[must_use]
     pub fn new(source: impl Into<Arc<str>>) -> Self {
-        Self { regex: RegexPattern::new(source), json_path: Arc::default() }
+        Self {
+            regex: RegexPattern::new(source),
+            json_path: Arc::default(),
+        }
     }
 
     /// The selector as written.
@@ -129,7 +137,9 @@ fn parse_json_path(source: &str) -> Result<JsonPath, String> {
         }
     }
     if source.matches("..").count() > MAX_DESCENDANTS {
-        return Err(format!("more than {MAX_DESCENDANTS} descendant segments (`..`)"));
+        return Err(format!(
+            "more than {MAX_DESCENDANTS} descendant segments (`..`)"
+        ));
     }
     JsonPath::parse(source).map_err(|error| error.to_string())
 }
@@ -172,8 +182,12 @@ mod tests {
 
     #[test]
     fn hostile_selectors_are_refused_without_recursion() {
-        for hostile in ["[".repeat(100_000), format!("$[?{}@.a]", "!(".repeat(1000)), "$".repeat(5000), format!("${}", "..*".repeat(9))]
-        {
+        for hostile in [
+            "[".repeat(100_000),
+            format!("$[?{}@.a]", "!(".repeat(1000)),
+            "$".repeat(5000),
+            format!("${}", "..*".repeat(9)),
+        ] {
             assert!(Selector::new(hostile.as_str()).json_path().is_err());
         }
     }

@@ -38,13 +38,20 @@ impl DateOrDateTime {
             return None;
         }
         let instant = if bytes.len() == 10 {
-            text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp()
+            text.parse::<Date>()
+                .ok()?
+                .to_zoned(TimeZone::UTC)
+                .ok()?
+                .timestamp()
         } else if matches!(bytes[10], b'T' | b't') && !text.contains('[') {
             text.parse::<Timestamp>().ok()?
         } else {
             return None;
         };
-        Some(Self { text: text.to_owned(), instant })
+        Some(Self {
+            text: text.to_owned(),
+            instant,
+        })
     }
 
     /// The text as written.

@@ -44,9 +44,15 @@ fn operators_hold(operators: &MatchCondition, value: &Value) -> bool {
     } = operators;
     if contains.is_some() || starts_with.is_some() || ends_with.is_some() || regex.is_some() {
         let text = coerce_to_text(value);
-        let holds = contains.as_ref().is_none_or(|part| text.contains(part.as_str()))
-            && starts_with.as_ref().is_none_or(|prefix| text.starts_with(prefix.as_str()))
-            && ends_with.as_ref().is_none_or(|suffix| text.ends_with(suffix.as_str()))
+        let holds = contains
+            .as_ref()
+            .is_none_or(|part| text.contains(part.as_str()))
+            && starts_with
+                .as_ref()
+                .is_none_or(|prefix| text.starts_with(prefix.as_str()))
+            && ends_with
+                .as_ref()
+                .is_none_or(|suffix| text.ends_with(suffix.as_str()))
             && regex
                 .as_ref()
                 .is_none_or(|regex| regex.regex().is_ok_and(|regex| regex.is_match(&text)));
@@ -54,12 +60,17 @@ fn operators_hold(operators: &MatchCondition, value: &Value) -> bool {
             return false;
         }
     }
-    if any_of.as_ref().is_some_and(|options| !options.iter().any(|o| deep_equal(o, value))) {
+    if any_of
+        .as_ref()
+        .is_some_and(|options| !options.iter().any(|o| deep_equal(o, value)))
+    {
         return false;
     }
     let compares = |operand: &Option<f64>, wanted: &[Ordering]| {
         operand.is_none_or(|operand| {
-            let Value::Number(number) = value else { return false };
+            let Value::Number(number) = value else {
+                return false;
+            };
             compare_to_float(number, operand).is_some_and(|ordering| wanted.contains(&ordering))
         })
     };
@@ -170,7 +181,9 @@ pub fn deep_equal(left: &Value, right: &Value) -> bool {
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
-                && left.iter().all(|(key, l)| right.get(key).is_some_and(|r| deep_equal(l, r)))
+                && left
+                    .iter()
+                    .all(|(key, l)| right.get(key).is_some_and(|r| deep_equal(l, r)))
         }
         (left, right) => left == right,
     }
@@ -243,7 +256,12 @@ mod tests {
     #[test]
     fn comparisons_at_their_edges() {
         for (build, at, below, above) in [
-            ((|c: &mut MatchCondition| c.gt = Some(10.0)) as fn(&mut MatchCondition), false, false, true),
+            (
+                (|c: &mut MatchCondition| c.gt = Some(10.0)) as fn(&mut MatchCondition),
+                false,
+                false,
+                true,
+            ),
             (|c| c.lt = Some(10.0), false, true, false),
             (|c| c.gte = Some(10.0), true, false, true),
             (|c| c.lte = Some(10.0), true, true, false),
@@ -260,13 +278,25 @@ mod tests {
     #[test]
     fn big_numbers_compare_exactly() {
         let above = operators(|c| c.gt = Some(9_007_199_254_740_992.0));
-        assert!(evaluate_condition(&above, &json!(9_007_199_254_740_993_i64)));
-        assert!(!evaluate_condition(&above, &json!(9_007_199_254_740_992_i64)));
+        assert!(evaluate_condition(
+            &above,
+            &json!(9_007_199_254_740_993_i64)
+        ));
+        assert!(!evaluate_condition(
+            &above,
+            &json!(9_007_199_254_740_992_i64)
+        ));
         assert!(evaluate_condition(&above, &json!(1e300)));
         assert!(!evaluate_condition(&above, &json!(-1e300)));
-        assert!(!deep_equal(&json!(9_007_199_254_740_993_i64), &json!(9_007_199_254_740_992.0)));
+        assert!(!deep_equal(
+            &json!(9_007_199_254_740_993_i64),
+            &json!(9_007_199_254_740_992.0)
+        ));
         assert!(deep_equal(&json!(u64::MAX), &json!(u64::MAX)));
-        assert!(!deep_equal(&json!(u64::MAX), &json!(18_446_744_073_709_551_616.0)));
+        assert!(!deep_equal(
+            &json!(u64::MAX),
+            &json!(18_446_744_073_709_551_616.0)
+        ));
         assert!(deep_equal(&json!(1e300), &json!(1e300)));
         assert!(!deep_equal(&json!(1e300), &json!(1)));
         assert!(deep_equal(&json!(0.5), &json!(0.5)) && !deep_equal(&json!(0.5), &json!(0)));

@@ -75,7 +75,9 @@ fn parse_digits(text: &str) -> Option<u64> {
 }
 
 fn clip(text: &str) -> &str {
-    text.char_indices().nth(40).map_or(text, |(cut, _)| &text[..cut])
+    text.char_indices()
+        .nth(40)
+        .map_or(text, |(cut, _)| &text[..cut])
 }
 
 #[cfg(test)]
@@ -132,13 +134,23 @@ mod tests {
             ("５s", None),
             ("5é", None),
         ] {
-            assert_eq!(parse_duration(input).ok().map(|d| d.as_secs()), expected, "{input:?}");
+            assert_eq!(
+                parse_duration(input).ok().map(|d| d.as_secs()),
+                expected,
+                "{input:?}"
+            );
         }
     }
 
     #[test]
     fn errors_are_short() {
-        assert!(parse_duration(&"x".repeat(1_000_000)).unwrap_err().message.len() < 100);
+        assert!(
+            parse_duration(&"x".repeat(1_000_000))
+                .unwrap_err()
+                .message
+                .len()
+                < 100
+        );
     }
 
     proptest! {

@@ -58,7 +58,10 @@ mod tests {
             r#type,
             selector: Selector::new(selector),
         };
-        assert_eq!(evaluate_extractor(&extractor, message, ExtractorSource::Request), None);
+        assert_eq!(
+            evaluate_extractor(&extractor, message, ExtractorSource::Request),
+            None
+        );
         evaluate_extractor(&extractor, message, ExtractorSource::Response)
     }
 
@@ -91,9 +94,16 @@ mod tests {
             ("key(x)?=", None),
             ("[", None),
         ] {
-            assert_eq!(extract(ExtractorType::Regex, selector, &text).as_deref(), expected, "{selector}");
+            assert_eq!(
+                extract(ExtractorType::Regex, selector, &text).as_deref(),
+                expected,
+                "{selector}"
+            );
         }
         let object = json!({"b": 1, "a": 2});
-        assert_eq!(extract(ExtractorType::Regex, r"^(\{.*)$", &object).as_deref(), Some(r#"{"a":2,"b":1}"#));
+        assert_eq!(
+            extract(ExtractorType::Regex, r"^(\{.*)$", &object).as_deref(),
+            Some(r#"{"a":2,"b":1}"#)
+        );
     }
 }

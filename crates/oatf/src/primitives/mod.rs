@@ -15,8 +15,8 @@ pub use duration::parse_duration;
 pub use extractor::evaluate_extractor;
 pub(crate) use path::any_at_wildcard_path;
 pub use path::{
-    is_simple_path, is_wildcard_path, resolve_simple_path, resolve_wildcard_path,
-    MAX_TRAVERSAL_DEPTH,
+    MAX_TRAVERSAL_DEPTH, is_simple_path, is_wildcard_path, resolve_simple_path,
+    resolve_wildcard_path,
 };
 pub use predicate::evaluate_predicate;
 pub use response::select_response;

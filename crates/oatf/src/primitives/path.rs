@@ -91,7 +91,9 @@ fn visit<'v>(path: &str, value: &'v Value, reach: &mut dyn FnMut(&'v Value) -> b
             return true;
         };
         if fans_out {
-            let Some(items) = next.as_array() else { return true };
+            let Some(items) = next.as_array() else {
+                return true;
+            };
             return match tail {
                 Some(tail) => items.iter().all(|item| visit(tail, item, reach)),
                 None => items.iter().all(reach),
@@ -125,12 +127,16 @@ pub fn is_simple_path(path: &str) -> bool {
 #[must_use]
 pub fn is_wildcard_path(path: &str) -> bool {
     path.is_empty()
-        || path.split('.').all(|segment| is_name(segment.strip_suffix("[*]").unwrap_or(segment)))
+        || path
+            .split('.')
+            .all(|segment| is_name(segment.strip_suffix("[*]").unwrap_or(segment)))
 }
 
 fn is_name(segment: &str) -> bool {
     !segment.is_empty()
-        && segment.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+        && segment
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
 #[cfg(test)]
@@ -152,7 +158,11 @@ mod tests {
             ("0", Some(json!("zero"))),
             (".", None),
         ] {
-            assert_eq!(resolve_simple_path(path, &value), expected.as_ref(), "{path}");
+            assert_eq!(
+                resolve_simple_path(path, &value),
+                expected.as_ref(),
+                "{path}"
+            );
         }
     }
 
@@ -160,10 +170,16 @@ mod tests {
     fn wildcard_paths_fan_out_in_order() {
         let value = json!({"a": [{"b": [{"c": 1}, {"c": 2}]}, {"b": "no"}, {"b": [{"c": 3}]}]});
         let all = |path: &str| {
-            resolve_wildcard_path(path, &value).into_iter().cloned().collect::<Vec<_>>()
+            resolve_wildcard_path(path, &value)
+                .into_iter()
+                .cloned()
+                .collect::<Vec<_>>()
         };
         assert_eq!(all("a[*].b[*].c"), [json!(1), json!(2), json!(3)]);
-        assert_eq!(all("a[*].b"), [json!([{"c": 1}, {"c": 2}]), json!("no"), json!([{"c": 3}])]);
+        assert_eq!(
+            all("a[*].b"),
+            [json!([{"c": 1}, {"c": 2}]), json!("no"), json!([{"c": 3}])]
+        );
         assert_eq!(all("a[*]").len(), 3);
         assert!(all("a.b").is_empty() && all("b[*]").is_empty() && all("a[0]").is_empty());
         assert_eq!(all("").len(), 1);
@@ -222,7 +238,11 @@ mod tests {
             ("a b", false, false),
             ("é", false, false),
         ] {
-            assert_eq!((is_simple_path(path), is_wildcard_path(path)), (simple, wildcard), "{path}");
+            assert_eq!(
+                (is_simple_path(path), is_wildcard_path(path)),
+                (simple, wildcard),
+                "{path}"
+            );
         }
     }
 }

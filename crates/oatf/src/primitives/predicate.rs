@@ -17,7 +17,10 @@ use crate::model::{Condition, MatchEntry, MatchPredicate};
 /// ```
 #[must_use]
 pub fn evaluate_predicate(predicate: &MatchPredicate, value: &Value) -> bool {
-    predicate.entries.iter().all(|(path, entry)| holds(entry, resolve_simple_path(path, value)))
+    predicate
+        .entries
+        .iter()
+        .all(|(path, entry)| holds(entry, resolve_simple_path(path, value)))
 }
 
 fn holds(entry: &MatchEntry, resolved: Option<&Value>) -> bool {
@@ -50,13 +53,33 @@ mod tests {
             (json!({"a": {"exists": true}}), json!({}), false),
             (json!({"a": {"exists": false}}), json!({}), true),
             (json!({"a": {"exists": false}}), json!({"a": null}), false),
-            (json!({"a": {"exists": false, "contains": "x"}}), json!({}), false),
-            (json!({"a": {"exists": false, "contains": "x"}}), json!({"a": "x"}), false),
-            (json!({"a": {"exists": true, "contains": "x"}}), json!({"a": "x"}), true),
-            (json!({"a": {"exists": true, "contains": "x"}}), json!({"a": "y"}), false),
+            (
+                json!({"a": {"exists": false, "contains": "x"}}),
+                json!({}),
+                false,
+            ),
+            (
+                json!({"a": {"exists": false, "contains": "x"}}),
+                json!({"a": "x"}),
+                false,
+            ),
+            (
+                json!({"a": {"exists": true, "contains": "x"}}),
+                json!({"a": "x"}),
+                true,
+            ),
+            (
+                json!({"a": {"exists": true, "contains": "x"}}),
+                json!({"a": "y"}),
+                false,
+            ),
         ] {
             let parsed = MatchPredicate::from_value(&predicate).unwrap();
-            assert_eq!(evaluate_predicate(&parsed, &value), expected, "{predicate} {value}");
+            assert_eq!(
+                evaluate_predicate(&parsed, &value),
+                expected,
+                "{predicate} {value}"
+            );
         }
     }
 }

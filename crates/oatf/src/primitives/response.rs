@@ -22,7 +22,12 @@ pub fn select_response<'e>(
 ) -> Option<&'e ResponseEntry> {
     entries
         .iter()
-        .find(|entry| entry.when.as_ref().is_some_and(|when| evaluate_predicate(when, request)))
+        .find(|entry| {
+            entry
+                .when
+                .as_ref()
+                .is_some_and(|when| evaluate_predicate(when, request))
+        })
         .or_else(|| entries.iter().find(|entry| entry.when.is_none()))
 }
 

@@ -17,7 +17,11 @@ use crate::model::Phase;
 /// ```
 #[must_use]
 pub fn compute_effective_state(phases: &[Phase], phase_index: usize) -> Option<&Value> {
-    phases.get(..=phase_index)?.iter().rev().find_map(|phase| phase.state.as_ref())
+    phases
+        .get(..=phase_index)?
+        .iter()
+        .rev()
+        .find_map(|phase| phase.state.as_ref())
 }
 
 /// The protocol of a mode: everything before `_server` or `_client`.
@@ -29,7 +33,9 @@ pub fn compute_effective_state(phases: &[Phase], phase_index: usize) -> Option<&
 /// ```
 #[must_use]
 pub fn extract_protocol(mode: &str) -> &str {
-    mode.strip_suffix("_server").or_else(|| mode.strip_suffix("_client")).unwrap_or(mode)
+    mode.strip_suffix("_server")
+        .or_else(|| mode.strip_suffix("_client"))
+        .unwrap_or(mode)
 }
 
 #[cfg(test)]
@@ -39,15 +45,24 @@ mod tests {
 
     #[test]
     fn state_is_inherited_and_replaced_whole() {
-        let phase = |state: Option<Value>| Phase { state, ..Phase::default() };
+        let phase = |state: Option<Value>| Phase {
+            state,
+            ..Phase::default()
+        };
         let phases = [
             phase(Some(json!({"a": 1, "b": 2}))),
             phase(None),
             phase(Some(json!({"a": 3}))),
             phase(None),
         ];
-        assert_eq!(compute_effective_state(&phases, 0), Some(&json!({"a": 1, "b": 2})));
-        assert_eq!(compute_effective_state(&phases, 1), Some(&json!({"a": 1, "b": 2})));
+        assert_eq!(
+            compute_effective_state(&phases, 0),
+            Some(&json!({"a": 1, "b": 2}))
+        );
+        assert_eq!(
+            compute_effective_state(&phases, 1),
+            Some(&json!({"a": 1, "b": 2}))
+        );
         assert_eq!(compute_effective_state(&phases, 2), Some(&json!({"a": 3})));
         assert_eq!(compute_effective_state(&phases, 3), Some(&json!({"a": 3})));
         assert_eq!(compute_effective_state(&phases, 4), None);

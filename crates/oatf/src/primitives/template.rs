@@ -37,16 +37,26 @@ pub(crate) fn template_parts(template: &str) -> impl Iterator<Item = TemplatePar
         if let Some(inner) = rest.strip_prefix("{{") {
             return Some(if let Some(end) = inner.find("}}") {
                 at += end + 4;
-                TemplatePart::Reference { name: inner[..end].trim(), at: start }
+                TemplatePart::Reference {
+                    name: inner[..end].trim(),
+                    at: start,
+                }
             } else {
                 at = template.len();
-                TemplatePart::Unclosed { text: rest, at: start }
+                TemplatePart::Unclosed {
+                    text: rest,
+                    at: start,
+                }
             });
         }
         // A backslash that escapes belongs to the next piece.
-        let length = rest
-            .find("{{")
-            .map_or(rest.len(), |open| if rest[..open].ends_with('\\') { open - 1 } else { open });
+        let length = rest.find("{{").map_or(rest.len(), |open| {
+            if rest[..open].ends_with('\\') {
+                open - 1
+            } else {
+                open
+            }
+        });
         at += length;
         Some(TemplatePart::Text(&rest[..length]))
     })
@@ -110,7 +120,10 @@ fn resolve<'a>(
     if let Some(value) = extractors.get(name) {
         return Some(Cow::Borrowed(value));
     }
-    let (path, root) = match (name.strip_prefix("request."), name.strip_prefix("response.")) {
+    let (path, root) = match (
+        name.strip_prefix("request."),
+        name.strip_prefix("response."),
+    ) {
         (Some(path), _) => (path, request?),
         (_, Some(path)) => (path, response?),
         _ => return None,
@@ -162,9 +175,10 @@ fn walk(value: &Value, replace: &mut dyn FnMut(&str) -> String) -> Value {
     match value {
         Value::String(text) if text.contains("{{") => Value::String(replace(text)),
         Value::Array(items) => items.iter().map(|item| walk(item, replace)).collect(),
-        Value::Object(map) => {
-            map.iter().map(|(key, value)| (key.clone(), walk(value, replace))).collect()
-        }
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| (key.clone(), walk(value, replace)))
+            .collect(),
         other => other.clone(),
     }
 }
@@ -232,9 +246,13 @@ mod tests {
     #[test]
     fn values_keep_their_types_and_keys() {
         let extractors = HashMap::from([("n".to_owned(), "3".to_owned())]);
-        let value = json!({"{{n}}": "{{n}}", "list": ["{{n}}", {"deep": "{{m}}"}], "b": true, "z": null});
+        let value =
+            json!({"{{n}}": "{{n}}", "list": ["{{n}}", {"deep": "{{m}}"}], "b": true, "z": null});
         let (out, diagnostics) = interpolate_value(&value, &extractors, None, None);
-        assert_eq!(out, json!({"{{n}}": "3", "list": ["3", {"deep": ""}], "b": true, "z": null}));
+        assert_eq!(
+            out,
+            json!({"{{n}}": "3", "list": ["3", {"deep": ""}], "b": true, "z": null})
+        );
         assert_eq!(diagnostics.len(), 1);
     }
 

@@ -23,7 +23,9 @@ pub fn evaluate_trigger(
 ) -> TriggerResult {
     let after = trigger.after.as_ref().and_then(|after| after.duration());
     if after.is_some_and(|after| elapsed >= after) {
-        return TriggerResult::Advanced { reason: AdvanceReason::Timeout };
+        return TriggerResult::Advanced {
+            reason: AdvanceReason::Timeout,
+        };
     }
     let (Some(wanted), Some(event)) = (&trigger.event, event) else {
         return TriggerResult::NotAdvanced;
@@ -37,7 +39,9 @@ pub fn evaluate_trigger(
     }
     state.event_count = state.event_count.saturating_add(1);
     if state.event_count >= trigger.count.unwrap_or(1) {
-        TriggerResult::Advanced { reason: AdvanceReason::EventMatched }
+        TriggerResult::Advanced {
+            reason: AdvanceReason::EventMatched,
+        }
     } else {
         TriggerResult::NotAdvanced
     }
@@ -49,15 +53,24 @@ mod tests {
     use crate::Fragment;
     use serde_json::{Value, json};
 
-    fn run(trigger: &Value, event: Option<(&str, Value)>, elapsed: u64, count: i64) -> (String, i64) {
+    fn run(
+        trigger: &Value,
+        event: Option<(&str, Value)>,
+        elapsed: u64,
+        count: i64,
+    ) -> (String, i64) {
         let trigger = Trigger::from_value(trigger).unwrap();
         let event = event.map(|(event_type, content)| ProtocolEvent {
             event_type: event_type.to_owned(),
             content,
         });
         let mut state = TriggerState { event_count: count };
-        let result =
-            evaluate_trigger(&trigger, event.as_ref(), Duration::from_secs(elapsed), &mut state);
+        let result = evaluate_trigger(
+            &trigger,
+            event.as_ref(),
+            Duration::from_secs(elapsed),
+            &mut state,
+        );
         let result = match result {
             TriggerResult::Advanced { reason } => reason.to_string(),
             TriggerResult::NotAdvanced => "stay".to_owned(),
@@ -71,17 +84,65 @@ mod tests {
         for (trigger, event, elapsed, count, expected) in [
             (json!({"after": "30s"}), None, 29, 0, ("stay", 0)),
             (json!({"after": "30s"}), None, 30, 0, ("timeout", 0)),
-            (json!({"event": "tools/call"}), call(), 0, 0, ("event_matched", 1)),
+            (
+                json!({"event": "tools/call"}),
+                call(),
+                0,
+                0,
+                ("event_matched", 1),
+            ),
             (json!({"event": "tools/call"}), None, 0, 0, ("stay", 0)),
             (json!({"event": "tools/list"}), call(), 0, 0, ("stay", 0)),
-            (json!({"event": "tools/call", "count": 3}), call(), 0, 1, ("stay", 2)),
-            (json!({"event": "tools/call", "count": 3}), call(), 0, 2, ("event_matched", 3)),
-            (json!({"event": "tools/call", "match": {"name": "x"}}), call(), 0, 0, ("stay", 0)),
-            (json!({"event": "tools/call", "match": {"name": "calc"}}), call(), 0, 0, ("event_matched", 1)),
-            (json!({"event": "tools/call", "after": "5s"}), call(), 5, 0, ("timeout", 0)),
-            (json!({"event": "tools/call", "after": "5s"}), call(), 4, 0, ("event_matched", 1)),
+            (
+                json!({"event": "tools/call", "count": 3}),
+                call(),
+                0,
+                1,
+                ("stay", 2),
+            ),
+            (
+                json!({"event": "tools/call", "count": 3}),
+                call(),
+                0,
+                2,
+                ("event_matched", 3),
+            ),
+            (
+                json!({"event": "tools/call", "match": {"name": "x"}}),
+                call(),
+                0,
+                0,
+                ("stay", 0),
+            ),
+            (
+                json!({"event": "tools/call", "match": {"name": "calc"}}),
+                call(),
+                0,
+                0,
+                ("event_matched", 1),
+            ),
+            (
+                json!({"event": "tools/call", "after": "5s"}),
+                call(),
+                5,
+                0,
+                ("timeout", 0),
+            ),
+            (
+                json!({"event": "tools/call", "after": "5s"}),
+                call(),
+                4,
+                0,
+                ("event_matched", 1),
+            ),
             (json!({"after": "5s"}), call(), 4, 0, ("stay", 0)),
-            (json!({"event": "tools/call"}), call(), 0, i64::MAX, ("event_matched", i64::MAX)),
+            (
+                json!({"event": "tools/call"}),
+                call(),
+                0,
+                i64::MAX,
+                ("event_matched", i64::MAX),
+            ),
         ] {
             let (result, state) = run(&trigger, event, elapsed, count);
             assert_eq!((result.as_str(), state), expected, "{trigger}");

@@ -47,8 +47,8 @@ pub(super) fn surfaces(check: &mut Check<'_>) {
             return;
         };
         if registry::is_known_surface(protocol, surface) == Some(false) {
-            let near = registry::known_surfaces(protocol)
-                .and_then(|known| did_you_mean(surface, known));
+            let near =
+                registry::known_surfaces(protocol).and_then(|known| did_you_mean(surface, known));
             let shown: String = surface.chars().take(60).collect();
             let message = format!("`{shown}` is not a known operation of {protocol}");
             check.report(&view.path.key("surface"), message).help =
@@ -61,15 +61,20 @@ pub(super) fn events(check: &mut Check<'_>) {
     check.each_phase(|check, actor, view| {
         let Some(phase) = view.phase else { return };
         let mode = phase.mode.as_deref().or(actor.mode);
-        let event = phase.trigger.as_ref().and_then(|trigger| trigger.event.as_deref());
-        let (Some(mode), Some(event)) = (mode, event) else { return };
+        let event = phase
+            .trigger
+            .as_ref()
+            .and_then(|trigger| trigger.event.as_deref());
+        let (Some(mode), Some(event)) = (mode, event) else {
+            return;
+        };
         if registry::is_known_event(mode, event) == Some(false) {
-            let near =
-                registry::known_events(mode).and_then(|known| did_you_mean(event, known));
+            let near = registry::known_events(mode).and_then(|known| did_you_mean(event, known));
             let shown: String = event.chars().take(60).collect();
             let message = format!("`{shown}` is not an event that {mode} is known to see");
-            check.report(&view.path.key("trigger").key("event"), message).help =
-                near.map(|near| format!("did you mean `{near}`?"));
+            check
+                .report(&view.path.key("trigger").key("event"), message)
+                .help = near.map(|near| format!("did you mean `{near}`?"));
         }
     });
 }
@@ -83,7 +88,8 @@ pub(super) fn one_fallback(check: &mut Check<'_>) {
                 .filter(|entry| entry.is_object() && entry.get("when").is_none_or(Value::is_null))
                 .count();
             if fallbacks > 1 {
-                let message = format!("{fallbacks} entries have no `when`; only one can be the fallback");
+                let message =
+                    format!("{fallbacks} entries have no `when`; only one can be the fallback");
                 check.report_key(&list.path, message);
             }
         }
@@ -94,14 +100,23 @@ pub(super) fn unknown_modes(check: &mut Check<'_>) {
     let unknown = |mode: &str| is_mode(mode) && !crate::known_modes().contains(&mode);
     let describe = |mode: &str| {
         let shown: String = mode.chars().take(60).collect();
-        format!("mode `{shown}` is not bound by version {}", crate::SUPPORTED_VERSION)
+        format!(
+            "mode `{shown}` is not bound by version {}",
+            crate::SUPPORTED_VERSION
+        )
     };
     let help = |mode: &str| {
         did_you_mean(mode, crate::known_modes().iter().copied())
             .map(|near| format!("did you mean `{near}`?"))
     };
     let document = check.document;
-    if let Some(mode) = document.attack.execution.mode.as_deref().filter(|mode| unknown(mode)) {
+    if let Some(mode) = document
+        .attack
+        .execution
+        .mode
+        .as_deref()
+        .filter(|mode| unknown(mode))
+    {
         let path = attack_path().key("execution").key("mode");
         check.report(&path, describe(mode)).help = help(mode);
     }
@@ -129,8 +144,10 @@ pub(super) fn unknown_protocols(check: &mut Check<'_>) {
         {
             let shown: String = protocol.chars().take(60).collect();
             let near = did_you_mean(protocol, crate::known_protocols().iter().copied());
-            let message =
-                format!("protocol `{shown}` is not bound by version {}", crate::SUPPORTED_VERSION);
+            let message = format!(
+                "protocol `{shown}` is not bound by version {}",
+                crate::SUPPORTED_VERSION
+            );
             check.report(&view.path.key("protocol"), message).help =
                 near.map(|near| format!("did you mean `{near}`?"));
         }
@@ -138,8 +155,12 @@ pub(super) fn unknown_protocols(check: &mut Check<'_>) {
 }
 
 pub(super) fn protocols_spoken(check: &mut Check<'_>) {
-    let spoken: Vec<&str> =
-        check.actors.iter().filter_map(|actor| actor.mode).map(crate::extract_protocol).collect();
+    let spoken: Vec<&str> = check
+        .actors
+        .iter()
+        .filter_map(|actor| actor.mode)
+        .map(crate::extract_protocol)
+        .collect();
     check.each_indicator(|check, view| {
         if let Some(protocol) = view.indicator.protocol.as_deref()
             && crate::known_protocols().contains(&protocol)
@@ -169,7 +190,10 @@ pub(super) fn synthesize(check: &mut Check<'_>) {
             places.push(view.state_path().key("run_agent_input").key("synthesize"));
         }
         for path in places {
-            check.report_key(&path, "`synthesize` is reserved and needs a generation provider");
+            check.report_key(
+                &path,
+                "`synthesize` is reserved and needs a generation provider",
+            );
         }
     });
 }

@@ -21,8 +21,12 @@ pub(super) fn one_form(check: &mut Check<'_>) {
     let forms: Vec<&str> = forms.into_iter().flatten().collect();
     match forms.as_slice() {
         ["state"] if execution.mode.is_none() => {
-            check.report(&execution_path().key("mode"), "`execution.state` needs `mode`").help =
-                Some("for example `mode: mcp_server`".to_owned());
+            check
+                .report(
+                    &execution_path().key("mode"),
+                    "`execution.state` needs `mode`",
+                )
+                .help = Some("for example `mode: mcp_server`".to_owned());
         }
         [_] => {}
         [] => {
@@ -32,8 +36,7 @@ pub(super) fn one_form(check: &mut Check<'_>) {
             );
         }
         several => {
-            let message =
-                format!("`{}` exclude each other; use one", several.join("` and `"));
+            let message = format!("`{}` exclude each other; use one", several.join("` and `"));
             check.report_key(&execution_path(), message);
         }
     }
@@ -63,7 +66,10 @@ pub(super) fn terminal_phase_last(check: &mut Check<'_>) {
                     Some("give it a `trigger`, or move it to the end".to_owned());
             }
             [_, _, ..] => {
-                let message = format!("{} phases have no `trigger`; only the last may", terminal.len());
+                let message = format!(
+                    "{} phases have no `trigger`; only the last may",
+                    terminal.len()
+                );
                 check.report_key(&actor.path.key("phases"), message).help =
                     Some("a phase without `trigger` never ends".to_owned());
             }
@@ -90,7 +96,10 @@ pub(super) fn unique_phase_names(check: &mut Check<'_>) {
                 && !seen.insert(name)
             {
                 let shown: String = name.chars().take(60).collect();
-                check.report(&view.path.key("name"), format!("phase name `{shown}` is used twice"));
+                check.report(
+                    &view.path.key("name"),
+                    format!("phase name `{shown}` is used twice"),
+                );
             }
         }
     });
@@ -98,7 +107,9 @@ pub(super) fn unique_phase_names(check: &mut Check<'_>) {
 
 pub(super) fn trigger_needs_event(check: &mut Check<'_>) {
     check.each_phase(|check, _, view| {
-        let Some(trigger) = view.phase.and_then(|phase| phase.trigger.as_ref()) else { return };
+        let Some(trigger) = view.phase.and_then(|phase| phase.trigger.as_ref()) else {
+            return;
+        };
         if trigger.event.is_none() {
             let path = view.path.key("trigger");
             if trigger.count.is_some() {
@@ -117,7 +128,10 @@ pub(super) fn trigger_not_empty(check: &mut Check<'_>) {
             && trigger.event.is_none()
             && trigger.after.is_none()
         {
-            check.report_key(&view.path.key("trigger"), "a trigger needs `event` or `after`");
+            check.report_key(
+                &view.path.key("trigger"),
+                "a trigger needs `event` or `after`",
+            );
         }
     });
 }
@@ -134,8 +148,9 @@ pub(super) fn trigger_after(check: &mut Check<'_>) {
 
 pub(super) fn report_duration<'d>(check: &mut Check<'d>, path: &DocPath<'d>, text: &DurationText) {
     let shown: String = text.as_str().chars().take(40).collect();
-    check.report(path, format!("`{shown}` is not a duration")).help =
-        Some("write `30s`, `5m`, `1h`, `2d`, or ISO 8601 such as `PT1M30S`".to_owned());
+    check
+        .report(path, format!("`{shown}` is not a duration"))
+        .help = Some("write `30s`, `5m`, `1h`, `2d`, or ISO 8601 such as `PT1M30S`".to_owned());
 }
 
 pub(super) fn explicit_modes(check: &mut Check<'_>) {
@@ -190,15 +205,21 @@ pub(super) fn actors(check: &mut Check<'_>) {
         let path = actor.path.key("name");
         let shown: String = actor.name.chars().take(60).collect();
         if !is_identifier(actor.name) {
-            check.report(&path, format!("`{shown}` is not an actor name")).help = Some(
-                "start with a lower-case letter; then lower-case letters, digits and `_`".to_owned(),
+            check
+                .report(&path, format!("`{shown}` is not an actor name"))
+                .help = Some(
+                "start with a lower-case letter; then lower-case letters, digits and `_`"
+                    .to_owned(),
             );
         }
         if !seen.insert(actor.name) {
             check.report(&path, format!("actor name `{shown}` is used twice"));
         }
         if actor.phases.is_empty() {
-            check.report(&actor.path, format!("actor `{shown}` needs at least one phase"));
+            check.report(
+                &actor.path,
+                format!("actor `{shown}` needs at least one phase"),
+            );
         }
     });
 }
@@ -221,7 +242,10 @@ pub(super) fn mode_format(check: &mut Check<'_>) {
             && !is_identifier(protocol)
         {
             let shown: String = protocol.chars().take(60).collect();
-            check.report(&view.path.key("protocol"), format!("`{shown}` is not a protocol name"));
+            check.report(
+                &view.path.key("protocol"),
+                format!("`{shown}` is not a protocol name"),
+            );
         }
     });
 }
@@ -297,7 +321,10 @@ pub(super) fn one_action(check: &mut Check<'_>) {
                 _ => {
                     let listed: String = keys.join("`, `").chars().take(80).collect();
                     check
-                        .report(&path, format!("an action does one thing, not several: `{listed}`"))
+                        .report(
+                            &path,
+                            format!("an action does one thing, not several: `{listed}`"),
+                        )
                         .help = Some("write one action for each".to_owned());
                 }
             }
@@ -328,7 +355,9 @@ pub(super) fn phase_mode_matches(check: &mut Check<'_>) {
 /// `^[a-z][a-z0-9_]*$`
 pub(super) fn is_identifier(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
 /// `^[a-z][a-z0-9_]*_(server|client)$`

@@ -17,7 +17,10 @@ pub(super) fn regexes(check: &mut Check<'_>) {
                 check_regex(check, &path, extractor.selector.as_str());
             }
         }
-        let predicate = phase.trigger.as_ref().and_then(|trigger| trigger.r#match.as_ref());
+        let predicate = phase
+            .trigger
+            .as_ref()
+            .and_then(|trigger| trigger.r#match.as_ref());
         if let Some(predicate) = predicate {
             let path = view.path.key("trigger").key("match");
             for (field, entry) in &predicate.entries {
@@ -39,11 +42,21 @@ pub(super) fn regexes(check: &mut Check<'_>) {
         }
     });
     check.each_indicator(|check, view| {
-        let Some(pattern) = &view.indicator.pattern else { return };
-        let Some(Condition::Operators(operators)) = &pattern.condition else { return };
-        let Some(regex) = &operators.regex else { return };
+        let Some(pattern) = &view.indicator.pattern else {
+            return;
+        };
+        let Some(Condition::Operators(operators)) = &pattern.condition else {
+            return;
+        };
+        let Some(regex) = &operators.regex else {
+            return;
+        };
         let path = view.path.key("pattern");
-        let path = if pattern.shorthand { path } else { path.key("condition") };
+        let path = if pattern.shorthand {
+            path
+        } else {
+            path.key("condition")
+        };
         check_regex(check, &path.key("regex"), regex.as_str());
     });
 }
@@ -79,7 +92,9 @@ pub(super) fn capture_groups(check: &mut Check<'_>) {
 #[cfg(feature = "cel")]
 pub(super) fn cel(check: &mut Check<'_>) {
     check.each_indicator(|check, view| {
-        let Some(expression) = &view.indicator.expression else { return };
+        let Some(expression) = &view.indicator.expression else {
+            return;
+        };
         if let Err(error) = crate::cel::compiled(&expression.cel) {
             let path = view.path.key("expression").key("cel");
             let message = format!("not a CEL expression: {}", error.message);
@@ -119,7 +134,11 @@ pub(super) fn targets(check: &mut Check<'_>) {
         if let Some(target) = indicator.pattern.as_ref().and_then(|p| p.target.as_deref()) {
             check_target(check, &view.path.key("pattern").key("target"), target);
         }
-        if let Some(target) = indicator.semantic.as_ref().and_then(|s| s.target.as_deref()) {
+        if let Some(target) = indicator
+            .semantic
+            .as_ref()
+            .and_then(|s| s.target.as_deref())
+        {
             check_target(check, &view.path.key("semantic").key("target"), target);
         }
     });
@@ -128,19 +147,23 @@ pub(super) fn targets(check: &mut Check<'_>) {
 fn check_target<'d>(check: &mut Check<'d>, path: &DocPath<'d>, target: &str) {
     if !is_wildcard_path(target) {
         let shown: String = target.chars().take(60).collect();
-        check.report(path, format!("`{shown}` is not a wildcard dot-path")).help = Some(
-            if target.contains('[') {
-                "use `[*]` for all items; for one item use a CEL expression".to_owned()
-            } else {
-                "join names of letters, digits, `_` and `-` with dots".to_owned()
-            },
-        );
+        check
+            .report(path, format!("`{shown}` is not a wildcard dot-path"))
+            .help = Some(if target.contains('[') {
+            "use `[*]` for all items; for one item use a CEL expression".to_owned()
+        } else {
+            "join names of letters, digits, `_` and `-` with dots".to_owned()
+        });
     }
 }
 
 pub(super) fn variable_paths(check: &mut Check<'_>) {
     check.each_indicator(|check, view| {
-        let variables = view.indicator.expression.as_ref().and_then(|e| e.variables.as_deref());
+        let variables = view
+            .indicator
+            .expression
+            .as_ref()
+            .and_then(|e| e.variables.as_deref());
         for (name, path) in variables.unwrap_or_default() {
             if !is_simple_path(path) {
                 let shown: String = path.chars().take(60).collect();
@@ -149,7 +172,8 @@ pub(super) fn variable_paths(check: &mut Check<'_>) {
                         &view.path.key("expression").key("variables").key(name),
                         format!("`{shown}` is not a simple dot-path"),
                     )
-                    .help = Some("bind the list and use `.exists(x, …)` in the expression".to_owned());
+                    .help =
+                    Some("bind the list and use `.exists(x, …)` in the expression".to_owned());
             }
         }
     });
@@ -157,7 +181,11 @@ pub(super) fn variable_paths(check: &mut Check<'_>) {
 
 pub(super) fn variable_names(check: &mut Check<'_>) {
     check.each_indicator(|check, view| {
-        let variables = view.indicator.expression.as_ref().and_then(|e| e.variables.as_deref());
+        let variables = view
+            .indicator
+            .expression
+            .as_ref()
+            .and_then(|e| e.variables.as_deref());
         for (name, _) in variables.unwrap_or_default() {
             let identifier = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
                 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -192,13 +220,17 @@ pub(super) fn predicate_paths(check: &mut Check<'_>) {
 fn check_predicate_path<'d>(check: &mut Check<'d>, path: &DocPath<'d>, field: &str) {
     if !is_simple_path(field) {
         let shown: String = field.chars().take(60).collect();
-        check.report_key(path, format!("`{shown}` is not a simple dot-path")).help =
-            Some("wildcards and indices cannot be used in predicates".to_owned());
+        check
+            .report_key(path, format!("`{shown}` is not a simple dot-path"))
+            .help = Some("wildcards and indices cannot be used in predicates".to_owned());
     }
 }
 
 /// The operators of a condition inside protocol state, where conditions are plain values.
 pub(super) fn state_operators(condition: &Value) -> Option<&serde_json::Map<String, Value>> {
     let map = condition.as_object()?;
-    MatchCondition::OPERATORS.iter().any(|operator| map.contains_key(*operator)).then_some(map)
+    MatchCondition::OPERATORS
+        .iter()
+        .any(|operator| map.contains_key(*operator))
+        .then_some(map)
 }

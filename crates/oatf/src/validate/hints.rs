@@ -18,7 +18,10 @@ pub(super) fn state_is_mapping(check: &mut Check<'_>) {
 pub(super) fn count_positive(check: &mut Check<'_>) {
     check.each_phase(|check, _, view| {
         let trigger = view.phase.and_then(|phase| phase.trigger.as_ref());
-        if let Some(count) = trigger.and_then(|trigger| trigger.count).filter(|count| *count < 1) {
+        if let Some(count) = trigger
+            .and_then(|trigger| trigger.count)
+            .filter(|count| *count < 1)
+        {
             check.report(
                 &view.path.key("trigger").key("count"),
                 format!("`count` is {count}; it starts at 1"),
@@ -28,7 +31,13 @@ pub(super) fn count_positive(check: &mut Check<'_>) {
 }
 
 pub(super) fn not_empty(check: &mut Check<'_>) {
-    if check.document.attack.impact.as_ref().is_some_and(Vec::is_empty) {
+    if check
+        .document
+        .attack
+        .impact
+        .as_ref()
+        .is_some_and(Vec::is_empty)
+    {
         check.report_key(&attack_path().key("impact"), "`impact` is empty");
     }
     check.each_phase(|check, _, view| {
@@ -36,7 +45,12 @@ pub(super) fn not_empty(check: &mut Check<'_>) {
         let predicate = trigger.and_then(|trigger| trigger.r#match.as_ref());
         for (field, entry) in predicate.iter().flat_map(|predicate| &predicate.entries) {
             if has_empty_options(entry) {
-                let path = view.path.key("trigger").key("match").key(field).key("any_of");
+                let path = view
+                    .path
+                    .key("trigger")
+                    .key("match")
+                    .key(field)
+                    .key("any_of");
                 check.report_key(&path, "`any_of` is empty and matches nothing");
             }
         }
@@ -55,10 +69,18 @@ pub(super) fn not_empty(check: &mut Check<'_>) {
             && pattern.condition.as_ref().is_some_and(has_empty_options)
         {
             let path = view.path.key("pattern");
-            let path = if pattern.shorthand { path } else { path.key("condition") };
+            let path = if pattern.shorthand {
+                path
+            } else {
+                path.key("condition")
+            };
             check.report_key(&path.key("any_of"), "`any_of` is empty and matches nothing");
         }
-        let examples = view.indicator.semantic.as_ref().and_then(|s| s.examples.as_ref());
+        let examples = view
+            .indicator
+            .semantic
+            .as_ref()
+            .and_then(|s| s.examples.as_ref());
         if examples.is_some_and(|e| e.positive.is_none() && e.negative.is_none()) {
             let path = view.path.key("semantic").key("examples");
             check.report_key(&path, "`examples` needs `positive` or `negative`");
@@ -73,29 +95,45 @@ fn has_empty_options(condition: &Condition) -> bool {
 
 pub(super) fn pattern_has_condition(check: &mut Check<'_>) {
     check.each_indicator(|check, view| {
-        if view.indicator.pattern.as_ref().is_some_and(|pattern| pattern.condition.is_none()) {
-            check.report_key(&view.path.key("pattern"), "a pattern needs a condition").help =
-                Some("for example `contains: …` or `regex: …`".to_owned());
+        if view
+            .indicator
+            .pattern
+            .as_ref()
+            .is_some_and(|pattern| pattern.condition.is_none())
+        {
+            check
+                .report_key(&view.path.key("pattern"), "a pattern needs a condition")
+                .help = Some("for example `contains: …` or `regex: …`".to_owned());
         }
     });
 }
 
 pub(super) fn matches_own_traffic(check: &mut Check<'_>) {
-    let actors: Vec<(&str, &str)> =
-        check.actors.iter().filter_map(|actor| Some((actor.name, actor.mode?))).collect();
+    let actors: Vec<(&str, &str)> = check
+        .actors
+        .iter()
+        .filter_map(|actor| Some((actor.name, actor.mode?)))
+        .collect();
     check.each_indicator(|check, view| {
         let indicator = view.indicator;
         let (Some(direction), Some(protocol)) = (indicator.direction, view.protocol) else {
             return;
         };
-        let server_initiated =
-            indicator.surface.as_deref().is_some_and(|s| MCP_SERVER_INITIATED.contains(&s));
+        let server_initiated = indicator
+            .surface
+            .as_deref()
+            .is_some_and(|s| MCP_SERVER_INITIATED.contains(&s));
         if indicator.tier == Some(Tier::Ingested) || server_initiated {
             return;
         }
         let mut seen = actors
             .iter()
-            .filter(|(name, _)| indicator.actor.as_deref().is_none_or(|actor| actor == *name))
+            .filter(|(name, _)| {
+                indicator
+                    .actor
+                    .as_deref()
+                    .is_none_or(|actor| actor == *name)
+            })
             .filter(|(_, mode)| crate::extract_protocol(mode) == protocol)
             .peekable();
         let ours = |mode: &str| match direction {

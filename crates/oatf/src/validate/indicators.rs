@@ -5,10 +5,17 @@ use super::view::{Check, attack_path};
 use proofhouse_source::did_you_mean;
 
 pub(super) fn not_empty(check: &mut Check<'_>) {
-    if check.document.attack.indicators.as_ref().is_some_and(Vec::is_empty) {
+    if check
+        .document
+        .attack
+        .indicators
+        .as_ref()
+        .is_some_and(Vec::is_empty)
+    {
         check
             .report_key(&attack_path().key("indicators"), "`indicators` is empty")
-            .help = Some("add one, or remove the key for a document that only simulates".to_owned());
+            .help =
+            Some("add one, or remove the key for a document that only simulates".to_owned());
     }
 }
 
@@ -19,7 +26,10 @@ pub(super) fn unique_ids(check: &mut Check<'_>) {
             && !seen.insert(id)
         {
             let shown: String = id.chars().take(60).collect();
-            check.report(&view.path.key("id"), format!("indicator id `{shown}` is used twice"));
+            check.report(
+                &view.path.key("id"),
+                format!("indicator id `{shown}` is used twice"),
+            );
         }
     });
 }
@@ -43,7 +53,8 @@ pub(super) fn one_detection(check: &mut Check<'_>) {
             }
             several => {
                 let listed = several.join("`, `");
-                let message = format!("an indicator has one way of detection, not several: `{listed}`");
+                let message =
+                    format!("an indicator has one way of detection, not several: `{listed}`");
                 check.report(&view.path, message).help =
                     Some("write one indicator for each".to_owned());
             }
@@ -64,17 +75,30 @@ pub(super) fn threshold(check: &mut Check<'_>) {
 }
 
 pub(super) fn id_format(check: &mut Check<'_>) {
-    let Some(attack_id) = check.document.attack.id.as_deref() else { return };
+    let Some(attack_id) = check.document.attack.id.as_deref() else {
+        return;
+    };
     check.each_indicator(|check, view| {
-        let Some(id) = view.indicator.id.as_deref() else { return };
+        let Some(id) = view.indicator.id.as_deref() else {
+            return;
+        };
         let well_formed = ends_in_number(id, 2)
-            && id.rsplit_once('-').is_some_and(|(head, _)| is_attack_id(head))
-            && id.strip_prefix(attack_id).is_some_and(|rest| rest.starts_with('-'));
+            && id
+                .rsplit_once('-')
+                .is_some_and(|(head, _)| is_attack_id(head))
+            && id
+                .strip_prefix(attack_id)
+                .is_some_and(|rest| rest.starts_with('-'));
         if !well_formed {
             let shown: String = id.chars().take(60).collect();
             check
-                .report(&view.path.key("id"), format!("`{shown}` is not an indicator id of {attack_id}"))
-                .help = Some(format!("write {attack_id}-01, or leave it out to have it generated"));
+                .report(
+                    &view.path.key("id"),
+                    format!("`{shown}` is not an indicator id of {attack_id}"),
+                )
+                .help = Some(format!(
+                "write {attack_id}-01, or leave it out to have it generated"
+            ));
         }
     });
 }
@@ -102,13 +126,25 @@ pub(super) fn correlation(check: &mut Check<'_>) {
 
 pub(super) fn actor_exists(check: &mut Check<'_>) {
     check.each_indicator(|check, view| {
-        let Some(actor) = view.indicator.actor.as_deref() else { return };
+        let Some(actor) = view.indicator.actor.as_deref() else {
+            return;
+        };
         if !check.has_actor(actor) {
-            let names = check.document.attack.execution.actors().iter().map(|a| a.name.as_str());
+            let names = check
+                .document
+                .attack
+                .execution
+                .actors()
+                .iter()
+                .map(|a| a.name.as_str());
             let near = did_you_mean(actor, names.chain(["default"]));
             let shown: String = actor.chars().take(60).collect();
-            check.report(&view.path.key("actor"), format!("there is no actor `{shown}`")).help =
-                near.map(|near| format!("did you mean `{near}`?"));
+            check
+                .report(
+                    &view.path.key("actor"),
+                    format!("there is no actor `{shown}`"),
+                )
+                .help = near.map(|near| format!("did you mean `{near}`?"));
         }
     });
 }

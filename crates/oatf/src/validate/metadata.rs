@@ -10,16 +10,25 @@ pub(super) fn version(check: &mut Check<'_>) {
         let mut path = DocPath::default();
         path.push(Segment::Key("oatf"));
         let shown: String = oatf.chars().take(40).collect();
-        check.report(&path, format!("version `{shown}` is not supported")).help =
-            Some(format!("write `oatf: \"{}\"`", crate::SUPPORTED_VERSION));
+        check
+            .report(&path, format!("version `{shown}` is not supported"))
+            .help = Some(format!("write `oatf: \"{}\"`", crate::SUPPORTED_VERSION));
     }
 }
 
 pub(super) fn severity_confidence(check: &mut Check<'_>) {
-    let confidence = check.document.attack.severity.as_ref().and_then(|s| s.confidence);
+    let confidence = check
+        .document
+        .attack
+        .severity
+        .as_ref()
+        .and_then(|s| s.confidence);
     if let Some(confidence) = confidence.filter(|c| !(0..=100).contains(c)) {
         let path = attack_path().key("severity").key("confidence");
-        check.report(&path, format!("`confidence` is {confidence}; it must be from 0 to 100"));
+        check.report(
+            &path,
+            format!("`confidence` is {confidence}; it must be from 0 to 100"),
+        );
     }
 }
 
@@ -28,14 +37,23 @@ pub(super) fn attack_id(check: &mut Check<'_>) {
         && !is_attack_id(id)
     {
         let shown: String = id.chars().take(60).collect();
-        check.report(&attack_path().key("id"), format!("`{shown}` is not an attack id")).help =
-            Some("write upper-case words and a number of three digits, such as ACME-001".to_owned());
+        check
+            .report(
+                &attack_path().key("id"),
+                format!("`{shown}` is not an attack id"),
+            )
+            .help = Some(
+            "write upper-case words and a number of three digits, such as ACME-001".to_owned(),
+        );
     }
 }
 
 pub(super) fn document_version(check: &mut Check<'_>) {
     if let Some(version) = check.document.attack.version.filter(|version| *version < 1) {
-        check.report(&attack_path().key("version"), format!("`version` is {version}; it starts at 1"));
+        check.report(
+            &attack_path().key("version"),
+            format!("`version` is {version}; it starts at 1"),
+        );
     }
 }
 
@@ -48,7 +66,10 @@ pub(super) fn unique_impact(check: &mut Check<'_>) {
         .map(|(_, item)| *item)
         .collect();
     if let Some(first) = repeated.first() {
-        check.report(&attack_path().key("impact"), format!("`{first}` is listed twice"));
+        check.report(
+            &attack_path().key("impact"),
+            format!("`{first}` is listed twice"),
+        );
     }
 }
 
@@ -70,6 +91,8 @@ pub(super) fn ends_in_number(id: &str, digits: usize) -> bool {
         number.len() >= digits
             && number.bytes().all(|b| b.is_ascii_digit())
             && head.starts_with(|c: char| c.is_ascii_uppercase())
-            && head.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'-')
+            && head
+                .bytes()
+                .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'-')
     })
 }

@@ -11,7 +11,9 @@ pub(super) fn closed(check: &mut Check<'_>) {
     each_template(check, &mut |check, _, path, text| {
         for part in template_parts(text) {
             if let TemplatePart::Unclosed { at, .. } = part {
-                check.report_within(path, at..at + 2, "`{{` is never closed").help =
+                check
+                    .report_within(path, at..at + 2, "`{{` is never closed")
+                    .help =
                     Some("close it with `}}`, or write `\\{{` for two plain braces".to_owned());
             }
         }
@@ -20,17 +22,26 @@ pub(super) fn closed(check: &mut Check<'_>) {
 
 pub(super) fn actors_exist(check: &mut Check<'_>) {
     each_reference(check, &mut |check, _, path, name, at| {
-        let Some((actor, _)) = split_qualified(name) else { return };
+        let Some((actor, _)) = split_qualified(name) else {
+            return;
+        };
         if !check.has_actor(actor) {
-            let names = check.document.attack.execution.actors().iter().map(|a| a.name.as_str());
+            let names = check
+                .document
+                .attack
+                .execution
+                .actors()
+                .iter()
+                .map(|a| a.name.as_str());
             let near = did_you_mean(actor, names);
             let shown: String = actor.chars().take(60).collect();
             let range = at..at + name.len() + 4;
-            check.report_within(path, range, format!("there is no actor `{shown}`")).help =
-                Some(match near {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "write `\\{{` if this is not a template".to_owned(),
-                });
+            check
+                .report_within(path, range, format!("there is no actor `{shown}`"))
+                .help = Some(match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "write `\\{{` if this is not a template".to_owned(),
+            });
         }
     });
 }
@@ -49,8 +60,9 @@ pub(super) fn extractors_declared(check: &mut Check<'_>) {
             let range = at..at + name.len() + 4;
             let message = format!("actor `{owner}` declares no extractor `{extractor}`");
             let message: String = message.chars().take(160).collect();
-            check.report_within(path, range, message).help =
-                Some(format!("`{{{{{shown}}}}}` becomes the empty string at run time"));
+            check.report_within(path, range, message).help = Some(format!(
+                "`{{{{{shown}}}}}` becomes the empty string at run time"
+            ));
         }
     });
 }
@@ -62,7 +74,11 @@ fn is_exchange(name: &str) -> bool {
 
 /// Splits `actor.extractor`.
 fn split_qualified(name: &str) -> Option<(&str, &str)> {
-    if is_exchange(name) { None } else { name.split_once('.') }
+    if is_exchange(name) {
+        None
+    } else {
+        name.split_once('.')
+    }
 }
 
 /// Whether the actor declares the extractor in any of its phases.
@@ -73,7 +89,11 @@ fn declares(check: &Check<'_>, actor: &str, extractor: &str) -> bool {
         .iter()
         .filter(|candidate| candidate.name == actor)
         .flat_map(|candidate| &candidate.phases);
-    let unnamed = execution.phases.iter().flatten().filter(|_| actor == "default");
+    let unnamed = execution
+        .phases
+        .iter()
+        .flatten()
+        .filter(|_| actor == "default");
     named
         .chain(unnamed)
         .flat_map(|phase| phase.extractors.iter().flatten())

@@ -57,8 +57,11 @@ impl<'d> Check<'d> {
         let root = attack_path().key("execution");
         let mut actors = Vec::new();
         if let Some(state) = &execution.state {
-            let phases =
-                vec![PhaseView { path: root.clone(), phase: None, state: Some(state) }];
+            let phases = vec![PhaseView {
+                path: root.clone(),
+                phase: None,
+                state: Some(state),
+            }];
             actors.push(ActorView {
                 name: "default",
                 mode: execution.mode.as_deref(),
@@ -104,12 +107,26 @@ impl<'d> Check<'d> {
                 protocol: indicator.protocol.as_deref().or(default_protocol),
             })
             .collect();
-        Self { document, actors, indicators, rule: &RULES[0], findings: Vec::new() }
+        Self {
+            document,
+            actors,
+            indicators,
+            rule: &RULES[0],
+            findings: Vec::new(),
+        }
     }
 
     /// Reports a violation of the current rule at `path`.
-    pub(super) fn report(&mut self, path: &DocPath<'d>, message: impl Into<String>) -> &mut Diagnostic {
-        let span = self.document.source.as_deref().map(|source| source.span_of(path));
+    pub(super) fn report(
+        &mut self,
+        path: &DocPath<'d>,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
+        let span = self
+            .document
+            .source
+            .as_deref()
+            .map(|source| source.span_of(path));
         self.push(path, span, message.into())
     }
 
@@ -126,8 +143,16 @@ impl<'d> Check<'d> {
     }
 
     /// Reports a violation by the key at the end of `path` rather than its value.
-    pub(super) fn report_key(&mut self, path: &DocPath<'d>, message: impl Into<String>) -> &mut Diagnostic {
-        let span = self.document.source.as_deref().map(|source| source.key_span_of(path));
+    pub(super) fn report_key(
+        &mut self,
+        path: &DocPath<'d>,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
+        let span = self
+            .document
+            .source
+            .as_deref()
+            .map(|source| source.key_span_of(path));
         self.push(path, span, message.into())
     }
 
@@ -167,13 +192,20 @@ impl<'d> Check<'d> {
             }
         }
         result.warnings.extend_from_slice(self.document.notes());
-        result.errors.sort_by_key(|error| error.span.map(|span| span.offset));
-        result.warnings.sort_by_key(|warning| warning.span.map(|span| span.offset));
+        result
+            .errors
+            .sort_by_key(|error| error.span.map(|span| span.offset));
+        result
+            .warnings
+            .sort_by_key(|warning| warning.span.map(|span| span.offset));
         result
     }
 
     /// Calls `visit` for every phase of every actor. The views are lent out for the time.
-    pub(super) fn each_phase(&mut self, mut visit: impl FnMut(&mut Self, &ActorView<'d>, &PhaseView<'d>)) {
+    pub(super) fn each_phase(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, &ActorView<'d>, &PhaseView<'d>),
+    ) {
         self.each_actor(|check, actor| {
             for phase in &actor.phases {
                 visit(check, actor, phase);
@@ -200,7 +232,12 @@ impl<'d> Check<'d> {
     /// Whether the document has an actor of this name; the short forms have `default`.
     pub(super) fn has_actor(&self, name: &str) -> bool {
         if self.document.attack.execution.actors.is_some() {
-            self.document.attack.execution.actors().iter().any(|actor| actor.name == name)
+            self.document
+                .attack
+                .execution
+                .actors()
+                .iter()
+                .any(|actor| actor.name == name)
         } else {
             name == "default"
         }
@@ -215,21 +252,36 @@ impl<'d> PhaseView<'d> {
     /// The dispatch lists of this phase's state, where the bindings put them.
     pub(super) fn dispatch_lists(&self) -> Vec<DispatchList<'d>> {
         let mut lists = Vec::new();
-        let Some(state) = self.state.and_then(Value::as_object) else { return lists };
+        let Some(state) = self.state.and_then(Value::as_object) else {
+            return lists;
+        };
         let root = self.state_path();
-        for key in
-            ["sampling_responses", "elicitation_responses", "task_responses", "tool_responses"]
-        {
+        for key in [
+            "sampling_responses",
+            "elicitation_responses",
+            "task_responses",
+            "tool_responses",
+        ] {
             if let Some(Value::Array(entries)) = state.get(key) {
-                lists.push(DispatchList { key, path: root.key(key), entries });
+                lists.push(DispatchList {
+                    key,
+                    path: root.key(key),
+                    entries,
+                });
             }
         }
         for owner in ["tools", "prompts"] {
-            let Some(Value::Array(items)) = state.get(owner) else { continue };
+            let Some(Value::Array(items)) = state.get(owner) else {
+                continue;
+            };
             for (index, item) in items.iter().enumerate() {
                 if let Some(Value::Array(entries)) = item.get("responses") {
                     let path = root.key(owner).index(index).key("responses");
-                    lists.push(DispatchList { key: "responses", path, entries });
+                    lists.push(DispatchList {
+                        key: "responses",
+                        path,
+                        entries,
+                    });
                 }
             }
         }
@@ -239,25 +291,32 @@ impl<'d> PhaseView<'d> {
     /// `elicitations`, which have `when` but no fallback.
     pub(super) fn elicitations(&self) -> Option<DispatchList<'d>> {
         let entries = self.state?.as_object()?.get("elicitations")?.as_array()?;
-        Some(DispatchList { key: "elicitations", path: self.state_path().key("elicitations"), entries })
+        Some(DispatchList {
+            key: "elicitations",
+            path: self.state_path().key("elicitations"),
+            entries,
+        })
     }
 
     /// Every `when` predicate of the state, with its path.
     pub(super) fn when_predicates(
         &self,
     ) -> impl Iterator<Item = (DocPath<'d>, &'d serde_json::Map<String, Value>)> {
-        self.dispatch_lists().into_iter().chain(self.elicitations()).flat_map(|list| {
-            let predicates: Vec<_> = list
-                .entries
-                .iter()
-                .enumerate()
-                .filter_map(|(index, entry)| {
-                    let when = entry.get("when")?.as_object()?;
-                    Some((list.path.index(index).key("when"), when))
-                })
-                .collect();
-            predicates
-        })
+        self.dispatch_lists()
+            .into_iter()
+            .chain(self.elicitations())
+            .flat_map(|list| {
+                let predicates: Vec<_> = list
+                    .entries
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(index, entry)| {
+                        let when = entry.get("when")?.as_object()?;
+                        Some((list.path.index(index).key("when"), when))
+                    })
+                    .collect();
+                predicates
+            })
     }
 }
 

@@ -39,6 +39,19 @@ pub fn to_yaml(value: &Value) -> String {
     out
 }
 
+/// Writes a text as a scalar on one line, quoted where it has to be.
+///
+/// ```
+/// assert_eq!(proofhouse_source::to_inline_scalar("plain text"), "plain text");
+/// assert_eq!(proofhouse_source::to_inline_scalar("a: b"), "\"a: b\"");
+/// ```
+#[must_use]
+pub fn to_inline_scalar(text: &str) -> String {
+    let mut out = String::new();
+    write_inline_string(&mut out, text);
+    out
+}
+
 fn write_map(out: &mut String, map: &serde_json::Map<String, Value>, indent: usize) {
     for (position, (key, value)) in map.iter().enumerate() {
         if position > 0 {
@@ -180,7 +193,9 @@ fn is_literal_block(text: &str) -> bool {
 /// Whether a text can stand without quotes and still be read as the same string, here and by
 /// readers that still follow YAML 1.1.
 fn is_plain(text: &str) -> bool {
-    let Some(first) = text.chars().next() else { return false };
+    let Some(first) = text.chars().next() else {
+        return false;
+    };
     if !(first.is_alphabetic() || matches!(first, '_' | '/' | '$' | '(' | '\\' | ';')) {
         return false;
     }
@@ -195,14 +210,18 @@ fn is_plain(text: &str) -> bool {
 }
 
 fn is_yaml_1_1_word(text: &str) -> bool {
-    ["y", "n", "yes", "no", "on", "off"].iter().any(|word| text.eq_ignore_ascii_case(word))
+    ["y", "n", "yes", "no", "on", "off"]
+        .iter()
+        .any(|word| text.eq_ignore_ascii_case(word))
 }
 
 /// Characters that may stand in YAML text as they are, less the ones nobody can see.
 fn is_printable(c: char) -> bool {
     match c {
         ' '..='~' => true,
-        '\u{a0}'..='\u{d7ff}' => !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'),
+        '\u{a0}'..='\u{d7ff}' => {
+            !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        }
         '\u{e000}'..='\u{fffd}' => c != '\u{feff}' && !('\u{fe00}'..='\u{fe0f}').contains(&c),
         '\u{10000}'..='\u{10ffff}' => !('\u{e0000}'..='\u{e0fff}').contains(&c),
         _ => false,
@@ -250,13 +269,66 @@ mod tests {
     #[test]
     fn strings_that_look_like_something_else_are_quoted() {
         for text in [
-            "", " ", "true", "No", "null", "~", "1", "1.5", "0x1f", "2026-01-15", "12:30", "- a",
-            "a: b", "a #b", "a:", "#a", "*a", "&a", "!a", "|", ">", "@a", "%a", "`a`", "'a'", "<<",
-            "a\tb", "a\r\nb", "\u{feff}a", "\u{200b}", "\u{e0041}", "a ", " a", "---", "...", "[a]",
-            "\n", "\n\n", "  \n", "a\n \nb", " a\nb", "a\n\n", "é", "日本語", "🙂 a", "\u{85}", "\u{7f}",
+            "",
+            " ",
+            "true",
+            "No",
+            "null",
+            "~",
+            "1",
+            "1.5",
+            "0x1f",
+            "2026-01-15",
+            "12:30",
+            "- a",
+            "a: b",
+            "a #b",
+            "a:",
+            "#a",
+            "*a",
+            "&a",
+            "!a",
+            "|",
+            ">",
+            "@a",
+            "%a",
+            "`a`",
+            "'a'",
+            "<<",
+            "a\tb",
+            "a\r\nb",
+            "\u{feff}a",
+            "\u{200b}",
+            "\u{e0041}",
+            "a ",
+            " a",
+            "---",
+            "...",
+            "[a]",
+            "\n",
+            "\n\n",
+            "  \n",
+            "a\n \nb",
+            " a\nb",
+            "a\n\n",
+            "é",
+            "日本語",
+            "🙂 a",
+            "\u{85}",
+            "\u{7f}",
         ] {
-            for value in [json!(text), json!([text]), json!({ text: text }), json!([{ "k": text }])] {
-                assert_eq!(read_back(&to_yaml(&value)), value, "{text:?}\n{}", to_yaml(&value));
+            for value in [
+                json!(text),
+                json!([text]),
+                json!({ text: text }),
+                json!([{ "k": text }]),
+            ] {
+                assert_eq!(
+                    read_back(&to_yaml(&value)),
+                    value,
+                    "{text:?}\n{}",
+                    to_yaml(&value)
+                );
             }
         }
     }

@@ -1,5 +1,6 @@
 //! YAML: a bounded reader that keeps places, and a canonical writer.
 
+pub(crate) mod comments;
 pub(crate) mod emit;
 pub(crate) mod read;
 pub(crate) mod scalar;

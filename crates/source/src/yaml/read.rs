@@ -25,7 +25,11 @@ pub struct Limits {
 impl Default for Limits {
     /// 4 MiB of text, 128 levels, 500,000 nodes.
     fn default() -> Self {
-        Self { max_bytes: 4 << 20, max_depth: 128, max_nodes: 500_000 }
+        Self {
+            max_bytes: 4 << 20,
+            max_depth: 128,
+            max_nodes: 500_000,
+        }
     }
 }
 
@@ -82,11 +86,23 @@ pub(crate) fn read(text: &str, limits: &Limits) -> (Option<Node>, Vec<ReadError>
             text.len(),
             limits.max_bytes
         );
-        return (None, vec![error_at(text, ReadErrorKind::TooLarge, message, 0, 0)]);
+        return (
+            None,
+            vec![error_at(text, ReadErrorKind::TooLarge, message, 0, 0)],
+        );
     }
     if let Some(offset) = text.bytes().position(|b| b == 0) {
         let message = "the document holds a NUL byte; this looks like a binary file".to_owned();
-        return (None, vec![error_at(text, ReadErrorKind::Binary, message, offset, offset + 1)]);
+        return (
+            None,
+            vec![error_at(
+                text,
+                ReadErrorKind::Binary,
+                message,
+                offset,
+                offset + 1,
+            )],
+        );
     }
     let mut builder = Builder {
         text,
@@ -109,7 +125,11 @@ fn error_at(
     start: usize,
     end: usize,
 ) -> ReadError {
-    ReadError { kind, message, span: span_at(text, start, end) }
+    ReadError {
+        kind,
+        message,
+        span: span_at(text, start, end),
+    }
 }
 
 /// A collection whose end has not been read yet.
@@ -120,7 +140,10 @@ struct Open {
 
 enum OpenKind {
     Seq(Vec<Node>),
-    Map { entries: Vec<Entry>, key: Option<Node> },
+    Map {
+        entries: Vec<Entry>,
+        key: Option<Node>,
+    },
 }
 
 struct Builder<'t> {
@@ -136,6 +159,7 @@ struct Builder<'t> {
 impl<'t> Builder<'t> {
     fn run(&mut self) {
         let options = granit_parser::options! {
+            emit_comments: false,
             emit_unresolved_aliases: true,
             flow_nesting_limit: self.limits.max_depth,
             block_nesting_limit: self.limits.max_depth,
@@ -180,17 +204,27 @@ impl<'t> Builder<'t> {
                 self.note_properties(anchor, tag.as_deref(), start, end);
                 let plain = style == ScalarStyle::Plain && !forces_text(tag.as_deref());
                 let text = self.text_of(value, start, end);
-                self.add(Node { start, end, data: Data::Scalar { text, plain } })
+                self.add(Node {
+                    start,
+                    end,
+                    data: Data::Scalar { text, plain },
+                })
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.note_properties(anchor, tag.as_deref(), start, end);
-                self.descend(Open { start, kind: OpenKind::Seq(Vec::new()) })
+                self.descend(Open {
+                    start,
+                    kind: OpenKind::Seq(Vec::new()),
+                })
             }
             Event::MappingStart(_, anchor, tag) => {
                 self.note_properties(anchor, tag.as_deref(), start, end);
                 self.descend(Open {
                     start,
-                    kind: OpenKind::Map { entries: Vec::new(), key: None },
+                    kind: OpenKind::Map {
+                        entries: Vec::new(),
+                        key: None,
+                    },
                 })
             }
             Event::SequenceEnd | Event::MappingEnd => self.ascend(end),
@@ -199,7 +233,11 @@ impl<'t> Builder<'t> {
                 let message = format!("alias `{name}` is not allowed; write the value out");
                 self.fail(ReadErrorKind::Alias, message, start, end);
                 let text = Text::Owned("".into());
-                self.add(Node { start, end, data: Data::Scalar { text, plain: true } })
+                self.add(Node {
+                    start,
+                    end,
+                    data: Data::Scalar { text, plain: true },
+                })
             }
             _ => true,
         }
@@ -235,12 +273,18 @@ impl<'t> Builder<'t> {
     }
 
     fn ascend(&mut self, end: u32) -> bool {
-        let Some(Open { start, kind }) = self.open.pop() else { return false };
+        let Some(Open { start, kind }) = self.open.pop() else {
+            return false;
+        };
         let data = match kind {
             OpenKind::Seq(items) => Data::Seq(items),
             OpenKind::Map { entries, .. } => Data::Map(self.check_keys(entries)),
         };
-        self.add(Node { start, end: end.max(start), data })
+        self.add(Node {
+            start,
+            end: end.max(start),
+            data,
+        })
     }
 
     /// Reports keys that are no strings, merge keys and repeated keys, and drops their entries.
@@ -305,8 +349,13 @@ impl<'t> Builder<'t> {
     fn before(&self, start: u32, mark: char) -> Option<(u32, u32)> {
         let head = &self.text[..start as usize];
         let from = head.rfind(mark)?;
-        let length = head[from..].find(char::is_whitespace).unwrap_or(head.len() - from);
-        Some((u32::try_from(from).ok()?, u32::try_from(from + length).ok()?))
+        let length = head[from..]
+            .find(char::is_whitespace)
+            .unwrap_or(head.len() - from);
+        Some((
+            u32::try_from(from).ok()?,
+            u32::try_from(from + length).ok()?,
+        ))
     }
 
     /// Refers to the source where the value stands there as it is, and copies it otherwise.
@@ -326,7 +375,12 @@ impl<'t> Builder<'t> {
             self.refuse_depth(offset(Some(at)));
         } else {
             let message = format!("this is not valid YAML: {message}");
-            self.fail(ReadErrorKind::Syntax, message, offset(Some(at)), offset(Some(at + 1)));
+            self.fail(
+                ReadErrorKind::Syntax,
+                message,
+                offset(Some(at)),
+                offset(Some(at + 1)),
+            );
         }
         // What was read before a syntax error is not the document.
         self.root = None;
@@ -376,7 +430,11 @@ mod tests {
     use super::*;
 
     fn kinds(text: &str) -> Vec<ReadErrorKind> {
-        read(text, &Limits::default()).1.into_iter().map(|e| e.kind).collect()
+        read(text, &Limits::default())
+            .1
+            .into_iter()
+            .map(|e| e.kind)
+            .collect()
     }
 
     #[test]
@@ -402,7 +460,11 @@ mod tests {
             let (_, errors) = read(text, &Limits::default());
             assert_eq!(errors.len(), 1, "{text:?}: {errors:?}");
             assert_eq!(errors[0].kind, expected, "{text:?}");
-            assert_eq!((errors[0].span.line, errors[0].span.column), (line, column), "{text:?}");
+            assert_eq!(
+                (errors[0].span.line, errors[0].span.column),
+                (line, column),
+                "{text:?}"
+            );
         }
     }
 
@@ -418,7 +480,11 @@ mod tests {
     fn collects_every_error_that_leaves_the_tree_whole() {
         assert_eq!(
             kinds("a: &x 1\nb: *x\na: 2\n"),
-            [ReadErrorKind::Anchor, ReadErrorKind::Alias, ReadErrorKind::DuplicateKey]
+            [
+                ReadErrorKind::Anchor,
+                ReadErrorKind::Alias,
+                ReadErrorKind::DuplicateKey
+            ]
         );
     }
 
@@ -426,13 +492,24 @@ mod tests {
     fn refuses_depth_size_and_count_within_bounds() {
         let deep = format!("a: {}{}", "[".repeat(10_000), "]".repeat(10_000));
         assert_eq!(kinds(&deep), [ReadErrorKind::TooDeep]);
-        let blocks: String = (0..2_000).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
+        let blocks: String = (0..2_000)
+            .map(|i| format!("{}a:\n", " ".repeat(i)))
+            .collect();
         assert_eq!(kinds(&blocks), [ReadErrorKind::TooDeep]);
         let mixed = format!("{}{}{}", "- ".repeat(100), "[".repeat(100), "]".repeat(100));
         assert_eq!(kinds(&mixed), [ReadErrorKind::TooDeep]);
-        let limits = Limits { max_nodes: 3, ..Limits::default() };
-        assert_eq!(read("[1, 2, 3, 4]", &limits).1[0].kind, ReadErrorKind::TooManyNodes);
-        let limits = Limits { max_bytes: 3, ..Limits::default() };
+        let limits = Limits {
+            max_nodes: 3,
+            ..Limits::default()
+        };
+        assert_eq!(
+            read("[1, 2, 3, 4]", &limits).1[0].kind,
+            ReadErrorKind::TooManyNodes
+        );
+        let limits = Limits {
+            max_bytes: 3,
+            ..Limits::default()
+        };
         assert_eq!(read("a: 1", &limits).1[0].kind, ReadErrorKind::TooLarge);
     }
 

@@ -1,0 +1,127 @@
+//! `proofhouse fmt`: documents in canonical form.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use clap::Args;
+use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
+
+use crate::exit_code::Exit;
+use crate::input::{Input, Inputs};
+use crate::output::{CommandError, Data, complain, talk};
+use crate::report::{self, Checked};
+
+/// Rewrite threat documents in canonical form
+///
+/// The canonical form is the normalized one: several actors, every default written out, fields in
+/// the order of the specification. Files are replaced in one step; stdin goes to stdout. Comments
+/// above the document are kept. Comments inside it have no place in the canonical form, so a file
+/// that has some is left alone unless --drop-comments is given.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse fmt attack.yaml\n  \
+    proofhouse fmt --check scenarios/\n\n\
+    Exit codes: 0 done or already canonical, 1 not canonical (--check) or could not be formatted, 64 usage.")]
+pub(crate) struct Fmt {
+    #[command(flatten)]
+    inputs: Inputs,
+
+    /// Only tell which files are not in canonical form
+    #[arg(long)]
+    check: bool,
+
+    /// Rewrite files even if that loses comments
+    #[arg(long)]
+    drop_comments: bool,
+}
+
+impl Fmt {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        let inputs = self.inputs.collect()?;
+        let mut data = Data::new();
+        let mut exit = Exit::Success;
+        for input in &inputs {
+            if !self.format(input, &mut data)? {
+                exit = Exit::Failure;
+            }
+        }
+        data.finish()?;
+        Ok(exit)
+    }
+
+    /// Formats one document; `false` when it is not, or cannot be brought, in canonical form.
+    fn format(&self, input: &Input, data: &mut Data) -> Result<bool, CommandError> {
+        let name = input.name();
+        let text = match input.read(self.inputs.size.max_size) {
+            Ok(text) => text,
+            Err(error) => {
+                complain(&format!("{name}: {error}"));
+                return Ok(false);
+            }
+        };
+        let loaded = match load_with(&text, &self.inputs.size.limits()) {
+            Ok(loaded) => loaded,
+            Err(errors) => {
+                let findings = errors
+                    .into_iter()
+                    .map(OatfError::into)
+                    .collect::<Vec<Diagnostic>>();
+                report::human::write(
+                    data,
+                    &[Checked {
+                        name,
+                        text,
+                        findings,
+                    }],
+                )?;
+                return Ok(false);
+            }
+        };
+        let comments = proofhouse_source::Comments::read(&text);
+        let canonical = format!("{}{}", comments.header(), serialize(&loaded.document));
+        if let Input::Stdin = input {
+            if !self.check {
+                data.write(&canonical)?;
+            }
+            return Ok(!self.check || canonical == text);
+        }
+        if canonical == text {
+            return Ok(true);
+        }
+        if self.check {
+            data.line(&name)?;
+            return Ok(false);
+        }
+        if comments.inner() > 0 && !self.drop_comments {
+            complain(&format!(
+                "{name}: left alone, because {} comment{} inside the document would be lost; \
+                 use --drop-comments to rewrite it anyway",
+                comments.inner(),
+                if comments.inner() == 1 { "" } else { "s" },
+            ));
+            return Ok(false);
+        }
+        let Input::File(path) = input else {
+            return Ok(true);
+        };
+        replace(path, &canonical)
+            .map_err(|error| CommandError::cannot_run(format!("{name}: cannot write: {error}")))?;
+        talk(&format!("formatted {name}"));
+        Ok(true)
+    }
+}
+
+/// Replaces a file in one step: whoever looks sees the old text or the new one.
+pub(crate) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    // A link is followed, so that the file behind it is replaced and the link stays.
+    let path = fs::canonicalize(path)?;
+    let permissions = fs::metadata(&path)?.permissions();
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(permissions)?;
+    file.as_file().sync_all()?;
+    file.persist(&path)?;
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! `proofhouse man`: manual pages.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory};
+
+use super::Cli;
+use crate::exit_code::Exit;
+use crate::output::{CommandError, Data, talk};
+
+/// Print the manual page, or write all pages into a directory
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  proofhouse man | man -l -\n  proofhouse man --dir share/man/man1"
+)]
+pub(crate) struct Man {
+    /// Write one page per command into this directory
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+impl Man {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        let command = Cli::command();
+        let Some(dir) = self.dir else {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(command).render(&mut page)?;
+            let mut data = Data::new();
+            data.write(&String::from_utf8_lossy(&page))?;
+            data.finish()?;
+            return Ok(Exit::Success);
+        };
+        let failed = |error: std::io::Error| {
+            CommandError::cannot_run(format!("{}: cannot write: {error}", dir.display()))
+        };
+        fs::create_dir_all(&dir).map_err(failed)?;
+        clap_mangen::generate_to(command, &dir).map_err(failed)?;
+        talk(&format!("manual pages written to {}", dir.display()));
+        Ok(Exit::Success)
+    }
+}

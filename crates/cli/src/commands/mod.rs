@@ -1,0 +1,54 @@
+//! The command line: one file per command, one line per command in each of the two tables below.
+
+mod completions;
+mod conformance;
+mod explain;
+mod fmt;
+mod man;
+mod new;
+mod run;
+mod schema;
+mod validate;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit_code::{self, Exit};
+use crate::output::CommandError;
+
+/// Proofs AI agents before and after they ship: runs them, attacks them, watches the traffic and
+/// reports what held. For testing systems you own or may test.
+#[derive(Debug, Parser)]
+#[command(name = "proofhouse", version, after_help = exit_code::HELP, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Run),
+    Validate(validate::Validate),
+    Fmt(fmt::Fmt),
+    Explain(explain::Explain),
+    New(new::New),
+    Schema(schema::Schema),
+    Conformance(conformance::Conformance),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        match self.command {
+            Command::Run(command) => command.run(),
+            Command::Validate(command) => command.run(),
+            Command::Fmt(command) => command.run(),
+            Command::Explain(command) => command.run(),
+            Command::New(command) => command.run(),
+            Command::Schema(command) => command.run(),
+            Command::Conformance(command) => command.run(),
+            Command::Completions(command) => command.run(),
+            Command::Man(command) => command.run(),
+        }
+    }
+}

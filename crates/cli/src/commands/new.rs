@@ -1,0 +1,93 @@
+//! `proofhouse new`: a document to start from.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use proofhouse_source::to_inline_scalar;
+
+use crate::exit_code::Exit;
+use crate::output::{CommandError, Data, talk};
+
+/// Write a threat document to start from
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse new --mode mcp_server > attack.yaml\n  \
+    proofhouse new --mode a2a_server --id ACME-007 --name 'Card poisoning' -o attack.yaml")]
+pub(crate) struct New {
+    /// What the attacking side plays
+    #[arg(long, value_enum, default_value_t = Mode::McpServer)]
+    mode: Mode,
+
+    /// Identifier of the attack: upper-case words and a number of three digits
+    #[arg(long, default_value = "EXAMPLE-001")]
+    id: String,
+
+    /// Name of the attack
+    #[arg(long, default_value = "My attack")]
+    name: String,
+
+    /// Write to this file, which must not exist, instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Mode {
+    /// A hostile MCP server that the agent connects to
+    McpServer,
+    /// A hostile MCP client that connects to the agent
+    McpClient,
+    /// A hostile A2A agent that the agent calls
+    A2aServer,
+    /// A hostile A2A agent that calls the agent
+    A2aClient,
+    /// A hostile AG-UI front end that drives the agent
+    AgUiClient,
+}
+
+impl Mode {
+    fn template(self) -> &'static str {
+        match self {
+            Self::McpServer => include_str!("../templates/mcp_server.yaml"),
+            Self::McpClient => include_str!("../templates/mcp_client.yaml"),
+            Self::A2aServer => include_str!("../templates/a2a_server.yaml"),
+            Self::A2aClient => include_str!("../templates/a2a_client.yaml"),
+            Self::AgUiClient => include_str!("../templates/ag_ui_client.yaml"),
+        }
+    }
+}
+
+impl New {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        let text = self
+            .mode
+            .template()
+            .replace("EXAMPLE-001", &self.id)
+            .replace("NAME", &to_inline_scalar(&self.name));
+        // The words of the command line went into the document; they may not fit.
+        if let Some(finding) = proofhouse_oatf::check(&text, &Default::default()).first() {
+            let place = finding.path.as_deref().unwrap_or("document");
+            return Err(CommandError::usage(format!("{place}: {}", finding.message)));
+        }
+        let Some(path) = self.output else {
+            let mut data = Data::new();
+            data.write(&text)?;
+            data.finish()?;
+            return Ok(Exit::Success);
+        };
+        let created = OpenOptions::new().write(true).create_new(true).open(&path);
+        created
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|error| {
+                CommandError::cannot_run(format!("{}: cannot write: {error}", path.display()))
+            })?;
+        talk(&format!(
+            "wrote {}; check it with: proofhouse validate {0}",
+            path.display()
+        ));
+        Ok(Exit::Success)
+    }
+}

@@ -1,0 +1,33 @@
+//! `proofhouse schema`: JSON Schemas for editors.
+
+use clap::{Args, ValueEnum};
+
+use crate::exit_code::Exit;
+use crate::output::{CommandError, Data};
+
+/// Print a JSON Schema, for editors
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  proofhouse schema oatf > oatf.schema.json")]
+pub(crate) struct Schema {
+    /// Which schema
+    #[arg(value_enum)]
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Threat documents
+    Oatf,
+}
+
+impl Schema {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        let schema = match self.kind {
+            Kind::Oatf => proofhouse_oatf::json_schema(),
+        };
+        let mut data = Data::new();
+        data.json(&schema)?;
+        data.finish()?;
+        Ok(Exit::Success)
+    }
+}

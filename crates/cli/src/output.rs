@@ -1,0 +1,171 @@
+//! What the binary prints: data on stdout, talk on stderr, colour only where a terminal shows it.
+
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+
+use crate::exit_code::Exit;
+
+/// An error that ends a command.
+#[derive(Debug)]
+pub(crate) struct CommandError {
+    pub(crate) message: String,
+    pub(crate) exit: Exit,
+}
+
+impl CommandError {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            exit: Exit::Usage,
+        }
+    }
+
+    pub(crate) fn cannot_run(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            exit: Exit::CannotRun,
+        }
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<io::Error> for CommandError {
+    fn from(error: io::Error) -> Self {
+        Self::cannot_run(error.to_string())
+    }
+}
+
+/// Data for stdout, buffered. A closed pipe ends the output quietly, as `head` would have it.
+pub(crate) struct Data {
+    out: anstream::AutoStream<io::Stdout>,
+    buffer: String,
+    closed: bool,
+}
+
+impl Data {
+    pub(crate) fn new() -> Self {
+        Self {
+            out: anstream::stdout(),
+            buffer: String::new(),
+            closed: false,
+        }
+    }
+
+    /// Writes text as it is.
+    pub(crate) fn write(&mut self, text: &str) -> Result<(), CommandError> {
+        self.buffer.push_str(text);
+        if self.buffer.len() > 64 << 10 {
+            self.flush()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes a line.
+    pub(crate) fn line(&mut self, text: &str) -> Result<(), CommandError> {
+        self.write(text)?;
+        self.write("\n")
+    }
+
+    /// Writes a value as indented JSON.
+    pub(crate) fn json(&mut self, value: &serde_json::Value) -> Result<(), CommandError> {
+        self.line(&format!("{value:#}"))
+    }
+
+    /// Flushes; what cannot be written is an error unless the reader went away.
+    pub(crate) fn finish(mut self) -> Result<(), CommandError> {
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<(), CommandError> {
+        let text = std::mem::take(&mut self.buffer);
+        if self.closed {
+            return Ok(());
+        }
+        match self
+            .out
+            .write_all(text.as_bytes())
+            .and_then(|()| self.out.flush())
+        {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            Err(error) => Err(CommandError::cannot_run(format!("cannot write: {error}"))),
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// Says what went wrong.
+pub(crate) fn complain(message: &str) {
+    talk(&format!("proofhouse: {message}"));
+}
+
+/// Says something to the person at the terminal.
+pub(crate) fn talk(message: &str) {
+    let _ = writeln!(anstream::stderr(), "{}", printable(message));
+}
+
+/// Shows how far long work has come, on a terminal only.
+pub(crate) struct Progress {
+    total: usize,
+    shown: bool,
+    last: std::time::Instant,
+}
+
+impl Progress {
+    pub(crate) fn new(total: usize) -> Self {
+        // Short work needs no progress.
+        let shown = total >= 50 && io::stderr().is_terminal();
+        Self {
+            total,
+            shown,
+            last: std::time::Instant::now(),
+        }
+    }
+
+    pub(crate) fn step(&mut self, done: usize) {
+        if self.shown && self.last.elapsed().as_millis() >= 100 {
+            self.last = std::time::Instant::now();
+            let _ = write!(io::stderr(), "\r{done}/{} files", self.total);
+        }
+    }
+
+    pub(crate) fn finish(self) {
+        if self.shown {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+/// Text with control characters made visible, so that a document cannot drive the terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| {
+            if c.is_control() && c != '\n' && c != '\t' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(
+            printable("a\x1b[31mb\r\n\tc\u{9b}"),
+            "a\u{fffd}[31mb\u{fffd}\n\tc\u{fffd}"
+        );
+    }
+}

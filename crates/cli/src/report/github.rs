@@ -1,0 +1,54 @@
+//! Findings as annotations of a GitHub Actions run.
+
+use proofhouse_oatf::DiagnosticSeverity;
+
+use super::Checked;
+use crate::output::{CommandError, Data};
+
+pub(crate) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
+    for file in checked {
+        for finding in &file.findings {
+            let level = match finding.severity {
+                DiagnosticSeverity::Error => "error",
+                DiagnosticSeverity::Warning => "warning",
+            };
+            let mut properties = format!("file={}", escape_property(&file.name));
+            if let Some(span) = finding.span {
+                let end = span.column + span.length.max(1);
+                properties.push_str(&format!(
+                    ",line={},col={},endColumn={end}",
+                    span.line, span.column
+                ));
+            }
+            let mut message = finding.message.clone();
+            if let Some(help) = &finding.help {
+                message.push_str(&format!("\nhelp: {help}"));
+            }
+            let (code, message) = (finding.code, escape(&message));
+            data.line(&format!("::{level} {properties},title={code}::{message}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Escapes a message, so that a document cannot smuggle in a command of its own.
+fn escape(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+fn escape_property(text: &str) -> String {
+    escape(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_what_github_would_read() {
+        assert_eq!(escape("50%\n::error::x"), "50%25%0A::error::x");
+        assert_eq!(escape_property("a,b:c"), "a%2Cb%3Ac");
+    }
+}

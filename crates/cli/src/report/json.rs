@@ -1,0 +1,38 @@
+//! Findings for programs.
+
+use serde_json::{Value, json};
+
+use super::{Checked, Summary};
+
+/// The version of this format; it grows when a field changes or goes away.
+const VERSION: u32 = 1;
+
+pub(crate) fn document(checked: &[Checked]) -> Value {
+    let Summary {
+        files,
+        valid,
+        errors,
+        warnings,
+    } = Summary::of(checked);
+    let documents: Vec<Value> = checked
+        .iter()
+        .map(|file| {
+            json!({
+                "path": file.name,
+                "valid": file.is_valid(),
+                "diagnostics": file.findings,
+            })
+        })
+        .collect();
+    json!({
+        "version": VERSION,
+        "files": documents,
+        "summary": {
+            "files": files,
+            "valid": valid,
+            "invalid": files - valid,
+            "errors": errors,
+            "warnings": warnings,
+        },
+    })
+}

@@ -1,0 +1,51 @@
+//! Findings in the formats people and programs read, one file each.
+
+pub(crate) mod github;
+pub(crate) mod human;
+pub(crate) mod json;
+pub(crate) mod sarif;
+
+use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
+
+/// A document and what was found in it.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) name: String,
+    /// The text, kept where there are findings to show in it.
+    pub(crate) text: String,
+    pub(crate) findings: Vec<Diagnostic>,
+}
+
+impl Checked {
+    pub(crate) fn is_valid(&self) -> bool {
+        self.count(DiagnosticSeverity::Error) == 0
+    }
+
+    pub(crate) fn count(&self, severity: DiagnosticSeverity) -> usize {
+        self.findings
+            .iter()
+            .filter(|finding| finding.severity == severity)
+            .count()
+    }
+}
+
+/// Totals over all documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub(crate) files: usize,
+    pub(crate) valid: usize,
+    pub(crate) errors: usize,
+    pub(crate) warnings: usize,
+}
+
+impl Summary {
+    pub(crate) fn of(checked: &[Checked]) -> Self {
+        let total = |severity| checked.iter().map(|file| file.count(severity)).sum();
+        Self {
+            files: checked.len(),
+            valid: checked.iter().filter(|file| file.is_valid()).count(),
+            errors: total(DiagnosticSeverity::Error),
+            warnings: total(DiagnosticSeverity::Warning),
+        }
+    }
+}
