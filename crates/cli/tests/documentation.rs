@@ -1,0 +1,121 @@
+//! Holds the documents to the truth: links lead somewhere, every flag is described, generated files and
+//! examples are the real ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn text(path: &Path) -> String {
+    #[expect(clippy::disallowed_methods, reason = "our own documents")]
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// What the binary prints on stdout.
+fn proofhouse(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_proofhouse"))
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .expect("the binary runs");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The Markdown files at the root and below `docs/`.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = Vec::new();
+    for directory in ["", "docs", "docs/decisions"] {
+        for entry in fs::read_dir(root().join(directory)).expect("the directory is there") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages
+}
+
+#[test]
+fn links_lead_somewhere() {
+    for page in pages() {
+        let content = text(&page);
+        for link in content.split("](").skip(1) {
+            let target = link.split([')', '#']).next().unwrap_or_default();
+            if target.is_empty() || target.starts_with("https://") {
+                continue;
+            }
+            let file = page.parent().expect("a directory").join(target);
+            assert!(file.exists(), "{}: no {target}", page.display());
+        }
+    }
+}
+
+#[test]
+fn every_command_and_flag_is_described() {
+    let page = text(&root().join("docs/cli.md"));
+    let readme = text(&root().join("README.md"));
+    let help = proofhouse(&["--help"]);
+    let (_, list) = help.split_once("Commands:\n").expect("a list of commands");
+    let commands: Vec<&str> = list
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|command| *command != "help")
+        .collect();
+    assert!(commands.len() > 5, "{commands:?}");
+    for command in commands {
+        assert!(
+            page.contains(&format!("\n## {command}\n")),
+            "docs/cli.md has no section on {command}"
+        );
+        assert!(
+            readme.contains(&format!("| `proofhouse {command}")),
+            "the README's table has no row on {command}"
+        );
+        let help = proofhouse(&[command, "--help"]);
+        let options = help.split_once("Options:\n").map_or("", |(_, rest)| rest);
+        let flags = options
+            .lines()
+            .map(str::trim_start)
+            .filter(|line| line.starts_with('-'))
+            .flat_map(str::split_whitespace)
+            .filter(|word| word.starts_with("--") && *word != "--help");
+        for flag in flags {
+            assert!(
+                page.contains(flag),
+                "docs/cli.md does not describe {command} {flag}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_committed_schema_is_the_one_printed() {
+    let committed = text(&root().join("docs/schema/oatf.schema.json"));
+    assert!(
+        committed == proofhouse(&["schema", "oatf"]),
+        "update it: cargo run -- schema oatf > docs/schema/oatf.schema.json"
+    );
+}
+
+#[test]
+fn the_readme_shows_the_real_example() {
+    let readme = text(&root().join("README.md"));
+    let shown = readme
+        .split("```rust\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .expect("the README has a Rust example");
+    let example = text(&root().join("crates/oatf/examples/judge.rs"));
+    let mut lines = example.lines().map(str::trim);
+    for line in shown.lines().map(str::trim) {
+        assert!(
+            lines.any(|real| real == line),
+            "crates/oatf/examples/judge.rs has no line `{line}`, or not in this order"
+        );
+    }
+}
