@@ -82,6 +82,10 @@ impl ParseError {
     pub fn column(&self) -> Option<usize> {
         self.span.map(|span| span.column)
     }
+
+    pub(crate) fn offset(&self) -> Option<usize> {
+        self.span.map(|span| span.offset)
+    }
 }
 
 /// A violated validation rule.

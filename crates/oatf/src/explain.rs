@@ -55,7 +55,7 @@ const READER: &[(&str, &str)] = &[
     ("PH-005", "The text is not valid YAML 1.2."),
     (
         "PH-006",
-        "The document is nested deeper than 128 levels or has more than 500,000 nodes.",
+        "The document is nested deeper than 128 levels, has more than 500,000 nodes, or has an `id` or `mode` of more than 1,024 bytes.",
     ),
     ("PH-007", "The document is not a mapping."),
     (

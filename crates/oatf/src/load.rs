@@ -1,5 +1,7 @@
 //! `load` and `check`: the entry points in one call, for programs and for authors.
 
+use std::collections::HashSet;
+
 use proofhouse_source::{Diagnostic, Limits};
 
 use crate::error::{OatfError, ParseError};
@@ -79,36 +81,70 @@ pub fn check(text: &str, limits: &Limits) -> Vec<Diagnostic> {
             .into_iter()
             .map(Diagnostic::from)
             .chain(result.warnings);
-        findings.extend(later.filter(|finding| !follows_from(finding, &errors)));
+        let broken = Broken::new(&errors);
+        findings.extend(later.filter(|finding| !broken.explains(finding)));
     }
     findings.extend(errors.into_iter().map(Diagnostic::from));
     findings.sort_by_key(|finding| (finding.span.map(|span| span.offset), finding.severity));
     findings
 }
 
-/// Whether a finding is about a place where reading already failed.
-fn follows_from(finding: &Diagnostic, errors: &[ParseError]) -> bool {
-    let Some(path) = finding.path.as_deref() else {
-        return false;
-    };
-    errors
-        .iter()
-        .filter(|error| error.code != "PH-009")
-        .any(|error| {
-            let Some(broken) = error.path.as_deref() else {
-                return false;
-            };
-            is_within(path, broken) || parent(broken) == path
-        })
+/// Rules about something being absent, which it may only be because it could not be read.
+const ABOUT_ABSENCE: &[&str] = &[
+    "V-006", "V-007", "V-012", "V-038", "V-043", "PH-103", "PH-104",
+];
+
+/// The places where reading failed.
+#[derive(Default)]
+struct Broken<'e> {
+    paths: HashSet<&'e str>,
+    parents: HashSet<&'e str>,
+    ancestors: HashSet<&'e str>,
+    offsets: HashSet<usize>,
 }
 
-fn is_within(path: &str, ancestor: &str) -> bool {
-    path.strip_prefix(ancestor)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+impl<'e> Broken<'e> {
+    fn new(errors: &'e [ParseError]) -> Self {
+        let mut broken = Self::default();
+        for error in errors.iter().filter(|error| error.code != "PH-009") {
+            let Some(path) = error.path.as_deref() else {
+                broken.offsets.extend(error.offset());
+                continue;
+            };
+            broken.paths.insert(path);
+            broken.parents.insert(parent(path));
+            broken.ancestors.extend(ancestors(path));
+        }
+        broken
+    }
+
+    /// Whether a finding merely follows from what could not be read.
+    fn explains(&self, finding: &Diagnostic) -> bool {
+        if let Some(span) = finding.span
+            && self.offsets.contains(&span.offset)
+        {
+            return true;
+        }
+        let Some(path) = finding.path.as_deref() else {
+            return false;
+        };
+        self.parents.contains(path)
+            || self.paths.contains(path)
+            || ancestors(path).any(|ancestor| self.paths.contains(ancestor))
+            || (ABOUT_ABSENCE.contains(&finding.code) && self.ancestors.contains(path))
+    }
 }
 
 fn parent(path: &str) -> &str {
     path.rfind(['.', '[']).map_or("", |at| &path[..at])
+}
+
+/// Everything a path leads through, without itself. Keys may hold dots of their own, so some of
+/// these are no places, which does no harm.
+fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices(['.', '['])
+        .map(|(at, _)| &path[..at])
+        .take(1_000)
 }
 
 #[cfg(test)]
@@ -159,7 +195,10 @@ mod tests {
 
     #[test]
     fn paths() {
-        assert!(is_within("a.b[0]", "a.b") && is_within("a.b", "a.b") && !is_within("a.bc", "a.b"));
+        assert_eq!(
+            ancestors("a.b[0].c").collect::<Vec<_>>(),
+            ["a", "a.b", "a.b[0]"]
+        );
         assert_eq!(
             (parent("a.b"), parent("a.b[2]"), parent("a")),
             ("a", "a.b", "")

@@ -1,5 +1,6 @@
 //! `parse`: from text to the model, with every reason why not.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use proofhouse_source::{Diagnostic, Limits, ReadError, ReadErrorKind, Source};
@@ -54,7 +55,10 @@ pub(crate) fn parse_leniently(text: &str, limits: &Limits) -> (Option<Document>,
         notes,
         ..
     } = decoder;
-    errors.extend(decode_errors);
+    // An alias is refused once, not also as a value of the wrong type.
+    let refused: HashSet<usize> = errors.iter().filter_map(ParseError::offset).collect();
+    let is_new = |error: &ParseError| error.offset().is_none_or(|at| !refused.contains(&at));
+    errors.extend(decode_errors.into_iter().filter(is_new));
     errors.sort_by_key(|error| error.span.map(|span| span.offset));
     let document = document.map(|mut document| {
         document.notes = notes;

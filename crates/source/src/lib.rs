@@ -15,6 +15,7 @@
 
 mod diagnostic;
 mod path;
+mod places;
 mod suggest;
 mod tree;
 mod yaml;

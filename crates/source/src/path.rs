@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// How many characters of a key are shown.
+const MAX_KEY: usize = 100;
+
 /// One step of a [`DocPath`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Segment<'a> {
@@ -61,8 +64,17 @@ impl fmt::Display for DocPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, segment) in self.segments.iter().enumerate() {
             match segment {
-                Segment::Key(key) if position == 0 => write!(f, "{key}")?,
-                Segment::Key(key) => write!(f, ".{key}")?,
+                Segment::Key(key) => {
+                    if position > 0 {
+                        f.write_str(".")?;
+                    }
+                    // A hostile document may hold a key of a megabyte and a finding for each of
+                    // the thousand things below it.
+                    match key.char_indices().nth(MAX_KEY) {
+                        Some((cut, _)) => write!(f, "{}…", &key[..cut])?,
+                        None => f.write_str(key)?,
+                    }
+                }
                 Segment::Index(index) => write!(f, "[{index}]")?,
             }
         }
@@ -86,5 +98,9 @@ mod tests {
         assert_eq!(path.index(0).to_string(), "attack.impact[2][0]");
         path.pop();
         assert_eq!(path.to_string(), "attack.impact");
+        let long = "é".repeat(101);
+        assert_eq!(path.key(&long[2..]).to_string().chars().count(), 14 + 100);
+        let shown = path.key(&long).to_string();
+        assert!(shown.ends_with("é…") && shown.chars().count() == 14 + 101);
     }
 }

@@ -17,8 +17,14 @@ pub fn did_you_mean<'c>(
         return None;
     }
     let folded = word.to_lowercase().replace(['-', ' '], "_");
+    let length = folded.chars().count();
     candidates
         .into_iter()
+        // A word cannot be nearer than the difference in length; most are ruled out by it.
+        .filter(|candidate| {
+            let known = candidate.chars().count();
+            length.abs_diff(known) <= (known / 3).max(1)
+        })
         .map(|candidate| {
             let known = candidate.to_lowercase().replace(['-', ' '], "_");
             (strsim::damerau_levenshtein(&folded, &known), candidate)

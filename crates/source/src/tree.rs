@@ -4,6 +4,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::diagnostic::Span;
 use crate::path::{DocPath, Segment};
+use crate::places::Places;
 use crate::yaml::read::{Limits, ReadError, read};
 use crate::yaml::scalar::{Scalar, resolve_plain};
 
@@ -14,6 +15,7 @@ use crate::yaml::scalar::{Scalar, resolve_plain};
 #[derive(Debug)]
 pub struct Source {
     text: Box<str>,
+    places: Places,
     root: Node,
 }
 
@@ -35,7 +37,43 @@ pub(crate) struct Node {
 pub(crate) enum Data {
     Scalar { text: Text, plain: bool },
     Seq(Vec<Node>),
-    Map(Vec<Entry>),
+    Map(Entries),
+}
+
+/// The entries of a mapping in source order.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    list: Vec<Entry>,
+    /// Positions sorted by key, so that a large mapping is not searched from its start; empty for
+    /// the small ones.
+    sorted: Box<[u32]>,
+}
+
+impl Entries {
+    pub(crate) fn new(list: Vec<Entry>, source: &str) -> Self {
+        let mut sorted: Vec<u32> = Vec::new();
+        if let (true, Ok(count)) = (list.len() > 16, u32::try_from(list.len())) {
+            sorted.extend(0..count);
+            sorted.sort_unstable_by_key(|position| list[*position as usize].key.text(source));
+        }
+        Self {
+            list,
+            sorted: sorted.into(),
+        }
+    }
+
+    fn get(&self, key: &str, source: &str) -> Option<&Entry> {
+        if self.sorted.is_empty() {
+            return self.list.iter().find(|entry| entry.key.text(source) == key);
+        }
+        let found = self
+            .sorted
+            .binary_search_by_key(&key, |position| {
+                self.list[*position as usize].key.text(source)
+            })
+            .ok()?;
+        self.list.get(self.sorted[found] as usize)
+    }
 }
 
 #[derive(Debug)]
@@ -97,6 +135,7 @@ impl Source {
         (
             root.map(|root| Self {
                 text: text.into(),
+                places: Places::default(),
                 root,
             }),
             errors,
@@ -129,7 +168,7 @@ impl Source {
         for segment in path.segments() {
             match (segment, &node.data) {
                 (Segment::Key(key), Data::Map(entries)) => {
-                    let Some(entry) = self.entry(entries, key) else {
+                    let Some(entry) = entries.get(key, &self.text) else {
                         break;
                     };
                     node = &entry.value;
@@ -140,6 +179,7 @@ impl Source {
                     node = item;
                     shown = match &item.data {
                         Data::Map(entries) => entries
+                            .list
                             .first()
                             .map_or((item.start, item.end), |e| (e.key.start, e.key.end)),
                         _ => (item.start, item.end),
@@ -151,7 +191,7 @@ impl Source {
                 shown = (node.start, node.end);
             }
         }
-        span_at(&self.text, shown.0 as usize, shown.1 as usize)
+        self.span_at(shown.0 as usize, shown.1 as usize)
     }
 
     /// The span of the key at the end of `path`, falling back like [`Source::span_of`].
@@ -159,9 +199,9 @@ impl Source {
     pub fn key_span_of(&self, path: &DocPath<'_>) -> Span {
         if let Some((Segment::Key(last), parent)) = path.segments().split_last()
             && let Some(Data::Map(entries)) = self.node_at(parent).map(|n| &n.data)
-            && let Some(entry) = self.entry(entries, last)
+            && let Some(entry) = entries.get(last, &self.text)
         {
-            return span_at(&self.text, entry.key.start as usize, entry.key.end as usize);
+            return self.span_at(entry.key.start as usize, entry.key.end as usize);
         }
         self.span_of(path)
     }
@@ -180,15 +220,13 @@ impl Source {
             && end <= (*to - *from) as usize
         {
             let from = *from as usize;
-            return span_at(&self.text, from + start, from + end.max(start + 1));
+            return self.span_at(from + start, from + end.max(start + 1));
         }
         self.span_of(path)
     }
 
-    fn entry<'s>(&'s self, entries: &'s [Entry], key: &str) -> Option<&'s Entry> {
-        entries
-            .iter()
-            .find(|entry| entry.key.text(&self.text) == key)
+    fn span_at(&self, start: usize, end: usize) -> Span {
+        self.places.span(&self.text, start, end)
     }
 
     fn node_at(&self, segments: &[Segment<'_>]) -> Option<&Node> {
@@ -196,7 +234,7 @@ impl Source {
             .iter()
             .try_fold(&self.root, |node, segment| match (segment, &node.data) {
                 (Segment::Key(key), Data::Map(entries)) => {
-                    self.entry(entries, key).map(|e| &e.value)
+                    entries.get(key, &self.text).map(|e| &e.value)
                 }
                 (Segment::Index(index), Data::Seq(items)) => items.get(*index),
                 _ => None,
@@ -246,7 +284,7 @@ impl<'s> NodeRef<'s> {
     #[must_use]
     pub fn entries(self) -> Option<impl ExactSizeIterator<Item = (&'s str, NodeRef<'s>)>> {
         match &self.node.data {
-            Data::Map(entries) => Some(entries.iter().map(move |entry| {
+            Data::Map(entries) => Some(entries.list.iter().map(move |entry| {
                 let key = entry.key.text(&self.source.text);
                 (
                     key,
@@ -264,7 +302,7 @@ impl<'s> NodeRef<'s> {
     #[must_use]
     pub fn get(self, key: &str) -> Option<NodeRef<'s>> {
         match &self.node.data {
-            Data::Map(entries) => self.source.entry(entries, key).map(|entry| NodeRef {
+            Data::Map(entries) => entries.get(key, &self.source.text).map(|entry| NodeRef {
                 source: self.source,
                 node: &entry.value,
             }),
@@ -281,7 +319,7 @@ impl<'s> NodeRef<'s> {
             (_, Some(Scalar::Null)) => "nothing".to_owned(),
             (_, Some(Scalar::Bool(value))) => format!("the boolean {value}"),
             (_, Some(Scalar::Int(_) | Scalar::UInt(_) | Scalar::Float(_))) => {
-                format!("the number {}", self.raw_text().unwrap_or_default())
+                format!("the number {}", clip(self.raw_text().unwrap_or_default()))
             }
             (_, Some(Scalar::OutOfRange(text))) => format!("the number {}", clip(text)),
             (_, Some(Scalar::Text(text))) => format!("the string \"{}\"", clip(text)),
@@ -321,8 +359,8 @@ impl<'s> NodeRef<'s> {
                     .collect(),
             ),
             Data::Map(entries) => {
-                let mut map = Map::with_capacity(entries.len());
-                for entry in entries {
+                let mut map = Map::with_capacity(entries.list.len());
+                for entry in &entries.list {
                     let value = NodeRef {
                         source: self.source,
                         node: &entry.value,
@@ -340,11 +378,8 @@ impl<'s> NodeRef<'s> {
     /// The span of the node itself, shown on one line.
     #[must_use]
     pub fn span(self) -> Span {
-        span_at(
-            &self.source.text,
-            self.node.start as usize,
-            self.node.end as usize,
-        )
+        self.source
+            .span_at(self.node.start as usize, self.node.end as usize)
     }
 }
 
@@ -353,34 +388,6 @@ fn clip(text: &str) -> String {
         Some((cut, _)) => format!("{}…", &text[..cut]),
         None => text.to_owned(),
     }
-}
-
-/// Turns a byte range into a span that ends on the line it starts on.
-pub(crate) fn span_at(text: &str, start: usize, end: usize) -> Span {
-    let start = floor_char_boundary(text, start);
-    let end = floor_char_boundary(text, end.max(start));
-    let before = &text[..start];
-    let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-    let slice = &text[start..end];
-    let first_line = slice.split(['\n', '\r']).next().unwrap_or(slice);
-    Span {
-        offset: start,
-        length: first_line.trim_end().len(),
-        line: before.bytes().filter(|b| *b == b'\n').count() + 1,
-        column: before[line_start..]
-            .trim_start_matches('\u{feff}')
-            .chars()
-            .count()
-            + 1,
-    }
-}
-
-fn floor_char_boundary(text: &str, index: usize) -> usize {
-    let mut index = index.min(text.len());
-    while !text.is_char_boundary(index) {
-        index -= 1;
-    }
-    index
 }
 
 #[cfg(test)]
@@ -456,11 +463,16 @@ mod tests {
     }
 
     #[test]
-    fn counts_columns_in_characters_and_tolerates_odd_offsets() {
-        let span = span_at("äö: x\n", 5, 6);
-        assert_eq!((span.line, span.column), (1, 4));
-        assert_eq!(span_at("ä", 1, 99).offset, 0);
-        assert_eq!(span_at("\u{feff}a", 3, 4).column, 1);
+    fn large_mappings_are_looked_up_like_small_ones() {
+        for count in [1, 16, 17, 300] {
+            let text: String = (0..count).rev().map(|n| format!("k{n}: {n}\n")).collect();
+            let source = Source::read(&text, &Limits::default()).unwrap();
+            for n in 0..count {
+                let node = source.root().get(&format!("k{n}")).unwrap();
+                assert_eq!(node.raw_text(), Some(n.to_string().as_str()));
+            }
+            assert!(source.root().get("k").is_none() && source.root().get("z").is_none());
+        }
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl<'s> Decoder<'s> {
     pub(crate) fn attack(&mut self, node: NodeRef<'s>) -> Option<Attack> {
         let mut fields = self.fields(node, &fields::ATTACK)?;
         Some(Attack {
-            id: fields.text("id"),
+            id: fields.name("id"),
             name: fields.text("name"),
             version: fields.integer("version"),
             status: fields.choice("status"),

@@ -13,7 +13,7 @@ impl<'s> Decoder<'s> {
     pub(super) fn execution(&mut self, node: NodeRef<'s>) -> Option<Execution> {
         let mut fields = self.fields(node, &fields::EXECUTION)?;
         Some(Execution {
-            mode: fields.text("mode"),
+            mode: fields.name("mode"),
             state: fields.read("state", |decoder, node| Some(decoder.value(node))),
             phases: fields.list("phases", Self::phase),
             actors: fields.list("actors", Self::actor),

@@ -1,6 +1,6 @@
 //! Decodes indicators, their three ways of detection, and conditions.
 
-use proofhouse_source::{NodeRef, Segment, did_you_mean};
+use proofhouse_source::{NodeRef, Segment};
 
 use super::Decoder;
 use crate::error::ParseErrorKind;
@@ -94,7 +94,7 @@ impl<'s> Decoder<'s> {
             .any(|key| MatchCondition::OPERATORS.contains(key))
         {
             for key in keys {
-                if let Some(near) = did_you_mean(key, MatchCondition::OPERATORS.iter().copied()) {
+                if let Some(near) = self.near(key, MatchCondition::OPERATORS.iter().copied()) {
                     self.within(Segment::Key(key), |decoder| {
                         decoder.note(
                             "PH-204",

@@ -15,6 +15,11 @@ use crate::error::{ParseError, ParseErrorKind};
 use crate::fields::TypeSpec;
 use crate::model::{Extensions, UnknownVariant};
 
+/// How many errors are kept, and how many notes. A hostile text may break a rule at every byte.
+const MAX_FINDINGS: usize = 10_000;
+/// How many errors come with a suggestion, which takes longer to find than the error itself.
+const MAX_SUGGESTIONS: usize = 1_000;
+
 /// Walks a tree and collects what is wrong with it.
 ///
 /// A field that cannot be read is left out and the walk goes on, so that one pass reports
@@ -51,8 +56,10 @@ impl<'s> Decoder<'s> {
         message: String,
         help: Option<String>,
     ) {
-        let span = self.source.span_of(&self.path);
-        self.error_at(span, kind, code, message, help);
+        if self.errors.len() < MAX_FINDINGS {
+            let span = self.source.span_of(&self.path);
+            self.error_at(span, kind, code, message, help);
+        }
     }
 
     fn error_at(
@@ -63,6 +70,9 @@ impl<'s> Decoder<'s> {
         message: String,
         help: Option<String>,
     ) {
+        if self.errors.len() >= MAX_FINDINGS {
+            return;
+        }
         let path = Some(self.path.to_string()).filter(|path| !path.is_empty());
         self.errors.push(ParseError {
             kind,
@@ -74,6 +84,15 @@ impl<'s> Decoder<'s> {
         });
     }
 
+    /// The known word nearest to a mistyped one, as long as there are few errors.
+    fn near<'k>(&self, word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+        if self.errors.len() + self.notes.len() < MAX_SUGGESTIONS {
+            did_you_mean(word, known)
+        } else {
+            None
+        }
+    }
+
     fn mismatch(&mut self, node: NodeRef<'s>, wanted: &str) {
         let name = self.place();
         let message = format!("{name} must be {wanted}, not {}", node.describe());
@@ -82,6 +101,7 @@ impl<'s> Decoder<'s> {
                 if wanted == "a string" =>
             {
                 node.raw_text()
+                    .filter(|text| text.len() <= 60)
                     .map(|text| format!("quote it: `\"{text}\"`"))
             }
             _ => None,
@@ -131,7 +151,7 @@ impl<'s> Decoder<'s> {
         known: impl IntoIterator<Item = &'k str>,
         extensible: bool,
     ) {
-        let help = match did_you_mean(key, known) {
+        let help = match self.near(key, known) {
             Some(near) => Some(format!("did you mean `{near}`?")),
             None if extensible => Some("a field of your own must start with `x-`".to_owned()),
             None => None,
@@ -213,7 +233,7 @@ impl<'s> Decoder<'s> {
             Err(UnknownVariant { expected, .. }) => {
                 let name = self.place();
                 let shown: String = text.chars().take(60).collect();
-                let help = Some(match did_you_mean(text, expected.iter().copied()) {
+                let help = Some(match self.near(text, expected.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("use one of: {}", expected.join(", ")),
                 });
@@ -268,6 +288,9 @@ impl<'s> Decoder<'s> {
     }
 
     fn note(&mut self, code: &'static str, message: String, help: Option<String>) {
+        if self.notes.len() >= MAX_FINDINGS {
+            return;
+        }
         let span = self.source.key_span_of(&self.path);
         self.notes.push(Diagnostic {
             severity: DiagnosticSeverity::Warning,
@@ -325,6 +348,21 @@ impl<'s> Fields<'_, 's> {
 
     fn text(&mut self, key: &'static str) -> Option<String> {
         self.read(key, Decoder::text)
+    }
+
+    /// A name that normalization writes into every indicator, and that is therefore bounded:
+    /// otherwise a document of four megabytes grows to a hundred gigabytes.
+    fn name(&mut self, key: &'static str) -> Option<String> {
+        const MAX_BYTES: usize = 1024;
+        self.read(key, |decoder, node| {
+            let text = decoder.text(node)?;
+            if text.len() > MAX_BYTES {
+                let message = format!("`{key}` is longer than {MAX_BYTES} bytes");
+                decoder.error(ParseErrorKind::TypeMismatch, "PH-006", message, None);
+                return None;
+            }
+            Some(text)
+        })
     }
 
     fn texts(&mut self, key: &'static str) -> Option<Vec<String>> {

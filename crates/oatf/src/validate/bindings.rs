@@ -1,6 +1,7 @@
 //! Rules that know the protocol bindings: operations, events, dispatch lists.
 
-use proofhouse_source::did_you_mean;
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::execution::{is_identifier, is_mode};
@@ -24,7 +25,7 @@ pub(super) fn state_enums(check: &mut Check<'_>) {
                     && !found.contains("{{")
                 {
                     let shown: String = found.chars().take(60).collect();
-                    let near = did_you_mean(found, members.iter().copied());
+                    let near = check.near(found, members.iter().copied());
                     check
                         .report(
                             &list.path.index(index).key(key),
@@ -48,7 +49,7 @@ pub(super) fn surfaces(check: &mut Check<'_>) {
         };
         if registry::is_known_surface(protocol, surface) == Some(false) {
             let near =
-                registry::known_surfaces(protocol).and_then(|known| did_you_mean(surface, known));
+                registry::known_surfaces(protocol).and_then(|known| check.near(surface, known));
             let shown: String = surface.chars().take(60).collect();
             let message = format!("`{shown}` is not a known operation of {protocol}");
             check.report(&view.path.key("surface"), message).help =
@@ -69,7 +70,7 @@ pub(super) fn events(check: &mut Check<'_>) {
             return;
         };
         if registry::is_known_event(mode, event) == Some(false) {
-            let near = registry::known_events(mode).and_then(|known| did_you_mean(event, known));
+            let near = registry::known_events(mode).and_then(|known| check.near(event, known));
             let shown: String = event.chars().take(60).collect();
             let message = format!("`{shown}` is not an event that {mode} is known to see");
             check
@@ -105,8 +106,9 @@ pub(super) fn unknown_modes(check: &mut Check<'_>) {
             crate::SUPPORTED_VERSION
         )
     };
-    let help = |mode: &str| {
-        did_you_mean(mode, crate::known_modes().iter().copied())
+    let help = |check: &Check<'_>, mode: &str| {
+        check
+            .near(mode, crate::known_modes().iter().copied())
             .map(|near| format!("did you mean `{near}`?"))
     };
     let document = check.document;
@@ -118,11 +120,13 @@ pub(super) fn unknown_modes(check: &mut Check<'_>) {
         .filter(|mode| unknown(mode))
     {
         let path = attack_path().key("execution").key("mode");
-        check.report(&path, describe(mode)).help = help(mode);
+        let near = help(check, mode);
+        check.report(&path, describe(mode)).help = near;
     }
     check.each_actor(|check, actor| {
         if let Some(mode) = actor.mode.filter(|mode| actor.explicit && unknown(mode)) {
-            check.report(&actor.path.key("mode"), describe(mode)).help = help(mode);
+            let near = help(check, mode);
+            check.report(&actor.path.key("mode"), describe(mode)).help = near;
         }
         if actor.explicit || document.attack.execution.mode.is_some() {
             return;
@@ -130,7 +134,8 @@ pub(super) fn unknown_modes(check: &mut Check<'_>) {
         for view in &actor.phases {
             let mode = view.phase.and_then(|phase| phase.mode.as_deref());
             if let Some(mode) = mode.filter(|mode| unknown(mode)) {
-                check.report(&view.path.key("mode"), describe(mode)).help = help(mode);
+                let near = help(check, mode);
+                check.report(&view.path.key("mode"), describe(mode)).help = near;
             }
         }
     });
@@ -143,7 +148,7 @@ pub(super) fn unknown_protocols(check: &mut Check<'_>) {
             && !crate::known_protocols().contains(&protocol)
         {
             let shown: String = protocol.chars().take(60).collect();
-            let near = did_you_mean(protocol, crate::known_protocols().iter().copied());
+            let near = check.near(protocol, crate::known_protocols().iter().copied());
             let message = format!(
                 "protocol `{shown}` is not bound by version {}",
                 crate::SUPPORTED_VERSION
@@ -155,7 +160,7 @@ pub(super) fn unknown_protocols(check: &mut Check<'_>) {
 }
 
 pub(super) fn protocols_spoken(check: &mut Check<'_>) {
-    let spoken: Vec<&str> = check
+    let spoken: HashSet<&str> = check
         .actors
         .iter()
         .filter_map(|actor| actor.mode)
@@ -165,7 +170,7 @@ pub(super) fn protocols_spoken(check: &mut Check<'_>) {
         if let Some(protocol) = view.indicator.protocol.as_deref()
             && crate::known_protocols().contains(&protocol)
             && !spoken.is_empty()
-            && !spoken.contains(&protocol)
+            && !spoken.contains(protocol)
         {
             check.report(
                 &view.path.key("protocol"),

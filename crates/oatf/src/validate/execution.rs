@@ -261,7 +261,7 @@ fn check_phase_modes<'d>(check: &mut Check<'d>, actor: &ActorView<'d>) {
 fn check_mode<'d>(check: &mut Check<'d>, path: &DocPath<'d>, mode: &str) {
     if !is_mode(mode) {
         let shown: String = mode.chars().take(60).collect();
-        let near = proofhouse_source::did_you_mean(mode, crate::known_modes().iter().copied());
+        let near = check.near(mode, crate::known_modes().iter().copied());
         check.report(path, format!("`{shown}` is not a mode")).help = Some(match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => "a mode is a protocol and a role, such as `mcp_server`".to_owned(),
@@ -341,10 +341,8 @@ pub(super) fn phase_mode_matches(check: &mut Check<'_>) {
             if let Some(mode) = view.phase.and_then(|phase| phase.mode.as_deref())
                 && Some(mode) != actor.mode
             {
-                let message = format!(
-                    "the phase's mode differs from its actor's, `{}`",
-                    actor.mode.unwrap_or_default()
-                );
+                let shown: String = actor.mode.iter().flat_map(|m| m.chars()).take(60).collect();
+                let message = format!("the phase's mode differs from its actor's, `{shown}`");
                 check.report(&view.path.key("mode"), message).help =
                     Some("use another actor for another mode".to_owned());
             }

@@ -1,5 +1,7 @@
 //! Our own checks: what the specification implies but gives no code, and what is doubtful.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::expressions::state_operators;
@@ -108,12 +110,25 @@ pub(super) fn pattern_has_condition(check: &mut Check<'_>) {
     });
 }
 
+/// The sides of a protocol that actors play.
+#[derive(Default)]
+struct Sides {
+    server: bool,
+    client: bool,
+}
+
 pub(super) fn matches_own_traffic(check: &mut Check<'_>) {
-    let actors: Vec<(&str, &str)> = check
-        .actors
-        .iter()
-        .filter_map(|actor| Some((actor.name, actor.mode?)))
-        .collect();
+    // Which sides are played, by protocol, and by protocol and actor.
+    let mut sides: HashMap<(&str, Option<&str>), Sides> = HashMap::new();
+    for actor in &check.actors {
+        let Some(mode) = actor.mode else { continue };
+        let protocol = crate::extract_protocol(mode);
+        for name in [None, Some(actor.name)] {
+            let sides = sides.entry((protocol, name)).or_default();
+            sides.server |= mode.ends_with("_server");
+            sides.client |= mode.ends_with("_client");
+        }
+    }
     check.each_indicator(|check, view| {
         let indicator = view.indicator;
         let (Some(direction), Some(protocol)) = (indicator.direction, view.protocol) else {
@@ -126,21 +141,12 @@ pub(super) fn matches_own_traffic(check: &mut Check<'_>) {
         if indicator.tier == Some(Tier::Ingested) || server_initiated {
             return;
         }
-        let mut seen = actors
-            .iter()
-            .filter(|(name, _)| {
-                indicator
-                    .actor
-                    .as_deref()
-                    .is_none_or(|actor| actor == *name)
-            })
-            .filter(|(_, mode)| crate::extract_protocol(mode) == protocol)
-            .peekable();
-        let ours = |mode: &str| match direction {
-            Direction::Response => mode.ends_with("_server"),
-            Direction::Request => mode.ends_with("_client"),
-        };
-        if seen.peek().is_some() && seen.all(|(_, mode)| ours(mode)) {
+        let sides = sides.get(&(protocol, indicator.actor.as_deref()));
+        let only_ours = sides.is_some_and(|sides| match direction {
+            Direction::Response => sides.server && !sides.client,
+            Direction::Request => sides.client && !sides.server,
+        });
+        if only_ours {
             check
                 .report(
                     &view.path.key("direction"),

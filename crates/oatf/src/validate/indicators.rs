@@ -2,7 +2,6 @@
 
 use super::metadata::{ends_in_number, is_attack_id};
 use super::view::{Check, attack_path};
-use proofhouse_source::did_you_mean;
 
 pub(super) fn not_empty(check: &mut Check<'_>) {
     if check
@@ -78,6 +77,7 @@ pub(super) fn id_format(check: &mut Check<'_>) {
     let Some(attack_id) = check.document.attack.id.as_deref() else {
         return;
     };
+    let shown_id: String = attack_id.chars().take(60).collect();
     check.each_indicator(|check, view| {
         let Some(id) = view.indicator.id.as_deref() else {
             return;
@@ -94,10 +94,10 @@ pub(super) fn id_format(check: &mut Check<'_>) {
             check
                 .report(
                     &view.path.key("id"),
-                    format!("`{shown}` is not an indicator id of {attack_id}"),
+                    format!("`{shown}` is not an indicator id of {shown_id}"),
                 )
                 .help = Some(format!(
-                "write {attack_id}-01, or leave it out to have it generated"
+                "write {shown_id}-01, or leave it out to have it generated"
             ));
         }
     });
@@ -130,14 +130,11 @@ pub(super) fn actor_exists(check: &mut Check<'_>) {
             return;
         };
         if !check.has_actor(actor) {
-            let names = check
-                .document
-                .attack
-                .execution
-                .actors()
-                .iter()
-                .map(|a| a.name.as_str());
-            let near = did_you_mean(actor, names.chain(["default"]));
+            // Where there are actors, one of them is meant; otherwise there is only the one.
+            let near = match check.document.attack.execution.actors {
+                Some(_) => check.near(actor, check.written_actors()),
+                None => check.near(actor, ["default"]),
+            };
             let shown: String = actor.chars().take(60).collect();
             check
                 .report(

@@ -53,7 +53,7 @@ impl ValidationResult {
 pub fn validate(document: &Document) -> ValidationResult {
     let mut check = Check::new(document);
     for rule in RULES {
-        check.rule = rule;
+        check.begin(rule);
         (rule.check)(&mut check);
     }
     check.finish()

@@ -1,6 +1,8 @@
 //! Rules about `{{…}}` templates in protocol state and entry actions.
 
-use proofhouse_source::{DocPath, did_you_mean};
+use std::collections::HashSet;
+
+use proofhouse_source::DocPath;
 use serde_json::Value;
 
 use super::view::{ActorView, Check, PhaseView};
@@ -26,14 +28,7 @@ pub(super) fn actors_exist(check: &mut Check<'_>) {
             return;
         };
         if !check.has_actor(actor) {
-            let names = check
-                .document
-                .attack
-                .execution
-                .actors()
-                .iter()
-                .map(|a| a.name.as_str());
-            let near = did_you_mean(actor, names);
+            let near = check.near(actor, check.written_actors());
             let shown: String = actor.chars().take(60).collect();
             let range = at..at + name.len() + 4;
             check
@@ -47,6 +42,7 @@ pub(super) fn actors_exist(check: &mut Check<'_>) {
 }
 
 pub(super) fn extractors_declared(check: &mut Check<'_>) {
+    let declared = declared_extractors(check);
     each_reference(check, &mut |check, actor, path, name, at| {
         let (owner, extractor) = match split_qualified(name) {
             Some((owner, extractor)) if check.has_actor(owner) => (owner, extractor),
@@ -55,11 +51,12 @@ pub(super) fn extractors_declared(check: &mut Check<'_>) {
             None if is_exchange(name) => return,
             None => (actor.name, name),
         };
-        if !declares(check, owner, extractor) {
+        if !declared.contains(&(owner, extractor)) {
             let shown: String = name.chars().take(60).collect();
             let range = at..at + name.len() + 4;
+            let owner: String = owner.chars().take(60).collect();
+            let extractor: String = extractor.chars().take(60).collect();
             let message = format!("actor `{owner}` declares no extractor `{extractor}`");
-            let message: String = message.chars().take(160).collect();
             check.report_within(path, range, message).help = Some(format!(
                 "`{{{{{shown}}}}}` becomes the empty string at run time"
             ));
@@ -81,23 +78,16 @@ fn split_qualified(name: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Whether the actor declares the extractor in any of its phases.
-fn declares(check: &Check<'_>, actor: &str, extractor: &str) -> bool {
-    let execution = &check.document.attack.execution;
-    let named = execution
-        .actors()
-        .iter()
-        .filter(|candidate| candidate.name == actor)
-        .flat_map(|candidate| &candidate.phases);
-    let unnamed = execution
-        .phases
-        .iter()
-        .flatten()
-        .filter(|_| actor == "default");
-    named
-        .chain(unnamed)
-        .flat_map(|phase| phase.extractors.iter().flatten())
-        .any(|candidate| candidate.name == extractor)
+/// Every extractor with the actor that declares it in any of its phases.
+fn declared_extractors<'d>(check: &Check<'d>) -> HashSet<(&'d str, &'d str)> {
+    let mut declared = HashSet::new();
+    for actor in &check.actors {
+        for phase in actor.phases.iter().filter_map(|view| view.phase) {
+            let extractors = phase.extractors.iter().flatten();
+            declared.extend(extractors.map(|extractor| (actor.name, extractor.name.as_str())));
+        }
+    }
+    declared
 }
 
 type VisitReference<'v, 'd> =

@@ -1,6 +1,10 @@
 //! What rules look at: a document with its actors laid out alike whatever form it is written in.
 
-use proofhouse_source::{Diagnostic, DiagnosticSeverity, DocPath, Segment};
+use std::collections::HashSet;
+
+use proofhouse_source::{
+    Diagnostic, DiagnosticSeverity, DocPath, Segment, Source, Span, did_you_mean,
+};
 use serde_json::Value;
 
 use super::{RULES, Rule, ValidationResult};
@@ -15,7 +19,17 @@ pub(super) struct Check<'d> {
     /// The rule that is being checked.
     pub(super) rule: &'static Rule,
     findings: Vec<(&'static Rule, Diagnostic)>,
+    /// How many findings the current rule has.
+    count: usize,
+    /// Takes what goes beyond the limit.
+    overflow: Option<Diagnostic>,
+    actor_names: HashSet<&'d str>,
 }
+
+/// How many findings of one rule are kept. A hostile document may break a rule a million times.
+const MAX_FINDINGS: usize = 10_000;
+/// How many findings of one rule come with a suggestion.
+const MAX_SUGGESTIONS: usize = 1_000;
 
 /// An actor, or what stands for one in the short forms.
 pub(super) struct ActorView<'d> {
@@ -107,13 +121,45 @@ impl<'d> Check<'d> {
                 protocol: indicator.protocol.as_deref().or(default_protocol),
             })
             .collect();
+        let actor_names = match &execution.actors {
+            Some(actors) => actors.iter().map(|actor| actor.name.as_str()).collect(),
+            None => HashSet::from(["default"]),
+        };
         Self {
             document,
             actors,
             indicators,
             rule: &RULES[0],
             findings: Vec::new(),
+            count: 0,
+            overflow: None,
+            actor_names,
         }
+    }
+
+    /// Goes on to another rule.
+    pub(super) fn begin(&mut self, rule: &'static Rule) {
+        self.rule = rule;
+        self.count = 0;
+    }
+
+    /// The known word nearest to a mistyped one, as long as there are few findings.
+    pub(super) fn near<'k>(
+        &self,
+        word: &str,
+        known: impl IntoIterator<Item = &'k str>,
+    ) -> Option<&'k str> {
+        if self.count < MAX_SUGGESTIONS {
+            did_you_mean(word, known.into_iter().take(100))
+        } else {
+            None
+        }
+    }
+
+    /// The names of the actors that are written as such, for suggestions.
+    pub(super) fn written_actors(&self) -> impl Iterator<Item = &'d str> + use<'d> {
+        let actors = self.document.attack.execution.actors();
+        actors.iter().map(|actor| actor.name.as_str())
     }
 
     /// Reports a violation of the current rule at `path`.
@@ -122,12 +168,7 @@ impl<'d> Check<'d> {
         path: &DocPath<'d>,
         message: impl Into<String>,
     ) -> &mut Diagnostic {
-        let span = self
-            .document
-            .source
-            .as_deref()
-            .map(|source| source.span_of(path));
-        self.push(path, span, message.into())
+        self.push(path, |source| source.span_of(path), message.into())
     }
 
     /// Reports a violation inside the scalar at `path`.
@@ -137,8 +178,7 @@ impl<'d> Check<'d> {
         range: std::ops::Range<usize>,
         message: impl Into<String>,
     ) -> &mut Diagnostic {
-        let source = self.document.source.as_deref();
-        let span = source.map(|source| source.span_within(path, range.start, range.end));
+        let span = |source: &Source| source.span_within(path, range.start, range.end);
         self.push(path, span, message.into())
     }
 
@@ -148,28 +188,29 @@ impl<'d> Check<'d> {
         path: &DocPath<'d>,
         message: impl Into<String>,
     ) -> &mut Diagnostic {
-        let span = self
-            .document
-            .source
-            .as_deref()
-            .map(|source| source.key_span_of(path));
-        self.push(path, span, message.into())
+        self.push(path, |source| source.key_span_of(path), message.into())
     }
 
     fn push(
         &mut self,
         path: &DocPath<'d>,
-        span: Option<proofhouse_source::Span>,
+        span: impl FnOnce(&Source) -> Span,
         message: String,
     ) -> &mut Diagnostic {
-        let diagnostic = Diagnostic {
+        let mut diagnostic = Diagnostic {
             severity: self.rule.severity,
             code: self.rule.code,
-            path: Some(path.to_string()),
-            span,
+            path: None,
+            span: None,
             message,
             help: None,
         };
+        self.count += 1;
+        if self.count > MAX_FINDINGS {
+            return self.overflow.insert(diagnostic);
+        }
+        diagnostic.path = Some(path.to_string());
+        diagnostic.span = self.document.source.as_deref().map(span);
         let position = self.findings.len();
         self.findings.push((self.rule, diagnostic));
         &mut self.findings[position].1
@@ -231,16 +272,7 @@ impl<'d> Check<'d> {
 
     /// Whether the document has an actor of this name; the short forms have `default`.
     pub(super) fn has_actor(&self, name: &str) -> bool {
-        if self.document.attack.execution.actors.is_some() {
-            self.document
-                .attack
-                .execution
-                .actors()
-                .iter()
-                .any(|actor| actor.name == name)
-        } else {
-            name == "default"
-        }
+        self.actor_names.contains(name)
     }
 }
 

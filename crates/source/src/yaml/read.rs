@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Tag};
 
 use crate::diagnostic::Span;
-use crate::tree::{Data, Entry, Node, Text, span_at};
+use crate::places::Places;
+use crate::tree::{Data, Entries, Entry, Node, Text};
 
 /// What the reader accepts before it refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,24 +89,32 @@ pub(crate) fn read(text: &str, limits: &Limits) -> (Option<Node>, Vec<ReadError>
         );
         return (
             None,
-            vec![error_at(text, ReadErrorKind::TooLarge, message, 0, 0)],
+            vec![ReadError {
+                kind: ReadErrorKind::TooLarge,
+                message,
+                span: Span {
+                    offset: 0,
+                    length: 0,
+                    line: 1,
+                    column: 1,
+                },
+            }],
         );
     }
     if let Some(offset) = text.bytes().position(|b| b == 0) {
         let message = "the document holds a NUL byte; this looks like a binary file".to_owned();
         return (
             None,
-            vec![error_at(
-                text,
-                ReadErrorKind::Binary,
+            vec![ReadError {
+                kind: ReadErrorKind::Binary,
                 message,
-                offset,
-                offset + 1,
-            )],
+                span: Places::default().span(text, offset, offset + 1),
+            }],
         );
     }
     let mut builder = Builder {
         text,
+        places: Places::default(),
         limits,
         nodes: 0,
         documents: 0,
@@ -116,20 +125,6 @@ pub(crate) fn read(text: &str, limits: &Limits) -> (Option<Node>, Vec<ReadError>
     builder.run();
     let Builder { root, errors, .. } = builder;
     (root, errors)
-}
-
-fn error_at(
-    text: &str,
-    kind: ReadErrorKind,
-    message: String,
-    start: usize,
-    end: usize,
-) -> ReadError {
-    ReadError {
-        kind,
-        message,
-        span: span_at(text, start, end),
-    }
 }
 
 /// A collection whose end has not been read yet.
@@ -148,6 +143,7 @@ enum OpenKind {
 
 struct Builder<'t> {
     text: &'t str,
+    places: Places,
     limits: &'t Limits,
     nodes: usize,
     documents: usize,
@@ -229,14 +225,15 @@ impl<'t> Builder<'t> {
             }
             Event::SequenceEnd | Event::MappingEnd => self.ascend(end),
             Event::Alias(_) | Event::UnresolvedAlias(_) => {
-                let name = &self.text[start as usize..end as usize];
+                let name = shorten(&self.text[start as usize..end as usize]);
                 let message = format!("alias `{name}` is not allowed; write the value out");
                 self.fail(ReadErrorKind::Alias, message, start, end);
+                // Something stands here, so it is a text rather than nothing.
                 let text = Text::Owned("".into());
                 self.add(Node {
                     start,
                     end,
-                    data: Data::Scalar { text, plain: true },
+                    data: Data::Scalar { text, plain: false },
                 })
             }
             _ => true,
@@ -278,7 +275,9 @@ impl<'t> Builder<'t> {
         };
         let data = match kind {
             OpenKind::Seq(items) => Data::Seq(items),
-            OpenKind::Map { entries, .. } => Data::Map(self.check_keys(entries)),
+            OpenKind::Map { entries, .. } => {
+                Data::Map(Entries::new(self.check_keys(entries), self.text))
+            }
         };
         self.add(Node {
             start,
@@ -394,13 +393,11 @@ impl<'t> Builder<'t> {
     fn fail(&mut self, kind: ReadErrorKind, message: impl Into<String>, start: u32, end: u32) {
         // A hostile text may break a rule a million times; a person reads the first hundred.
         if self.errors.len() < 100 {
-            self.errors.push(error_at(
-                self.text,
+            self.errors.push(ReadError {
                 kind,
-                message.into(),
-                start as usize,
-                end as usize,
-            ));
+                message: message.into(),
+                span: self.places.span(self.text, start as usize, end as usize),
+            });
         }
     }
 }
