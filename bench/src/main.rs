@@ -1,1 +1,55 @@
-fn main() {}
+//! Measurements beside peers. Every figure is a ratio taken in one run and printed as one line:
+//! `FIGURE name ours=… peer=… ratio=… unit=…`.
+
+mod corpus;
+mod evaluate;
+mod figure;
+mod load;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Measure Proofhouse beside its peers.
+#[derive(Debug, Parser)]
+#[command(name = "proofhouse-bench", version)]
+struct Cli {
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+/// What to measure; one file each.
+#[derive(Debug, Subcommand)]
+enum Subject {
+    /// Loading documents: megabytes and documents per second
+    Load(Options),
+    /// Evaluating one indicator against one message: cost per evaluation
+    Evaluate(Options),
+}
+
+/// What every subject takes.
+#[derive(Debug, Clone, Args)]
+struct Options {
+    /// Directory of threat documents
+    #[arg(long, value_name = "DIR", default_value = "../shared/vectors/oatf-scenarios")]
+    documents: PathBuf,
+
+    /// Measure briefly: to see that it works, not for the figures
+    #[arg(long)]
+    quick: bool,
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().subject {
+        Subject::Load(options) => load::run(&options),
+        Subject::Evaluate(options) => evaluate::run(&options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            figure::complain(&message);
+            ExitCode::FAILURE
+        }
+    }
+}
