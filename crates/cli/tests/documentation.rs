@@ -11,7 +11,8 @@ fn root() -> PathBuf {
 
 fn text(path: &Path) -> String {
     #[expect(clippy::disallowed_methods, reason = "our own documents")]
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    let text = fs::read_to_string(path);
+    text.expect(&path.display().to_string())
 }
 
 /// What the binary prints on stdout.
