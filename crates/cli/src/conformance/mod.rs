@@ -160,6 +160,10 @@ fn read_value(path: &Path) -> Result<Value, CommandError> {
 }
 
 /// Compares what was found with what was expected.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers pass small values they just made"
+)]
 fn expect<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Outcome {
     if found == expected {
         Ok(())
