@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use crate::diagnostic::Span;
 
 /// How many bytes lie between two known places.
-const STRIDE: usize = 1024;
+const STRIDE: usize = 256;
 
-/// Known places of one text, about every kilobyte. They are worked out when somebody first asks,
+/// Known places of one text, every few lines. They are worked out when somebody first asks,
 /// so that a document with a hundred thousand findings takes no longer than it should.
 #[derive(Debug, Default)]
 pub(crate) struct Places(OnceLock<Vec<Place>>);

@@ -62,6 +62,11 @@ impl Entries {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Entry> {
+        self.list.iter()
+    }
+
     fn get(&self, key: &str, source: &str) -> Option<&Entry> {
         if self.sorted.is_empty() {
             return self.list.iter().find(|entry| entry.key.text(source) == key);

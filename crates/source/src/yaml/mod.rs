@@ -2,5 +2,6 @@
 
 pub(crate) mod comments;
 pub(crate) mod emit;
+pub(crate) mod plain;
 pub(crate) mod read;
 pub(crate) mod scalar;

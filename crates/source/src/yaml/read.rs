@@ -11,6 +11,7 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Tag};
 use crate::diagnostic::Span;
 use crate::places::Places;
 use crate::tree::{Data, Entries, Entry, Node, Text};
+use crate::yaml::plain;
 
 /// What the reader accepts before it refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +82,14 @@ pub struct ReadError {
 /// The tree is returned beside the errors whenever there is one, so that a caller can go on and
 /// find what else is wrong.
 pub(crate) fn read(text: &str, limits: &Limits) -> (Option<Node>, Vec<ReadError>) {
+    match plain::read(text, limits) {
+        Some(root) => (Some(root), Vec::new()),
+        None => read_fully(text, limits),
+    }
+}
+
+/// Reads any text with the full parser.
+pub(crate) fn read_fully(text: &str, limits: &Limits) -> (Option<Node>, Vec<ReadError>) {
     if text.len() > limits.max_bytes || u32::try_from(text.len()).is_err() {
         let message = format!(
             "the document is {} bytes long; the limit is {} bytes",
