@@ -17,6 +17,10 @@ const MAX_BYTES: usize = 16 << 10;
 const NEST_LIMIT: u32 = 100;
 /// RE2's bound on `{n}`.
 const MAX_REPEAT: u32 = 1000;
+/// Estimates up to which a pattern always fits [`SIZE_LIMIT`], and from which it never does.
+const CERTAINLY_SMALL: u64 = 2_000;
+const CERTAINLY_TOO_LARGE: u64 = 300_000;
+const TOO_LARGE: &str = "too large when compiled";
 
 /// Why a pattern is not an RE2 regular expression we accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,26 +39,40 @@ impl std::fmt::Display for Re2Error {
 
 impl std::error::Error for Re2Error {}
 
-/// What is known of a pattern without compiling it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Checked {
-    /// Whether there is at least one capture group.
-    pub(crate) captures: bool,
+/// Checks that a pattern compiles. Only the few whose size is in doubt are compiled, and no more
+/// than `budget` of them: each takes milliseconds, and a document may hold fifty thousand.
+pub(crate) fn check(pattern: &str, budget: &mut usize) -> Result<(), Re2Error> {
+    let (translated, hir) = syntax(pattern)?;
+    let states = estimate(&hir);
+    if states > CERTAINLY_TOO_LARGE {
+        return Err(whole(pattern, TOO_LARGE));
+    }
+    if states > CERTAINLY_SMALL {
+        let Some(left) = budget.checked_sub(1) else {
+            return Err(whole(
+                pattern,
+                "one too many large expressions in a document",
+            ));
+        };
+        *budget = left;
+        build(pattern, &translated)?;
+    }
+    Ok(())
 }
 
-/// Checks that a pattern compiles, compiling only the few whose size is in doubt.
-pub(crate) fn check(pattern: &str) -> Result<Checked, Re2Error> {
+/// Whether a pattern has a capture group.
+pub(crate) fn captures(pattern: &str) -> Result<bool, Re2Error> {
+    syntax(pattern).map(|(_, hir)| hir.properties().explicit_captures_len() > 0)
+}
+
+fn syntax(pattern: &str) -> Result<(String, regex_syntax::hir::Hir), Re2Error> {
     let translated = translate(pattern)?;
     let hir = regex_syntax::ParserBuilder::new()
         .nest_limit(NEST_LIMIT)
         .build()
         .parse(&translated)
         .map_err(|error| engine_error(pattern, &error))?;
-    let captures = hir.properties().explicit_captures_len() > 0;
-    if estimate(&hir) > 2_000 {
-        build(pattern, &translated)?;
-    }
-    Ok(Checked { captures })
+    Ok((translated, hir))
 }
 
 /// Compiles a pattern.
@@ -68,7 +86,7 @@ fn build(pattern: &str, translated: &str) -> Result<Regex, Re2Error> {
         .nest_limit(NEST_LIMIT)
         .build()
         .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => whole(pattern, "too large when compiled"),
+            regex::Error::CompiledTooBig(_) => whole(pattern, TOO_LARGE),
             other => whole(pattern, &last_line(&other.to_string())),
         })
 }
@@ -110,7 +128,7 @@ fn estimate(hir: &regex_syntax::hir::Hir) -> u64 {
 }
 
 /// Rewrites an RE2 pattern in the engine's dialect.
-fn translate(pattern: &str) -> Result<String, Re2Error> {
+pub(crate) fn translate(pattern: &str) -> Result<String, Re2Error> {
     if pattern.len() > MAX_BYTES {
         return Err(whole(pattern, &format!("longer than {MAX_BYTES} bytes")));
     }
@@ -506,7 +524,7 @@ mod tests {
         ] {
             let regex = compile(pattern).unwrap_or_else(|e| panic!("{pattern}: {e}"));
             assert_eq!(regex.is_match(text), expected, "{pattern} on {text:?}");
-            assert!(check(pattern).is_ok(), "{pattern}");
+            assert!(check(pattern, &mut 1).is_ok(), "{pattern}");
         }
     }
 
@@ -544,7 +562,7 @@ mod tests {
             ("*a", "*a", "missing expression"),
             (r"\p{Nope}", r"\p{Nope}", "property"),
         ] {
-            let error = check(pattern).unwrap_err();
+            let error = check(pattern, &mut 1).unwrap_err();
             assert!(
                 error.message.contains(message),
                 "{pattern}: {}",
@@ -564,7 +582,7 @@ mod tests {
             &"a".repeat(20_000),
             &deep,
         ] {
-            assert!(check(pattern).is_err());
+            assert!(check(pattern, &mut 1).is_err());
             assert!(compile(pattern).is_err());
         }
         assert!(
@@ -576,16 +594,30 @@ mod tests {
     }
 
     #[test]
+    fn only_so_many_are_compiled() {
+        let mut budget = 1;
+        assert!(check("a", &mut budget).is_ok());
+        assert!(check("(a{1000}){1000}", &mut budget).is_err());
+        assert_eq!(budget, 1);
+        assert!(check("(a{100}){50}", &mut budget).is_ok());
+        assert_eq!(budget, 0);
+        let error = check("(a{100}){50}", &mut budget).unwrap_err();
+        assert!(error.message.contains("too many"));
+        assert!(check("a", &mut budget).is_ok());
+    }
+
+    #[test]
     fn counts_capture_groups() {
-        assert!(check("a(b)").unwrap().captures);
-        assert!(check("(?P<n>b)").unwrap().captures);
-        assert!(!check("a(?:b)").unwrap().captures);
+        assert_eq!(captures("a(b)"), Ok(true));
+        assert_eq!(captures("(?P<n>b)"), Ok(true));
+        assert_eq!(captures("a(?:b)"), Ok(false));
+        assert!(captures("(").is_err());
     }
 
     proptest! {
         #[test]
         fn checking_agrees_with_compiling(pattern in r"([a-c.\\()\[\]{}*+?|^$0-9,:=!<>PQEdwsbx-]|\\PC){0,16}") {
-            prop_assert_eq!(check(&pattern).is_ok(), compile(&pattern).is_ok());
+            prop_assert_eq!(check(&pattern, &mut 1).is_ok(), compile(&pattern).is_ok());
         }
     }
 }

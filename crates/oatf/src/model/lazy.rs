@@ -39,6 +39,15 @@ impl RegexPattern {
         &self.source
     }
 
+    /// The expression in the syntax of the `regex` crate, for tools that analyse it.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the expression is not RE2.
+    pub fn engine_pattern(&self) -> Result<String, Re2Error> {
+        re2::translate(&self.source)
+    }
+
     /// The compiled expression.
     ///
     /// # Errors

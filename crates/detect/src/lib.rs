@@ -1,0 +1,13 @@
+//! Indicators of many documents compiled into one scanner, and the trace model they judge.
+//!
+//! The crate is pure: no network, no async, no clock. A [`Scanner`] is built from any number of
+//! documents and judges [`Message`]s, one by one in a [`Session`] or many at once.
+
+mod scanner;
+mod trace;
+
+pub use scanner::{
+    BuildError, DocumentVerdict, Dropped, Evidence, Found, IndicatorReport, Outcome, Scanner,
+    ScannerBuilder, Session, dropped_by,
+};
+pub use trace::Message;

@@ -1,0 +1,152 @@
+//! Which indicators look at which messages: worked out once per kind of message.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+use proofhouse_oatf::{Direction, Indicator};
+
+use super::Scanner;
+use super::group::RuleId;
+use crate::trace::Message;
+
+/// How many kinds of messages are remembered; a hostile trace may hold a new one in every line.
+const MAX_CLASSES: usize = 4096;
+
+/// What the filters of an indicator look at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct ClassKey {
+    protocol: String,
+    operation: String,
+    actor: Option<String>,
+    direction: Option<Direction>,
+}
+
+/// The indicators that look at one kind of message.
+#[derive(Debug, Default)]
+pub(super) struct Class {
+    /// One bit per rule.
+    applies: Vec<u64>,
+    /// Groups with at least one such rule, and their rules that look at every value.
+    pub(super) groups: Vec<GroupClass>,
+    pub(super) expressions: Vec<RuleId>,
+    pub(super) semantics: Vec<RuleId>,
+}
+
+#[derive(Debug)]
+pub(super) struct GroupClass {
+    pub(super) group: u32,
+    pub(super) always: Vec<RuleId>,
+    pub(super) existence: Vec<(RuleId, bool)>,
+}
+
+impl Class {
+    pub(super) fn applies(&self, rule: RuleId) -> bool {
+        self.applies[rule as usize / 64] & (1 << (rule % 64)) != 0
+    }
+}
+
+/// The kinds of messages seen so far.
+#[derive(Debug, Default)]
+pub(super) struct ClassCache {
+    classes: RwLock<HashMap<ClassKey, Arc<Class>>>,
+}
+
+/// Why an indicator does not look at a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dropped {
+    /// The message is of another protocol.
+    Protocol,
+    /// The message is of another operation.
+    Surface,
+    /// The message is another actor's.
+    Actor,
+    /// The message is of the other side.
+    Direction,
+}
+
+impl Dropped {
+    /// The filter as it is written in a document.
+    #[must_use]
+    pub fn filter(self) -> &'static str {
+        match self {
+            Self::Protocol => "protocol",
+            Self::Surface => "surface",
+            Self::Actor => "actor",
+            Self::Direction => "direction",
+        }
+    }
+}
+
+/// The first filter of `indicator` that drops `message`, if one does.
+///
+/// A message whose actor or direction is not known is not dropped for it by documents that do not
+/// ask; by those that do, it is.
+#[must_use]
+pub fn dropped_by(indicator: &Indicator, message: &Message) -> Option<Dropped> {
+    if indicator.protocol.as_deref() != Some(&message.protocol) {
+        return Some(Dropped::Protocol);
+    }
+    if indicator.surface.as_ref().is_some_and(|surface| *surface != message.operation) {
+        return Some(Dropped::Surface);
+    }
+    if indicator.actor.is_some() && indicator.actor != message.actor {
+        return Some(Dropped::Actor);
+    }
+    if indicator.direction.is_some() && indicator.direction != message.direction {
+        return Some(Dropped::Direction);
+    }
+    None
+}
+
+impl Scanner {
+    /// The class of a message, from memory where it was seen before.
+    pub(super) fn class_of(&self, message: &Message) -> Arc<Class> {
+        let key = ClassKey {
+            protocol: message.protocol.clone(),
+            operation: message.operation.clone(),
+            actor: message.actor.clone(),
+            direction: message.direction,
+        };
+        if let Ok(classes) = self.classes.classes.read()
+            && let Some(class) = classes.get(&key)
+        {
+            return Arc::clone(class);
+        }
+        let class = Arc::new(self.make_class(message));
+        if let Ok(mut classes) = self.classes.classes.write()
+            && classes.len() < MAX_CLASSES
+        {
+            classes.insert(key, Arc::clone(&class));
+        }
+        class
+    }
+
+    fn make_class(&self, message: &Message) -> Class {
+        let mut class =
+            Class { applies: vec![0; self.rules.len().div_ceil(64)], ..Class::default() };
+        let applies = |rule: RuleId| dropped_by(self.indicator(rule), message).is_none();
+        for (index, group) in self.groups.iter().enumerate() {
+            if group.protocol != message.protocol {
+                continue;
+            }
+            let mut any = false;
+            for rule in group.rules.iter().copied().filter(|rule| applies(*rule)) {
+                class.applies[rule as usize / 64] |= 1 << (rule % 64);
+                any = true;
+            }
+            if any {
+                let always = group.always.iter().copied().filter(|rule| class.applies(*rule));
+                let existence =
+                    group.existence.iter().copied().filter(|(rule, _)| class.applies(*rule));
+                class.groups.push(GroupClass {
+                    group: u32::try_from(index).unwrap_or(u32::MAX),
+                    always: always.collect(),
+                    existence: existence.collect(),
+                });
+            }
+        }
+        class.expressions = self.expressions.iter().copied().filter(|r| applies(*r)).collect();
+        class.semantics = self.semantics.iter().copied().filter(|r| applies(*r)).collect();
+        class
+    }
+}

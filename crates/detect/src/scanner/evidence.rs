@@ -1,0 +1,119 @@
+//! Evidence: which message, which place in it, and which words.
+
+use proofhouse_oatf::{Condition, coerce_to_text};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::trace::Message;
+
+/// How much of a matched text is kept.
+const MAX_CHARACTERS: usize = 200;
+
+/// What an indicator matched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// The message, by its number in the trace.
+    pub sequence: u64,
+    /// When the message was seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// The place in the message, such as `tools[3].description`.
+    pub path: String,
+    /// The words that matched, shortened.
+    pub text: String,
+}
+
+impl Evidence {
+    /// A value matched a condition: the words that made it match, where they can be told.
+    pub(super) fn of_condition(
+        message: &Message,
+        target: &str,
+        value: &Value,
+        text: &str,
+        condition: &Condition,
+    ) -> Self {
+        let words = match condition {
+            Condition::Operators(operators) => {
+                let regex = operators.regex.as_ref().and_then(|regex| regex.regex().ok());
+                regex
+                    .and_then(|regex| regex.find(text))
+                    .map(|found| found.as_str())
+                    .filter(|words| !words.is_empty())
+                    .or(operators.contains.as_deref())
+                    .unwrap_or(text)
+            }
+            Condition::Equals(_) => text,
+        };
+        Self::new(message, locate(target, &message.content, value), words)
+    }
+
+    pub(super) fn of_value(message: &Message, target: &str, value: &Value) -> Self {
+        let path = locate(target, &message.content, value);
+        Self::new(message, path, &coerce_to_text(value))
+    }
+
+    pub(super) fn of_absence(message: &Message, target: &str) -> Self {
+        Self::new(message, target.to_owned(), "absent")
+    }
+
+    pub(super) fn of_message(message: &Message, target: &str, text: String) -> Self {
+        Self::new(message, target.to_owned(), &text)
+    }
+
+    fn new(message: &Message, path: String, text: &str) -> Self {
+        let text = match text.char_indices().nth(MAX_CHARACTERS) {
+            Some((cut, _)) => format!("{}…", &text[..cut]),
+            None => text.to_owned(),
+        };
+        Self { sequence: message.sequence, time: message.time.clone(), path, text }
+    }
+}
+
+/// The path of `wanted`, which `target` reaches, with its indices written out.
+fn locate(target: &str, content: &Value, wanted: &Value) -> String {
+    fn search(rest: &str, at: &Value, wanted: &Value, path: &mut String) -> bool {
+        if rest.is_empty() {
+            return std::ptr::eq(at, wanted);
+        }
+        let (segment, tail) = rest.split_once('.').unwrap_or((rest, ""));
+        let name = segment.strip_suffix("[*]").unwrap_or(segment);
+        let Some(next) = at.get(name) else { return false };
+        let before = path.len();
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(name);
+        if name.len() < segment.len() {
+            let with_name = path.len();
+            for (index, item) in next.as_array().into_iter().flatten().enumerate() {
+                path.push_str(&format!("[{index}]"));
+                if search(tail, item, wanted, path) {
+                    return true;
+                }
+                path.truncate(with_name);
+            }
+        } else if search(tail, next, wanted, path) {
+            return true;
+        }
+        path.truncate(before);
+        false
+    }
+    let mut path = String::new();
+    if search(target, content, wanted, &mut path) { path } else { target.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn paths_get_their_indices() {
+        let content = json!({"a": [{"b": [1, 2]}, {"b": [3]}], "c": {"d": 4}});
+        let three = &content["a"][1]["b"][0];
+        assert_eq!(locate("a[*].b[*]", &content, three), "a[1].b[0]");
+        assert_eq!(locate("c.d", &content, &content["c"]["d"]), "c.d");
+        assert_eq!(locate("", &content, &content), "");
+        assert_eq!(locate("a[*]", &content, &json!(9)), "a[*]");
+    }
+}

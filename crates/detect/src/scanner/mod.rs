@@ -1,0 +1,254 @@
+//! The scanner: indicators of any number of documents, compiled together.
+//!
+//! A message is looked at once, however many indicators there are. Indicators are grouped by
+//! protocol and target, so that a path is resolved once per message; within a group, one automaton
+//! finds the literals without which an indicator cannot match, and only the indicators whose
+//! literal was found are evaluated. What cannot be narrowed down that way (CEL, comparisons) is
+//! evaluated for the messages its filters keep. The results are those of `evaluate_indicator` run
+//! one by one, and a property test insists on it.
+
+mod class;
+mod evidence;
+mod group;
+mod literals;
+mod scan;
+mod session;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use proofhouse_oatf::{
+    CelEvaluator, DefaultCelEvaluator, Document, Indicator, IndicatorMethod, SemanticEvaluator,
+    Span,
+};
+
+use class::ClassCache;
+pub use class::{Dropped, dropped_by};
+pub use evidence::Evidence;
+use group::{Group, RuleId};
+pub use scan::{Found, Outcome};
+pub use session::{DocumentVerdict, IndicatorReport, Session};
+
+/// Why a scanner could not be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// A document has no indicators, so there is nothing to judge with.
+    #[error("document {name} has no indicators")]
+    NoIndicators {
+        /// The document.
+        name: String,
+    },
+    /// The indicators are too many or too large to compile together.
+    #[error("the indicators are too large to compile together: {reason}")]
+    TooLarge {
+        /// What the compiler said.
+        reason: String,
+    },
+}
+
+/// Indicators of many documents, compiled into one.
+///
+/// ```
+/// use proofhouse_detect::{Message, Scanner};
+/// use proofhouse_oatf::load;
+/// use serde_json::json;
+///
+/// let document = load(r#"
+/// oatf: "0.1"
+/// attack:
+///   execution: {mode: mcp_server, state: {tools: []}}
+///   indicators:
+///     - surface: tools/call
+///       target: arguments
+///       pattern: {contains: passwd}
+/// "#).unwrap().document;
+/// let scanner = Scanner::builder().add("passwd", document).build().unwrap();
+///
+/// let mut session = scanner.session();
+/// session.feed(&Message::new("mcp", "tools/call", json!({"arguments": {"path": "/etc/passwd"}})));
+/// assert_eq!(session.verdicts()[0].attack.result.as_str(), "exploited");
+/// ```
+pub struct Scanner {
+    documents: Vec<Source>,
+    rules: Vec<Rule>,
+    groups: Vec<Group>,
+    /// Rules that are CEL expressions.
+    expressions: Vec<RuleId>,
+    /// Rules that are judged by meaning.
+    semantics: Vec<RuleId>,
+    classes: ClassCache,
+    cel: Option<Arc<dyn CelEvaluator>>,
+    semantic: Option<Arc<dyn SemanticEvaluator>>,
+}
+
+/// A document the scanner was built from.
+struct Source {
+    name: String,
+    document: Document,
+}
+
+/// One indicator.
+#[derive(Debug, Clone, Copy)]
+struct Rule {
+    document: u32,
+    indicator: u32,
+}
+
+/// Collects documents for a [`Scanner`].
+#[derive(Default)]
+pub struct ScannerBuilder {
+    documents: Vec<Source>,
+    cel: Option<Arc<dyn CelEvaluator>>,
+    semantic: Option<Arc<dyn SemanticEvaluator>>,
+    without_cel: bool,
+}
+
+impl ScannerBuilder {
+    /// Adds a normalized document, as [`load`](proofhouse_oatf::load) returns it.
+    #[must_use]
+    pub fn add(mut self, name: impl Into<String>, document: Document) -> Self {
+        self.documents.push(Source { name: name.into(), document });
+        self
+    }
+
+    /// Uses another CEL evaluator than the default one.
+    #[must_use]
+    pub fn cel(mut self, evaluator: Arc<dyn CelEvaluator>) -> Self {
+        self.cel = Some(evaluator);
+        self
+    }
+
+    /// Uses no CEL evaluator: expression indicators are skipped.
+    #[must_use]
+    pub fn without_cel(mut self) -> Self {
+        self.without_cel = true;
+        self
+    }
+
+    /// Uses a semantic evaluator; without one, semantic indicators are skipped.
+    #[must_use]
+    pub fn semantic(mut self, evaluator: Arc<dyn SemanticEvaluator>) -> Self {
+        self.semantic = Some(evaluator);
+        self
+    }
+
+    /// Compiles the indicators.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when a document has no indicators, or when they are too large together.
+    pub fn build(self) -> Result<Scanner, BuildError> {
+        let cel: Option<Arc<dyn CelEvaluator>> = match (self.without_cel, self.cel) {
+            (true, _) => None,
+            (false, Some(evaluator)) => Some(evaluator),
+            (false, None) => Some(Arc::new(DefaultCelEvaluator)),
+        };
+        let mut scanner = Scanner {
+            documents: self.documents,
+            rules: Vec::new(),
+            groups: Vec::new(),
+            expressions: Vec::new(),
+            semantics: Vec::new(),
+            classes: ClassCache::default(),
+            cel,
+            semantic: self.semantic,
+        };
+        scanner.compile()?;
+        Ok(scanner)
+    }
+}
+
+impl Scanner {
+    /// Starts a scanner.
+    #[must_use]
+    pub fn builder() -> ScannerBuilder {
+        ScannerBuilder::default()
+    }
+
+    /// How many indicators there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Whether there are no indicators.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Bytes the compiled indicators hold, besides the documents themselves.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.groups.iter().map(Group::memory).sum::<usize>()
+            + self.rules.len() * size_of::<Rule>()
+    }
+
+    /// The documents, in the order they were added.
+    pub fn documents(&self) -> impl ExactSizeIterator<Item = (&str, &Document)> {
+        self.documents.iter().map(|source| (source.name.as_str(), &source.document))
+    }
+
+    /// Where an indicator stands in its document's text.
+    #[must_use]
+    pub fn indicator_span(&self, document: usize, indicator: usize) -> Option<Span> {
+        self.documents.get(document)?.document.indicator_span(indicator)
+    }
+
+    fn indicator(&self, rule: RuleId) -> &Indicator {
+        let Rule { document, indicator } = self.rules[rule as usize];
+        &self.documents[document as usize].document.attack.indicators()[indicator as usize]
+    }
+
+    fn compile(&mut self) -> Result<(), BuildError> {
+        let mut by_place: HashMap<(String, String), usize> = HashMap::new();
+        let mut literals: Vec<HashMap<Vec<u8>, usize>> = Vec::new();
+        for (document, source) in self.documents.iter().enumerate() {
+            let indicators = source.document.attack.indicators();
+            if indicators.is_empty() {
+                return Err(BuildError::NoIndicators { name: source.name.clone() });
+            }
+            for (position, indicator) in indicators.iter().enumerate() {
+                let too_many = |_| BuildError::TooLarge { reason: "too many indicators".to_owned() };
+                let rule = RuleId::try_from(self.rules.len()).map_err(too_many)?;
+                self.rules.push(Rule {
+                    document: u32::try_from(document).map_err(too_many)?,
+                    indicator: u32::try_from(position).map_err(too_many)?,
+                });
+                match indicator.detection() {
+                    Some(IndicatorMethod::Expression) => self.expressions.push(rule),
+                    Some(IndicatorMethod::Semantic) => self.semantics.push(rule),
+                    _ => {
+                        let Some(pattern) = &indicator.pattern else { continue };
+                        let target = pattern.target.as_ref().unwrap_or(&indicator.target);
+                        let protocol = indicator.protocol.clone().unwrap_or_default();
+                        let group = *by_place
+                            .entry((protocol.clone(), target.clone()))
+                            .or_insert_with(|| {
+                                self.groups.push(Group::new(protocol, target.clone()));
+                                literals.push(HashMap::new());
+                                self.groups.len() - 1
+                            });
+                        if let Some(condition) = &pattern.condition {
+                            self.groups[group].add(rule, condition, &mut literals[group]);
+                        }
+                    }
+                }
+            }
+        }
+        for group in &mut self.groups {
+            group.finish().map_err(|error| BuildError::TooLarge { reason: error.to_string() })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Scanner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scanner")
+            .field("documents", &self.documents.len())
+            .field("indicators", &self.rules.len())
+            .field("groups", &self.groups.len())
+            .finish_non_exhaustive()
+    }
+}

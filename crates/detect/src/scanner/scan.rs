@@ -1,0 +1,149 @@
+//! Judging one message.
+
+use proofhouse_oatf::{
+    IndicatorResult, coerce_to_text, evaluate_condition, evaluate_indicator, resolve_wildcard_path,
+};
+
+use super::Scanner;
+use super::evidence::Evidence;
+use super::group::RuleId;
+use crate::trace::Message;
+
+/// What an indicator made of a message it looked at. Indicators that did not match are not listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The document, by its position in the scanner.
+    pub document: usize,
+    /// The indicator, by its position in the document.
+    pub indicator: usize,
+    /// What it made of the message.
+    pub outcome: Outcome,
+}
+
+/// What an indicator made of a message, if not nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It matched.
+    Matched(Evidence),
+    /// It could not be evaluated.
+    Error(String),
+}
+
+/// Room that is used again for every message.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    /// Per rule, the last message it was found to match, so that it is found once per message.
+    matched: Vec<u64>,
+    /// Per rule, the last value it was tried on.
+    tried: Vec<u64>,
+    message: u64,
+    value: u64,
+}
+
+impl Scratch {
+    fn begin(&mut self, rules: usize) {
+        if self.matched.len() < rules {
+            self.matched.resize(rules, 0);
+            self.tried.resize(rules, 0);
+        }
+        self.message += 1;
+    }
+
+    fn is_matched(&self, rule: RuleId) -> bool {
+        self.matched[rule as usize] == self.message
+    }
+}
+
+impl Scanner {
+    /// Judges one message and tells which indicators matched or failed.
+    #[must_use]
+    pub fn scan(&self, message: &Message) -> Vec<Found> {
+        let mut found = Vec::new();
+        self.scan_into(message, &mut Scratch::default(), &mut |rule, outcome| {
+            let super::Rule { document, indicator } = self.rules[rule as usize];
+            found.push(Found {
+                document: document as usize,
+                indicator: indicator as usize,
+                outcome,
+            });
+        });
+        found
+    }
+
+    /// Judges one message; `report` hears of every rule that matched or failed, once each.
+    pub(super) fn scan_into(
+        &self,
+        message: &Message,
+        scratch: &mut Scratch,
+        report: &mut dyn FnMut(RuleId, Outcome),
+    ) {
+        scratch.begin(self.rules.len());
+        let class = self.class_of(message);
+        for group_class in &class.groups {
+            let group = &self.groups[group_class.group as usize];
+            let values = resolve_wildcard_path(&group.target, &message.content);
+            for (rule, exists) in &group_class.existence {
+                if values.is_empty() != *exists {
+                    let evidence = match values.first() {
+                        Some(value) => Evidence::of_value(message, &group.target, value),
+                        None => Evidence::of_absence(message, &group.target),
+                    };
+                    report(*rule, Outcome::Matched(evidence));
+                }
+            }
+            for value in values {
+                let text = coerce_to_text(value);
+                scratch.value += 1;
+                let mut try_rule = |rule: RuleId| {
+                    let tried = &mut scratch.tried[rule as usize];
+                    if *tried == scratch.value {
+                        return;
+                    }
+                    *tried = scratch.value;
+                    if scratch.matched[rule as usize] == scratch.message || !class.applies(rule) {
+                        return;
+                    }
+                    let pattern = self.indicator(rule).pattern.as_ref();
+                    let Some(condition) = pattern.and_then(|pattern| pattern.condition.as_ref())
+                    else {
+                        return;
+                    };
+                    if evaluate_condition(condition, value) {
+                        scratch.matched[rule as usize] = scratch.message;
+                        let evidence =
+                            Evidence::of_condition(message, &group.target, value, &text, condition);
+                        report(rule, Outcome::Matched(evidence));
+                    }
+                };
+                group.candidates(value, &text, &mut try_rule);
+                group_class.always.iter().for_each(|rule| try_rule(*rule));
+            }
+        }
+        for rule in class.expressions.iter().chain(&class.semantics).copied() {
+            debug_assert!(!scratch.is_matched(rule));
+            self.evaluate(rule, message, report);
+        }
+    }
+
+    /// Evaluates a rule that nothing narrows down.
+    fn evaluate(&self, rule: RuleId, message: &Message, report: &mut dyn FnMut(RuleId, Outcome)) {
+        let indicator = self.indicator(rule);
+        let verdict = evaluate_indicator(
+            indicator,
+            &message.content,
+            self.cel.as_deref(),
+            self.semantic.as_deref(),
+        );
+        match verdict.result {
+            IndicatorResult::Matched => {
+                let text = verdict.evidence.unwrap_or_default();
+                let evidence = Evidence::of_message(message, &indicator.target, text);
+                report(rule, Outcome::Matched(evidence));
+            }
+            IndicatorResult::Error => {
+                report(rule, Outcome::Error(verdict.evidence.unwrap_or_default()));
+            }
+            IndicatorResult::NotMatched | IndicatorResult::Skipped => {}
+        }
+    }
+}

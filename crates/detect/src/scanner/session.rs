@@ -1,0 +1,217 @@
+//! A session: messages go in one by one, verdicts come out at any time.
+
+use std::collections::HashMap;
+
+use proofhouse_oatf::{
+    AttackVerdict, IndicatorMethod, IndicatorResult, IndicatorVerdict, compute_verdict,
+};
+use serde::Serialize;
+
+use super::Scanner;
+use super::evidence::Evidence;
+use super::group::RuleId;
+use super::scan::{Found, Outcome, Scratch};
+use crate::trace::Message;
+
+/// How many pieces of evidence are kept for one indicator; matches beyond are only counted.
+const MAX_EVIDENCE: usize = 5;
+
+/// What has been found in a trace so far.
+pub struct Session<'s> {
+    scanner: &'s Scanner,
+    scratch: Scratch,
+    rules: Vec<RuleState>,
+    messages: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct RuleState {
+    matches: u64,
+    errors: u64,
+    evidence: Vec<Evidence>,
+    /// The earliest error and its message.
+    error: Option<(u64, String)>,
+}
+
+/// The verdict on one document, with its evidence.
+#[derive(Debug, Clone, Serialize)]
+pub struct DocumentVerdict {
+    /// The name the document was added with.
+    pub name: String,
+    /// The verdict of the specification.
+    pub attack: AttackVerdict,
+    /// Per indicator, in document order.
+    pub indicators: Vec<IndicatorReport>,
+}
+
+/// What one indicator found in a trace.
+#[derive(Debug, Clone, Serialize)]
+pub struct IndicatorReport {
+    /// The indicator.
+    pub id: String,
+    /// The outcome over the whole trace.
+    pub result: IndicatorResult,
+    /// How many messages matched.
+    pub matches: u64,
+    /// How many messages could not be evaluated.
+    pub errors: u64,
+    /// The first matches.
+    pub evidence: Vec<Evidence>,
+    /// Why it failed or was skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The line of the indicator in its document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+}
+
+impl Scanner {
+    /// Starts judging a trace.
+    #[must_use]
+    pub fn session(&self) -> Session<'_> {
+        Session {
+            scanner: self,
+            scratch: Scratch::default(),
+            rules: vec![RuleState::default(); self.rules.len()],
+            messages: 0,
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Takes the next message.
+    pub fn feed(&mut self, message: &Message) {
+        self.messages += 1;
+        let rules = &mut self.rules;
+        self.scanner.scan_into(message, &mut self.scratch, &mut |rule, outcome| {
+            note(&mut rules[rule as usize], message.sequence, outcome);
+        });
+    }
+
+    /// Takes the next message and tells what was found in it.
+    pub fn feed_and_tell(&mut self, message: &Message) -> Vec<Found> {
+        let found = self.scanner.scan(message);
+        self.messages += 1;
+        for Found { document, indicator, outcome } in &found {
+            if let Some(rule) = self.rule(*document, *indicator) {
+                note(&mut self.rules[rule as usize], message.sequence, outcome.clone());
+            }
+        }
+        found
+    }
+
+    /// How many messages were taken.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// Adds what another session over the same scanner found, as if its messages had been taken
+    /// here: evidence stays ordered by message number.
+    pub fn merge(&mut self, other: Self) {
+        self.messages += other.messages;
+        for (ours, theirs) in self.rules.iter_mut().zip(other.rules) {
+            ours.matches += theirs.matches;
+            ours.errors += theirs.errors;
+            ours.evidence.extend(theirs.evidence);
+            ours.evidence.sort_by_key(|evidence| evidence.sequence);
+            ours.evidence.truncate(MAX_EVIDENCE);
+            let earliest = [ours.error.take(), theirs.error].into_iter().flatten();
+            ours.error = earliest.min_by_key(|(sequence, _)| *sequence);
+        }
+    }
+
+    /// The verdicts on what was taken so far, one per document.
+    #[must_use]
+    pub fn verdicts(&self) -> Vec<DocumentVerdict> {
+        let mut rules = self.rules.iter();
+        self.scanner
+            .documents
+            .iter()
+            .enumerate()
+            .map(|(position, source)| {
+                let attack = &source.document.attack;
+                let mut verdicts = HashMap::new();
+                let mut indicators = Vec::new();
+                for (index, indicator) in attack.indicators().iter().enumerate() {
+                    let Some(state) = rules.next() else { break };
+                    let (result, reason) = self.result(indicator.detection(), state);
+                    let id = indicator.id.clone().unwrap_or_default();
+                    let words = state.evidence.first().map(|evidence| evidence.text.clone());
+                    verdicts.insert(
+                        id.clone(),
+                        IndicatorVerdict {
+                            indicator_id: id.clone(),
+                            result,
+                            timestamp: None,
+                            evidence: words.or_else(|| reason.clone()),
+                            source: Some("proofhouse".to_owned()),
+                        },
+                    );
+                    let span = self.scanner.indicator_span(position, index);
+                    indicators.push(IndicatorReport {
+                        id,
+                        result,
+                        matches: state.matches,
+                        errors: state.errors,
+                        evidence: state.evidence.clone(),
+                        reason,
+                        line: span.map(|span| span.line),
+                    });
+                }
+                let mut verdict = compute_verdict(attack, &verdicts);
+                verdict.source = Some("proofhouse".to_owned());
+                DocumentVerdict { name: source.name.clone(), attack: verdict, indicators }
+            })
+            .collect()
+    }
+
+    /// Matched before error before skipped before not matched.
+    fn result(
+        &self,
+        method: Option<IndicatorMethod>,
+        state: &RuleState,
+    ) -> (IndicatorResult, Option<String>) {
+        if state.matches > 0 {
+            return (IndicatorResult::Matched, None);
+        }
+        if let Some((sequence, error)) = &state.error {
+            return (IndicatorResult::Error, Some(format!("message {sequence}: {error}")));
+        }
+        let missing = match method {
+            Some(IndicatorMethod::Expression) if self.scanner.cel.is_none() => {
+                "CEL evaluation is not available"
+            }
+            Some(IndicatorMethod::Semantic) if self.scanner.semantic.is_none() => {
+                "no semantic evaluator is configured"
+            }
+            _ => return (IndicatorResult::NotMatched, None),
+        };
+        (IndicatorResult::Skipped, Some(missing.to_owned()))
+    }
+
+    fn rule(&self, document: usize, indicator: usize) -> Option<RuleId> {
+        let before: usize = self.scanner.documents[..document]
+            .iter()
+            .map(|source| source.document.attack.indicators().len())
+            .sum();
+        RuleId::try_from(before + indicator).ok()
+    }
+}
+
+fn note(state: &mut RuleState, sequence: u64, outcome: Outcome) {
+    match outcome {
+        Outcome::Matched(evidence) => {
+            state.matches += 1;
+            if state.evidence.len() < MAX_EVIDENCE {
+                state.evidence.push(evidence);
+            }
+        }
+        Outcome::Error(error) => {
+            state.errors += 1;
+            if state.error.is_none() {
+                state.error = Some((sequence, error));
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The scanner says what `evaluate_indicator` says, indicator by indicator, message by message.
+
+use proofhouse_detect::{Found, Message, Outcome, Scanner, dropped_by};
+use proofhouse_oatf::{
+    DefaultCelEvaluator, Direction, Document, IndicatorResult, evaluate_indicator, load,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn document(indicators: &[Value]) -> Document {
+    let document = json!({
+        "oatf": "0.1",
+        "attack": {
+            "execution": {"mode": "mcp_server", "state": {"tools": []}},
+            "indicators": indicators,
+        },
+    });
+    load(&document.to_string()).unwrap_or_else(|errors| panic!("{errors:?}")).document
+}
+
+/// Compares both ways of judging a message.
+fn check(documents: &[Document], message: &Message) {
+    let mut builder = Scanner::builder();
+    for (n, document) in documents.iter().enumerate() {
+        builder = builder.add(format!("document {n}"), document.clone());
+    }
+    let scanner = builder.build().unwrap();
+    let found = scanner.scan(message);
+    for (d, document) in documents.iter().enumerate() {
+        for (i, indicator) in document.attack.indicators().iter().enumerate() {
+            let expected = match dropped_by(indicator, message) {
+                Some(_) => IndicatorResult::NotMatched,
+                None => {
+                    evaluate_indicator(indicator, &message.content, Some(&DefaultCelEvaluator), None)
+                        .result
+                }
+            };
+            let ours: Vec<&Found> =
+                found.iter().filter(|f| f.document == d && f.indicator == i).collect();
+            let result = match ours.as_slice() {
+                [] => IndicatorResult::NotMatched,
+                [Found { outcome: Outcome::Matched(_), .. }] => IndicatorResult::Matched,
+                [Found { outcome: Outcome::Error(_), .. }] => IndicatorResult::Error,
+                several => panic!("reported {} times", several.len()),
+            };
+            let expected = if expected == IndicatorResult::Skipped {
+                IndicatorResult::NotMatched
+            } else {
+                expected
+            };
+            assert_eq!(result, expected, "{indicator:?}\n{message:?}");
+        }
+    }
+}
+
+fn word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("secret".to_owned()),
+        Just("SECRET".to_owned()),
+        Just("pass\u{17f}word".to_owned()),
+        Just("to\u{212a}en".to_owned()),
+        Just("token".to_owned()),
+        Just("é secret".to_owned()),
+        "[a-c]{0,3}",
+        "[a-zA-Z0-9 _.]{0,12}",
+        "\\PC{0,6}",
+    ]
+}
+
+fn leaf() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        word().prop_map(Value::from),
+        (-3i64..3).prop_map(Value::from),
+        (-3.0f64..3.0).prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+        Just(Value::Null),
+    ]
+}
+
+fn content() -> impl Strategy<Value = Value> {
+    leaf().prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((prop_oneof![Just("a"), Just("b"), Just("c")], inner), 0..4)
+                .prop_map(|entries| {
+                    Value::Object(entries.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
+                }),
+        ]
+    })
+}
+
+fn condition() -> impl Strategy<Value = Value> {
+    let operator = prop_oneof![
+        word().prop_map(|w| ("contains", json!(w))),
+        word().prop_map(|w| ("starts_with", json!(w))),
+        word().prop_map(|w| ("ends_with", json!(w))),
+        prop_oneof![
+            Just("secret|token"),
+            Just("(?i)password"),
+            Just("(?i)TOKEN"),
+            Just("[a-c]+"),
+            Just("^a.*b$"),
+            Just("[a&&a]x?"),
+            Just("(se|to)(cret|ken)"),
+            Just("\\d"),
+            Just(""),
+        ]
+        .prop_map(|r| ("regex", json!(r))),
+        prop::collection::vec(leaf(), 1..3).prop_map(|v| ("any_of", json!(v))),
+        (-2i64..2).prop_map(|n| ("gt", json!(n))),
+        (-2i64..2).prop_map(|n| ("lte", json!(n))),
+        any::<bool>().prop_map(|b| ("exists", json!(b))),
+    ];
+    prop_oneof![
+        leaf(),
+        prop::collection::vec(operator, 1..3).prop_map(|entries| {
+            Value::Object(entries.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
+        }),
+    ]
+}
+
+fn indicator() -> impl Strategy<Value = Value> {
+    let target = prop_oneof![
+        Just(""),
+        Just("a"),
+        Just("a.b"),
+        Just("a[*]"),
+        Just("a[*].b"),
+        Just("b[*].c[*]"),
+    ];
+    let detection = prop_oneof![
+        4 => condition().prop_map(|c| ("pattern", json!({"condition": c}))),
+        1 => prop_oneof![
+            Just("has(message.a)"),
+            Just("message.a == 'secret'"),
+            Just("message.a.exists(x, x == 1)"),
+            Just("size(message.b) > 1"),
+        ].prop_map(|c| ("expression", json!({"cel": c}))),
+    ];
+    (
+        target,
+        detection,
+        prop::option::of(prop_oneof![Just("tools/call"), Just("tools/list")]),
+        prop::option::of(prop_oneof![Just("request"), Just("response")]),
+        prop::option::of(Just("default")),
+        prop_oneof![3 => Just("mcp"), 1 => Just("a2a")],
+    )
+        .prop_map(|(target, (key, detection), surface, direction, actor, protocol)| {
+            let mut indicator = json!({"target": target, "protocol": protocol, key: detection});
+            for (key, value) in [("surface", surface), ("direction", direction), ("actor", actor)] {
+                if let Some(value) = value {
+                    indicator[key] = json!(value);
+                }
+            }
+            indicator
+        })
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    (
+        content(),
+        prop_oneof![Just("tools/call"), Just("tools/list")],
+        prop::option::of(prop_oneof![Just(Direction::Request), Just(Direction::Response)]),
+        prop::option::of(prop_oneof![Just("default"), Just("other")]),
+    )
+        .prop_map(|(content, operation, direction, actor)| Message {
+            direction,
+            actor: actor.map(str::to_owned),
+            ..Message::new("mcp", operation, content)
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(768))]
+    #[test]
+    fn same_answers(
+        first in prop::collection::vec(indicator(), 1..12),
+        second in prop::collection::vec(indicator(), 1..6),
+        messages in prop::collection::vec(message(), 1..4),
+    ) {
+        let documents = [document(&first), document(&second)];
+        for message in &messages {
+            check(&documents, message);
+        }
+    }
+}
