@@ -151,6 +151,9 @@ impl<'s> Decoder<'s> {
         known: impl IntoIterator<Item = &'k str>,
         extensible: bool,
     ) {
+        if self.errors.len() >= MAX_FINDINGS {
+            return;
+        }
         let help = match self.near(key, known) {
             Some(near) => Some(format!("did you mean `{near}`?")),
             None if extensible => Some("a field of your own must start with `x-`".to_owned()),

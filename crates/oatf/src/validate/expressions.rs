@@ -62,7 +62,7 @@ pub(super) fn regexes(check: &mut Check<'_>) {
 }
 
 fn check_regex<'d>(check: &mut Check<'d>, path: &DocPath<'d>, regex: &str) {
-    if let Err(error) = re2::check(regex) {
+    if let Err(error) = re2::check(regex, &mut check.large_regexes) {
         check.report_within(
             path,
             error.range,
@@ -76,7 +76,7 @@ pub(super) fn capture_groups(check: &mut Check<'_>) {
         let extractors = view.phase.and_then(|phase| phase.extractors.as_deref());
         for (index, extractor) in extractors.unwrap_or_default().iter().enumerate() {
             if extractor.r#type == ExtractorType::Regex
-                && re2::check(extractor.selector.as_str()).is_ok_and(|checked| !checked.captures)
+                && re2::captures(extractor.selector.as_str()) == Ok(false)
             {
                 check
                     .report(

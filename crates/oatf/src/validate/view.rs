@@ -24,6 +24,8 @@ pub(super) struct Check<'d> {
     /// Takes what goes beyond the limit.
     overflow: Option<Diagnostic>,
     actor_names: HashSet<&'d str>,
+    /// How many more large regular expressions may be tried.
+    pub(super) large_regexes: usize,
 }
 
 /// How many findings of one rule are kept. A hostile document may break a rule a million times.
@@ -134,6 +136,7 @@ impl<'d> Check<'d> {
             count: 0,
             overflow: None,
             actor_names,
+            large_regexes: 200,
         }
     }
 
