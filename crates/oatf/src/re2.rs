@@ -5,6 +5,8 @@
 //! operators do not stack. This module reads a pattern as RE2 does and writes it as the engine
 //! needs it, so that a document means the same here as in every other RE2 tool.
 
+mod everyday;
+
 use std::fmt::Write as _;
 
 use regex::{Regex, RegexBuilder};
@@ -42,6 +44,9 @@ impl std::error::Error for Re2Error {}
 /// Checks that a pattern compiles. Only the few whose size is in doubt are compiled, and no more
 /// than `budget` of them: each takes milliseconds, and a document may hold fifty thousand.
 pub(crate) fn check(pattern: &str, budget: &mut usize) -> Result<(), Re2Error> {
+    if everyday::is_everyday(pattern) {
+        return Ok(());
+    }
     let (translated, hir) = syntax(pattern)?;
     let states = estimate(&hir);
     if states > CERTAINLY_TOO_LARGE {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use proofhouse_source::DocPath;
+use proofhouse_source::{DocPath, Segment};
 use serde_json::Value;
 
 use super::view::{ActorView, Check, PhaseView};
@@ -90,6 +90,14 @@ fn declared_extractors<'d>(check: &Check<'d>) -> HashSet<(&'d str, &'d str)> {
     declared
 }
 
+/// A string that holds `{{`.
+pub(super) struct Template<'d> {
+    /// The actor it belongs to, by position.
+    actor: usize,
+    path: DocPath<'d>,
+    text: &'d str,
+}
+
 type VisitReference<'v, 'd> =
     dyn FnMut(&mut Check<'d>, &ActorView<'d>, &DocPath<'d>, &'d str, usize) + 'v;
 
@@ -105,68 +113,77 @@ fn each_reference<'d>(check: &mut Check<'d>, visit: &mut VisitReference<'_, 'd>)
 
 type VisitTemplate<'v, 'd> = dyn FnMut(&mut Check<'d>, &ActorView<'d>, &DocPath<'d>, &'d str) + 'v;
 
-/// Visits every string that holds `{{` in protocol state and entry actions.
+/// Visits every template. The document is searched for them once, by the first rule that asks.
 fn each_template<'d>(check: &mut Check<'d>, visit: &mut VisitTemplate<'_, 'd>) {
-    check.each_phase(|check, actor, view| {
-        if let Some(state) = view.state {
-            let mut path = view.state_path();
-            walk(check, actor, &mut path, state, visit);
+    let templates = match check.templates.take() {
+        Some(templates) => templates,
+        None => find_templates(check),
+    };
+    let actors = std::mem::take(&mut check.actors);
+    for template in &templates {
+        if let Some(actor) = actors.get(template.actor) {
+            visit(check, actor, &template.path, template.text);
         }
-        visit_actions(check, actor, view, visit);
-    });
+    }
+    check.actors = actors;
+    check.templates = Some(templates);
 }
 
-fn visit_actions<'d>(
-    check: &mut Check<'d>,
-    actor: &ActorView<'d>,
-    view: &PhaseView<'d>,
-    visit: &mut VisitTemplate<'_, 'd>,
-) {
+/// Every string that holds `{{` in protocol state and entry actions.
+fn find_templates<'d>(check: &Check<'d>) -> Vec<Template<'d>> {
+    let mut found = Vec::new();
+    for (position, actor) in check.actors.iter().enumerate() {
+        for view in &actor.phases {
+            let mut keep = |path: &DocPath<'d>, text: &'d str| {
+                found.push(Template { actor: position, path: path.clone(), text });
+            };
+            if let Some(state) = view.state {
+                walk(&mut view.state_path(), state, &mut keep);
+            }
+            visit_actions(view, &mut keep);
+        }
+    }
+    found
+}
+
+type Keep<'v, 'd> = dyn FnMut(&DocPath<'d>, &'d str) + 'v;
+
+fn visit_actions<'d>(view: &PhaseView<'d>, keep: &mut Keep<'_, 'd>) {
     let actions = view.phase.and_then(|phase| phase.on_enter.as_deref());
     for (index, action) in actions.unwrap_or_default().iter().enumerate() {
         for kind in &action.kinds {
-            let path = view.path.key("on_enter").index(index).key(kind.key());
+            let mut path = view.path.key("on_enter").index(index).key(kind.key());
             match kind {
                 ActionKind::Send { params, .. } => {
                     if let Some(params) = params {
-                        walk(check, actor, &mut path.key("params"), params, visit);
+                        walk(&mut path.key("params"), params, keep);
                     }
                 }
                 ActionKind::Log { message, .. } => {
                     if message.contains("{{") {
-                        visit(check, actor, &path.key("message"), message);
+                        keep(&path.key("message"), message);
                     }
                 }
-                ActionKind::Binding { value, .. } => {
-                    let mut path = path;
-                    walk(check, actor, &mut path, value, visit);
-                }
+                ActionKind::Binding { value, .. } => walk(&mut path, value, keep),
             }
         }
     }
 }
 
-fn walk<'d>(
-    check: &mut Check<'d>,
-    actor: &ActorView<'d>,
-    path: &mut DocPath<'d>,
-    value: &'d Value,
-    visit: &mut VisitTemplate<'_, 'd>,
-) {
-    use proofhouse_source::Segment;
+fn walk<'d>(path: &mut DocPath<'d>, value: &'d Value, keep: &mut Keep<'_, 'd>) {
     match value {
-        Value::String(text) if text.contains("{{") => visit(check, actor, path, text),
+        Value::String(text) if text.contains("{{") => keep(path, text),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 path.push(Segment::Index(index));
-                walk(check, actor, path, item, visit);
+                walk(path, item, keep);
                 path.pop();
             }
         }
         Value::Object(map) => {
             for (key, value) in map {
                 path.push(Segment::Key(key));
-                walk(check, actor, path, value, visit);
+                walk(path, value, keep);
                 path.pop();
             }
         }

@@ -7,6 +7,7 @@ use proofhouse_source::{
 };
 use serde_json::Value;
 
+use super::templates::Template;
 use super::{RULES, Rule, ValidationResult};
 use crate::error::ValidationError;
 use crate::model::{Document, Indicator, Phase};
@@ -26,6 +27,8 @@ pub(super) struct Check<'d> {
     actor_names: HashSet<&'d str>,
     /// How many more large regular expressions may be tried.
     pub(super) large_regexes: usize,
+    /// The templates of the document, once a rule has asked for them.
+    pub(super) templates: Option<Vec<Template<'d>>>,
 }
 
 /// How many findings of one rule are kept. A hostile document may break a rule a million times.
@@ -137,6 +140,7 @@ impl<'d> Check<'d> {
             overflow: None,
             actor_names,
             large_regexes: 200,
+            templates: None,
         }
     }
 

@@ -72,7 +72,7 @@ impl<'t> Reader<'t> {
             if self.at >= bytes.len() {
                 return None;
             }
-            let end = memchr_newline(bytes, self.at);
+            let end = newline(bytes, self.at);
             let start = self.at
                 + bytes[self.at..end]
                     .iter()
@@ -470,7 +470,7 @@ impl<'t> Reader<'t> {
         let mut breaks = 0;
         let mut started = false;
         while self.at < bytes.len() {
-            let end = memchr_newline(bytes, self.at);
+            let end = newline(bytes, self.at);
             let spaces = bytes[self.at..end]
                 .iter()
                 .take_while(|b| **b == b' ')
@@ -540,11 +540,8 @@ fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b'$' | b'+' | b' ')
 }
 
-fn memchr_newline(bytes: &[u8], from: usize) -> usize {
-    bytes[from..]
-        .iter()
-        .position(|b| *b == b'\n')
-        .map_or(bytes.len(), |at| from + at)
+fn newline(bytes: &[u8], from: usize) -> usize {
+    memchr::memchr(b'\n', &bytes[from..]).map_or(bytes.len(), |at| from + at)
 }
 
 fn offset(at: usize) -> u32 {
