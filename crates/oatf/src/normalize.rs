@@ -86,7 +86,7 @@ fn defaults(attack: &mut Attack) {
         correlation.logic.get_or_insert(CorrelationLogic::Any);
     }
     let execution = &mut attack.execution;
-    for phases in execution.phases.iter_mut() {
+    if let Some(phases) = &mut execution.phases {
         phase_defaults(phases);
     }
     for actor in execution.actors.iter_mut().flatten() {

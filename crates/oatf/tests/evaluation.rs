@@ -588,3 +588,46 @@ fn parse_keeps_no_warning_to_itself() {
         .collect();
     assert_eq!(codes, ["PH-201", "W-001"]);
 }
+
+#[test]
+fn findings_and_suggestions_are_bounded() {
+    let head = "oatf: \"0.1\"\nattack:\n  execution: {mode: mcp_server, state: {}}\n";
+    let count = |text: &str, code: &str| {
+        let findings = proofhouse_oatf::check(text, &Limits::default());
+        let of_code: Vec<_> = findings.into_iter().filter(|f| f.code == code).collect();
+        let helped = of_code.iter().filter(|f| {
+            f.help
+                .as_ref()
+                .is_some_and(|help| help.starts_with("did you mean"))
+        });
+        (helped.count(), of_code.len())
+    };
+    let surfaces = "  - {surface: tools/cal, target: a, pattern: {gt: 1}}\n";
+    let text = format!("{head}  indicators:\n{}", surfaces.repeat(1_100));
+    assert_eq!(count(&text, "V-018"), (1_000, 1_100));
+    let text = head.replace(
+        "state: {}",
+        &format!("state: {{a: \"{}\"}}", "{{x}}".repeat(10_100)),
+    );
+    assert_eq!(count(&text, "W-004"), (0, 10_000));
+    // The limit is that of a rule: others have their own.
+    let text = text.replace("attack:\n", "attack:\n  version: 0\n");
+    assert_eq!(count(&text, "V-035"), (0, 1));
+    let unknown: String = (0..10_100)
+        .map(|n| format!("  descriptio{n}: x\n"))
+        .collect();
+    assert_eq!(
+        count(&format!("{head}{unknown}"), "PH-009"),
+        (1_000, 10_000)
+    );
+    let references = "    - {url: a, title: }\n".repeat(10_100);
+    assert_eq!(
+        count(&format!("{head}  references:\n{references}"), "PH-201"),
+        (0, 10_000)
+    );
+    let wrong = "    - 1\n".repeat(10_100);
+    assert_eq!(
+        count(&format!("{head}  impact:\n{wrong}"), "PH-010"),
+        (0, 10_000)
+    );
+}

@@ -17,6 +17,10 @@ use crate::error::{ParseError, ParseErrorKind};
 /// # Errors
 ///
 /// Returns a [`ParseError`] for anything else, and for durations beyond 64 bits of seconds.
+#[expect(
+    clippy::result_large_err,
+    reason = "the error type is the one every entry point has"
+)]
 pub fn parse_duration(input: &str) -> Result<Duration, ParseError> {
     let seconds = match input.strip_prefix('P') {
         Some(rest) => parse_iso(rest),
