@@ -3,11 +3,18 @@
 //! The crate is pure: no network, no async, no clock. A [`Scanner`] is built from any number of
 //! documents and judges [`Message`]s, one by one in a [`Session`] or many at once.
 
+mod import;
 mod scanner;
 mod trace;
 
+pub use import::{
+    FORMATS, Format, FormatInfo, ImportOptions, JsonRpcReader, OtlpReader, UnknownFormat, open,
+};
 pub use scanner::{
     BuildError, DocumentVerdict, Dropped, Evidence, Found, IndicatorReport, Outcome, Scanner,
     ScannerBuilder, Session, dropped_by,
 };
-pub use trace::Message;
+pub use trace::{
+    Item, LineError, LineErrorKind, Message, MessageSource, REDACTED, ReadError, ReadErrorKind,
+    ReadLimits, ReadSummary, RedactError, Redactor, TRACE_VERSION, TraceReader, TraceWriter,
+};

@@ -1,0 +1,405 @@
+//! Raw JSON-RPC logs of MCP and A2A, one message a line, seen as a trace.
+
+use std::collections::VecDeque;
+use std::io::Read;
+
+use proofhouse_oatf::Direction;
+use serde_json::{Map, Value};
+
+use super::ImportOptions;
+use super::a2a;
+use super::methods;
+use super::open_requests::{OpenRequest, OpenRequests};
+use super::wrapper::{Envelope, open_envelope};
+use crate::trace::lines::{Lines, json_error};
+use crate::trace::{
+    Item, LineError, LineErrorKind, Message, MessageSource, ReadError, ReadSummary,
+};
+
+/// Reads a JSON-RPC log. What it understands is described in `docs/traces.md`.
+///
+/// ```
+/// use proofhouse_detect::{ImportOptions, Item, JsonRpcReader};
+/// use serde_json::json;
+///
+/// let log = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "weather"}}
+/// {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
+/// "#;
+/// let messages: Vec<_> = JsonRpcReader::new(log.as_bytes(), &ImportOptions::default())
+///     .map(|item| match item.unwrap() {
+///         Item::Message { message, .. } => (message.operation, message.content),
+///         Item::Problem(error) => panic!("{error}"),
+///     })
+///     .collect();
+/// assert_eq!(messages, [
+///     ("tools/call".to_owned(), json!({"name": "weather"})),
+///     // The response is enriched with what the request asked for.
+///     ("tools/call".to_owned(), json!({"content": [], "name": "weather"})),
+/// ]);
+/// ```
+pub struct JsonRpcReader<R: Read> {
+    lines: Lines<R>,
+    summary: ReadSummary,
+    queue: VecDeque<Item>,
+    state: State,
+    done: bool,
+}
+
+/// What is known from the lines before.
+struct State {
+    options: ImportOptions,
+    open: OpenRequests,
+    /// The protocol of the last message that could only be of one.
+    protocol: Option<&'static str>,
+    sequence: u64,
+}
+
+impl<R: Read> JsonRpcReader<R> {
+    /// Reads a log.
+    pub fn new(input: R, options: &ImportOptions) -> Self {
+        let lines = Lines::new(input, &options.limits, options.limits.max_line_bytes);
+        Self::from_lines(lines, options)
+    }
+
+    pub(crate) fn from_lines(lines: Lines<R>, options: &ImportOptions) -> Self {
+        let limits = &options.limits;
+        let open = OpenRequests::new(limits.max_open_requests, limits.max_open_request_bytes);
+        Self {
+            lines,
+            summary: ReadSummary::default(),
+            queue: VecDeque::new(),
+            state: State {
+                options: options.clone(),
+                open,
+                protocol: None,
+                sequence: 0,
+            },
+            done: false,
+        }
+    }
+
+    fn step(&mut self) -> Result<Option<Item>, ReadError> {
+        loop {
+            if let Some(item) = self.queue.pop_front() {
+                return Ok(Some(item));
+            }
+            let Some(line) = self.lines.next_line()? else {
+                return Ok(None);
+            };
+            let number = line.number;
+            let text = match line.text {
+                Ok(text) if text.trim_ascii().is_empty() => continue,
+                Ok(text) => text,
+                Err(error) => return Ok(Some(self.summary.problem(error))),
+            };
+            let envelope = match open_envelope(text) {
+                Ok(envelope) => envelope,
+                Err(error) => {
+                    let error = json_error(number, line.terminated, &error);
+                    return Ok(Some(self.summary.problem(error)));
+                }
+            };
+            let mut sink = Sink {
+                line: number,
+                bytes: text.len(),
+                summary: &mut self.summary,
+                queue: &mut self.queue,
+            };
+            self.state.take(envelope, &mut sink);
+            self.summary.forgotten_requests = self.state.open.forgotten();
+        }
+    }
+}
+
+/// Where the items of one line go.
+struct Sink<'a> {
+    line: u64,
+    bytes: usize,
+    summary: &'a mut ReadSummary,
+    queue: &'a mut VecDeque<Item>,
+}
+
+impl Sink<'_> {
+    fn problem(&mut self, kind: LineErrorKind, message: String) {
+        let line = self.line;
+        self.queue.push_back(self.summary.problem(LineError {
+            line,
+            kind,
+            message,
+        }));
+    }
+
+    fn message(&mut self, message: Message) {
+        self.queue
+            .push_back(self.summary.message(self.line, message));
+    }
+}
+
+impl State {
+    fn take(&mut self, envelope: Envelope, sink: &mut Sink<'_>) {
+        let Envelope {
+            payload,
+            sender,
+            receiver,
+            time,
+        } = envelope;
+        let parties = Parties {
+            sender,
+            receiver,
+            time,
+        };
+        match payload {
+            Value::Array(batch) if batch.is_empty() => {
+                sink.problem(
+                    LineErrorKind::NotAMessage,
+                    "not a message: an empty batch".into(),
+                );
+            }
+            Value::Array(batch) => {
+                // The parameters of a batch share its line, so each counts for its part of it.
+                sink.bytes /= batch.len();
+                for message in batch {
+                    self.message(message, &parties, sink);
+                }
+            }
+            message => self.message(message, &parties, sink),
+        }
+    }
+
+    fn message(&mut self, message: Value, parties: &Parties, sink: &mut Sink<'_>) {
+        let Value::Object(mut map) = message else {
+            sink.problem(
+                LineErrorKind::NotAMessage,
+                "not a message: neither an object nor a batch of objects".into(),
+            );
+            return;
+        };
+        let id = map.get("id").and_then(id_text);
+        if let Some(Value::String(method)) = map.shift_remove("method") {
+            let params = map.shift_remove("params");
+            self.request(&method, id, params, parties, sink);
+        } else if let Some(result) = map.shift_remove("result") {
+            self.response(id.as_deref(), result, false, parties, sink);
+        } else if let Some(error) = map.shift_remove("error") {
+            self.response(id.as_deref(), error, true, parties, sink);
+        } else {
+            sink.problem(
+                LineErrorKind::NotAMessage,
+                "not a message: none of `method`, `result` and `error` is there".into(),
+            );
+        }
+    }
+
+    fn request(
+        &mut self,
+        method: &str,
+        id: Option<String>,
+        params: Option<Value>,
+        parties: &Parties,
+        sink: &mut Sink<'_>,
+    ) {
+        let params = params.unwrap_or_else(|| Value::Object(Map::new()));
+        let certain = methods::protocol_of(method, &params);
+        self.protocol = certain.or(self.protocol);
+        let protocol = match &self.options.protocol {
+            Some(protocol) => protocol.clone(),
+            None => self.protocol.unwrap_or("mcp").to_owned(),
+        };
+        let modern = if protocol == "a2a" {
+            a2a::operation(method)
+        } else {
+            None
+        };
+        let operation = modern.unwrap_or(method).to_owned();
+        let (content, raw) = match modern {
+            Some(_) => projected(params, false),
+            None => (params, None),
+        };
+        if let Some(id) = id {
+            let enriches = self.options.enrich && methods::enriches(&protocol, &operation);
+            let request = OpenRequest {
+                asker: parties.sender.clone(),
+                protocol: protocol.clone(),
+                operation: operation.clone(),
+                modern_a2a: modern.is_some(),
+                params: enriches.then(|| content.clone()),
+                stream: protocol == "a2a"
+                    && matches!(&*operation, "message/stream" | "tasks/resubscribe"),
+            };
+            // Names and bookkeeping take memory too.
+            let bytes = 256
+                + if enriches {
+                    sink.bytes
+                } else {
+                    operation.len()
+                };
+            self.open.insert(id, bytes, request);
+        }
+        let mut message =
+            self.new_message(protocol, operation, Direction::Request, content, parties);
+        message.raw = raw;
+        sink.message(message);
+    }
+
+    fn response(
+        &mut self,
+        id: Option<&str>,
+        result: Value,
+        is_error: bool,
+        parties: &Parties,
+        sink: &mut Sink<'_>,
+    ) {
+        let last = is_error || ends_stream(&result);
+        let request = id.and_then(|id| {
+            self.open
+                .answer(id, last, |request| parties.may_answer(request))
+        });
+        let Some(request) = request else {
+            let (protocol, operation) = methods::guess(&result, is_error);
+            let protocol = match &self.options.protocol {
+                Some(protocol) => protocol.clone(),
+                None => protocol.or(self.protocol).unwrap_or("mcp").to_owned(),
+            };
+            let guess = if operation == methods::UNKNOWN {
+                "its operation is not known".to_owned()
+            } else {
+                format!("it looks like one to {operation}")
+            };
+            sink.problem(
+                LineErrorKind::Unanswered,
+                format!("the request of this response was not seen; {guess}"),
+            );
+            let modern = protocol == "a2a" && !is_error && a2a::is_modern_result(&result);
+            let (content, raw) = if modern {
+                projected(result, true)
+            } else {
+                (result, None)
+            };
+            let mut message = self.new_message(
+                protocol,
+                operation.to_owned(),
+                Direction::Response,
+                content,
+                parties,
+            );
+            message.raw = raw;
+            sink.message(message);
+            return;
+        };
+        let modern = request.modern_a2a && !is_error;
+        let (mut content, raw) = if modern {
+            projected(result, true)
+        } else {
+            (result, None)
+        };
+        if let (Some(Value::Object(params)), Value::Object(content)) =
+            (request.params, &mut content)
+        {
+            for (key, value) in params {
+                content.entry(key).or_insert(value);
+            }
+        }
+        // Items of a stream are events of their own besides.
+        let event = match content.get("kind").and_then(Value::as_str) {
+            Some("status-update") if request.stream => Some("task/status"),
+            Some("artifact-update") if request.stream => Some("task/artifact"),
+            _ => None,
+        };
+        let mut message = self.new_message(
+            request.protocol,
+            request.operation,
+            Direction::Response,
+            content,
+            parties,
+        );
+        message.raw = raw;
+        if let Some(event) = event {
+            let mut second = message.clone();
+            sink.message(message);
+            self.sequence += 1;
+            second.sequence = self.sequence;
+            event.clone_into(&mut second.operation);
+            message = second;
+        }
+        sink.message(message);
+    }
+
+    fn new_message(
+        &mut self,
+        protocol: String,
+        operation: String,
+        direction: Direction,
+        content: Value,
+        parties: &Parties,
+    ) -> Message {
+        self.sequence += 1;
+        let mut message = Message::new(protocol, operation, content);
+        message.sequence = self.sequence;
+        message.direction = Some(direction);
+        message.time.clone_from(&parties.time);
+        message.actor.clone_from(&self.options.actor);
+        message
+    }
+}
+
+/// Who spoke to whom, as far as the log says it.
+struct Parties {
+    sender: Option<String>,
+    receiver: Option<String>,
+    time: Option<String>,
+}
+
+impl Parties {
+    /// Whether a response between these can be one to the request.
+    fn may_answer(&self, request: &OpenRequest) -> bool {
+        match (&request.asker, &self.receiver, &self.sender) {
+            (Some(asker), Some(receiver), _) => asker == receiver,
+            // Nobody answers himself.
+            (Some(asker), None, Some(sender)) => asker != sender,
+            _ => true,
+        }
+    }
+}
+
+/// The 0.3 form, and the wire form where the two differ.
+fn projected(content: Value, is_result: bool) -> (Value, Option<Value>) {
+    let legacy = a2a::project(&content, is_result);
+    if legacy == content {
+        (legacy, None)
+    } else {
+        (legacy, Some(content))
+    }
+}
+
+/// Ids are texts or numbers, and `1` is not `"1"`.
+fn id_text(id: &Value) -> Option<String> {
+    match id {
+        Value::String(_) | Value::Number(_) => Some(id.to_string()),
+        _ => None,
+    }
+}
+
+fn ends_stream(result: &Value) -> bool {
+    result.get("final") == Some(&Value::Bool(true))
+}
+
+impl<R: Read> Iterator for JsonRpcReader<R> {
+    type Item = Result<Item, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let item = self.step().transpose();
+        self.summary.lines = self.lines.number();
+        self.summary.bytes = self.lines.bytes();
+        self.done = !matches!(item, Some(Ok(_)));
+        item
+    }
+}
+
+impl<R: Read> MessageSource for JsonRpcReader<R> {
+    fn summary(&self) -> &ReadSummary {
+        &self.summary
+    }
+}

@@ -1,0 +1,145 @@
+//! Which protocol a JSON-RPC method belongs to, and what a result without a request may be.
+
+use serde_json::Value;
+
+use super::a2a;
+
+/// The operation of a response that nothing is known about.
+pub(crate) const UNKNOWN: &str = "unknown";
+
+/// The protocol that a method can only belong to; `None` when it may be of either.
+pub(crate) fn protocol_of(method: &str, params: &Value) -> Option<&'static str> {
+    match method {
+        // Both have tasks; A2A names one by `id`, MCP by `taskId`.
+        "tasks/get" | "tasks/cancel" => {
+            match (params.get("id").is_some(), params.get("taskId").is_some()) {
+                (true, false) => Some("a2a"),
+                (false, true) => Some("mcp"),
+                _ => None,
+            }
+        }
+        "tasks/list" => None,
+        "message/send" | "message/stream" | "tasks/resubscribe" | "agent_card/get" => Some("a2a"),
+        "initialize" | "ping" | "tasks/result" | "server/discover" => Some("mcp"),
+        _ => {
+            let a2a_families = ["tasks/pushNotificationConfig/", "agent/"];
+            let mcp_families = [
+                "tools/",
+                "resources/",
+                "prompts/",
+                "completion/",
+                "logging/",
+                "sampling/",
+                "elicitation/",
+                "roots/",
+                "notifications/",
+                "subscriptions/",
+            ];
+            if a2a::operation(method).is_some() || starts_with(method, &a2a_families) {
+                Some("a2a")
+            } else if starts_with(method, &mcp_families) {
+                Some("mcp")
+            } else {
+                None
+            }
+        }
+    }
+}
+
+fn starts_with(method: &str, families: &[&str]) -> bool {
+    families.iter().any(|family| method.starts_with(family))
+}
+
+/// Whether a response is enriched with the parameters of its request.
+pub(crate) fn enriches(protocol: &str, operation: &str) -> bool {
+    protocol == "mcp" && matches!(operation, "tools/call" | "prompts/get")
+}
+
+/// The protocol and operation that the shape of a result suggests.
+pub(crate) fn guess(result: &Value, is_error: bool) -> (Option<&'static str>, &'static str) {
+    if is_error {
+        return (None, UNKNOWN);
+    }
+    let has = |key: &str| result.get(key).is_some();
+    let has_list = |key: &str| result.get(key).is_some_and(Value::is_array);
+    match result.get("kind").and_then(Value::as_str) {
+        Some("task" | "message") => return (Some("a2a"), "message/send"),
+        Some("status-update" | "artifact-update") => return (Some("a2a"), "message/stream"),
+        _ => {}
+    }
+    if a2a::is_modern_result(result) {
+        let stream = has("statusUpdate") || has("artifactUpdate");
+        return (
+            Some("a2a"),
+            if stream {
+                "message/stream"
+            } else {
+                "message/send"
+            },
+        );
+    }
+    let operation = if has("protocolVersion") && has("capabilities") {
+        "initialize"
+    } else if has_list("tools") {
+        "tools/list"
+    } else if has_list("resources") {
+        "resources/list"
+    } else if has_list("resourceTemplates") {
+        "resources/templates/list"
+    } else if has_list("contents") {
+        "resources/read"
+    } else if has_list("prompts") {
+        "prompts/list"
+    } else if has_list("messages") {
+        "prompts/get"
+    } else if has_list("content") {
+        "tools/call"
+    } else if has_list("roots") {
+        "roots/list"
+    } else {
+        return (None, UNKNOWN);
+    };
+    (Some("mcp"), operation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn methods_have_protocols() {
+        for (method, params, expected) in [
+            ("tools/call", json!({}), Some("mcp")),
+            ("notifications/progress", json!({}), Some("mcp")),
+            ("server/discover", json!({}), Some("mcp")),
+            ("message/send", json!({}), Some("a2a")),
+            ("SendMessage", json!({}), Some("a2a")),
+            ("tasks/pushNotificationConfig/set", json!({}), Some("a2a")),
+            ("tasks/get", json!({"id": "1"}), Some("a2a")),
+            ("tasks/get", json!({"taskId": "1"}), Some("mcp")),
+            ("tasks/list", json!({}), None),
+            ("own/thing", json!({}), None),
+        ] {
+            assert_eq!(protocol_of(method, &params), expected, "{method}");
+        }
+    }
+
+    #[test]
+    fn shapes_suggest_operations() {
+        for (result, expected) in [
+            (json!({"tools": []}), (Some("mcp"), "tools/list")),
+            (json!({"content": []}), (Some("mcp"), "tools/call")),
+            (json!({"kind": "task"}), (Some("a2a"), "message/send")),
+            (
+                json!({"artifactUpdate": {}}),
+                (Some("a2a"), "message/stream"),
+            ),
+            (json!({}), (None, UNKNOWN)),
+            (json!(null), (None, UNKNOWN)),
+        ] {
+            assert_eq!(guess(&result, false), expected, "{result}");
+        }
+        assert_eq!(guess(&json!({"tools": []}), true), (None, UNKNOWN));
+    }
+}

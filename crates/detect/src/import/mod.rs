@@ -1,0 +1,202 @@
+//! Other formats seen as traces: one table of them, told by content or by name.
+
+mod a2a;
+mod detect;
+mod gen_ai;
+mod json_rpc;
+mod methods;
+mod open_requests;
+mod otlp;
+#[cfg(test)]
+mod tests;
+mod wrapper;
+
+use std::fmt;
+use std::io::Read;
+use std::str::FromStr;
+
+pub use json_rpc::JsonRpcReader;
+pub use otlp::OtlpReader;
+
+use crate::trace::lines::Lines;
+use crate::trace::{MessageSource, ReadError, ReadLimits, TraceReader};
+
+/// A format messages can be read from.
+///
+/// ```
+/// use proofhouse_detect::Format;
+///
+/// assert_eq!("otlp".parse(), Ok(Format::Otlp));
+/// assert_eq!(Format::detect(br#"{"jsonrpc": "2.0", "method": "ping"}"#), Some(Format::JsonRpc));
+/// assert_eq!(Format::detect(b"hello"), None);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// Our own JSON Lines.
+    Trace,
+    /// OpenTelemetry spans.
+    Otlp,
+    /// JSON-RPC messages.
+    JsonRpc,
+}
+
+/// One row of the table of formats.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct FormatInfo {
+    /// The format.
+    pub format: Format,
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub summary: &'static str,
+    /// Whether an object with these keys belongs to it.
+    recognises: fn(&[&str]) -> bool,
+}
+
+/// Every format. The first that recognises an input has it.
+pub const FORMATS: &[FormatInfo] = &[
+    FormatInfo {
+        format: Format::Trace,
+        name: "trace",
+        summary: "Proofhouse trace, JSON Lines",
+        recognises: |keys| {
+            keys.first() == Some(&"proofhouse_trace")
+                || (keys.contains(&"protocol") && keys.contains(&"operation"))
+        },
+    },
+    FormatInfo {
+        format: Format::Otlp,
+        name: "otlp",
+        summary: "OpenTelemetry GenAI spans, OTLP JSON",
+        recognises: |keys| {
+            [
+                "resourceSpans",
+                "resource_spans",
+                "resourceLogs",
+                "resource_logs",
+            ]
+            .iter()
+            .any(|key| keys.contains(key))
+        },
+    },
+    FormatInfo {
+        format: Format::JsonRpc,
+        name: "json-rpc",
+        summary: "JSON-RPC log of MCP or A2A, one message a line",
+        recognises: |keys| {
+            let has = |key| keys.contains(&key);
+            has("jsonrpc")
+                || has("method")
+                || (has("id") && (has("result") || has("error")))
+                || ["message", "msg", "payload", "data"].into_iter().any(has)
+        },
+    },
+];
+
+impl Format {
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let row = FORMATS.iter().find(|row| row.format == self);
+        row.map_or("", |row| row.name)
+    }
+
+    /// The format of an input that starts like this, decompressed; `None` when no line of it is
+    /// recognised.
+    #[must_use]
+    pub fn detect(start: &[u8]) -> Option<Self> {
+        detect::detect(start)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that is no format's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no such format; there are {}", names())]
+pub struct UnknownFormat;
+
+fn names() -> String {
+    let names: Vec<_> = FORMATS.iter().map(|row| row.name).collect();
+    names.join(", ")
+}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        let row = FORMATS.iter().find(|row| row.name == name);
+        row.map(|row| row.format).ok_or(UnknownFormat)
+    }
+}
+
+/// How to import.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// How much is read.
+    pub limits: ReadLimits,
+    /// The protocol of all messages, instead of what the messages suggest. A trace says it itself.
+    pub protocol: Option<String>,
+    /// The actor of all messages, for indicators that ask for one. A trace says it itself.
+    pub actor: Option<String>,
+    /// Whether responses to `tools/call` and `prompts/get` of MCP get the parameters of their
+    /// request, as the specification says of client actors; keys the result has are kept.
+    pub enrich: bool,
+}
+
+impl Default for ImportOptions {
+    /// Usual limits, the protocol by method, no actor, enriched.
+    fn default() -> Self {
+        Self {
+            limits: ReadLimits::default(),
+            protocol: None,
+            actor: None,
+            enrich: true,
+        }
+    }
+}
+
+/// Opens an input of any format, compressed or not. Without a `format` it is told by the content;
+/// what is not recognised is read as a trace, so that every line is reported for what it is.
+///
+/// # Errors
+///
+/// When the input cannot be read or decompressed.
+///
+/// ```
+/// use proofhouse_detect::{Format, ImportOptions, Item, open};
+///
+/// let log = r#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#;
+/// let (format, messages) = open(log.as_bytes(), None, &ImportOptions::default()).unwrap();
+/// assert_eq!(format, Format::JsonRpc);
+/// for item in messages {
+///     let Item::Message { line, message } = item.unwrap() else { panic!() };
+///     assert_eq!((line, &*message.operation), (1, "notifications/initialized"));
+/// }
+/// ```
+pub fn open<'a, R: Read + Send + 'a>(
+    input: R,
+    format: Option<Format>,
+    options: &ImportOptions,
+) -> Result<(Format, Box<dyn MessageSource + Send + 'a>), ReadError> {
+    let mut lines = Lines::new(input, &options.limits, options.limits.max_line_bytes);
+    let format = match format {
+        Some(format) => format,
+        None => {
+            let start = lines.peek(|start| Format::detect(start).is_some())?;
+            Format::detect(start).unwrap_or(Format::Trace)
+        }
+    };
+    let source: Box<dyn MessageSource + Send + 'a> = match format {
+        Format::Trace => Box::new(TraceReader::from_lines(lines)),
+        Format::Otlp => Box::new(OtlpReader::from_lines(lines, options)),
+        Format::JsonRpc => Box::new(JsonRpcReader::from_lines(lines, options)),
+    };
+    Ok((format, source))
+}

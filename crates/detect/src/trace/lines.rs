@@ -1,0 +1,222 @@
+//! Lines of a byte stream, in flat memory however long they are.
+
+use std::io::Read;
+use std::ops::Range;
+
+use super::input::Input;
+use super::item::{LineError, LineErrorKind, ReadError, ReadErrorKind, ReadLimits};
+
+const CHUNK: usize = 64 << 10;
+
+/// The capacity a buffer keeps after a long line.
+const KEPT: usize = 1 << 20;
+
+/// Splits an input into lines. A line that lies within one chunk is not copied.
+pub(crate) struct Lines<R: Read> {
+    input: Input<R>,
+    chunk: Box<[u8]>,
+    /// What of the chunk is not yet given out.
+    ready: Range<usize>,
+    /// The line that did not fit into one chunk.
+    spill: Vec<u8>,
+    max_line: usize,
+    number: u64,
+    bytes: u64,
+    ended: bool,
+}
+
+/// A line, or what is wrong with it.
+#[derive(Debug)]
+pub(crate) struct Line<'a> {
+    pub(crate) number: u64,
+    pub(crate) text: Result<&'a str, LineError>,
+    /// Whether a line feed ended it.
+    pub(crate) terminated: bool,
+}
+
+/// Where the bytes of a line are.
+enum Place {
+    Chunk(Range<usize>),
+    Spill,
+    /// Nowhere: so many bytes were passed over.
+    Skipped(u64),
+}
+
+impl<R: Read> Lines<R> {
+    pub(crate) fn new(inner: R, limits: &ReadLimits, max_line: usize) -> Self {
+        Self {
+            input: Input::new(inner, limits),
+            chunk: vec![0; CHUNK].into_boxed_slice(),
+            ready: 0..0,
+            spill: Vec::new(),
+            max_line,
+            number: 0,
+            bytes: 0,
+            ended: false,
+        }
+    }
+
+    /// Lines given out so far.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes given out so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// A line may be longer from now on.
+    pub(crate) fn set_max_line(&mut self, max_line: usize) {
+        self.max_line = max_line;
+    }
+
+    /// The beginning of the input, without taking it: more and more of it until `enough` says so,
+    /// up to one chunk. To be called before the first line is taken.
+    pub(crate) fn peek(&mut self, enough: impl Fn(&[u8]) -> bool) -> Result<&[u8], ReadError> {
+        while !self.ended && self.ready.end < CHUNK && !enough(&self.chunk[self.ready.clone()]) {
+            let count = self.read_at(self.ready.end)?;
+            self.ready.end += count;
+            self.ended = count == 0;
+        }
+        Ok(&self.chunk[self.ready.clone()])
+    }
+
+    /// The next line without its end; `None` when there is no more.
+    pub(crate) fn next_line(&mut self) -> Result<Option<Line<'_>>, ReadError> {
+        self.spill.clear();
+        self.spill.shrink_to(KEPT);
+        let mut skipped: Option<u64> = None;
+        let (place, terminated) = loop {
+            let ready = self.ready.clone();
+            if let Some(length) = memchr::memchr(b'\n', &self.chunk[ready.clone()]) {
+                self.ready.start += length + 1;
+                let part = ready.start..ready.start + length;
+                break (self.finish(part, skipped), true);
+            }
+            skipped = self.set_aside(ready, skipped);
+            self.ready = 0..0;
+            if !self.ended {
+                let count = self.read_at(0)?;
+                self.ended = count == 0;
+                self.ready = 0..count;
+            }
+            if self.ended {
+                if self.spill.is_empty() && skipped.is_none() {
+                    return Ok(None);
+                }
+                break (self.finish(0..0, skipped), false);
+            }
+        };
+        self.number += 1;
+        let number = self.number;
+        let bytes = match &place {
+            Place::Skipped(length) => {
+                self.bytes += length + u64::from(terminated);
+                let error = LineError {
+                    line: number,
+                    kind: LineErrorKind::TooLong,
+                    message: format!("{length} bytes, more than the limit of {}", self.max_line),
+                };
+                return Ok(Some(Line {
+                    number,
+                    text: Err(error),
+                    terminated,
+                }));
+            }
+            Place::Chunk(range) => &self.chunk[range.clone()],
+            Place::Spill => &self.spill[..],
+        };
+        self.bytes += bytes.len() as u64 + u64::from(terminated);
+        let text = std::str::from_utf8(bytes).map_err(|error| LineError {
+            line: number,
+            // A character that is cut off by the end of the input was cut off with its line.
+            kind: if error.error_len().is_none() && !terminated {
+                LineErrorKind::Truncated
+            } else {
+                LineErrorKind::NotUtf8
+            },
+            message: format!("not UTF-8 at byte {}", error.valid_up_to() + 1),
+        });
+        // Editors of some systems put a byte order mark at the beginning of a file.
+        let text = match text {
+            Ok(text) if number == 1 => Ok(text.strip_prefix('\u{feff}').unwrap_or(text)),
+            other => other,
+        };
+        Ok(Some(Line {
+            number,
+            text,
+            terminated,
+        }))
+    }
+
+    /// Keeps a part of a line that goes on, unless the line is too long already.
+    fn set_aside(&mut self, part: Range<usize>, skipped: Option<u64>) -> Option<u64> {
+        let length = part.len();
+        match skipped {
+            Some(before) => Some(before + length as u64),
+            None if self.spill.len() + length > self.max_line => {
+                let held = self.spill.len() + length;
+                self.spill.clear();
+                Some(held as u64)
+            }
+            None => {
+                self.spill.extend_from_slice(&self.chunk[part]);
+                None
+            }
+        }
+    }
+
+    /// Adds the last part of a line.
+    fn finish(&mut self, part: Range<usize>, skipped: Option<u64>) -> Place {
+        if skipped.is_none() && self.spill.is_empty() && part.len() <= self.max_line {
+            return Place::Chunk(part);
+        }
+        self.set_aside(part, skipped)
+            .map_or(Place::Spill, Place::Skipped)
+    }
+
+    fn read_at(&mut self, start: usize) -> Result<usize, ReadError> {
+        self.input
+            .read(&mut self.chunk[start..])
+            .map_err(|(kind, source)| ReadError {
+                line: self.number,
+                kind,
+                message: match kind {
+                    ReadErrorKind::Compression => format!("cannot decompress: {source}"),
+                    ReadErrorKind::TooLarge => source.to_string(),
+                    _ => format!("cannot read: {source}"),
+                },
+                source: Some(source),
+            })
+    }
+}
+
+/// The message of a JSON error without the line number, which would be 1 whatever the line.
+pub(crate) fn json_error(line: u64, terminated: bool, error: &serde_json::Error) -> LineError {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let text = text.strip_suffix(&place).unwrap_or(&text);
+    let kind = if error.is_data() {
+        LineErrorKind::NotAMessage
+    } else if error.is_eof() && !terminated {
+        LineErrorKind::Truncated
+    } else {
+        LineErrorKind::NotJson
+    };
+    let what = match kind {
+        LineErrorKind::NotAMessage => "not a message: ",
+        LineErrorKind::Truncated => "cut off: ",
+        _ => "not JSON: ",
+    };
+    let message = match (error.line(), error.column()) {
+        (_, 0) => format!("{what}{text}"),
+        (0 | 1, column) => format!("{what}{text} at column {column}"),
+        (down, column) => format!("{what}{text} {} lines down at column {column}", down - 1),
+    };
+    LineError {
+        line,
+        kind,
+        message,
+    }
+}
