@@ -73,9 +73,6 @@ fn defaults(attack: &mut Attack) {
     attack.name.get_or_insert_with(|| "Untitled".to_owned());
     attack.version.get_or_insert(1);
     attack.status.get_or_insert(Status::Draft);
-    if let Some(severity) = &mut attack.severity {
-        severity.confidence.get_or_insert(50);
-    }
     if let Some(classification) = &mut attack.classification {
         for mapping in classification.mappings.iter_mut().flatten() {
             mapping.relationship.get_or_insert(Relationship::Primary);
@@ -122,7 +119,8 @@ fn free_name(taken: &mut HashSet<String>, wanted: &str) -> String {
     name
 }
 
-/// The model has one shape for both notations, so the default confidence is all there is to do.
+/// The model has one shape for both notations, so the default confidence is all there is to do,
+/// and N-001 leaves it to this step.
 fn severity(attack: &mut Attack) {
     if let Some(severity) = &mut attack.severity {
         severity.confidence.get_or_insert(50);

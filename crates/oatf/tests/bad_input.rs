@@ -1,5 +1,11 @@
 //! Hostile and broken texts: a clear answer within a bounded time, on a small stack, without panics.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
+
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,7 @@
 //! Evaluating indicators: patterns, expressions, meaning, evidence and errors, through the public API.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::sync::Mutex;
 
 use proofhouse_oatf::{

@@ -1,5 +1,7 @@
 //! Properties of parse, normalize, serialize, check and evaluate over arbitrary documents.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::collections::HashSet;
 
 use proofhouse_oatf::{

@@ -4,6 +4,12 @@
 //! `»` in a failing document marks where a finding must start; it is removed before checking. The
 //! findings of a failing document are exactly the expected ones, in the order of their marks.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
+
 mod attack;
 mod bindings;
 mod execution;

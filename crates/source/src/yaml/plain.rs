@@ -614,11 +614,7 @@ mod tests {
             "x-y: $z\n",
         ] {
             let read = check(text);
-            assert_eq!(
-                read,
-                text.starts_with("- ").then_some(false).unwrap_or(true),
-                "{text}"
-            );
+            assert_eq!(read, !text.starts_with("- "), "{text}");
         }
     }
 
