@@ -266,7 +266,7 @@ impl State {
                 format!("it looks like one to {operation}")
             };
             sink.problem(
-                LineErrorKind::Unanswered,
+                LineErrorKind::Unrequested,
                 format!("the request of this response was not seen; {guess}"),
             );
             let modern = protocol == "a2a" && !is_error && a2a::is_modern_result(&result);

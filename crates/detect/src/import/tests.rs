@@ -201,13 +201,13 @@ fn bad_lines_of_a_log_cost_only_themselves() {
             (8, "mcp", "ping", "request", json!({})),
         ],
         &[
-            (1, LineErrorKind::Unanswered),
+            (1, LineErrorKind::Unrequested),
             (2, LineErrorKind::NotJson),
             (3, LineErrorKind::NotAMessage),
             (4, LineErrorKind::NotAMessage),
             (5, LineErrorKind::NotAMessage),
             (6, LineErrorKind::NotAMessage),
-            (7, LineErrorKind::Unanswered),
+            (7, LineErrorKind::Unrequested),
             (9, LineErrorKind::Truncated),
         ],
     );
@@ -246,7 +246,7 @@ fn open_requests_are_bounded() {
     log.push_str("{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{}}\n");
     let (_, problems, summary) = read(&log, None, &options);
     assert_eq!(summary.forgotten_requests, 3);
-    assert_eq!(problems, [(6, LineErrorKind::Unanswered)]);
+    assert_eq!(problems, [(6, LineErrorKind::Unrequested)]);
 }
 
 fn attribute(key: &str, value: Value) -> Value {

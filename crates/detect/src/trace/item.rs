@@ -30,7 +30,7 @@ pub struct ReadLimits {
 
 impl Default for ReadLimits {
     /// Lines of 16 MiB, no limit for the whole, zstd windows of 32 MiB, documents of 256 MiB,
-    /// 65,536 open requests with 32 MiB of parameters.
+    /// 65,536 open requests with 8 MiB of parameters.
     fn default() -> Self {
         Self {
             max_line_bytes: 16 << 20,
@@ -38,7 +38,7 @@ impl Default for ReadLimits {
             max_zstd_window_bytes: 32 << 20,
             max_document_bytes: 256 << 20,
             max_open_requests: 65_536,
-            max_open_request_bytes: 32 << 20,
+            max_open_request_bytes: 8 << 20,
         }
     }
 }
@@ -98,7 +98,7 @@ pub enum LineErrorKind {
     /// Warning: the sequence number is not larger than the one before.
     OutOfOrder,
     /// Warning: a response whose request was not seen, so that its operation is a guess.
-    Unanswered,
+    Unrequested,
 }
 
 impl LineErrorKind {
@@ -110,13 +110,13 @@ impl LineErrorKind {
         Self::NotAMessage,
         Self::Truncated,
         Self::OutOfOrder,
-        Self::Unanswered,
+        Self::Unrequested,
     ];
 
     /// Whether the message was kept.
     #[must_use]
     pub fn is_warning(self) -> bool {
-        matches!(self, Self::OutOfOrder | Self::Unanswered)
+        matches!(self, Self::OutOfOrder | Self::Unrequested)
     }
 
     /// The name in reports.
@@ -129,7 +129,7 @@ impl LineErrorKind {
             Self::NotAMessage => "not_a_message",
             Self::Truncated => "truncated",
             Self::OutOfOrder => "out_of_order",
-            Self::Unanswered => "unanswered",
+            Self::Unrequested => "unrequested",
         }
     }
 }

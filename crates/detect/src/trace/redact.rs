@@ -1,7 +1,7 @@
 //! Takes secrets out of texts before they leave the process.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -190,7 +190,8 @@ impl Redactor {
 /// Keys that become equal by redaction are numbered, so that no entry hides another.
 #[derive(Default)]
 struct Keys {
-    redacted: BTreeSet<String>,
+    /// How often each redacted key came.
+    counts: BTreeMap<String, usize>,
 }
 
 impl Keys {
@@ -199,13 +200,12 @@ impl Keys {
         if text == key {
             return Cow::Borrowed(key);
         }
-        let mut unique = text.clone().into_owned();
-        let mut number = 2;
-        while !self.redacted.insert(unique.clone()) {
-            unique = format!("{text} ({number})");
-            number += 1;
+        let count = self.counts.entry(text.clone().into_owned()).or_default();
+        *count += 1;
+        if *count == 1 {
+            return Cow::Owned(text.into_owned());
         }
-        Cow::Owned(unique)
+        Cow::Owned(format!("{text} ({count})"))
     }
 }
 
