@@ -34,7 +34,10 @@ fn collect(directory: &Path, texts: &mut Vec<(String, String)>) -> std::io::Resu
         let path = entry.path();
         if path.is_dir() {
             collect(&path, texts)?;
-        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "yaml")
+        {
             let mut text = String::new();
             #[expect(clippy::disallowed_methods, reason = "capped by take")]
             File::open(&path)?.take(4 << 20).read_to_string(&mut text)?;
@@ -60,7 +63,8 @@ pub(crate) fn messages() -> Vec<Value> {
             })
         })
         .collect();
-    let text = "The quarterly report lists revenue by region and names the open questions. ".repeat(12);
+    let text =
+        "The quarterly report lists revenue by region and names the open questions. ".repeat(12);
     vec![
         json!({"tools": tools}),
         json!({"name": "tool_3", "arguments": {"id": "record-42", "limit": 10}}),

@@ -19,7 +19,10 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let messages = corpus::messages();
     let documents = corpus::documents(&options.documents)?;
     measure("evaluate-pattern", options, &documents, &messages)?;
-    let expressions: Vec<String> = EXPRESSIONS.iter().map(|cel| expression_document(cel)).collect();
+    let expressions: Vec<String> = EXPRESSIONS
+        .iter()
+        .map(|cel| expression_document(cel))
+        .collect();
     measure("evaluate-cel", options, &expressions, &messages)
 }
 
@@ -32,7 +35,11 @@ fn measure(
     let ours = our_indicators(documents, name == "evaluate-cel")?;
     let peers = peer_indicators(documents, name == "evaluate-cel")?;
     if ours.len() != peers.len() || ours.is_empty() {
-        return Err(format!("{name}: {} indicators here, {} there", ours.len(), peers.len()));
+        return Err(format!(
+            "{name}: {} indicators here, {} there",
+            ours.len(),
+            peers.len()
+        ));
     }
     check_agreement(&ours, &peers, messages)?;
     // The peer compiles on every call, so the same number of calls takes it far longer.
@@ -59,8 +66,18 @@ fn measure(
     let evaluations = (ours.len() * messages.len()) as f64;
     let our_cost = pair.ours.as_secs_f64() * 1e9 / (evaluations * f64::from(our_passes));
     let peer_cost = pair.peer.as_secs_f64() * 1e9 / evaluations;
-    figure::say(&format!("{name}: {} indicators, {} messages", ours.len(), messages.len()));
-    figure::print(name, our_cost, peer_cost, peer_cost / our_cost, "ns/evaluation");
+    figure::say(&format!(
+        "{name}: {} indicators, {} messages",
+        ours.len(),
+        messages.len()
+    ));
+    figure::print(
+        name,
+        our_cost,
+        peer_cost,
+        peer_cost / our_cost,
+        "ns/evaluation",
+    );
     Ok(())
 }
 
@@ -72,9 +89,13 @@ fn our_indicators(
     for text in documents {
         let loaded = proofhouse_oatf::load(text).map_err(|errors| errors[0].to_string())?;
         let kept = loaded.document.attack.indicators.unwrap_or_default();
-        indicators.extend(
-            kept.into_iter().filter(|i| if cel { i.expression.is_some() } else { i.pattern.is_some() }),
-        );
+        indicators.extend(kept.into_iter().filter(|i| {
+            if cel {
+                i.expression.is_some()
+            } else {
+                i.pattern.is_some()
+            }
+        }));
     }
     Ok(indicators)
 }
@@ -84,16 +105,22 @@ fn peer_indicators(documents: &[String], cel: bool) -> Result<Vec<oatf::Indicato
     for text in documents {
         let loaded = oatf::load(text).map_err(|_| "the peer cannot load a document".to_owned())?;
         let kept = loaded.document.attack.indicators.unwrap_or_default();
-        indicators.extend(
-            kept.into_iter().filter(|i| if cel { i.expression.is_some() } else { i.pattern.is_some() }),
-        );
+        indicators.extend(kept.into_iter().filter(|i| {
+            if cel {
+                i.expression.is_some()
+            } else {
+                i.pattern.is_some()
+            }
+        }));
     }
     Ok(indicators)
 }
 
 fn evaluate_ours(indicator: &proofhouse_oatf::Indicator, message: &Value) -> String {
     let cel = proofhouse_oatf::DefaultCelEvaluator;
-    proofhouse_oatf::evaluate_indicator(indicator, message, Some(&cel), None).result.to_string()
+    proofhouse_oatf::evaluate_indicator(indicator, message, Some(&cel), None)
+        .result
+        .to_string()
 }
 
 fn evaluate_peer(indicator: &oatf::Indicator, message: &Value) -> String {

@@ -1,5 +1,9 @@
 //! Measuring two things side by side, and printing what a script can read.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this program's output")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this program's output"
+)]
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +16,7 @@ pub(crate) struct Pair {
 
 /// Runs both in turn, round by round, and takes the median of each, so that what disturbs the
 /// machine disturbs both.
-pub(crate) fn side_by_side(
-    quick: bool,
-    mut ours: impl FnMut(),
-    mut peer: impl FnMut(),
-) -> Pair {
+pub(crate) fn side_by_side(quick: bool, mut ours: impl FnMut(), mut peer: impl FnMut()) -> Pair {
     let rounds = if quick { 1 } else { 9 };
     let (mut our_times, mut peer_times) = (Vec::new(), Vec::new());
     // One round to warm up caches and lazily compiled parts.
@@ -26,7 +26,10 @@ pub(crate) fn side_by_side(
         our_times.push(time(&mut ours));
         peer_times.push(time(&mut peer));
     }
-    Pair { ours: median(our_times), peer: median(peer_times) }
+    Pair {
+        ours: median(our_times),
+        peer: median(peer_times),
+    }
 }
 
 fn time(work: &mut impl FnMut()) -> Duration {

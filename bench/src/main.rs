@@ -32,7 +32,11 @@ enum Subject {
 #[derive(Debug, Clone, Args)]
 struct Options {
     /// Directory of threat documents
-    #[arg(long, value_name = "DIR", default_value = "../shared/vectors/oatf-scenarios")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "../shared/vectors/oatf-scenarios"
+    )]
     documents: PathBuf,
 
     /// Measure briefly: to see that it works, not for the figures

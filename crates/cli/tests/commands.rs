@@ -1,4 +1,10 @@
 //! Drives the binary as a user would: what each command prints, where, and how it exits.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests, helpers included"
+)]
 
 use std::fs;
 use std::io::Write;

@@ -1,5 +1,6 @@
 //! Holds the documents to the truth: links lead somewhere, every flag is described, generated files and
 //! examples are the real ones.
+#![allow(clippy::panic, reason = "a test that cannot go on fails")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ fn root() -> PathBuf {
 fn text(path: &Path) -> String {
     #[expect(clippy::disallowed_methods, reason = "our own documents")]
     let text = fs::read_to_string(path);
-    text.expect(&path.display().to_string())
+    text.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// What the binary prints on stdout.

@@ -1,4 +1,10 @@
 //! The scanner says what `evaluate_indicator` says, indicator by indicator, message by message.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests, helpers included"
+)]
 
 use proofhouse_detect::{Found, Message, Outcome, Scanner, dropped_by};
 use proofhouse_oatf::{
@@ -15,7 +21,9 @@ fn document(indicators: &[Value]) -> Document {
             "indicators": indicators,
         },
     });
-    load(&document.to_string()).unwrap_or_else(|errors| panic!("{errors:?}")).document
+    load(&document.to_string())
+        .unwrap_or_else(|errors| panic!("{errors:?}"))
+        .document
 }
 
 /// Compares both ways of judging a message.
@@ -31,16 +39,33 @@ fn check(documents: &[Document], message: &Message) {
             let expected = match dropped_by(indicator, message) {
                 Some(_) => IndicatorResult::NotMatched,
                 None => {
-                    evaluate_indicator(indicator, &message.content, Some(&DefaultCelEvaluator), None)
-                        .result
+                    evaluate_indicator(
+                        indicator,
+                        &message.content,
+                        Some(&DefaultCelEvaluator),
+                        None,
+                    )
+                    .result
                 }
             };
-            let ours: Vec<&Found> =
-                found.iter().filter(|f| f.document == d && f.indicator == i).collect();
+            let ours: Vec<&Found> = found
+                .iter()
+                .filter(|f| f.document == d && f.indicator == i)
+                .collect();
             let result = match ours.as_slice() {
                 [] => IndicatorResult::NotMatched,
-                [Found { outcome: Outcome::Matched(_), .. }] => IndicatorResult::Matched,
-                [Found { outcome: Outcome::Error(_), .. }] => IndicatorResult::Error,
+                [
+                    Found {
+                        outcome: Outcome::Matched(_),
+                        ..
+                    },
+                ] => IndicatorResult::Matched,
+                [
+                    Found {
+                        outcome: Outcome::Error(_),
+                        ..
+                    },
+                ] => IndicatorResult::Error,
                 several => panic!("reported {} times", several.len()),
             };
             let expected = if expected == IndicatorResult::Skipped {
@@ -83,7 +108,12 @@ fn content() -> impl Strategy<Value = Value> {
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::vec((prop_oneof![Just("a"), Just("b"), Just("c")], inner), 0..4)
                 .prop_map(|entries| {
-                    Value::Object(entries.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
+                    Value::Object(
+                        entries
+                            .into_iter()
+                            .map(|(k, v)| (k.to_owned(), v))
+                            .collect(),
+                    )
                 }),
         ]
     })
@@ -114,7 +144,12 @@ fn condition() -> impl Strategy<Value = Value> {
     prop_oneof![
         leaf(),
         prop::collection::vec(operator, 1..3).prop_map(|entries| {
-            Value::Object(entries.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
+            Value::Object(
+                entries
+                    .into_iter()
+                    .map(|(k, v)| (k.to_owned(), v))
+                    .collect(),
+            )
         }),
     ]
 }
@@ -145,22 +180,31 @@ fn indicator() -> impl Strategy<Value = Value> {
         prop::option::of(Just("default")),
         prop_oneof![3 => Just("mcp"), 1 => Just("a2a")],
     )
-        .prop_map(|(target, (key, detection), surface, direction, actor, protocol)| {
-            let mut indicator = json!({"target": target, "protocol": protocol, key: detection});
-            for (key, value) in [("surface", surface), ("direction", direction), ("actor", actor)] {
-                if let Some(value) = value {
-                    indicator[key] = json!(value);
+        .prop_map(
+            |(target, (key, detection), surface, direction, actor, protocol)| {
+                let mut indicator = json!({"target": target, "protocol": protocol, key: detection});
+                for (key, value) in [
+                    ("surface", surface),
+                    ("direction", direction),
+                    ("actor", actor),
+                ] {
+                    if let Some(value) = value {
+                        indicator[key] = json!(value);
+                    }
                 }
-            }
-            indicator
-        })
+                indicator
+            },
+        )
 }
 
 fn message() -> impl Strategy<Value = Message> {
     (
         content(),
         prop_oneof![Just("tools/call"), Just("tools/list")],
-        prop::option::of(prop_oneof![Just(Direction::Request), Just(Direction::Response)]),
+        prop::option::of(prop_oneof![
+            Just(Direction::Request),
+            Just(Direction::Response)
+        ]),
         prop::option::of(prop_oneof![Just("default"), Just("other")]),
     )
         .prop_map(|(content, operation, direction, actor)| Message {

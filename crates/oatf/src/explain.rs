@@ -29,7 +29,8 @@ pub enum ExplanationKind {
 
 impl std::fmt::Display for ExplanationKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+        // Padded, because lists of codes are shown in columns.
+        f.pad(match self {
             Self::Error => "error",
             Self::Warning => "warning",
             Self::Normalization => "normalization",

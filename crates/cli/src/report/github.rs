@@ -14,7 +14,13 @@ pub(crate) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandE
             };
             let mut properties = format!("file={}", escape_property(&file.name));
             if let Some(span) = finding.span {
-                let end = span.column + span.length.max(1);
+                let shown = file
+                    .text
+                    .get(span.range())
+                    .unwrap_or_default()
+                    .chars()
+                    .count();
+                let end = span.column + shown.max(1);
                 properties.push_str(&format!(
                     ",line={},col={},endColumn={end}",
                     span.line, span.column

@@ -86,7 +86,11 @@ pub fn dropped_by(indicator: &Indicator, message: &Message) -> Option<Dropped> {
     if indicator.protocol.as_deref() != Some(&message.protocol) {
         return Some(Dropped::Protocol);
     }
-    if indicator.surface.as_ref().is_some_and(|surface| *surface != message.operation) {
+    if indicator
+        .surface
+        .as_ref()
+        .is_some_and(|surface| *surface != message.operation)
+    {
         return Some(Dropped::Surface);
     }
     if indicator.actor.is_some() && indicator.actor != message.actor {
@@ -122,8 +126,10 @@ impl Scanner {
     }
 
     fn make_class(&self, message: &Message) -> Class {
-        let mut class =
-            Class { applies: vec![0; self.rules.len().div_ceil(64)], ..Class::default() };
+        let mut class = Class {
+            applies: vec![0; self.rules.len().div_ceil(64)],
+            ..Class::default()
+        };
         let applies = |rule: RuleId| dropped_by(self.indicator(rule), message).is_none();
         for (index, group) in self.groups.iter().enumerate() {
             if group.protocol != message.protocol {
@@ -135,9 +141,16 @@ impl Scanner {
                 any = true;
             }
             if any {
-                let always = group.always.iter().copied().filter(|rule| class.applies(*rule));
-                let existence =
-                    group.existence.iter().copied().filter(|(rule, _)| class.applies(*rule));
+                let always = group
+                    .always
+                    .iter()
+                    .copied()
+                    .filter(|rule| class.applies(*rule));
+                let existence = group
+                    .existence
+                    .iter()
+                    .copied()
+                    .filter(|(rule, _)| class.applies(*rule));
                 class.groups.push(GroupClass {
                     group: u32::try_from(index).unwrap_or(u32::MAX),
                     always: always.collect(),
@@ -145,8 +158,18 @@ impl Scanner {
                 });
             }
         }
-        class.expressions = self.expressions.iter().copied().filter(|r| applies(*r)).collect();
-        class.semantics = self.semantics.iter().copied().filter(|r| applies(*r)).collect();
+        class.expressions = self
+            .expressions
+            .iter()
+            .copied()
+            .filter(|r| applies(*r))
+            .collect();
+        class.semantics = self
+            .semantics
+            .iter()
+            .copied()
+            .filter(|r| applies(*r))
+            .collect();
         class
     }
 }

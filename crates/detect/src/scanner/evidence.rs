@@ -34,7 +34,10 @@ impl Evidence {
     ) -> Self {
         let words = match condition {
             Condition::Operators(operators) => {
-                let regex = operators.regex.as_ref().and_then(|regex| regex.regex().ok());
+                let regex = operators
+                    .regex
+                    .as_ref()
+                    .and_then(|regex| regex.regex().ok());
                 regex
                     .and_then(|regex| regex.find(text))
                     .map(|found| found.as_str())
@@ -56,8 +59,8 @@ impl Evidence {
         Self::new(message, target.to_owned(), "absent")
     }
 
-    pub(super) fn of_message(message: &Message, target: &str, text: String) -> Self {
-        Self::new(message, target.to_owned(), &text)
+    pub(super) fn of_message(message: &Message, target: &str, text: &str) -> Self {
+        Self::new(message, target.to_owned(), text)
     }
 
     fn new(message: &Message, path: String, text: &str) -> Self {
@@ -65,7 +68,12 @@ impl Evidence {
             Some((cut, _)) => format!("{}…", &text[..cut]),
             None => text.to_owned(),
         };
-        Self { sequence: message.sequence, time: message.time.clone(), path, text }
+        Self {
+            sequence: message.sequence,
+            time: message.time.clone(),
+            path,
+            text,
+        }
     }
 }
 
@@ -77,7 +85,9 @@ fn locate(target: &str, content: &Value, wanted: &Value) -> String {
         }
         let (segment, tail) = rest.split_once('.').unwrap_or((rest, ""));
         let name = segment.strip_suffix("[*]").unwrap_or(segment);
-        let Some(next) = at.get(name) else { return false };
+        let Some(next) = at.get(name) else {
+            return false;
+        };
         let before = path.len();
         if !path.is_empty() {
             path.push('.');
@@ -99,7 +109,11 @@ fn locate(target: &str, content: &Value, wanted: &Value) -> String {
         false
     }
     let mut path = String::new();
-    if search(target, content, wanted, &mut path) { path } else { target.to_owned() }
+    if search(target, content, wanted, &mut path) {
+        path
+    } else {
+        target.to_owned()
+    }
 }
 
 #[cfg(test)]

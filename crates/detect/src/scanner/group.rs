@@ -31,7 +31,11 @@ pub(super) struct Group {
 
 impl Group {
     pub(super) fn new(protocol: String, target: String) -> Self {
-        Self { protocol, target, ..Self::default() }
+        Self {
+            protocol,
+            target,
+            ..Self::default()
+        }
     }
 
     /// Adds a rule by whatever narrows it down most.
@@ -63,7 +67,11 @@ impl Group {
             // Absent and with a value at once: it never matches.
             return;
         }
-        let texts = [&operators.contains, &operators.starts_with, &operators.ends_with];
+        let texts = [
+            &operators.contains,
+            &operators.starts_with,
+            &operators.ends_with,
+        ];
         let longest = texts.into_iter().flatten().max_by_key(|text| text.len());
         let literals = match longest.filter(|text| !text.is_empty()) {
             Some(text) => Some(vec![text.to_ascii_lowercase().into_bytes()]),
@@ -116,10 +124,16 @@ impl Group {
     pub(super) fn candidates(&self, value: &Value, text: &str, mut candidate: impl FnMut(RuleId)) {
         if let Some(automaton) = &self.automaton {
             if !text.is_ascii() && FOLDS_TO_ASCII.iter().any(|odd| text.contains(odd)) {
-                self.literals.iter().flat_map(|(_, rules)| rules).for_each(|rule| candidate(*rule));
+                self.literals
+                    .iter()
+                    .flat_map(|(_, rules)| rules)
+                    .for_each(|rule| candidate(*rule));
             } else {
                 for hit in automaton.find_overlapping_iter(text) {
-                    self.literals[hit.pattern().as_usize()].1.iter().for_each(|rule| candidate(*rule));
+                    self.literals[hit.pattern().as_usize()]
+                        .1
+                        .iter()
+                        .for_each(|rule| candidate(*rule));
                 }
             }
         }
@@ -132,9 +146,16 @@ impl Group {
 
     /// Bytes the compiled form holds.
     pub(super) fn memory(&self) -> usize {
-        let literals: usize =
-            self.literals.iter().map(|(literal, rules)| literal.len() + 4 * rules.len() + 48).sum();
-        let exact: usize = self.exact.iter().map(|(text, rules)| text.len() + 4 * rules.len() + 48).sum();
+        let literals: usize = self
+            .literals
+            .iter()
+            .map(|(literal, rules)| literal.len() + 4 * rules.len() + 48)
+            .sum();
+        let exact: usize = self
+            .exact
+            .iter()
+            .map(|(text, rules)| text.len() + 4 * rules.len() + 48)
+            .sum();
         literals + exact + self.automaton.as_ref().map_or(0, AhoCorasick::memory_usage)
     }
 }

@@ -16,7 +16,11 @@ pub(super) const FOLDS_TO_ASCII: [&str; 2] = ["\u{17f}", "\u{212a}"];
 /// Lower-case literals of which every match holds at least one, whatever its ASCII case; `None`
 /// when there is no useful set. The pattern is in the engine's syntax.
 pub(super) fn required(pattern: &str) -> Option<Vec<Vec<u8>>> {
-    let hir = regex_syntax::ParserBuilder::new().nest_limit(100).build().parse(pattern).ok()?;
+    let hir = regex_syntax::ParserBuilder::new()
+        .nest_limit(100)
+        .build()
+        .parse(pattern)
+        .ok()?;
     let mut literals = required_of(&hir)?;
     literals.sort_unstable();
     literals.dedup();
@@ -114,7 +118,9 @@ mod tests {
 
     fn literals(pattern: &str) -> Option<Vec<String>> {
         required(pattern).map(|set| {
-            set.into_iter().map(|literal| String::from_utf8_lossy(&literal).into_owned()).collect()
+            set.into_iter()
+                .map(|literal| String::from_utf8_lossy(&literal).into_owned())
+                .collect()
         })
     }
 
@@ -122,7 +128,10 @@ mod tests {
     fn finds_what_every_match_holds() {
         for (pattern, expected) in [
             ("id_rsa|passwd", Some(vec!["id_rsa", "passwd"])),
-            ("(429|rate limit|delegate.*analytics)", Some(vec!["429", "analytics", "rate limit"])),
+            (
+                "(429|rate limit|delegate.*analytics)",
+                Some(vec!["429", "analytics", "rate limit"]),
+            ),
             ("(?i)secret", Some(vec!["secret"])),
             ("(?i)Key=[0-9]+", Some(vec!["key="])),
             ("a[0-9]+secret[0-9]", Some(vec!["secret"])),
@@ -137,7 +146,8 @@ mod tests {
             ("é+", Some(vec!["é"])),
             ("(", None),
         ] {
-            let expected = expected.map(|set| set.into_iter().map(str::to_owned).collect::<Vec<_>>());
+            let expected =
+                expected.map(|set| set.into_iter().map(str::to_owned).collect::<Vec<_>>());
             assert_eq!(literals(pattern), expected, "{pattern}");
         }
     }

@@ -107,7 +107,10 @@ impl ScannerBuilder {
     /// Adds a normalized document, as [`load`](proofhouse_oatf::load) returns it.
     #[must_use]
     pub fn add(mut self, name: impl Into<String>, document: Document) -> Self {
-        self.documents.push(Source { name: name.into(), document });
+        self.documents.push(Source {
+            name: name.into(),
+            document,
+        });
         self
     }
 
@@ -180,24 +183,34 @@ impl Scanner {
     /// Bytes the compiled indicators hold, besides the documents themselves.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.groups.iter().map(Group::memory).sum::<usize>()
-            + self.rules.len() * size_of::<Rule>()
+        self.groups.iter().map(Group::memory).sum::<usize>() + self.rules.len() * size_of::<Rule>()
     }
 
     /// The documents, in the order they were added.
     pub fn documents(&self) -> impl ExactSizeIterator<Item = (&str, &Document)> {
-        self.documents.iter().map(|source| (source.name.as_str(), &source.document))
+        self.documents
+            .iter()
+            .map(|source| (source.name.as_str(), &source.document))
     }
 
     /// Where an indicator stands in its document's text.
     #[must_use]
     pub fn indicator_span(&self, document: usize, indicator: usize) -> Option<Span> {
-        self.documents.get(document)?.document.indicator_span(indicator)
+        self.documents
+            .get(document)?
+            .document
+            .indicator_span(indicator)
     }
 
     fn indicator(&self, rule: RuleId) -> &Indicator {
-        let Rule { document, indicator } = self.rules[rule as usize];
-        &self.documents[document as usize].document.attack.indicators()[indicator as usize]
+        let Rule {
+            document,
+            indicator,
+        } = self.rules[rule as usize];
+        &self.documents[document as usize]
+            .document
+            .attack
+            .indicators()[indicator as usize]
     }
 
     fn compile(&mut self) -> Result<(), BuildError> {
@@ -206,10 +219,14 @@ impl Scanner {
         for (document, source) in self.documents.iter().enumerate() {
             let indicators = source.document.attack.indicators();
             if indicators.is_empty() {
-                return Err(BuildError::NoIndicators { name: source.name.clone() });
+                return Err(BuildError::NoIndicators {
+                    name: source.name.clone(),
+                });
             }
             for (position, indicator) in indicators.iter().enumerate() {
-                let too_many = |_| BuildError::TooLarge { reason: "too many indicators".to_owned() };
+                let too_many = |_| BuildError::TooLarge {
+                    reason: "too many indicators".to_owned(),
+                };
                 let rule = RuleId::try_from(self.rules.len()).map_err(too_many)?;
                 self.rules.push(Rule {
                     document: u32::try_from(document).map_err(too_many)?,
@@ -219,7 +236,9 @@ impl Scanner {
                     Some(IndicatorMethod::Expression) => self.expressions.push(rule),
                     Some(IndicatorMethod::Semantic) => self.semantics.push(rule),
                     _ => {
-                        let Some(pattern) = &indicator.pattern else { continue };
+                        let Some(pattern) = &indicator.pattern else {
+                            continue;
+                        };
                         let target = pattern.target.as_ref().unwrap_or(&indicator.target);
                         let protocol = indicator.protocol.clone().unwrap_or_default();
                         let group = *by_place
@@ -237,7 +256,9 @@ impl Scanner {
             }
         }
         for group in &mut self.groups {
-            group.finish().map_err(|error| BuildError::TooLarge { reason: error.to_string() })?;
+            group.finish().map_err(|error| BuildError::TooLarge {
+                reason: error.to_string(),
+            })?;
         }
         Ok(())
     }

@@ -60,7 +60,10 @@ impl Scanner {
     pub fn scan(&self, message: &Message) -> Vec<Found> {
         let mut found = Vec::new();
         self.scan_into(message, &mut Scratch::default(), &mut |rule, outcome| {
-            let super::Rule { document, indicator } = self.rules[rule as usize];
+            let super::Rule {
+                document,
+                indicator,
+            } = self.rules[rule as usize];
             found.push(Found {
                 document: document as usize,
                 indicator: indicator as usize,
@@ -137,7 +140,7 @@ impl Scanner {
         match verdict.result {
             IndicatorResult::Matched => {
                 let text = verdict.evidence.unwrap_or_default();
-                let evidence = Evidence::of_message(message, &indicator.target, text);
+                let evidence = Evidence::of_message(message, &indicator.target, &text);
                 report(rule, Outcome::Matched(evidence));
             }
             IndicatorResult::Error => {

@@ -83,18 +83,28 @@ impl Session<'_> {
     pub fn feed(&mut self, message: &Message) {
         self.messages += 1;
         let rules = &mut self.rules;
-        self.scanner.scan_into(message, &mut self.scratch, &mut |rule, outcome| {
-            note(&mut rules[rule as usize], message.sequence, outcome);
-        });
+        self.scanner
+            .scan_into(message, &mut self.scratch, &mut |rule, outcome| {
+                note(&mut rules[rule as usize], message.sequence, outcome);
+            });
     }
 
     /// Takes the next message and tells what was found in it.
     pub fn feed_and_tell(&mut self, message: &Message) -> Vec<Found> {
         let found = self.scanner.scan(message);
         self.messages += 1;
-        for Found { document, indicator, outcome } in &found {
+        for Found {
+            document,
+            indicator,
+            outcome,
+        } in &found
+        {
             if let Some(rule) = self.rule(*document, *indicator) {
-                note(&mut self.rules[rule as usize], message.sequence, outcome.clone());
+                note(
+                    &mut self.rules[rule as usize],
+                    message.sequence,
+                    outcome.clone(),
+                );
             }
         }
         found
@@ -161,7 +171,11 @@ impl Session<'_> {
                 }
                 let mut verdict = compute_verdict(attack, &verdicts);
                 verdict.source = Some("proofhouse".to_owned());
-                DocumentVerdict { name: source.name.clone(), attack: verdict, indicators }
+                DocumentVerdict {
+                    name: source.name.clone(),
+                    attack: verdict,
+                    indicators,
+                }
             })
             .collect()
     }
@@ -176,7 +190,10 @@ impl Session<'_> {
             return (IndicatorResult::Matched, None);
         }
         if let Some((sequence, error)) = &state.error {
-            return (IndicatorResult::Error, Some(format!("message {sequence}: {error}")));
+            return (
+                IndicatorResult::Error,
+                Some(format!("message {sequence}: {error}")),
+            );
         }
         let missing = match method {
             Some(IndicatorMethod::Expression) if self.scanner.cel.is_none() => {

@@ -150,7 +150,19 @@ fn parse_json_path(source: &str) -> Result<JsonPath, String> {
             "more than {MAX_DESCENDANTS} descendant segments (`..`)"
         ));
     }
+    if has_broken_escape(source) {
+        return Err("`\\u` needs four hexadecimal digits".to_owned());
+    }
     JsonPath::parse(source).map_err(|error| error.to_string())
+}
+
+/// Whether a `\u` lacks its digits, or nothing follows them. The parser panics on a text that ends
+/// inside such an escape, and no valid path holds one.
+fn has_broken_escape(source: &str) -> bool {
+    source.match_indices("\\u").any(|(at, _)| {
+        let rest = source.as_bytes().get(at + 2..).unwrap_or_default();
+        rest.len() < 5 || !rest[..4].iter().all(u8::is_ascii_hexdigit)
+    })
 }
 
 impl std::fmt::Debug for Selector {
@@ -187,6 +199,30 @@ mod tests {
         assert!(selector.json_path().is_ok());
         assert!(Selector::new("$.a[").json_path().is_err());
         assert!(Selector::new("(a)").regex().is_ok());
+    }
+
+    #[test]
+    fn a_selector_may_end_anywhere() {
+        for whole in [
+            r#"$["\u0041\uD83D\uDE00\n"]"#,
+            r"$['\u0041\'\\']",
+            r#"$[?@.a == "\uD83D\uDE00" && length(@.b) > 1.5e3]"#,
+            r"$..a[1:2:3, 'x', *].b[?match(@.c, 'd.*')]",
+        ] {
+            assert!(Selector::new(whole).json_path().is_ok(), "{whole}");
+            for (end, _) in whole.char_indices().skip(1) {
+                assert!(Selector::new(&whole[..end]).json_path().is_err() || end < whole.len());
+            }
+        }
+        for broken in [
+            r#"$["\u"#,
+            r"$['\u",
+            r#"$[?@.a == "\u"#,
+            r#"$["\uD83D\ud"#,
+            r#"$["\uD83D"#,
+        ] {
+            assert!(Selector::new(broken).json_path().is_err(), "{broken}");
+        }
     }
 
     #[test]

@@ -45,13 +45,19 @@ pub(super) fn is_everyday(pattern: &str) -> bool {
             b'(' => {
                 depth += 1;
                 atom = false;
-                at += if bytes[at..].starts_with(b"(?:") { 3 } else { 1 };
+                at += if bytes[at..].starts_with(b"(?:") {
+                    3
+                } else {
+                    1
+                };
                 if depth > MAX_DEPTH || bytes.get(at) == Some(&b'?') {
                     return false;
                 }
             }
             b')' => {
-                let Some(outer) = depth.checked_sub(1) else { return false };
+                let Some(outer) = depth.checked_sub(1) else {
+                    return false;
+                };
                 depth = outer;
                 atom = true;
                 at += 1;

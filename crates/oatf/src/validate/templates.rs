@@ -135,7 +135,11 @@ fn find_templates<'d>(check: &Check<'d>) -> Vec<Template<'d>> {
     for (position, actor) in check.actors.iter().enumerate() {
         for view in &actor.phases {
             let mut keep = |path: &DocPath<'d>, text: &'d str| {
-                found.push(Template { actor: position, path: path.clone(), text });
+                found.push(Template {
+                    actor: position,
+                    path: path.clone(),
+                    text,
+                });
             };
             if let Some(state) = view.state {
                 walk(&mut view.state_path(), state, &mut keep);

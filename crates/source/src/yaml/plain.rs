@@ -666,7 +666,10 @@ mod tests {
     /// project.
     #[test]
     fn takes_real_documents() {
-        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/vectors/oatf-scenarios/benchmark");
+        let directory = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../../shared/vectors/oatf-scenarios/benchmark"
+        );
         let Ok(entries) = std::fs::read_dir(directory) else {
             eprintln!("SKIPPED: ../shared/vectors is not here");
             return;
@@ -676,9 +679,16 @@ mod tests {
             let path = entry.unwrap().path();
             #[expect(clippy::disallowed_methods, reason = "files of known size")]
             let text = std::fs::read_to_string(&path).unwrap();
-            if check(&text) { fast += 1 } else { slow.push(path) }
+            if check(&text) {
+                fast += 1
+            } else {
+                slow.push(path)
+            }
         }
-        assert!(fast >= 9 * slow.len(), "too many documents take the slow way: {slow:?}");
+        assert!(
+            fast >= 9 * slow.len(),
+            "too many documents take the slow way: {slow:?}"
+        );
     }
 
     proptest! {
