@@ -680,9 +680,9 @@ mod tests {
             #[expect(clippy::disallowed_methods, reason = "files of known size")]
             let text = std::fs::read_to_string(&path).unwrap();
             if check(&text) {
-                fast += 1
+                fast += 1;
             } else {
-                slow.push(path)
+                slow.push(path);
             }
         }
         assert!(
