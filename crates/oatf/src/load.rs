@@ -6,7 +6,7 @@ use proofhouse_source::{Diagnostic, Limits};
 
 use crate::error::{OatfError, ParseError};
 use crate::model::Document;
-use crate::parse::{parse_leniently, parse_with};
+use crate::parse::{Understood, parse_leniently, parse_with};
 use crate::{normalize, validate};
 
 /// A document that is ready for use, and what is doubtful about it.
@@ -72,7 +72,11 @@ pub fn load_with(text: &str, limits: &Limits) -> Result<LoadResult, Vec<OatfErro
 /// ```
 #[must_use]
 pub fn check(text: &str, limits: &Limits) -> Vec<Diagnostic> {
-    let (document, errors) = parse_leniently(text, limits);
+    let Understood {
+        document,
+        errors,
+        misspelled,
+    } = parse_leniently(text, limits);
     let mut findings = Vec::new();
     if let Some(document) = document {
         let result = validate(&document);
@@ -81,7 +85,7 @@ pub fn check(text: &str, limits: &Limits) -> Vec<Diagnostic> {
             .into_iter()
             .map(Diagnostic::from)
             .chain(result.warnings);
-        let broken = Broken::new(&errors);
+        let broken = Broken::new(&errors, &misspelled);
         findings.extend(later.filter(|finding| !broken.explains(finding)));
     }
     findings.extend(errors.into_iter().map(Diagnostic::from));
@@ -91,7 +95,7 @@ pub fn check(text: &str, limits: &Limits) -> Vec<Diagnostic> {
 
 /// Rules about something being absent, which it may only be because it could not be read.
 const ABOUT_ABSENCE: &[&str] = &[
-    "V-006", "V-007", "V-012", "V-038", "V-043", "PH-103", "PH-104",
+    "V-006", "V-007", "V-009", "V-012", "V-030", "V-038", "V-040", "V-043", "PH-103", "PH-104",
 ];
 
 /// The places where reading failed.
@@ -104,8 +108,12 @@ struct Broken<'e> {
 }
 
 impl<'e> Broken<'e> {
-    fn new(errors: &'e [ParseError]) -> Self {
+    fn new(errors: &'e [ParseError], misspelled: &'e [String]) -> Self {
         let mut broken = Self::default();
+        for path in misspelled {
+            broken.paths.insert(path);
+            broken.ancestors.insert(parent(path));
+        }
         for error in errors.iter().filter(|error| error.code != "PH-009") {
             let Some(path) = error.path.as_deref() else {
                 broken.offsets.extend(error.offset());
@@ -178,6 +186,31 @@ mod tests {
             codes("attack: {execution: {mode: mcp_server, state: {}}}"),
             ["V-001"]
         );
+    }
+
+    #[test]
+    fn a_misspelled_key_is_not_also_a_missing_one() {
+        let document = |body: &str| {
+            format!(
+                "oatf: \"0.1\"\nattack:\n  execution: {{mode: mcp_server, state: {{}}}}\n{body}"
+            )
+        };
+        for text in [
+            document("  indicators: [{target: a, pattern: {contians: x}}]\n"),
+            document("  indicators: [{targt: a, pattern: {contains: x}}]\n"),
+            document("  indicators: [{target: a, patern: {contains: x}}]\n"),
+            document("  severity: {levl: high}\n"),
+            document("  references: [{ulr: x}]\n"),
+            "oatf: \"0.1\"\nattack:\n  exection: {mode: mcp_server, state: {}}\n".to_owned(),
+            "oatf: \"0.1\"\nattack:\n  execution: {mode: mcp_server, stat: {}}\n".to_owned(),
+            "oatf: \"0.1\"\nattack:\n  execution: {mode: mcp_server, phases: [{stat: {}}]}\n"
+                .to_owned(),
+            "oatf: \"0.1\"\nattak:\n  execution: {mode: mcp_server, state: {}}\n".to_owned(),
+            "otf: \"0.1\"\nattack:\n  execution: {mode: mcp_server, state: {}}\n".to_owned(),
+        ] {
+            assert_eq!(codes(&text), ["PH-009"], "{text}");
+            assert!(load(&text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -16,7 +16,8 @@ use crate::model::{
 /// types; see [`validate`](crate::validate).
 ///
 /// ```
-/// let errors = proofhouse_oatf::parse("oatf: \"0.1\"\nattack:\n  severty: high\n").unwrap_err();
+/// let text = "oatf: \"0.1\"\nattack:\n  severty: high\n  execution: {mode: mcp_server, state: {}}\n";
+/// let errors = proofhouse_oatf::parse(text).unwrap_err();
 /// assert_eq!(errors[0].line(), Some(3));
 /// assert_eq!(errors[0].help.as_deref(), Some("did you mean `severity`?"));
 /// ```
@@ -35,17 +36,33 @@ pub fn parse(text: &str) -> Result<Document, Vec<ParseError>> {
 /// Returns every error, ordered by place.
 pub fn parse_with(text: &str, limits: &Limits) -> Result<Document, Vec<ParseError>> {
     match parse_leniently(text, limits) {
-        (Some(document), errors) if errors.is_empty() => Ok(document),
-        (_, errors) => Err(errors),
+        Understood {
+            document: Some(document),
+            errors,
+            ..
+        } if errors.is_empty() => Ok(document),
+        understood => Err(understood.errors),
     }
 }
 
-/// Parses as much of a document as can be understood, beside the errors.
-pub(crate) fn parse_leniently(text: &str, limits: &Limits) -> (Option<Document>, Vec<ParseError>) {
+/// As much of a text as could be understood, and why not more.
+#[derive(Default)]
+pub(crate) struct Understood {
+    pub(crate) document: Option<Document>,
+    pub(crate) errors: Vec<ParseError>,
+    /// Paths of the keys that misspelled ones were probably meant to be.
+    pub(crate) misspelled: Vec<String>,
+}
+
+/// Parses as much of a document as can be understood.
+pub(crate) fn parse_leniently(text: &str, limits: &Limits) -> Understood {
     let (source, read_errors) = Source::read_leniently(text, limits);
     let mut errors: Vec<ParseError> = read_errors.into_iter().map(from_read_error).collect();
     let Some(source) = source else {
-        return (None, errors);
+        return Understood {
+            errors,
+            ..Understood::default()
+        };
     };
     let mut decoder = Decoder::new(&source);
     let document = decoder.document(source.root());
@@ -53,6 +70,7 @@ pub(crate) fn parse_leniently(text: &str, limits: &Limits) -> (Option<Document>,
     let Decoder {
         errors: decode_errors,
         notes,
+        misspelled,
         ..
     } = decoder;
     // An alias is refused once, not also as a value of the wrong type.
@@ -65,7 +83,11 @@ pub(crate) fn parse_leniently(text: &str, limits: &Limits) -> (Option<Document>,
         document.source = Some(Arc::new(source));
         document
     });
-    (document, errors)
+    Understood {
+        document,
+        errors,
+        misspelled,
+    }
 }
 
 fn from_read_error(error: ReadError) -> ParseError {

@@ -29,6 +29,8 @@ pub(crate) struct Decoder<'s> {
     path: DocPath<'s>,
     pub(crate) errors: Vec<ParseError>,
     pub(crate) notes: Vec<Diagnostic>,
+    /// Paths of the keys that misspelled ones were probably meant to be.
+    pub(crate) misspelled: Vec<String>,
 }
 
 /// The fields of one mapping that is being decoded.
@@ -45,6 +47,7 @@ impl<'s> Decoder<'s> {
             path: DocPath::default(),
             errors: Vec::new(),
             notes: Vec::new(),
+            misspelled: Vec::new(),
         }
     }
 
@@ -155,7 +158,12 @@ impl<'s> Decoder<'s> {
             return;
         }
         let help = match self.near(key, known) {
-            Some(near) => Some(format!("did you mean `{near}`?")),
+            Some(near) => {
+                let parent = self.path.to_string();
+                let dot = if parent.is_empty() { "" } else { "." };
+                self.misspelled.push(format!("{parent}{dot}{near}"));
+                Some(format!("did you mean `{near}`?"))
+            }
             None if extensible => Some("a field of your own must start with `x-`".to_owned()),
             None => None,
         };
@@ -338,6 +346,10 @@ impl<'s> Fields<'_, 's> {
     fn missing(&mut self, key: &'static str, code: &'static str) {
         let name = self.decoder.place();
         self.decoder.within(Segment::Key(key), |decoder| {
+            // A key that is there but misspelled has been reported as that.
+            if decoder.misspelled.contains(&decoder.path.to_string()) {
+                return;
+            }
             let span = decoder.source.key_span_of(&decoder.path);
             decoder.error_at(
                 span,
