@@ -421,6 +421,16 @@ fn messages_name_the_place_and_offer_help() {
             Some("write `2026-01-15` or `2026-01-15T10:30:00Z`"),
         ),
         (
+            "indicators: [{target: a}]",
+            "an indicator needs one of `pattern`, `expression` and `semantic`",
+            None,
+        ),
+        (
+            "indicators: [{target: a, pattern: {gt: 1}, expression: {cel: \"true\"}}]",
+            "an indicator has one way of detection, not several: `pattern`, `expression`",
+            Some("write one indicator for each"),
+        ),
+        (
             "indicators: [{target: a, actor: defalt, pattern: {gt: 1}}]",
             "there is no actor `defalt`",
             Some("did you mean `default`?"),
@@ -478,6 +488,36 @@ fn messages_name_the_place_and_offer_help() {
             "{state: {}}",
             "`execution.state` needs `mode`",
             Some("for example `mode: mcp_server`"),
+        ),
+        (
+            "{mode: mcp_server}",
+            "`execution` needs one of `state`, `phases` and `actors`",
+            None,
+        ),
+        (
+            "{mode: mcp_server, state: {}, phases: [{state: {}}]}",
+            "`state` and `phases` exclude each other; use one",
+            None,
+        ),
+        (
+            "{mode: mcp_server, phases: [{state: {}, on_enter: [{x-note: 1}]}]}",
+            "an action needs a key such as `send` or `log`",
+            None,
+        ),
+        (
+            "{mode: mcp_server, phases: [{state: {}, on_enter: [{wait: 1, log: {message: x}}]}]}",
+            "an action does one thing, not several: `wait`, `log`",
+            Some("write one action for each"),
+        ),
+        (
+            "{mode: mcp_server, phases: [{state: {}}, {}]}",
+            "2 phases have no `trigger`; only the last may",
+            Some("a phase without `trigger` never ends"),
+        ),
+        (
+            "{mode: mcp_server, phases: [{state: {}, trigger: {after: soon}}]}",
+            "`soon` is not a duration",
+            Some("write `30s`, `5m`, `1h`, `2d`, or ISO 8601 such as `PT1M30S`"),
         ),
         (
             "{mode: mcp_server, state: {elicitations: [{mode: frm}]}}",

@@ -341,6 +341,12 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_escape_is_that_of_json() {
+        let value = json!(["\"\\\n\r\t\u{8}\u{c}\u{0}\u{1f}\u{7f}é", "a\nb\tc", "plain"]);
+        assert_eq!(coerce_to_text(&value), value.to_string());
+    }
+
     proptest! {
         #[test]
         fn coerced_strings_are_json_strings(text in any::<String>()) {

@@ -148,6 +148,14 @@ mod tests {
 
     #[test]
     fn errors_are_short() {
+        let message = |input: &str| parse_duration(input).unwrap_err().message;
+        assert_eq!(message("soon"), "`soon` is not a duration");
+        let shown = "é".repeat(40);
+        assert_eq!(message(&shown), format!("`{shown}` is not a duration"));
+        assert_eq!(
+            message(&"é".repeat(41)),
+            format!("`{shown}` is not a duration")
+        );
         assert!(
             parse_duration(&"x".repeat(1_000_000))
                 .unwrap_err()
