@@ -96,7 +96,7 @@ impl std::fmt::Display for Unreadable {
             Self::TooLarge { limit } => {
                 write!(
                     f,
-                    "the document is larger than {limit} bytes; raise the limit with --max-size"
+                    "the document is larger than {limit} bytes; raise the limit if it may be"
                 )
             }
             Self::NotUtf8 { line } => write!(f, "the text is not UTF-8 (line {line})"),
@@ -108,7 +108,9 @@ impl std::fmt::Display for Unreadable {
 fn read_capped(reader: impl Read, limit: usize) -> Result<Vec<u8>, Unreadable> {
     let mut bytes = Vec::new();
     #[expect(clippy::disallowed_methods, reason = "capped by take")]
-    reader.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    reader
+        .take((limit as u64).saturating_add(1))
+        .read_to_end(&mut bytes)?;
     if bytes.len() > limit {
         return Err(Unreadable::TooLarge { limit });
     }
@@ -168,7 +170,12 @@ fn walk(directory: &Path, depth: usize, inputs: &mut Vec<Input>) -> Result<(), C
         let kind = entry.file_type().map_err(failed)?;
         if kind.is_dir() {
             walk(&path, depth + 1, inputs)?;
-        } else if path.extension().is_some_and(|e| e == "yaml" || e == "yml") && path.is_file() {
+        } else if path
+            .extension()
+            .is_some_and(|e| e == "yaml" || e == "yml")
+            // A broken link is reported when it is read; pipes and devices are not looked for.
+            && (path.is_file() || (kind.is_symlink() && !path.exists()))
+        {
             if inputs.len() >= MAX_FILES {
                 return Err(CommandError::usage(format!("more than {MAX_FILES} files")));
             }

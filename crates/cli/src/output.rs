@@ -144,6 +144,13 @@ impl Progress {
     }
 }
 
+/// Like [`printable`], for what must stay on one line, such as a file name.
+pub(crate) fn printable_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
 /// Text with control characters made visible, so that a document cannot drive the terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars()

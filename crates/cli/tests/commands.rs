@@ -66,6 +66,16 @@ fn validate_shows_the_place() {
 }
 
 #[test]
+fn the_readme_shows_the_real_output() {
+    let readme = include_str!("../../../README.md");
+    let (_, shown) = readme
+        .split_once("$ proofhouse validate examples/documents/broken.yaml\n")
+        .unwrap();
+    let shown = shown.split("```").next().unwrap();
+    assert_eq!(shown, run(&["validate", BROKEN]).stdout);
+}
+
+#[test]
 fn validate_for_programs() {
     let ran = run(&["validate", BROKEN, VALID, "--format", "json"]);
     assert_eq!(ran.code, Some(1));
@@ -467,4 +477,78 @@ fn run_says_what_is_coming() {
     let ran = run(&["run"]);
     assert_eq!(ran.code, Some(0));
     assert!(ran.stdout.contains("not built yet"));
+}
+
+#[test]
+fn mistakes_beside_letters_beyond_ascii_are_shown() {
+    for text in [
+        "oatf: \"0.1\"\nattack:\n  name: \"foo\" é\n",
+        "oatf: \"0.1\"\nattack:\n  name: 'it'é\n",
+        "oatf: \"0.1\"\nattack:\n  name: [a] é\n",
+        "oatf: \"0.1\"\n# \u{80}\u{9b}\u{fffe}\nattack: [\n",
+        "é: \u{2028}\n\u{feff}b: [",
+    ] {
+        let ran = run_with_input(&["validate", "-"], text.as_bytes());
+        assert_eq!(ran.code, Some(1), "{text:?}: {}", ran.stderr);
+        assert!(!ran.stdout.contains('\u{9b}'), "{text:?}");
+        assert_eq!(
+            run_with_input(&["fmt", "-"], text.as_bytes()).code,
+            Some(1),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn a_flood_of_findings_is_cut_short_for_people_only() {
+    let keys: String = (0..5_000).map(|n| format!("  k{n}: 1\n")).collect();
+    let text =
+        format!("oatf: \"0.1\"\nattack:\n{keys}  execution: {{mode: mcp_server, state: {{}}}}\n");
+    let ran = run_with_input(&["validate", "-"], text.as_bytes());
+    assert_eq!(ran.stdout.matches("PH-009").count(), 100);
+    assert!(ran.stdout.contains("<stdin>: 4900 more"), "{}", ran.stdout);
+    let report =
+        json(&run_with_input(&["validate", "-", "--format", "json"], text.as_bytes()).stdout);
+    assert_eq!(report["summary"]["errors"], 5_000);
+}
+
+#[test]
+fn the_largest_size_limit_is_no_limit() {
+    let ran = run(&["validate", VALID, "--max-size", "18446744073709551615"]);
+    assert_eq!(ran.stdout, "1 document: 1 valid\n");
+}
+
+#[test]
+fn fmt_takes_what_new_wrote() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("attack.yaml");
+    let path = path.to_str().unwrap();
+    assert_eq!(run(&["new", "-o", path]).code, Some(0));
+    assert_eq!(run(&["fmt", path]).code, Some(0));
+    assert_eq!(run(&["validate", path, "--deny-warnings"]).code, Some(0));
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_nowhere_and_odd_files_are_not_passed_over() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    symlink("nowhere", dir.path().join("broken.yaml")).unwrap();
+    let ran = run(&["validate", dir.path().to_str().unwrap()]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stdout.contains("cannot read"), "{}", ran.stdout);
+
+    let odd = dir.path().join("e\u{1b}[31m\nx.yaml");
+    fs::write(&odd, "oatf: 1\n").unwrap();
+    for format in ["human", "github"] {
+        let ran = run(&["validate", odd.to_str().unwrap(), "--format", format]);
+        assert!(
+            !ran.stdout.contains('\u{1b}') && ran.stdout.contains("\u{fffd}[31m\u{fffd}x"),
+            "{}",
+            ran.stdout
+        );
+    }
+    let ran = run(&["fmt", "/dev/null"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("not a regular file"));
 }

@@ -537,7 +537,7 @@ fn messages_name_the_place_and_offer_help() {
         (
             "{mode: mcp_server, state: {a: \"{{b.c}}\"}}",
             "there is no actor `b`",
-            Some("write `\\{{` if this is not a template"),
+            Some("write `\\{{` (`\\\\{{` in double quotes) if this is not a template"),
         ),
         (
             "{actors: [{name: alice, mode: mcp_server, phases: [{state: {a: \"{{alise.c}}\"}}]}]}",

@@ -76,7 +76,7 @@ fn as_json(explanation: &Explanation) -> serde_json::Value {
 fn unknown(code: &str) -> String {
     let near = proofhouse_oatf::did_you_mean(code, explanations().map(|e| e.code));
     let hint = near
-        .map(|near| format!("; did you mean {near}?"))
+        .map(|near| format!(", did you mean {near}?"))
         .unwrap_or_default();
-    format!("there is no code `{code}`{hint} `proofhouse explain` lists them all")
+    format!("there is no code `{code}`{hint}; `proofhouse explain` lists them all")
 }

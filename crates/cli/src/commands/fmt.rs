@@ -9,7 +9,7 @@ use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
 
 use crate::exit_code::Exit;
 use crate::input::{Input, Inputs};
-use crate::output::{CommandError, Data, complain, talk};
+use crate::output::{CommandError, Data, complain, printable_line, talk};
 use crate::report::{self, Checked};
 
 /// Rewrite threat documents in canonical form
@@ -53,6 +53,13 @@ impl Fmt {
     /// Formats one document; `false` when it is not, or cannot be brought, in canonical form.
     fn format(&self, input: &Input, data: &mut Data) -> Result<bool, CommandError> {
         let name = input.name();
+        // A pipe or a device can be read, but not replaced.
+        if let Input::File(path) = input
+            && !path.is_file()
+        {
+            complain(&format!("{name}: not a regular file; use `-` and redirect"));
+            return Ok(false);
+        }
         let text = match input.read(self.inputs.size.max_size) {
             Ok(text) => text,
             Err(error) => {
@@ -90,7 +97,7 @@ impl Fmt {
             return Ok(true);
         }
         if self.check {
-            data.line(&name)?;
+            data.line(&printable_line(&name))?;
             return Ok(false);
         }
         if comments.inner() > 0 && !self.drop_comments {

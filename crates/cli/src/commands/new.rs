@@ -1,7 +1,7 @@
 //! `proofhouse new`: a document to start from.
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -82,7 +82,11 @@ impl New {
         created
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| {
-                CommandError::cannot_run(format!("{}: cannot write: {error}", path.display()))
+                let why = match error.kind() {
+                    ErrorKind::AlreadyExists => "it exists already".to_owned(),
+                    _ => error.to_string(),
+                };
+                CommandError::cannot_run(format!("{}: cannot write: {why}", path.display()))
             })?;
         talk(&format!(
             "wrote {}; check it with: proofhouse validate {0}",

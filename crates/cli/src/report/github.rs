@@ -3,7 +3,7 @@
 use proofhouse_oatf::DiagnosticSeverity;
 
 use super::Checked;
-use crate::output::{CommandError, Data};
+use crate::output::{CommandError, Data, printable, printable_line};
 
 pub(crate) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
     for file in checked {
@@ -12,7 +12,7 @@ pub(crate) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandE
                 DiagnosticSeverity::Error => "error",
                 DiagnosticSeverity::Warning => "warning",
             };
-            let mut properties = format!("file={}", escape_property(&file.name));
+            let mut properties = format!("file={}", escape_property(&printable_line(&file.name)));
             if let Some(span) = finding.span {
                 let shown = file
                     .text
@@ -30,7 +30,7 @@ pub(crate) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandE
             if let Some(help) = &finding.help {
                 message.push_str(&format!("\nhelp: {help}"));
             }
-            let (code, message) = (finding.code, escape(&message));
+            let (code, message) = (finding.code, escape(&printable(&message)));
             data.line(&format!("::{level} {properties},title={code}::{message}"))?;
         }
     }

@@ -1,17 +1,32 @@
 //! Findings for people: the line in the source, underlined, and what to do.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
-use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
+use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, Span};
 
 use super::{Checked, Summary};
-use crate::output::{CommandError, Data, printable};
+use crate::output::{CommandError, Data, printable, printable_line};
+
+/// How many findings of one document are shown; the other formats have them all.
+const MAX_SHOWN: usize = 100;
 
 pub(crate) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
     // Colours are stripped by the stream where nobody can see them.
     let renderer = Renderer::styled().term_width(100);
     for file in checked {
-        for finding in &file.findings {
+        for finding in file.findings.iter().take(MAX_SHOWN) {
             data.line(&render(&renderer, file, finding))?;
+            data.line("")?;
+        }
+        if let Some(more) = file
+            .findings
+            .len()
+            .checked_sub(MAX_SHOWN)
+            .filter(|more| *more > 0)
+        {
+            let name = printable_line(&file.name);
+            data.line(&format!(
+                "{name}: {more} more; `--format json` shows all of them"
+            ))?;
             data.line("")?;
         }
     }
@@ -27,25 +42,75 @@ fn render(renderer: &Renderer, file: &Checked, finding: &Diagnostic) -> String {
         .primary_title(printable(&finding.message))
         .id(finding.code);
     let path = finding.path.as_deref().map(printable).unwrap_or_default();
-    let mut group = match finding.span {
-        Some(span) => {
-            // A place between characters is shown as the one after it.
-            let end = (span.offset + span.length.max(1))
-                .min(file.text.len())
-                .max(span.offset);
-            let annotation = AnnotationKind::Primary.span(span.offset..end).label(path);
-            title.element(
-                Snippet::source(file.text.as_str())
-                    .path(file.name.as_str())
-                    .annotation(annotation),
-            )
-        }
-        None => Group::with_title(title).element(Origin::path(file.name.as_str())),
+    let name = printable_line(&file.name);
+    let shown = finding
+        .span
+        .map(|span| (span.line, Shown::new(&file.text, span)));
+    let mut group = match &shown {
+        Some((line, shown)) => title.element(
+            Snippet::source(shown.line.as_str())
+                .line_start(*line)
+                .path(name.as_str())
+                .annotation(
+                    AnnotationKind::Primary
+                        .span(shown.range.clone())
+                        .label(path),
+                ),
+        ),
+        None => Group::with_title(title).element(Origin::path(name.as_str())),
     };
     if let Some(help) = &finding.help {
         group = group.element(Level::HELP.message(printable(help)));
     }
     renderer.render(&[group])
+}
+
+/// The line a span is on, made fit for a terminal, and the place in it.
+struct Shown {
+    line: String,
+    range: std::ops::Range<usize>,
+}
+
+impl Shown {
+    fn new(text: &str, span: Span) -> Self {
+        let start = text[..span.offset].rfind('\n').map_or(0, |at| at + 1);
+        let end = text[span.offset..]
+            .find('\n')
+            .map_or(text.len(), |at| span.offset + at);
+        let mut line = same_length(text[start..end].trim_end_matches('\r'));
+        let from = (span.offset - start).min(line.len());
+        // So that the place after the last character can be shown.
+        if from == line.len() {
+            line.push(' ');
+        }
+        // A place between characters is shown as the one after it.
+        let least = line[from..].chars().next().map_or(1, char::len_utf8);
+        let to = (from + span.length.max(least)).min(line.len());
+        Self {
+            line,
+            range: from..to,
+        }
+    }
+}
+
+/// The text with what would drive or confuse a terminal replaced by something as long, so that
+/// places in it stay the same.
+fn same_length(text: &str) -> String {
+    text.chars()
+        .map(|c| match (c.len_utf8(), c) {
+            (_, '\t') => c,
+            (1, c) if c.is_control() => '?',
+            (2, c) if c.is_control() => '\u{b7}',
+            (
+                3,
+                '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}',
+            ) => '\u{fffd}',
+            _ => c,
+        })
+        .collect()
 }
 
 fn summary_line(summary: Summary) -> String {
@@ -74,6 +139,31 @@ fn summary_line(summary: Summary) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_stay_inside_their_line() {
+        for (text, offset, length, line, expected) in [
+            ("a: \"foo\" é\n", 9, 1, 1, "é"),
+            ("a: é", 3, 0, 1, "é"),
+            ("a: x\nb: y\n", 4, 1, 1, " "),
+            ("a: \u{9b}31m x\n", 3, 2, 1, "\u{b7}"),
+            ("\u{feff}a: 1\r\n", 3, 1, 1, "a"),
+            ("", 0, 0, 1, " "),
+            ("a\n", 2, 0, 2, " "),
+        ] {
+            let shown = Shown::new(
+                text,
+                Span {
+                    offset,
+                    length,
+                    line,
+                    column: 1,
+                },
+            );
+            assert_eq!(&shown.line[shown.range.clone()], expected, "{text:?}");
+            assert!(!shown.line.contains(['\u{9b}', '\n', '\r']));
+        }
+    }
 
     #[test]
     fn summaries() {

@@ -100,6 +100,14 @@ impl<'s> Decoder<'s> {
         let name = self.place();
         let message = format!("{name} must be {wanted}, not {}", node.describe());
         let help = match node.scalar() {
+            Some(Scalar::Int(number))
+                if matches!(
+                    self.path.segments(),
+                    [.., Segment::Key("after" | "grace_period")]
+                ) =>
+            {
+                Some(format!("write the unit too: `{number}s` or `{number}m`"))
+            }
             Some(Scalar::Bool(_) | Scalar::Int(_) | Scalar::UInt(_) | Scalar::Float(_))
                 if wanted == "a string" =>
             {

@@ -16,7 +16,10 @@ pub(super) fn closed(check: &mut Check<'_>) {
                 check
                     .report_within(path, at..at + 2, "`{{` is never closed")
                     .help =
-                    Some("close it with `}}`, or write `\\{{` for two plain braces".to_owned());
+                    Some(
+                    "close it with `}}`, or write `\\{{` for two plain braces (`\\\\{{` in double quotes)"
+                        .to_owned(),
+                );
             }
         }
     });
@@ -35,7 +38,9 @@ pub(super) fn actors_exist(check: &mut Check<'_>) {
                 .report_within(path, range, format!("there is no actor `{shown}`"))
                 .help = Some(match near {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "write `\\{{` if this is not a template".to_owned(),
+                None => {
+                    "write `\\{{` (`\\\\{{` in double quotes) if this is not a template".to_owned()
+                }
             });
         }
     });
