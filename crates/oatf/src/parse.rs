@@ -96,10 +96,13 @@ fn from_read_error(error: ReadError) -> ParseError {
         ReadErrorKind::Binary => ("PH-001", None),
         ReadErrorKind::Empty => ("PH-003", Some("`proofhouse new` writes one to start from")),
         ReadErrorKind::SeveralDocuments => ("PH-004", Some("split the file at `---`")),
-        ReadErrorKind::Syntax => ("PH-005", None),
+        ReadErrorKind::Syntax => ("PH-005", syntax_help(&error.message)),
         ReadErrorKind::TooDeep | ReadErrorKind::TooManyNodes => ("PH-006", None),
         ReadErrorKind::DuplicateKey => ("PH-008", Some("remove one of them")),
-        ReadErrorKind::KeyNotText => ("PH-013", None),
+        ReadErrorKind::KeyNotText => (
+            "PH-013",
+            Some("put quotes around a text that begins with `{` or `[`"),
+        ),
         ReadErrorKind::Anchor
         | ReadErrorKind::Alias
         | ReadErrorKind::MergeKey
@@ -113,6 +116,42 @@ fn from_read_error(error: ReadError) -> ParseError {
         span: Some(error.span),
         help: help.map(str::to_owned),
     }
+}
+
+/// What usually lies behind the YAML parser's words.
+fn syntax_help(message: &str) -> Option<&'static str> {
+    const HINTS: &[(&str, &str)] = &[
+        ("tab", "indent with spaces; YAML does not allow tabs there"),
+        (
+            "mapping values are not allowed",
+            "put quotes around a text that holds `: `",
+        ),
+        (
+            "simple key expect",
+            "a key is followed by a colon and a space",
+        ),
+        (
+            "unexpected character",
+            "put quotes around a text that begins with this character",
+        ),
+        (
+            "cannot start any token",
+            "put quotes around a text that begins with this character",
+        ),
+        (
+            "escape",
+            "in double quotes `\\\\` stands for a backslash; single quotes take it as it is",
+        ),
+        (
+            "unclosed",
+            "look for the quote or bracket that is opened and never closed",
+        ),
+    ];
+    let message = message.to_ascii_lowercase();
+    HINTS
+        .iter()
+        .find(|(words, _)| message.contains(words))
+        .map(|(_, hint)| *hint)
 }
 
 /// A part of a document that can be read on its own, for tools and tests.

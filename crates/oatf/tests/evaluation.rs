@@ -673,3 +673,22 @@ fn findings_and_suggestions_are_bounded() {
         (0, 10_000)
     );
 }
+
+#[test]
+fn yaml_mistakes_come_with_a_hint() {
+    for (line, hint) in [
+        ("name: Get: weather", "holds `: `"),
+        ("name: @x", "put quotes around"),
+        ("name: `x`", "put quotes around"),
+        ("name: \"\\d+\"", "single quotes"),
+        ("description: {{city}}", "begins with `{`"),
+    ] {
+        let text = format!("oatf: \"0.1\"\nattack:\n  {line}\n");
+        let errors = proofhouse_oatf::parse(&text).unwrap_err();
+        let found = errors.iter().filter_map(|error| error.help.as_deref());
+        assert!(
+            found.clone().any(|help| help.contains(hint)),
+            "{line}: {errors:?}"
+        );
+    }
+}
