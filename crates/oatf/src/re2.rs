@@ -3,7 +3,8 @@
 //! The two are close relatives, linear-time both, but not the same language: in RE2 `\d`, `\w`,
 //! `\s` and `\b` are ASCII, `[` inside a class is a character, `\Q…\E` quotes, and repetition
 //! operators do not stack. This module reads a pattern as RE2 does and writes it as the engine
-//! needs it, so that a document means the same here as in every other RE2 tool.
+//! needs it, so that a document means the same here as in every other RE2 tool. One difference is
+//! left: `\B` beside letters beyond ASCII, because the engine has no ASCII `\B` for text.
 
 mod everyday;
 
