@@ -1,10 +1,15 @@
 //! Measurements beside peers. Every figure is a ratio taken in one run and printed as one line:
 //! `FIGURE name ours=… peer=… ratio=… unit=…`.
 
+mod cel;
 mod corpus;
+mod detect;
 mod evaluate;
 mod figure;
+mod growth;
 mod load;
+mod memory;
+mod traffic;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,6 +31,12 @@ enum Subject {
     Load(Options),
     /// Evaluating one indicator against one message: cost per evaluation
     Evaluate(Options),
+    /// Judging messages with a whole library: messages per second, beside evaluating one by one
+    Detect(Options),
+    /// Judging messages with 100, 1,000 and 10,000 indicators: cost per message, memory
+    DetectGrowth(Options),
+    /// CEL: a normal filter beside the bare crate, and hostile expressions
+    Cel(Options),
 }
 
 /// What every subject takes.
@@ -48,6 +59,9 @@ fn main() -> ExitCode {
     let result = match Cli::parse().subject {
         Subject::Load(options) => load::run(&options),
         Subject::Evaluate(options) => evaluate::run(&options),
+        Subject::Detect(options) => detect::run(&options),
+        Subject::DetectGrowth(options) => growth::run(&options),
+        Subject::Cel(options) => cel::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,27 @@
+//! How much memory this process holds, as the system sees it.
+
+use std::fs;
+
+/// Bytes that are resident now.
+pub(crate) fn resident() -> Option<u64> {
+    status("VmRSS:")
+}
+
+/// The most bytes that were resident since [`forget_peak`].
+pub(crate) fn peak() -> Option<u64> {
+    status("VmHWM:")
+}
+
+/// Starts the peak anew, where the system can.
+pub(crate) fn forget_peak() {
+    // Without it the peak is that of the whole process, which is only too high.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+fn status(field: &str) -> Option<u64> {
+    #[expect(clippy::disallowed_methods, reason = "a short file of the kernel")]
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
