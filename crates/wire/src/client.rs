@@ -1,0 +1,263 @@
+//! An HTTP client for drivers: bounded bodies, streamed events, no redirects, no proxies.
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use http::{HeaderMap, Method, StatusCode};
+
+use crate::Limits;
+use crate::sse::{Decoder, Event, EventTooLarge};
+
+/// Sends requests; cheap to clone, connections are shared.
+#[derive(Debug, Clone)]
+pub struct Client {
+    inner: reqwest::Client,
+    limits: Limits,
+}
+
+/// Why a request came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The client could not be made.
+    #[error("the HTTP client cannot be set up: {0}")]
+    Setup(String),
+    /// The URL makes no sense.
+    #[error("{url}: not a URL: {reason}")]
+    Url {
+        /// The URL.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Nobody answers there.
+    #[error("cannot connect to {url}: {reason}")]
+    Connect {
+        /// The URL.
+        url: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// No answer in time.
+    #[error("no answer in time")]
+    TooSlow,
+    /// The connection broke.
+    #[error("the connection broke: {0}")]
+    Broken(String),
+    /// The body is larger than it may be.
+    #[error("the response has more than {limit} bytes")]
+    TooLarge {
+        /// The most bytes it may have.
+        limit: u64,
+    },
+    /// An event is larger than it may be.
+    #[error(transparent)]
+    EventTooLarge(#[from] EventTooLarge),
+    /// More events than there may be.
+    #[error("more than {limit} events")]
+    TooManyEvents {
+        /// The most events there may be.
+        limit: u64,
+    },
+}
+
+impl Client {
+    /// Makes a client.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when TLS cannot be set up.
+    pub fn new(limits: Limits) -> Result<Self, ClientError> {
+        let setup = |error: &dyn std::fmt::Display| ClientError::Setup(error.to_string());
+        let roots = rustls::RootCertStore {
+            roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+        };
+        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| setup(&error))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the one place that makes clients"
+        )]
+        let inner = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .connect_timeout(limits.connect_timeout)
+            .redirect(reqwest::redirect::Policy::none())
+            .tcp_nodelay(true)
+            .no_proxy()
+            .user_agent(concat!("proofhouse/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| setup(&error))?;
+        Ok(Self { inner, limits })
+    }
+
+    /// Sends a request and waits for the response to begin.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when nobody answers in time.
+    pub async fn send(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, ClientError> {
+        let parsed = reqwest::Url::parse(url).map_err(|error| ClientError::Url {
+            url: url.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let sending = self
+            .inner
+            .request(method, parsed)
+            .headers(headers)
+            .body(body)
+            .send();
+        match tokio::time::timeout(self.limits.response_timeout, sending).await {
+            Err(_) => Err(ClientError::TooSlow),
+            Ok(Err(error)) if error.is_connect() => Err(ClientError::Connect {
+                url: url.to_owned(),
+                reason: root_cause(&error),
+            }),
+            Ok(Err(error)) if error.is_timeout() => Err(ClientError::TooSlow),
+            Ok(Err(error)) => Err(ClientError::Broken(root_cause(&error))),
+            Ok(Ok(response)) => Ok(Response {
+                status: response.status(),
+                headers: response.headers().clone(),
+                body: response.bytes_stream().boxed(),
+                limits: self.limits.clone(),
+            }),
+        }
+    }
+}
+
+/// The innermost reason, which is the one that tells something.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// A response whose body is still to be read.
+pub struct Response {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    body: BoxStream<'static, reqwest::Result<Bytes>>,
+    limits: Limits,
+}
+
+impl Response {
+    /// A header's text, if it is there and is text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Whether the body is a stream of events.
+    #[must_use]
+    pub fn is_event_stream(&self) -> bool {
+        self.header("content-type")
+            .is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
+    }
+
+    /// The whole body.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when it is too large, too slow or breaks off.
+    pub async fn bytes(mut self) -> Result<Bytes, ClientError> {
+        let limit = self.limits.max_message_bytes;
+        let mut whole = Vec::new();
+        while let Some(piece) = next_piece(&mut self.body, &self.limits).await? {
+            if whole.len() + piece.len() > limit {
+                return Err(ClientError::TooLarge {
+                    limit: limit as u64,
+                });
+            }
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole.into())
+    }
+
+    /// The body as events.
+    #[must_use]
+    pub fn events(self) -> Events {
+        Events {
+            decoder: Decoder::new(self.limits.max_message_bytes),
+            ready: Vec::new().into_iter(),
+            body: self.body,
+            bytes: 0,
+            events: 0,
+            limits: self.limits,
+        }
+    }
+}
+
+impl std::fmt::Debug for Response {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Response")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Events of a response, as they come.
+pub struct Events {
+    body: BoxStream<'static, reqwest::Result<Bytes>>,
+    decoder: Decoder,
+    ready: std::vec::IntoIter<Event>,
+    bytes: u64,
+    events: u64,
+    limits: Limits,
+}
+
+impl Events {
+    /// The next event; `None` when the stream ended. May be dropped and called again.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the stream breaks, falls silent for too long or is too large.
+    pub async fn next(&mut self) -> Result<Option<Event>, ClientError> {
+        loop {
+            if let Some(event) = self.ready.next() {
+                self.events += 1;
+                if self.events > self.limits.max_events {
+                    return Err(ClientError::TooManyEvents {
+                        limit: self.limits.max_events,
+                    });
+                }
+                return Ok(Some(event));
+            }
+            let Some(piece) = next_piece(&mut self.body, &self.limits).await? else {
+                return Ok(None);
+            };
+            self.bytes += piece.len() as u64;
+            if self.bytes > self.limits.max_stream_bytes {
+                return Err(ClientError::TooLarge {
+                    limit: self.limits.max_stream_bytes,
+                });
+            }
+            let mut events = Vec::new();
+            self.decoder.push(&piece, &mut events)?;
+            self.ready = events.into_iter();
+        }
+    }
+}
+
+async fn next_piece(
+    body: &mut BoxStream<'static, reqwest::Result<Bytes>>,
+    limits: &Limits,
+) -> Result<Option<Bytes>, ClientError> {
+    match tokio::time::timeout(limits.idle_timeout, body.next()).await {
+        Err(_) => Err(ClientError::TooSlow),
+        Ok(None) => Ok(None),
+        Ok(Some(Ok(piece))) => Ok(Some(piece)),
+        Ok(Some(Err(error))) => Err(ClientError::Broken(root_cause(&error))),
+    }
+}

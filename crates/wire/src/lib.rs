@@ -1,0 +1,20 @@
+//! Bytes and frames: JSON-RPC, server-sent events, stdio and HTTP.
+//!
+//! The other end is hostile by assumption. Every size, count and time that it could choose is
+//! bounded by [`Limits`], and what it sends wrong becomes a value, never a panic. The sending side
+//! is free: a caller may write any bytes, also those that no library would send.
+
+pub mod client;
+mod limits;
+mod lines;
+mod process;
+pub mod rpc;
+pub mod server;
+pub mod sse;
+
+pub use bytes::Bytes;
+pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+pub use limits::Limits;
+pub use lines::{Line, LineReader};
+pub use process::{Child, ProcessError, Spawn};
+pub use tokio_util::sync::CancellationToken;

@@ -1,0 +1,65 @@
+//! Every bound on what the other end may send, in one place.
+
+use std::time::Duration;
+
+/// How much the other end may send, how often and how slowly.
+///
+/// ```
+/// use proofhouse_wire::Limits;
+///
+/// let limits = Limits { max_message_bytes: 1 << 20, ..Limits::default() };
+/// assert!(limits.max_connections > 0);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// One message: an HTTP body, a line of stdio, the data of one event.
+    pub max_message_bytes: usize,
+    /// Everything that is read of one streamed response.
+    pub max_stream_bytes: u64,
+    /// Events of one stream.
+    pub max_events: u64,
+    /// Messages in one JSON-RPC batch.
+    pub max_batch: usize,
+    /// Connections to one server at a time; more wait.
+    pub max_connections: usize,
+    /// Request headers, in bytes.
+    pub max_header_bytes: usize,
+    /// Request headers, in number.
+    pub max_headers: usize,
+    /// From the first byte of a request to the end of its headers.
+    pub header_timeout: Duration,
+    /// From the end of the headers to the end of the body.
+    pub body_timeout: Duration,
+    /// Opening a connection.
+    pub connect_timeout: Duration,
+    /// Waiting for a response to begin.
+    pub response_timeout: Duration,
+    /// Waiting for the next piece of a stream.
+    pub idle_timeout: Duration,
+    /// What is kept of the error output of a process.
+    pub max_stderr_bytes: usize,
+    /// How long a process may take to end after it was asked to.
+    pub exit_timeout: Duration,
+}
+
+impl Default for Limits {
+    /// Messages of 8 MiB, streams of 64 MiB, and times that suit a model behind the other end.
+    fn default() -> Self {
+        Self {
+            max_message_bytes: 8 << 20,
+            max_stream_bytes: 64 << 20,
+            max_events: 100_000,
+            max_batch: 100,
+            max_connections: 256,
+            max_header_bytes: 64 << 10,
+            max_headers: 100,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(10),
+            response_timeout: Duration::from_secs(120),
+            idle_timeout: Duration::from_secs(120),
+            max_stderr_bytes: 64 << 10,
+            exit_timeout: Duration::from_secs(2),
+        }
+    }
+}

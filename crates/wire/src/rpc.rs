@@ -1,0 +1,294 @@
+//! JSON-RPC 2.0: taking messages apart, and putting together right ones and wrong ones.
+
+use serde_json::{Map, Value, json};
+
+/// The text is not JSON.
+pub const PARSE_ERROR: i64 = -32700;
+/// The JSON is not a request.
+pub const INVALID_REQUEST: i64 = -32600;
+/// There is no such method.
+pub const METHOD_NOT_FOUND: i64 = -32601;
+/// The parameters are wrong.
+pub const INVALID_PARAMS: i64 = -32602;
+/// Something went wrong inside.
+pub const INTERNAL_ERROR: i64 = -32603;
+
+/// A message as the other end sent it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    /// A call that wants an answer.
+    Request {
+        /// The id, as it was written.
+        id: Value,
+        /// The method.
+        method: String,
+        /// The parameters; `null` when there are none.
+        params: Value,
+    },
+    /// A call that wants none.
+    Notification {
+        /// The method.
+        method: String,
+        /// The parameters; `null` when there are none.
+        params: Value,
+    },
+    /// An answer.
+    Response {
+        /// The id of the request.
+        id: Value,
+        /// The result, or the error object.
+        outcome: Result<Value, Value>,
+    },
+}
+
+/// Why a text is not a message.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum InvalidMessage {
+    /// It is not JSON.
+    #[error("not JSON: {0}")]
+    NotJson(String),
+    /// It is JSON, but no JSON-RPC message.
+    #[error("not a JSON-RPC message: {reason}")]
+    NotRpc {
+        /// What is wrong.
+        reason: &'static str,
+        /// The id, if one can be told.
+        id: Value,
+    },
+}
+
+impl InvalidMessage {
+    /// The error that a server answers with.
+    ///
+    /// ```
+    /// use proofhouse_wire::rpc;
+    ///
+    /// let invalid = rpc::parse(b"{").unwrap_err();
+    /// assert_eq!(invalid.to_response()["error"]["code"], rpc::PARSE_ERROR);
+    /// ```
+    #[must_use]
+    pub fn to_response(&self) -> Value {
+        match self {
+            Self::NotJson(_) => error(&Value::Null, PARSE_ERROR, &self.to_string(), None),
+            Self::NotRpc { id, .. } => error(id, INVALID_REQUEST, &self.to_string(), None),
+        }
+    }
+}
+
+/// Reads one message. Nesting is bounded by the JSON reader, size by whoever read the bytes.
+///
+/// # Errors
+///
+/// Returns what is wrong, in a form that can be answered.
+///
+/// ```
+/// use proofhouse_wire::rpc::{self, Message};
+/// use serde_json::json;
+///
+/// let message = rpc::parse(br#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#).unwrap();
+/// assert_eq!(message, Message::Request { id: json!(1), method: "ping".into(), params: json!(null) });
+/// ```
+pub fn parse(text: &[u8]) -> Result<Message, InvalidMessage> {
+    let value =
+        serde_json::from_slice(text).map_err(|error| InvalidMessage::NotJson(error.to_string()))?;
+    from_value(value)
+}
+
+/// Reads a message that is JSON already.
+///
+/// # Errors
+///
+/// Returns what is wrong, in a form that can be answered.
+pub fn from_value(value: Value) -> Result<Message, InvalidMessage> {
+    let Value::Object(mut object) = value else {
+        return Err(InvalidMessage::NotRpc {
+            reason: "it is not an object",
+            id: Value::Null,
+        });
+    };
+    let id = object.remove("id");
+    let invalid = |reason| InvalidMessage::NotRpc {
+        reason,
+        id: id.clone().filter(is_id).unwrap_or_default(),
+    };
+    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(invalid("`jsonrpc` is not \"2.0\""));
+    }
+    match object.remove("method") {
+        Some(Value::String(method)) => {
+            let params = object.remove("params").unwrap_or_default();
+            if !matches!(params, Value::Null | Value::Object(_) | Value::Array(_)) {
+                return Err(invalid("`params` is neither an object nor a list"));
+            }
+            match id {
+                None => Ok(Message::Notification { method, params }),
+                Some(id) if is_id(&id) => Ok(Message::Request { id, method, params }),
+                Some(_) => Err(invalid("`id` is neither a text nor a number")),
+            }
+        }
+        Some(_) => Err(invalid("`method` is not a text")),
+        None => {
+            let outcome = match (object.remove("result"), object.remove("error")) {
+                (Some(result), None) => Ok(result),
+                (None, Some(error)) => Err(error),
+                _ => return Err(invalid("there is no method, result or error")),
+            };
+            let id = id.unwrap_or_default();
+            Ok(Message::Response { id, outcome })
+        }
+    }
+}
+
+fn is_id(id: &Value) -> bool {
+    id.is_string() || id.is_number()
+}
+
+/// A request.
+#[must_use]
+pub fn request(id: &Value, method: &str, params: Option<&Value>) -> Value {
+    let mut object = head();
+    object.insert("id".to_owned(), id.clone());
+    object.insert("method".to_owned(), method.into());
+    if let Some(params) = params {
+        object.insert("params".to_owned(), params.clone());
+    }
+    Value::Object(object)
+}
+
+/// A notification.
+#[must_use]
+pub fn notification(method: &str, params: Option<&Value>) -> Value {
+    let mut object = head();
+    object.insert("method".to_owned(), method.into());
+    if let Some(params) = params {
+        object.insert("params".to_owned(), params.clone());
+    }
+    Value::Object(object)
+}
+
+/// A successful response.
+#[must_use]
+pub fn response(id: &Value, result: Value) -> Value {
+    let mut object = head();
+    object.insert("id".to_owned(), id.clone());
+    object.insert("result".to_owned(), result);
+    Value::Object(object)
+}
+
+/// An error response.
+#[must_use]
+pub fn error(id: &Value, code: i64, message: &str, data: Option<Value>) -> Value {
+    let mut error = json!({"code": code, "message": message});
+    if let Some(data) = data {
+        error["data"] = data;
+    }
+    let mut object = head();
+    object.insert("id".to_owned(), id.clone());
+    object.insert("error".to_owned(), error);
+    Value::Object(object)
+}
+
+fn head() -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("jsonrpc".to_owned(), "2.0".into());
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_wrong_is_told_with_the_id_where_there_is_one() {
+        for (text, code, id) in [
+            ("", PARSE_ERROR, json!(null)),
+            (
+                "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":",
+                PARSE_ERROR,
+                json!(null),
+            ),
+            ("[]", INVALID_REQUEST, json!(null)),
+            ("{\"id\":7,\"method\":\"ping\"}", INVALID_REQUEST, json!(7)),
+            (
+                "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}",
+                INVALID_REQUEST,
+                json!(null),
+            ),
+            (
+                "{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}",
+                INVALID_REQUEST,
+                json!(null),
+            ),
+            (
+                "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":3}",
+                INVALID_REQUEST,
+                json!("a"),
+            ),
+            (
+                "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"a\",\"params\":3}",
+                INVALID_REQUEST,
+                json!(2),
+            ),
+            ("{\"jsonrpc\":\"2.0\",\"id\":2}", INVALID_REQUEST, json!(2)),
+            (
+                "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":1,\"error\":2}",
+                INVALID_REQUEST,
+                json!(2),
+            ),
+        ] {
+            let answer = parse(text.as_bytes()).expect_err(text).to_response();
+            assert_eq!(
+                (&answer["error"]["code"], &answer["id"]),
+                (&json!(code), &id),
+                "{text}"
+            );
+        }
+        let deep = "[".repeat(100_000);
+        assert!(matches!(
+            parse(deep.as_bytes()),
+            Err(InvalidMessage::NotJson(_))
+        ));
+    }
+
+    #[test]
+    fn what_is_put_together_is_read_as_the_same() {
+        let params = json!({"a": [1]});
+        let sent = [
+            request(&json!("x"), "tools/call", Some(&params)),
+            notification("notifications/initialized", None),
+            response(&json!(3), json!({"tools": []})),
+            error(&json!(3), INVALID_PARAMS, "no", Some(json!(1))),
+        ];
+        let read: Vec<Message> = sent.into_iter().map(|v| from_value(v).unwrap()).collect();
+        assert_eq!(
+            read,
+            [
+                Message::Request {
+                    id: json!("x"),
+                    method: "tools/call".into(),
+                    params
+                },
+                Message::Notification {
+                    method: "notifications/initialized".into(),
+                    params: Value::Null
+                },
+                Message::Response {
+                    id: json!(3),
+                    outcome: Ok(json!({"tools": []}))
+                },
+                Message::Response {
+                    id: json!(3),
+                    outcome: Err(json!({"code": INVALID_PARAMS, "message": "no", "data": 1}))
+                },
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse(&text);
+        }
+    }
+}

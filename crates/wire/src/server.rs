@@ -1,0 +1,420 @@
+//! An HTTP server for drivers: whole requests in, whole or streamed replies out.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::Limits;
+
+/// Pieces of a stream that wait for a slow reader.
+const STREAM_QUEUE: usize = 64;
+
+/// A request that arrived.
+#[derive(Debug)]
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// The path, as it was sent.
+    pub path: String,
+    /// What follows the question mark.
+    pub query: Option<String>,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, or why there is none.
+    pub body: Result<Bytes, BodyProblem>,
+    /// Who sent it.
+    pub peer: SocketAddr,
+}
+
+impl Request {
+    /// A header's text, if it is there and is text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// Why a body could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BodyProblem {
+    /// It is larger than a message may be.
+    #[error("the body has more than {limit} bytes")]
+    TooLarge {
+        /// The most bytes it may have.
+        limit: usize,
+    },
+    /// It did not arrive in time.
+    #[error("the body did not arrive in time")]
+    TooSlow,
+    /// The connection broke.
+    #[error("the body broke off: {0}")]
+    Broken(String),
+}
+
+impl BodyProblem {
+    /// The status to answer with.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::Broken(_) => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+/// What a server answers.
+#[derive(Debug)]
+pub struct Reply {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Body,
+}
+
+/// The body of a [`Reply`].
+#[derive(Debug)]
+pub enum Body {
+    /// All of it.
+    Whole(Bytes),
+    /// Pieces, as a [`StreamWriter`] sends them.
+    Stream(StreamBody),
+    /// None: the connection is cut.
+    Cut,
+}
+
+impl Reply {
+    /// A reply without a body.
+    #[must_use]
+    pub fn empty(status: StatusCode) -> Self {
+        Self {
+            status,
+            headers: HeaderMap::new(),
+            body: Body::Whole(Bytes::new()),
+        }
+    }
+
+    /// A reply of JSON that is written already.
+    #[must_use]
+    pub fn json(status: StatusCode, text: impl Into<Bytes>) -> Self {
+        Self::empty(status)
+            .with_header("content-type", "application/json")
+            .with_body(Body::Whole(text.into()))
+    }
+
+    /// A stream of server-sent events, and the end to write it from.
+    #[must_use]
+    pub fn events() -> (Self, StreamWriter) {
+        let (writer, body) = stream();
+        let reply = Self::empty(StatusCode::OK)
+            .with_header("content-type", "text/event-stream")
+            .with_header("cache-control", "no-store")
+            .with_body(Body::Stream(body));
+        (reply, writer)
+    }
+
+    /// A reply that cuts the connection instead.
+    #[must_use]
+    pub fn cut() -> Self {
+        Self::empty(StatusCode::OK).with_body(Body::Cut)
+    }
+
+    /// With a header; one that HTTP does not allow is left out.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        if let (Ok(name), Ok(value)) = (
+            HeaderName::from_bytes(name.as_bytes()),
+            HeaderValue::from_str(value),
+        ) {
+            self.headers.insert(name, value);
+        }
+        self
+    }
+
+    /// With a body.
+    #[must_use]
+    pub fn with_body(mut self, body: Body) -> Self {
+        self.body = body;
+        self
+    }
+}
+
+/// A body that is written piece by piece.
+#[derive(Debug)]
+pub struct StreamBody {
+    pieces: mpsc::Receiver<Piece>,
+    /// The connection is to be cut as soon as what was written before is sent.
+    cutting: bool,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Data(Bytes),
+    Cut,
+}
+
+/// Writes a [`StreamBody`]; the stream ends when the last writer is gone.
+#[derive(Debug, Clone)]
+pub struct StreamWriter(mpsc::Sender<Piece>);
+
+/// The reader of a stream is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the reader of the stream is gone")]
+pub struct ReaderGone;
+
+/// A body, and the end to write it from.
+#[must_use]
+pub fn stream() -> (StreamWriter, StreamBody) {
+    let (sender, receiver) = mpsc::channel(STREAM_QUEUE);
+    let body = StreamBody {
+        pieces: receiver,
+        cutting: false,
+    };
+    (StreamWriter(sender), body)
+}
+
+impl StreamWriter {
+    /// Writes a piece, waiting for a slow reader.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the reader is gone.
+    pub async fn write(&self, piece: impl Into<Bytes>) -> Result<(), ReaderGone> {
+        let piece = Piece::Data(piece.into());
+        self.0.send(piece).await.map_err(|_| ReaderGone)
+    }
+
+    /// Writes a piece if there is room for it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the reader is gone or too slow.
+    pub fn try_write(&self, piece: impl Into<Bytes>) -> Result<(), ReaderGone> {
+        let piece = Piece::Data(piece.into());
+        self.0.try_send(piece).map_err(|_| ReaderGone)
+    }
+
+    /// Cuts the connection in the middle of the stream.
+    pub async fn cut(self) {
+        let _ = self.0.send(Piece::Cut).await;
+    }
+
+    /// Waits until the reader is gone.
+    pub async fn closed(&self) {
+        self.0.closed().await;
+    }
+
+    /// Whether the reader is gone.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+/// What answers requests.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers one request.
+    fn handle(&self, request: Request) -> impl Future<Output = Reply> + Send;
+
+    /// Hears of a connection that did not speak HTTP or broke.
+    fn broken(&self, peer: SocketAddr, reason: &str) {
+        let _ = (peer, reason);
+    }
+}
+
+/// A server that is bound and not yet serving: connections wait until it does.
+#[derive(Debug)]
+pub struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Bound {
+    /// Binds to an address; port 0 takes a free one.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system, such as that the port is in use.
+    pub async fn new(address: SocketAddr) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers requests until it is cancelled; then every connection is closed.
+    pub async fn serve<H: Handler>(
+        self,
+        handler: Arc<H>,
+        limits: Limits,
+        cancelled: CancellationToken,
+    ) {
+        let room = Arc::new(Semaphore::new(limits.max_connections));
+        let limits = Arc::new(limits);
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                () = cancelled.cancelled() => break,
+                accepted = accept(&self.listener, &room) => accepted,
+                Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            };
+            let Some((stream, peer, permit)) = accepted else {
+                continue;
+            };
+            let (handler, limits) = (Arc::clone(&handler), Arc::clone(&limits));
+            connections.spawn(async move {
+                serve_connection(stream, peer, &*handler, &limits).await;
+                drop(permit);
+            });
+        }
+        connections.shutdown().await;
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = Arc::clone(room).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, peer)) => Some((stream, peer, permit)),
+        Err(_) => {
+            // Out of file descriptors, most likely: others must finish first.
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            None
+        }
+    }
+}
+
+async fn serve_connection<H: Handler>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    handler: &H,
+    limits: &Limits,
+) {
+    // Small events must not wait for the acknowledgement of the ones before.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(
+        |request: hyper::Request<hyper::body::Incoming>| async move {
+            let (parts, body) = request.into_parts();
+            let request = Request {
+                method: parts.method,
+                path: parts.uri.path().to_owned(),
+                query: parts.uri.query().map(str::to_owned),
+                headers: parts.headers,
+                body: read_body(body, limits).await,
+                peer,
+            };
+            let reply = handler.handle(request).await;
+            Ok::<_, Infallible>(respond(reply))
+        },
+    );
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_timeout)
+        .max_headers(limits.max_headers)
+        .max_buf_size(limits.max_header_bytes.max(8192))
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        handler.broken(peer, &error.to_string());
+    }
+}
+
+async fn read_body(body: hyper::body::Incoming, limits: &Limits) -> Result<Bytes, BodyProblem> {
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    let limit = limits.max_message_bytes;
+    let reading = Limited::new(body, limit).collect();
+    match tokio::time::timeout(limits.body_timeout, reading).await {
+        Err(_) => Err(BodyProblem::TooSlow),
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(BodyProblem::TooLarge { limit }),
+        Ok(Err(error)) => Err(BodyProblem::Broken(error.to_string())),
+    }
+}
+
+fn respond(reply: Reply) -> hyper::Response<WireBody> {
+    let mut response = hyper::Response::new(WireBody(Some(reply.body)));
+    *response.status_mut() = reply.status;
+    *response.headers_mut() = reply.headers;
+    response
+}
+
+/// A [`Body`] as hyper asks for it.
+struct WireBody(Option<Body>);
+
+/// Makes hyper close the connection.
+#[derive(Debug, thiserror::Error)]
+#[error("cut on purpose")]
+struct CutOnPurpose;
+
+impl HttpBody for WireBody {
+    type Data = Bytes;
+    type Error = CutOnPurpose;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, CutOnPurpose>>> {
+        match &mut self.0 {
+            Some(Body::Stream(stream)) if stream.cutting => Poll::Ready(Some(Err(CutOnPurpose))),
+            Some(Body::Stream(stream)) => match stream.pieces.poll_recv(context) {
+                Poll::Ready(Some(Piece::Data(data))) => Poll::Ready(Some(Ok(Frame::data(data)))),
+                Poll::Ready(Some(Piece::Cut)) => {
+                    // An error now would take along what is buffered; hyper flushes while it waits.
+                    stream.cutting = true;
+                    context.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                Poll::Ready(None) => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            },
+            _ => match self.0.take() {
+                Some(Body::Whole(bytes)) if !bytes.is_empty() => {
+                    Poll::Ready(Some(Ok(Frame::data(bytes))))
+                }
+                Some(Body::Cut) => Poll::Ready(Some(Err(CutOnPurpose))),
+                _ => Poll::Ready(None),
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            None => true,
+            Some(Body::Whole(bytes)) => bytes.is_empty(),
+            Some(Body::Stream(_) | Body::Cut) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            None => SizeHint::with_exact(0),
+            Some(Body::Whole(bytes)) => SizeHint::with_exact(bytes.len() as u64),
+            Some(Body::Stream(_) | Body::Cut) => SizeHint::default(),
+        }
+    }
+}

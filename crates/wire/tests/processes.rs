@@ -1,0 +1,90 @@
+//! Processes: spoken to, flooding, hanging, forking; none of them stays.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
+
+use std::time::{Duration, Instant};
+
+use proofhouse_wire::{Limits, Line, ProcessError, Spawn};
+use tokio::io::AsyncWriteExt;
+
+fn shell(script: &str) -> Spawn {
+    Spawn {
+        program: "sh".to_owned(),
+        arguments: vec!["-c".to_owned(), script.to_owned()],
+        ..Spawn::default()
+    }
+}
+
+fn limits() -> Limits {
+    Limits {
+        max_stderr_bytes: 100,
+        exit_timeout: Duration::from_millis(300),
+        ..Limits::default()
+    }
+}
+
+#[tokio::test]
+async fn lines_go_there_and_back() {
+    let (mut child, mut stdin, mut lines) = shell("cat").start(&limits()).unwrap();
+    stdin.write_all(b"hello\n").await.unwrap();
+    assert_eq!(
+        lines.next().await.unwrap(),
+        Some(Line::Whole(b"hello".to_vec()))
+    );
+    drop(stdin);
+    assert_eq!(lines.next().await.unwrap(), None);
+    assert!(child.wait().await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_flood_on_stderr_neither_blocks_nor_grows() {
+    let script = "i=0; while [ $i -lt 20000 ]; do echo error-$i >&2; i=$((i+1)); done; echo done";
+    let (child, _stdin, mut lines) = shell(script).start(&limits()).unwrap();
+    assert_eq!(
+        lines.next().await.unwrap(),
+        Some(Line::Whole(b"done".to_vec()))
+    );
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let kept = child.stderr();
+    assert!(
+        kept.len() <= 100 && kept.trim_end().ends_with("error-19999"),
+        "{kept}"
+    );
+}
+
+#[tokio::test]
+async fn a_process_that_ignores_everything_is_killed_with_its_children() {
+    let script = "trap '' TERM; sleep 1000 & echo $!; wait; wait; sleep 1000";
+    let (child, stdin, mut lines) = shell(script).start(&limits()).unwrap();
+    let Some(Line::Whole(pid)) = lines.next().await.unwrap() else {
+        panic!("no line");
+    };
+    drop(stdin);
+    let started = Instant::now();
+    child.stop().await;
+    assert!(started.elapsed() < Duration::from_secs(5));
+    let pid = String::from_utf8(pid).unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let state = std::fs::metadata(format!("/proc/{pid}"));
+    assert!(
+        state.is_err() || is_zombie(&pid),
+        "process {pid} is still there"
+    );
+}
+
+#[expect(clippy::disallowed_methods, reason = "a short file of the kernel")]
+fn is_zombie(pid: &str) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_named() {
+    let spawn = Spawn {
+        program: "no-such-program-here".to_owned(),
+        ..Spawn::default()
+    };
+    let error = spawn.start(&limits()).unwrap_err();
+    assert!(matches!(error, ProcessError::Start { .. }));
+    assert!(error.to_string().contains("no-such-program-here"));
+}
