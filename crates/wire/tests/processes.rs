@@ -1,7 +1,6 @@
 //! Processes: spoken to, flooding, hanging, forking; none of them stays.
 
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 
 use std::time::{Duration, Instant};
 
