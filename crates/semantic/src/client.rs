@@ -69,7 +69,7 @@ impl Client {
                 Some(value)
             }
         };
-        let proxy = match config.proxy_from_environment {
+        let proxy = match config.may_use_proxy() {
             true => Proxy::try_from_env(),
             false => None,
         };

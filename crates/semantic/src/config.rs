@@ -47,7 +47,7 @@ pub struct Config {
     pub max_requests: u64,
     /// After how many failed questions in a row the endpoint is no longer asked.
     pub max_failures: u32,
-    /// Whether the proxy that the environment names is used.
+    /// Whether the proxy that the environment names is used; never for this machine.
     pub proxy_from_environment: bool,
 }
 
@@ -97,6 +97,14 @@ impl Config {
             max_failures: 5,
             proxy_from_environment: false,
         }
+    }
+
+    /// Whether requests may go through a proxy. What is meant for this machine must not leave it: its
+    /// key would travel unencrypted.
+    pub(crate) fn may_use_proxy(&self) -> bool {
+        let uri = self.base_url.parse::<Uri>();
+        self.proxy_from_environment
+            && uri.is_ok_and(|uri| uri.host().is_some_and(|host| !is_this_machine(host)))
     }
 
     /// The host of the address, once all of it was checked.
@@ -211,6 +219,26 @@ mod tests {
         }
         for key in ["", "a b", "a\r\nX-Other: b", "ключ"] {
             assert_eq!(check("https://a", Some(key)), Err(ConfigError::BadKey));
+        }
+    }
+
+    #[test]
+    fn what_is_meant_for_this_machine_goes_through_no_proxy() {
+        let may_use_proxy = |url: &str, wanted| {
+            Config {
+                proxy_from_environment: wanted,
+                ..Config::new(url, "m", Method::Judge)
+            }
+            .may_use_proxy()
+        };
+        assert!(may_use_proxy("https://models.example/v1", true));
+        assert!(!may_use_proxy("https://models.example/v1", false));
+        for url in [
+            "http://127.0.0.1:1",
+            "http://[::1]:1",
+            "http://LOCALHOST/v1",
+        ] {
+            assert!(!may_use_proxy(url, true), "{url}");
         }
     }
 
