@@ -6,6 +6,14 @@ mod exit_code;
 mod input;
 mod output;
 mod report;
+#[cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        reason = "no command that judges messages takes these flags yet"
+    )
+)]
+mod semantic_options;
 
 use std::process::ExitCode;
 

@@ -6,9 +6,13 @@
     reason = "tests, helpers included"
 )]
 
+use std::sync::Arc;
+
 use proofhouse_detect::{Found, Message, Outcome, Scanner, dropped_by};
 use proofhouse_oatf::{
-    DefaultCelEvaluator, Direction, Document, IndicatorResult, evaluate_indicator, load,
+    DefaultCelEvaluator, Direction, Document, EvaluationError, EvaluationErrorKind,
+    IndicatorResult, SemanticEvaluator, SemanticExamples, SemanticIntentClass, evaluate_indicator,
+    load,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -26,9 +30,50 @@ fn document(indicators: &[Value]) -> Document {
         .document
 }
 
-/// Compares both ways of judging a message.
+/// Meaning without a model: the share of the intent's letters that the text has. Digits in a text
+/// are a failure, or a score that no evaluator may give.
+struct Letters;
+
+impl SemanticEvaluator for Letters {
+    fn evaluate(
+        &self,
+        text: &str,
+        intent: &str,
+        _: Option<SemanticIntentClass>,
+        _: Option<f64>,
+        _: Option<&SemanticExamples>,
+    ) -> Result<f64, EvaluationError> {
+        match text.bytes().find(u8::is_ascii_digit) {
+            Some(b'0') => Ok(f64::NAN),
+            Some(b'1') => Ok(1.5),
+            Some(_) => Err(EvaluationError::new(
+                EvaluationErrorKind::SemanticError,
+                "on purpose",
+            )),
+            None => {
+                let shared = intent.chars().filter(|letter| text.contains(*letter));
+                Ok(shared.count() as f64 / intent.chars().count() as f64)
+            }
+        }
+    }
+}
+
+/// Compares both ways of judging a message, with and without a semantic evaluator.
 fn check(documents: &[Document], message: &Message) {
+    check_with(documents, message, None);
+    let letters: Arc<dyn SemanticEvaluator> = Arc::new(Letters);
+    check_with(documents, message, Some(&letters));
+}
+
+fn check_with(
+    documents: &[Document],
+    message: &Message,
+    semantic: Option<&Arc<dyn SemanticEvaluator>>,
+) {
     let mut builder = Scanner::builder();
+    if let Some(semantic) = semantic {
+        builder = builder.semantic(Arc::clone(semantic));
+    }
     for (n, document) in documents.iter().enumerate() {
         builder = builder.add(format!("document {n}"), document.clone());
     }
@@ -43,7 +88,7 @@ fn check(documents: &[Document], message: &Message) {
                         indicator,
                         &message.content,
                         Some(&DefaultCelEvaluator),
-                        None,
+                        semantic.map(Arc::as_ref),
                     )
                     .result
                 }
@@ -154,6 +199,24 @@ fn condition() -> impl Strategy<Value = Value> {
     ]
 }
 
+fn semantic() -> impl Strategy<Value = Value> {
+    (
+        prop_oneof![Just("abc"), Just("secret"), Just("token")],
+        prop::option::of(prop_oneof![Just(0.0), Just(0.5), Just(1.0)]),
+        prop::option::of(prop_oneof![Just("a"), Just("b[*]")]),
+    )
+        .prop_map(|(intent, threshold, target)| {
+            let mut semantic = json!({"intent": intent});
+            if let Some(threshold) = threshold {
+                semantic["threshold"] = json!(threshold);
+            }
+            if let Some(target) = target {
+                semantic["target"] = json!(target);
+            }
+            semantic
+        })
+}
+
 fn indicator() -> impl Strategy<Value = Value> {
     let target = prop_oneof![
         Just(""),
@@ -171,6 +234,7 @@ fn indicator() -> impl Strategy<Value = Value> {
             Just("message.a.exists(x, x == 1)"),
             Just("size(message.b) > 1"),
         ].prop_map(|c| ("expression", json!({"cel": c}))),
+        1 => semantic().prop_map(|s| ("semantic", s)),
     ];
     (
         target,

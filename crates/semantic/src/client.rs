@@ -1,0 +1,318 @@
+//! Asks the endpoint over HTTP: bounded in time, size and number, and careful with the key.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use ureq::http::{HeaderMap, HeaderValue, Response};
+use ureq::{Agent, Body, Error, Proxy, Timeout};
+
+use crate::config::{Config, ConfigError};
+use crate::failure::Failure;
+
+/// The first wait before a retry, doubled each time, when the endpoint names none.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// A longer time limit than this is no limit.
+const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+/// How much of an answer that says no is read.
+const MAX_REFUSAL_BYTES: u64 = 4096;
+/// How much of it is shown.
+const MAX_REFUSAL_CHARACTERS: usize = 200;
+
+/// An endpoint that answers questions in JSON.
+#[derive(Debug)]
+pub(crate) struct Client {
+    config: Config,
+    agent: Agent,
+    host: String,
+    authorization: Option<HeaderValue>,
+    requests: AtomicU64,
+    trouble: Mutex<Trouble>,
+}
+
+/// How the endpoint failed lately.
+#[derive(Debug, Default)]
+struct Trouble {
+    in_a_row: u32,
+    last: String,
+}
+
+/// A failed attempt.
+struct Refused {
+    failure: Failure,
+    /// Whether another attempt may help, and when the endpoint wants it.
+    again: Option<Option<Duration>>,
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            again: None,
+        }
+    }
+}
+
+impl Client {
+    pub(crate) fn new(config: Config) -> Result<Self, ConfigError> {
+        let host = config.check()?;
+        let authorization = match &config.api_key {
+            None => None,
+            Some(key) => {
+                let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))
+                    .map_err(|_| ConfigError::BadKey)?;
+                value.set_sensitive(true);
+                Some(value)
+            }
+        };
+        let proxy = match config.may_use_proxy() {
+            true => Proxy::try_from_env(),
+            false => None,
+        };
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            // A redirect could lead the text and the key to somebody else.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_connect(Some(config.connect_timeout))
+            .proxy(proxy)
+            .user_agent(concat!("proofhouse/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .new_agent();
+        Ok(Self {
+            config,
+            agent,
+            host,
+            authorization,
+            requests: AtomicU64::new(0),
+            trouble: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// How many requests were made.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests
+            .load(Ordering::Relaxed)
+            .min(self.config.max_requests)
+    }
+
+    /// Posts a question to `path` below the base address and reads the answer.
+    pub(crate) fn ask<A: DeserializeOwned>(
+        &self,
+        path: &str,
+        question: &Value,
+    ) -> Result<A, Failure> {
+        {
+            let trouble = self.trouble();
+            if trouble.in_a_row >= self.config.max_failures {
+                return Err(Failure::GivenUp {
+                    times: trouble.in_a_row,
+                    last: trouble.last.clone(),
+                });
+            }
+        }
+        let answer = self.ask_until_answered(path, question.to_string().as_bytes());
+        let mut trouble = self.trouble();
+        match &answer {
+            Err(failure) if is_trouble(failure) => {
+                trouble.in_a_row = trouble.in_a_row.saturating_add(1);
+                trouble.last = failure.to_string();
+            }
+            Err(Failure::RequestsSpent { .. }) => {}
+            _ => trouble.in_a_row = 0,
+        }
+        drop(trouble);
+        serde_json::from_slice(&answer?).map_err(|error| {
+            // The message of a parse error may quote the answer.
+            Failure::bad_answer(self.presentable(&error.to_string()))
+        })
+    }
+
+    fn ask_until_answered(&self, path: &str, question: &[u8]) -> Result<Vec<u8>, Failure> {
+        let deadline = Instant::now() + self.config.timeout.min(MAX_TIMEOUT);
+        let mut backoff = FIRST_WAIT;
+        let mut attempts_left = self.config.retries;
+        loop {
+            let refused = match self.attempt(path, question, deadline) {
+                Ok(answer) => return Ok(answer),
+                Err(refused) => refused,
+            };
+            let Some(wanted) = refused.again.filter(|_| attempts_left > 0) else {
+                return Err(refused.failure);
+            };
+            let wait = wanted.unwrap_or(backoff);
+            if wait > self.config.max_wait
+                || wait >= deadline.saturating_duration_since(Instant::now())
+            {
+                return Err(refused.failure);
+            }
+            thread::sleep(wait);
+            attempts_left -= 1;
+            backoff = backoff.saturating_mul(2);
+        }
+    }
+
+    fn attempt(&self, path: &str, question: &[u8], deadline: Instant) -> Result<Vec<u8>, Refused> {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
+            return Err(self.timeout().into());
+        }
+        let limit = self.config.max_requests;
+        if self.requests.fetch_add(1, Ordering::Relaxed) >= limit {
+            return Err(Failure::RequestsSpent { limit }.into());
+        }
+        let url = format!("{}{path}", self.config.base_url.trim_end_matches('/'));
+        let mut request = self
+            .agent
+            .post(url)
+            .config()
+            .timeout_global(Some(remaining))
+            .build()
+            .header(CONTENT_TYPE, "application/json");
+        if let Some(value) = &self.authorization {
+            request = request.header(AUTHORIZATION, value);
+        }
+        let response = request
+            .send(question)
+            .map_err(|error| self.broken(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(self.read(response, self.config.max_response_bytes)?);
+        }
+        let again =
+            (status == 429 || status.is_server_error()).then(|| retry_after(response.headers()));
+        let words = self.refusal(response);
+        let wish = match again.flatten() {
+            Some(wait) => format!("; it wants to be asked again in {} s", wait.as_secs()),
+            None => String::new(),
+        };
+        Err(Refused {
+            failure: Failure::Status {
+                host: self.host.clone(),
+                status: status.as_u16(),
+                words: words + &wish,
+            },
+            again,
+        })
+    }
+
+    fn read(&self, mut response: Response<Body>, limit: u64) -> Result<Vec<u8>, Failure> {
+        let body = response.body_mut().with_config().limit(limit);
+        body.read_to_vec().map_err(|error| self.broken(&error))
+    }
+
+    /// What a refusal says, with a separator before it; or nothing.
+    fn refusal(&self, mut response: Response<Body>) -> String {
+        if response.status().is_redirection() {
+            let place = response.headers().get(LOCATION);
+            let place = place
+                .and_then(|place| place.to_str().ok())
+                .unwrap_or("nowhere");
+            return format!(
+                ": it points to {}, which is not followed",
+                self.presentable(place)
+            );
+        }
+        let mut body = response.body_mut().as_reader();
+        let mut start = Vec::new();
+        #[expect(clippy::disallowed_methods, reason = "capped by take")]
+        // A refusal is one, whether or not all of its words can be read.
+        let _ = std::io::Read::read_to_end(
+            &mut std::io::Read::take(&mut body, MAX_REFUSAL_BYTES),
+            &mut start,
+        );
+        let text = match serde_json::from_slice::<Value>(&start) {
+            Ok(answer) => {
+                let error = answer.get("error").unwrap_or(&answer);
+                let message = error.get("message").unwrap_or(error);
+                match message {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                }
+            }
+            Err(_) => String::from_utf8_lossy(&start).into_owned(),
+        };
+        let text = self.presentable(text.trim());
+        if text.is_empty() {
+            text
+        } else {
+            format!(": {text}")
+        }
+    }
+
+    /// A text of the endpoint as it may be shown: without the key, on one line, short.
+    fn presentable(&self, text: &str) -> String {
+        let text = match &self.config.api_key {
+            Some(key) => key.mask(text),
+            None => text.to_owned(),
+        };
+        let mut short: String = text
+            .chars()
+            .take(MAX_REFUSAL_CHARACTERS)
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
+        if short.len() < text.len() {
+            short.push('…');
+        }
+        short
+    }
+
+    fn broken(&self, error: &Error) -> Failure {
+        match error {
+            Error::Timeout(Timeout::Connect) => Failure::Timeout {
+                host: self.host.clone(),
+                limit: self.config.connect_timeout.min(self.config.timeout),
+            },
+            Error::Timeout(_) => self.timeout(),
+            Error::BodyExceedsLimit(limit) => Failure::AnswerTooLarge { limit: *limit },
+            other => Failure::Unreachable {
+                host: self.host.clone(),
+                reason: self.presentable(&other.to_string()),
+            },
+        }
+    }
+
+    fn timeout(&self) -> Failure {
+        Failure::Timeout {
+            host: self.host.clone(),
+            limit: self.config.timeout,
+        }
+    }
+
+    fn trouble(&self) -> MutexGuard<'_, Trouble> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a failure is the endpoint's own. What a single text may bring about does not count: a
+/// hostile text could otherwise end the evaluation of all others.
+fn is_trouble(failure: &Failure) -> bool {
+    match failure {
+        Failure::Unreachable { .. } | Failure::Timeout { .. } => true,
+        Failure::Status { status, .. } => {
+            matches!(status, 300..=399 | 401 | 403 | 404 | 429 | 500..)
+        }
+        _ => false,
+    }
+}
+
+/// The wait an endpoint asks for, in seconds. The other form, a date, is left aside: it depends on
+/// two clocks.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers
+        .get(RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
+    Some(Duration::from_secs(seconds))
+}
