@@ -15,6 +15,7 @@ pub use scanner::{
     ScannerBuilder, Session, dropped_by,
 };
 pub use trace::{
-    Item, LineError, LineErrorKind, Message, MessageSource, REDACTED, ReadError, ReadErrorKind,
-    ReadLimits, ReadSummary, RedactError, Redactor, TRACE_VERSION, TraceReader, TraceWriter,
+    Item, LineError, LineErrorKind, Message, MessageReader, MessageSource, REDACTED, ReadError,
+    ReadErrorKind, ReadLimits, ReadSummary, RedactError, Redactor, TRACE_VERSION, TraceReader,
+    TraceWriter,
 };

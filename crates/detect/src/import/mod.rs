@@ -19,7 +19,10 @@ pub use json_rpc::JsonRpcReader;
 pub use otlp::OtlpReader;
 
 use crate::trace::lines::Lines;
-use crate::trace::{MessageSource, ReadError, ReadLimits, TraceReader};
+use crate::trace::reader::TraceLines;
+use crate::trace::{MessageReader, MessageSource, ReadError, ReadLimits};
+use json_rpc::JsonRpcLines;
+use otlp::OtlpLines;
 
 /// A format messages can be read from.
 ///
@@ -194,9 +197,9 @@ pub fn open<'a, R: Read + Send + 'a>(
         }
     };
     let source: Box<dyn MessageSource + Send + 'a> = match format {
-        Format::Trace => Box::new(TraceReader::from_lines(lines)),
-        Format::Otlp => Box::new(OtlpReader::from_lines(lines, options)),
-        Format::JsonRpc => Box::new(JsonRpcReader::from_lines(lines, options)),
+        Format::Trace => Box::new(MessageReader::over(lines, TraceLines::default())),
+        Format::Otlp => Box::new(MessageReader::over(lines, OtlpLines::new(options))),
+        Format::JsonRpc => Box::new(MessageReader::over(lines, JsonRpcLines::new(options))),
     };
     Ok((format, source))
 }

@@ -12,7 +12,7 @@ const CHUNK: usize = 64 << 10;
 const KEPT: usize = 1 << 20;
 
 /// Splits an input into lines. A line that lies within one chunk is not copied.
-pub(crate) struct Lines<R: Read> {
+pub struct Lines<R: Read> {
     input: Input<R>,
     chunk: Box<[u8]>,
     /// What of the chunk is not yet given out.
