@@ -14,6 +14,9 @@ const MAX_CHARACTERS: usize = 200;
 pub struct Evidence {
     /// The message, by its number in the trace.
     pub sequence: u64,
+    /// The line of the trace, from 1, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
     /// When the message was seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
@@ -70,6 +73,7 @@ impl Evidence {
         };
         Self {
             sequence: message.sequence,
+            line: None,
             time: message.time.clone(),
             path,
             text,

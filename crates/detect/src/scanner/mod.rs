@@ -28,6 +28,7 @@ pub use evidence::Evidence;
 use group::{Group, RuleId};
 pub use scan::{Found, Outcome};
 pub use session::{DocumentVerdict, IndicatorReport, Session};
+pub(crate) use session::{Part, Worker};
 
 /// Why a scanner could not be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
