@@ -14,8 +14,9 @@ pub use import::{
     FORMATS, Format, FormatInfo, ImportOptions, JsonRpcReader, OtlpReader, UnknownFormat, open,
 };
 pub use scanner::{
-    BuildError, DocumentVerdict, Dropped, Evidence, Found, IndicatorReport, Outcome, Scanner,
-    ScannerBuilder, Session, dropped_by,
+    BuildError, Case, Check, DocumentVerdict, Dropped, DroppedMessages, Evidence, Explanation,
+    Found, IndicatorReport, Judgement, Kept, Outcome, Place, Resolved, Scanner, ScannerBuilder,
+    Session, dropped_by,
 };
 pub use trace::{
     Item, LineError, LineErrorKind, Message, MessageReader, MessageSource, REDACTED, ReadError,

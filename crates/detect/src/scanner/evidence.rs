@@ -67,10 +67,7 @@ impl Evidence {
     }
 
     fn new(message: &Message, path: String, text: &str) -> Self {
-        let text = match text.char_indices().nth(MAX_CHARACTERS) {
-            Some((cut, _)) => format!("{}…", &text[..cut]),
-            None => text.to_owned(),
-        };
+        let text = shorten(text);
         Self {
             sequence: message.sequence,
             line: None,
@@ -81,8 +78,16 @@ impl Evidence {
     }
 }
 
+/// The beginning of a text, as much as evidence keeps.
+pub(super) fn shorten(text: &str) -> String {
+    match text.char_indices().nth(MAX_CHARACTERS) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}
+
 /// The path of `wanted`, which `target` reaches, with its indices written out.
-fn locate(target: &str, content: &Value, wanted: &Value) -> String {
+pub(super) fn locate(target: &str, content: &Value, wanted: &Value) -> String {
     fn search(rest: &str, at: &Value, wanted: &Value, path: &mut String) -> bool {
         if rest.is_empty() {
             return std::ptr::eq(at, wanted);
