@@ -1,7 +1,7 @@
 //! Why an indicator judged a whole trace as it did: what was dropped, what was kept, what decided.
 
 use proofhouse_oatf::{Direction, IndicatorResult};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::Scanner;
 use super::class::{Dropped, dropped_by};
@@ -25,7 +25,7 @@ use crate::trace::Message;
 /// explanation.feed_line(1, &Message::new("mcp", "tools/list", json!({})));
 /// explanation.feed_line(2, &Message::new("mcp", "tools/call", json!({"arguments": "/etc/passwd"})));
 /// assert_eq!(explanation.dropped()[0].filter.filter(), "surface");
-/// assert_eq!(explanation.reason(), "1 of the 1 kept message matched");
+/// assert_eq!(explanation.reason(), "1 of 1 kept message matched");
 /// ```
 pub struct Explanation<'s> {
     scanner: &'s Scanner,
@@ -68,18 +68,8 @@ pub struct Place {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// Its direction.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "direction_as_text"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
-}
-
-fn direction_as_text<S: Serializer>(
-    direction: &Option<Direction>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    direction.map(Direction::as_str).serialize(serializer)
 }
 
 /// One message that was kept, and why it was judged as it was.
@@ -237,10 +227,7 @@ impl<'s> Explanation<'s> {
     #[must_use]
     pub fn reason(&self) -> String {
         let kept = self.kept();
-        let of_kept = format!(
-            "of the {kept} kept message{}",
-            if kept == 1 { "" } else { "s" }
-        );
+        let of_kept = format!("of {kept} kept message{}", if kept == 1 { "" } else { "s" });
         let because = |cases: &Cases| {
             let first = cases.first.first();
             first.and_then(|case| case.kept.reason.clone())
@@ -266,11 +253,11 @@ impl<'s> Explanation<'s> {
             return because(&self.skipped).unwrap_or_else(|| "not evaluated".to_owned());
         }
         match self.without_value {
-            0 => format!("none {of_kept} matched"),
+            0 => format!("0 {of_kept} matched"),
             without if without == kept => {
-                format!("none {of_kept} matched: the path led to no value in any of them")
+                format!("0 {of_kept} matched: the path led to no value in any of them")
             }
-            without => format!("none {of_kept} matched; in {without} the path led to no value"),
+            without => format!("0 {of_kept} matched; in {without} the path led to no value"),
         }
     }
 }
@@ -321,22 +308,18 @@ mod tests {
             (
                 0,
                 vec![json!({"a": "x"}), json!({})],
-                "1 of the 2 kept messages matched",
+                "1 of 2 kept messages matched",
             ),
-            (
-                0,
-                vec![json!({"a": "y"})],
-                "none of the 1 kept message matched",
-            ),
+            (0, vec![json!({"a": "y"})], "0 of 1 kept message matched"),
             (
                 0,
                 vec![json!({"a": "y"}), json!({})],
-                "none of the 2 kept messages matched; in 1 the path led to no value",
+                "0 of 2 kept messages matched; in 1 the path led to no value",
             ),
             (
                 0,
                 vec![json!({})],
-                "none of the 1 kept message matched: the path led to no value in any of them",
+                "0 of 1 kept message matched: the path led to no value in any of them",
             ),
             (
                 1,
@@ -348,8 +331,7 @@ mod tests {
         }
         let failed = followed(2, &[json!({"a": "text"}), json!({"a": 1})]);
         assert!(
-            failed
-                .starts_with("none matched, and 1 of the 2 kept messages could not be evaluated: "),
+            failed.starts_with("none matched, and 1 of 2 kept messages could not be evaluated: "),
             "{failed}"
         );
     }
