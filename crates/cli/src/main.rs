@@ -5,7 +5,10 @@ mod conformance;
 mod exit_code;
 mod input;
 mod output;
+mod progress;
 mod report;
+mod rules;
+mod traces;
 
 use std::process::ExitCode;
 
