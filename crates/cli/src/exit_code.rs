@@ -8,9 +8,13 @@ pub(crate) enum Exit {
     /// The command did what it should and what it looked at is good.
     Success,
     /// The command did what it should and what it looked at is not: an invalid document, a file
-    /// that is not in canonical form, a failed conformance case.
+    /// that is not in canonical form, a failed conformance case, an attack that succeeded.
     Failure,
-    /// The command could not do its work: a file cannot be written, a feature is not there.
+    /// The command did what it should, but there is no trustworthy answer: an indicator could not
+    /// be evaluated.
+    Inconclusive,
+    /// The command could not do its work, or not all of it: a document cannot be used, a trace
+    /// cannot be read to its end, a file cannot be written, a feature is not there.
     CannotRun,
     /// The command line does not make sense, or names what does not exist.
     Usage,
@@ -22,6 +26,7 @@ impl Exit {
         match self {
             Self::Success => 0,
             Self::Failure => 1,
+            Self::Inconclusive => 2,
             Self::CannotRun => 3,
             Self::Usage => 64,
         }
@@ -38,6 +43,9 @@ impl From<Exit> for ExitCode {
 pub(crate) const HELP: &str = "\
 Exit codes:
   0   done, and what was looked at is good
-  1   done, and it is not: invalid documents, files not in canonical form, failed cases
-  3   could not run: a file cannot be written, a feature is not there
+  1   done, and it is not: invalid documents, files not in canonical form, failed cases,
+      attacks that succeeded
+  2   done, but without a trustworthy answer: an indicator could not be evaluated
+  3   could not run, or not to the end: a document cannot be used, an input cannot be read to
+      its end, a file cannot be written, a feature is not there
   64  usage: the command line does not make sense, or names what does not exist";

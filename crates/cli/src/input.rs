@@ -120,42 +120,92 @@ fn read_capped(reader: impl Read, limit: usize) -> Result<Vec<u8>, Unreadable> {
 impl Inputs {
     /// The files behind the paths, in order, directories sorted by name.
     pub(crate) fn collect(&self) -> Result<Vec<Input>, CommandError> {
-        let mut inputs = Vec::new();
-        for path in &self.paths {
-            if path.as_os_str() == "-" {
-                if !inputs.contains(&Input::Stdin) {
-                    inputs.push(Input::Stdin);
-                }
-            } else if path.is_dir() {
-                let before = inputs.len();
-                walk(path, 0, &mut inputs)?;
-                if inputs.len() == before {
-                    return Err(CommandError::usage(format!(
-                        "{}: no .yaml or .yml file in this directory",
-                        path.display()
-                    )));
-                }
-            } else if path.exists() {
-                inputs.push(Input::File(path.clone()));
-            } else {
+        collect(&self.paths, DOCUMENTS)
+    }
+}
+
+/// What a directory is searched for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    extensions: &'static [&'static str],
+    /// What may stand after the extension.
+    compressions: &'static [&'static str],
+}
+
+/// Threat documents.
+pub(crate) const DOCUMENTS: Wanted = Wanted {
+    extensions: &["yaml", "yml"],
+    compressions: &[],
+};
+
+/// Traces.
+pub(crate) const TRACES: Wanted = Wanted {
+    extensions: &["jsonl", "ndjson", "json", "log"],
+    compressions: &["gz", "zst"],
+};
+
+impl Wanted {
+    fn has(self, path: &Path) -> bool {
+        let ends = |path: &Path, with: &[&str]| {
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            extension.is_some_and(|extension| with.contains(&extension))
+        };
+        ends(path, self.extensions)
+            || (ends(path, self.compressions) && ends(&path.with_extension(""), self.extensions))
+    }
+
+    fn names(self) -> String {
+        let names: Vec<_> = self.extensions.iter().map(|e| format!(".{e}")).collect();
+        match names.as_slice() {
+            [first @ .., last] => format!("{} or {last}", first.join(", ")),
+            [] => String::new(),
+        }
+    }
+}
+
+/// The files behind paths, in order, directories sorted by name.
+pub(crate) fn collect(paths: &[PathBuf], wanted: Wanted) -> Result<Vec<Input>, CommandError> {
+    let mut inputs = Vec::new();
+    for path in paths {
+        if path.as_os_str() == "-" {
+            if !inputs.contains(&Input::Stdin) {
+                inputs.push(Input::Stdin);
+            }
+        } else if path.is_dir() {
+            let before = inputs.len();
+            walk(path, 0, wanted, &mut inputs)?;
+            if inputs.len() == before {
                 return Err(CommandError::usage(format!(
-                    "{}: no such file or directory",
-                    path.display()
+                    "{}: no {} file in this directory",
+                    path.display(),
+                    wanted.names(),
                 )));
             }
+        } else if path.exists() {
+            inputs.push(Input::File(path.clone()));
+        } else {
+            return Err(CommandError::usage(format!(
+                "{}: no such file or directory",
+                path.display()
+            )));
         }
-        Ok(inputs)
     }
+    Ok(inputs)
 }
 
 /// The YAML files below a directory, sorted by name.
 pub(crate) fn files_in(directory: &Path) -> Result<Vec<Input>, CommandError> {
     let mut inputs = Vec::new();
-    walk(directory, 0, &mut inputs)?;
+    walk(directory, 0, DOCUMENTS, &mut inputs)?;
     Ok(inputs)
 }
 
-fn walk(directory: &Path, depth: usize, inputs: &mut Vec<Input>) -> Result<(), CommandError> {
+fn walk(
+    directory: &Path,
+    depth: usize,
+    wanted: Wanted,
+    inputs: &mut Vec<Input>,
+) -> Result<(), CommandError> {
     if depth > MAX_DIRECTORY_DEPTH {
         return Ok(());
     }
@@ -169,10 +219,8 @@ fn walk(directory: &Path, depth: usize, inputs: &mut Vec<Input>) -> Result<(), C
         let path = entry.path();
         let kind = entry.file_type().map_err(failed)?;
         if kind.is_dir() {
-            walk(&path, depth + 1, inputs)?;
-        } else if path
-            .extension()
-            .is_some_and(|e| e == "yaml" || e == "yml")
+            walk(&path, depth + 1, wanted, inputs)?;
+        } else if wanted.has(&path)
             // A broken link is reported when it is read; pipes and devices are not looked for.
             && (path.is_file() || (kind.is_symlink() && !path.exists()))
         {
@@ -185,7 +233,7 @@ fn walk(directory: &Path, depth: usize, inputs: &mut Vec<Input>) -> Result<(), C
     Ok(())
 }
 
-fn parse_size(text: &str) -> Result<usize, String> {
+pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let (digits, factor) = match text.strip_suffix(['K', 'k', 'M', 'm', 'G', 'g']) {
         Some(digits) => {
             let factor = match text.chars().last() {
@@ -216,6 +264,28 @@ mod tests {
         assert_eq!(parse_size("1g"), Ok(1 << 30));
         assert!(parse_size("0").is_err() && parse_size("x").is_err() && parse_size("-1").is_err());
         assert!(parse_size("99999999999999999999G").is_err());
+    }
+
+    #[test]
+    fn directories_are_searched_by_extension() {
+        for (name, document, trace) in [
+            ("a.yaml", true, false),
+            ("a.yml", true, false),
+            ("a.yaml.gz", false, false),
+            ("a.jsonl", false, true),
+            ("a.b.json.zst", false, true),
+            ("a.log.gz", false, true),
+            ("a.gz", false, false),
+            ("jsonl", false, false),
+        ] {
+            let path = Path::new(name);
+            assert_eq!(
+                (DOCUMENTS.has(path), TRACES.has(path)),
+                (document, trace),
+                "{name}"
+            );
+        }
+        assert_eq!(DOCUMENTS.names(), ".yaml or .yml");
     }
 
     #[test]

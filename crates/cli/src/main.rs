@@ -5,15 +5,11 @@ mod conformance;
 mod exit_code;
 mod input;
 mod output;
+mod progress;
 mod report;
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "no command that judges messages takes these flags yet"
-    )
-)]
+mod rules;
 mod semantic_options;
+mod traces;
 
 use std::process::ExitCode;
 

@@ -112,6 +112,11 @@ pub(crate) fn talk(message: &str) {
     let _ = writeln!(anstream::stderr(), "{}", printable(message));
 }
 
+/// Says something that is styled, and whose parts from outside were made printable one by one.
+pub(crate) fn talk_styled(message: &str) {
+    let _ = writeln!(anstream::stderr(), "{message}");
+}
+
 /// Shows how far long work has come, on a terminal only.
 pub(crate) struct Progress {
     total: usize,
@@ -147,15 +152,51 @@ impl Progress {
 /// Like [`printable`], for what must stay on one line, such as a file name.
 pub(crate) fn printable_line(text: &str) -> String {
     text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .map(|c| match c {
+            c if c.is_control() || is_invisible(c) => '\u{fffd}',
+            c => c,
+        })
         .collect()
+}
+
+/// Whether a character shows nothing, or changes the order in which others are shown.
+pub(crate) fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+    )
+}
+
+/// A text from outside in quotes, on one line and no wider than `width` characters: what cannot be
+/// seen is written out.
+pub(crate) fn quoted(text: &str, width: usize) -> String {
+    let mut shown = String::from("\"");
+    let mut used = 2;
+    for c in text.chars() {
+        let c = if is_invisible(c) || c.is_control() {
+            c.escape_default().to_string()
+        } else {
+            c.to_string()
+        };
+        used += c.chars().count();
+        if used > width {
+            shown.push('…');
+            break;
+        }
+        shown.push_str(&c);
+    }
+    shown.push('"');
+    shown
 }
 
 /// Text with control characters made visible, so that a document cannot drive the terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .map(|c| {
-            if c.is_control() && c != '\n' && c != '\t' {
+            if (c.is_control() && c != '\n' && c != '\t') || is_invisible(c) {
                 '\u{fffd}'
             } else {
                 c
@@ -174,5 +215,19 @@ mod tests {
             printable("a\x1b[31mb\r\n\tc\u{9b}"),
             "a\u{fffd}[31mb\u{fffd}\n\tc\u{fffd}"
         );
+        assert_eq!(printable_line("a\nb\u{202e}c"), "a\u{fffd}b\u{fffd}c");
+    }
+
+    #[test]
+    fn quotes_stay_on_their_line_and_within_their_width() {
+        for (text, width, expected) in [
+            ("plain é", 20, "\"plain é\""),
+            ("a\nb\x1b[2J\u{202e}", 40, r#""a\nb\u{1b}[2J\u{202e}""#),
+            ("abcdefgh", 6, "\"abcd…\""),
+            ("abcd", 6, "\"abcd\""),
+            ("", 6, "\"\""),
+        ] {
+            assert_eq!(quoted(text, width), expected);
+        }
     }
 }

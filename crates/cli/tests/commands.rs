@@ -7,53 +7,12 @@
 )]
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
-use serde_json::Value;
+mod support;
 
-struct Ran {
-    stdout: String,
-    stderr: String,
-    code: Option<i32>,
-}
-
-fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_proofhouse"));
-    command
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
-        .args(args);
-    command
-}
-
-fn finish(output: Output) -> Ran {
-    Ran {
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-        code: output.status.code(),
-    }
-}
-
-fn run(args: &[&str]) -> Ran {
-    finish(command(args).output().unwrap())
-}
-
-fn run_with_input(args: &[&str], input: &[u8]) -> Ran {
-    let mut child = command(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // The command may stop reading early; that is its right.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    finish(child.wait_with_output().unwrap())
-}
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
-}
+use support::{command, finish, json, run, run_with_input};
 
 const BROKEN: &str = "examples/documents/broken.yaml";
 const VALID: &str = "examples/documents/poisoned-tool.yaml";
@@ -223,6 +182,8 @@ fn usage_errors_exit_with_64() {
 fn every_command_has_help_with_an_example() {
     for command in [
         "run",
+        "scan",
+        "explain-verdict",
         "validate",
         "fmt",
         "explain",

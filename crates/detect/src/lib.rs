@@ -1,20 +1,25 @@
 //! Indicators of many documents compiled into one scanner, and the trace model they judge.
 //!
-//! The crate is pure: no network, no async, no clock. A [`Scanner`] is built from any number of
-//! documents and judges [`Message`]s, one by one in a [`Session`] or many at once.
+//! The crate is pure: no files, no network, no async, no clock. A [`Scanner`] is built from any number
+//! of documents and judges [`Message`]s, one by one in a [`Session`] or a whole input at once, with
+//! threads that end before the call does.
 
+mod batch;
 mod import;
 mod scanner;
 mod trace;
 
+pub use batch::{ScanEvent, ScanOptions, Scanned};
 pub use import::{
     FORMATS, Format, FormatInfo, ImportOptions, JsonRpcReader, OtlpReader, UnknownFormat, open,
 };
 pub use scanner::{
-    BuildError, DocumentVerdict, Dropped, Evidence, Found, IndicatorReport, Outcome, Scanner,
-    ScannerBuilder, Session, dropped_by,
+    BuildError, Case, Check, DocumentVerdict, Dropped, DroppedMessages, Evidence, Explanation,
+    Found, IndicatorReport, Judgement, Kept, Outcome, Place, Resolved, Scanner, ScannerBuilder,
+    Session, dropped_by,
 };
 pub use trace::{
-    Item, LineError, LineErrorKind, Message, MessageSource, REDACTED, ReadError, ReadErrorKind,
-    ReadLimits, ReadSummary, RedactError, Redactor, TRACE_VERSION, TraceReader, TraceWriter,
+    Item, LineError, LineErrorKind, Message, MessageReader, MessageSource, REDACTED, ReadError,
+    ReadErrorKind, ReadLimits, ReadSummary, RedactError, Redactor, TRACE_VERSION, TraceReader,
+    TraceWriter,
 };

@@ -3,10 +3,12 @@
 mod completions;
 mod conformance;
 mod explain;
+mod explain_verdict;
 mod fmt;
 mod man;
 mod new;
 mod run;
+mod scan;
 mod schema;
 mod validate;
 
@@ -27,6 +29,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Scan(scan::Scan),
+    ExplainVerdict(explain_verdict::ExplainVerdict),
     Validate(validate::Validate),
     Fmt(fmt::Fmt),
     Explain(explain::Explain),
@@ -41,6 +45,8 @@ impl Cli {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         match self.command {
             Command::Run(command) => command.run(),
+            Command::Scan(command) => command.run(),
+            Command::ExplainVerdict(command) => command.run(),
             Command::Validate(command) => command.run(),
             Command::Fmt(command) => command.run(),
             Command::Explain(command) => command.run(),

@@ -16,10 +16,11 @@ impl Run {
         data.line(
             "Attack campaigns are not built yet. When they are, this command runs the shipped threat \
              library\nagainst a gullible and a careful simulated agent, side by side, and ends with a \
-             report.\n\nWhat works today: threat documents.\n\n  \
+             report.\n\nWhat works today: threat documents, and judging recorded traces by them.\n\n  \
              proofhouse new --mode mcp_server > attack.yaml   write one\n  \
              proofhouse validate attack.yaml                  check it\n  \
-             proofhouse explain V-031                         look up a rule",
+             proofhouse explain V-031                         look up a rule\n  \
+             proofhouse scan trace.jsonl --rules attack.yaml  judge a recording",
         )?;
         data.finish()?;
         Ok(Exit::Success)

@@ -1,26 +1,15 @@
 //! Findings as annotations of a GitHub Actions run.
 
-use proofhouse_oatf::DiagnosticSeverity;
-
 use super::Checked;
 use crate::output::{CommandError, Data, printable, printable_line};
 
 pub(crate) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
     for file in checked {
         for finding in &file.findings {
-            let level = match finding.severity {
-                DiagnosticSeverity::Error => "error",
-                DiagnosticSeverity::Warning => "warning",
-            };
+            let level = finding.severity;
             let mut properties = format!("file={}", escape_property(&printable_line(&file.name)));
             if let Some(span) = finding.span {
-                let shown = file
-                    .text
-                    .get(span.range())
-                    .unwrap_or_default()
-                    .chars()
-                    .count();
-                let end = span.column + shown.max(1);
+                let end = file.end_column(span);
                 properties.push_str(&format!(
                     ",line={},col={},endColumn={end}",
                     span.line, span.column

@@ -3,34 +3,42 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, Span};
 
-use super::{Checked, Summary};
-use crate::output::{CommandError, Data, printable, printable_line};
+use super::{Checked, Summary, plural};
+use crate::output::{CommandError, Data, is_invisible, printable, printable_line};
 
 /// How many findings of one document are shown; the other formats have them all.
 const MAX_SHOWN: usize = 100;
 
 pub(crate) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
-    // Colours are stripped by the stream where nobody can see them.
-    let renderer = Renderer::styled().term_width(100);
     for file in checked {
-        for finding in file.findings.iter().take(MAX_SHOWN) {
-            data.line(&render(&renderer, file, finding))?;
-            data.line("")?;
-        }
-        if let Some(more) = file
-            .findings
-            .len()
-            .checked_sub(MAX_SHOWN)
-            .filter(|more| *more > 0)
-        {
-            let name = printable_line(&file.name);
-            data.line(&format!(
-                "{name}: {more} more; `--format json` shows all of them"
-            ))?;
+        for shown in findings(file) {
+            data.line(&shown)?;
             data.line("")?;
         }
     }
     data.line(&summary_line(Summary::of(checked)))
+}
+
+/// The findings of one document, each ready to be printed, and how many are left out.
+pub(crate) fn findings(file: &Checked) -> Vec<String> {
+    // Colours are stripped by the stream where nobody can see them.
+    let renderer = Renderer::styled().term_width(100);
+    let shown = file.findings.iter().take(MAX_SHOWN);
+    let mut shown: Vec<String> = shown
+        .map(|finding| render(&renderer, file, finding))
+        .collect();
+    if let Some(more) = file
+        .findings
+        .len()
+        .checked_sub(MAX_SHOWN)
+        .filter(|more| *more > 0)
+    {
+        let name = printable_line(&file.name);
+        shown.push(format!(
+            "{name}: {more} more; `--format json` shows all of them"
+        ));
+    }
+    shown
 }
 
 fn render(renderer: &Renderer, file: &Checked, finding: &Diagnostic) -> String {
@@ -101,13 +109,7 @@ fn same_length(text: &str) -> String {
             (_, '\t') => c,
             (1, c) if c.is_control() => '?',
             (2, c) if c.is_control() => '\u{b7}',
-            (
-                3,
-                '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}',
-            ) => '\u{fffd}',
+            (3, c) if is_invisible(c) => '\u{fffd}',
             _ => c,
         })
         .collect()
@@ -120,8 +122,6 @@ fn summary_line(summary: Summary) -> String {
         errors,
         warnings,
     } = summary;
-    let plural =
-        |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let mut line = format!("{}: {valid} valid", plural(files, "document"));
     if files > valid {
         line.push_str(&format!(", {} invalid", files - valid));

@@ -1,11 +1,13 @@
 //! Findings in the formats people and programs read, one file each.
 
+pub(crate) mod explain_verdict;
 pub(crate) mod github;
 pub(crate) mod human;
 pub(crate) mod json;
 pub(crate) mod sarif;
+pub(crate) mod scan;
 
-use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
+use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, Span};
 
 /// A document and what was found in it.
 #[derive(Debug)]
@@ -27,6 +29,17 @@ impl Checked {
             .filter(|finding| finding.severity == severity)
             .count()
     }
+
+    /// The column after a place, as programs count them: at least one character is shown.
+    pub(crate) fn end_column(&self, span: Span) -> usize {
+        let shown = self.text.get(span.range()).unwrap_or_default();
+        span.column + shown.chars().count().max(1)
+    }
+}
+
+/// A number of things, such as `1 document` or `2 documents`.
+pub(crate) fn plural(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Totals over all documents.

@@ -1,6 +1,6 @@
 //! Findings as SARIF 2.1.0, which code scanning services read.
 
-use proofhouse_oatf::{DiagnosticSeverity, explanations};
+use proofhouse_oatf::explanations;
 use serde_json::{Value, json};
 
 use super::Checked;
@@ -24,7 +24,12 @@ pub(crate) fn document(checked: &[Checked]) -> Value {
         })
         .collect();
     let results: Vec<Value> = checked.iter().flat_map(results).collect();
-    json!({
+    log(rules, results, Vec::new())
+}
+
+/// A log of one run, with what the tool has to say about itself.
+pub(crate) fn log(rules: Vec<Value>, results: Vec<Value>, notifications: Vec<Value>) -> Value {
+    let mut log = json!({
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json",
         "version": "2.1.0",
         "runs": [{
@@ -36,42 +41,46 @@ pub(crate) fn document(checked: &[Checked]) -> Value {
             "columnKind": "unicodeCodePoints",
             "results": results,
         }],
-    })
+    });
+    if !notifications.is_empty() {
+        log["runs"][0]["invocations"] = json!([{
+            "executionSuccessful": !notifications.iter().any(|note| note["level"] == "error"),
+            "toolExecutionNotifications": notifications,
+        }]);
+    }
+    log
+}
+
+/// A place in a file: all of it, or the lines and columns of `region`.
+pub(crate) fn location(name: &str, region: Option<Value>, logical: Option<&str>) -> Value {
+    let mut place = json!({"physicalLocation": {"artifactLocation": {"uri": as_uri(name)}}});
+    if let Some(region) = region {
+        place["physicalLocation"]["region"] = region;
+    }
+    if let Some(logical) = logical {
+        place["logicalLocations"] = json!([{"fullyQualifiedName": logical}]);
+    }
+    place
 }
 
 fn results(file: &Checked) -> impl Iterator<Item = Value> {
     file.findings.iter().map(|finding| {
-        let level = match finding.severity {
-            DiagnosticSeverity::Error => "error",
-            DiagnosticSeverity::Warning => "warning",
-        };
-        let mut location = json!({"artifactLocation": {"uri": as_uri(&file.name)}});
-        if let Some(span) = finding.span {
-            let shown = file
-                .text
-                .get(span.range())
-                .unwrap_or_default()
-                .chars()
-                .count();
-            location["region"] = json!({
+        let region = finding.span.map(|span| {
+            json!({
                 "startLine": span.line,
                 "startColumn": span.column,
-                "endColumn": span.column + shown.max(1),
-            });
-        }
+                "endColumn": file.end_column(span),
+            })
+        });
         let message = match &finding.help {
             Some(help) => format!("{} ({help})", finding.message),
             None => finding.message.clone(),
         };
-        let mut place = json!({"physicalLocation": location});
-        if let Some(path) = &finding.path {
-            place["logicalLocations"] = json!([{"fullyQualifiedName": path}]);
-        }
         json!({
             "ruleId": finding.code,
-            "level": level,
+            "level": finding.severity,
             "message": {"text": message},
-            "locations": [place],
+            "locations": [location(&file.name, region, finding.path.as_deref())],
         })
     })
 }

@@ -12,9 +12,8 @@ use super::methods;
 use super::open_requests::{OpenRequest, OpenRequests};
 use super::wrapper::{Envelope, open_envelope};
 use crate::trace::lines::{Lines, json_error};
-use crate::trace::{
-    Item, LineError, LineErrorKind, Message, MessageSource, ReadError, ReadSummary,
-};
+use crate::trace::stream::{LineFormat, MessageReader};
+use crate::trace::{Item, LineError, LineErrorKind, Message, ReadError, ReadSummary};
 
 /// Reads a JSON-RPC log. What it understands is described in `docs/traces.md`.
 ///
@@ -37,12 +36,12 @@ use crate::trace::{
 ///     ("tools/call".to_owned(), json!({"content": [], "name": "weather"})),
 /// ]);
 /// ```
-pub struct JsonRpcReader<R: Read> {
-    lines: Lines<R>,
-    summary: ReadSummary,
+pub type JsonRpcReader<R> = MessageReader<R, JsonRpcLines>;
+
+/// The lines of a JSON-RPC log.
+pub struct JsonRpcLines {
     queue: VecDeque<Item>,
     state: State,
-    done: bool,
 }
 
 /// What is known from the lines before.
@@ -58,15 +57,15 @@ impl<R: Read> JsonRpcReader<R> {
     /// Reads a log.
     pub fn new(input: R, options: &ImportOptions) -> Self {
         let lines = Lines::new(input, &options.limits, options.limits.max_line_bytes);
-        Self::from_lines(lines, options)
+        Self::over(lines, JsonRpcLines::new(options))
     }
+}
 
-    pub(crate) fn from_lines(lines: Lines<R>, options: &ImportOptions) -> Self {
+impl JsonRpcLines {
+    pub(super) fn new(options: &ImportOptions) -> Self {
         let limits = &options.limits;
         let open = OpenRequests::new(limits.max_open_requests, limits.max_open_request_bytes);
         Self {
-            lines,
-            summary: ReadSummary::default(),
             queue: VecDeque::new(),
             state: State {
                 options: options.clone(),
@@ -74,39 +73,44 @@ impl<R: Read> JsonRpcReader<R> {
                 protocol: None,
                 sequence: 0,
             },
-            done: false,
         }
     }
+}
 
-    fn step(&mut self) -> Result<Option<Item>, ReadError> {
+impl LineFormat for JsonRpcLines {
+    fn step<R: Read>(
+        &mut self,
+        lines: &mut Lines<R>,
+        summary: &mut ReadSummary,
+    ) -> Result<Option<Item>, ReadError> {
         loop {
             if let Some(item) = self.queue.pop_front() {
                 return Ok(Some(item));
             }
-            let Some(line) = self.lines.next_line()? else {
+            let Some(line) = lines.next_line()? else {
                 return Ok(None);
             };
             let number = line.number;
             let text = match line.text {
                 Ok(text) if text.trim_ascii().is_empty() => continue,
                 Ok(text) => text,
-                Err(error) => return Ok(Some(self.summary.problem(error))),
+                Err(error) => return Ok(Some(summary.problem(error))),
             };
             let envelope = match open_envelope(text) {
                 Ok(envelope) => envelope,
                 Err(error) => {
                     let error = json_error(number, line.terminated, &error);
-                    return Ok(Some(self.summary.problem(error)));
+                    return Ok(Some(summary.problem(error)));
                 }
             };
             let mut sink = Sink {
                 line: number,
                 bytes: text.len(),
-                summary: &mut self.summary,
+                summary,
                 queue: &mut self.queue,
             };
             self.state.take(envelope, &mut sink);
-            self.summary.forgotten_requests = self.state.open.forgotten();
+            summary.forgotten_requests = self.state.open.forgotten();
         }
     }
 }
@@ -381,25 +385,4 @@ fn id_text(id: &Value) -> Option<String> {
 
 fn ends_stream(result: &Value) -> bool {
     result.get("final") == Some(&Value::Bool(true))
-}
-
-impl<R: Read> Iterator for JsonRpcReader<R> {
-    type Item = Result<Item, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let item = self.step().transpose();
-        self.summary.lines = self.lines.number();
-        self.summary.bytes = self.lines.bytes();
-        self.done = !matches!(item, Some(Ok(_)));
-        item
-    }
-}
-
-impl<R: Read> MessageSource for JsonRpcReader<R> {
-    fn summary(&self) -> &ReadSummary {
-        &self.summary
-    }
 }

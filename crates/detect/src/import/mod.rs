@@ -19,7 +19,10 @@ pub use json_rpc::JsonRpcReader;
 pub use otlp::OtlpReader;
 
 use crate::trace::lines::Lines;
-use crate::trace::{MessageSource, ReadError, ReadLimits, TraceReader};
+use crate::trace::reader::TraceLines;
+use crate::trace::{MessageReader, MessageSource, ReadLimits};
+use json_rpc::JsonRpcLines;
+use otlp::OtlpLines;
 
 /// A format messages can be read from.
 ///
@@ -165,15 +168,13 @@ impl Default for ImportOptions {
 /// Opens an input of any format, compressed or not. Without a `format` it is told by the content;
 /// what is not recognised is read as a trace, so that every line is reported for what it is.
 ///
-/// # Errors
-///
-/// When the input cannot be read or decompressed.
+/// Opening does not fail: an input that cannot be read is an error in its place among the items.
 ///
 /// ```
 /// use proofhouse_detect::{Format, ImportOptions, Item, open};
 ///
 /// let log = r#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#;
-/// let (format, messages) = open(log.as_bytes(), None, &ImportOptions::default()).unwrap();
+/// let (format, messages) = open(log.as_bytes(), None, &ImportOptions::default());
 /// assert_eq!(format, Format::JsonRpc);
 /// for item in messages {
 ///     let Item::Message { line, message } = item.unwrap() else { panic!() };
@@ -184,19 +185,34 @@ pub fn open<'a, R: Read + Send + 'a>(
     input: R,
     format: Option<Format>,
     options: &ImportOptions,
-) -> Result<(Format, Box<dyn MessageSource + Send + 'a>), ReadError> {
+) -> (Format, Box<dyn MessageSource + Send + 'a>) {
+    let (format, lines) = open_lines(input, format, options);
+    (format, source(lines, format, options))
+}
+
+/// The lines of an input, none of them taken, and its format.
+pub(crate) fn open_lines<R: Read>(
+    input: R,
+    format: Option<Format>,
+    options: &ImportOptions,
+) -> (Format, Lines<R>) {
     let mut lines = Lines::new(input, &options.limits, options.limits.max_line_bytes);
-    let format = match format {
-        Some(format) => format,
-        None => {
-            let start = lines.peek(|start| Format::detect(start).is_some())?;
-            Format::detect(start).unwrap_or(Format::Trace)
-        }
-    };
-    let source: Box<dyn MessageSource + Send + 'a> = match format {
-        Format::Trace => Box::new(TraceReader::from_lines(lines)),
-        Format::Otlp => Box::new(OtlpReader::from_lines(lines, options)),
-        Format::JsonRpc => Box::new(JsonRpcReader::from_lines(lines, options)),
-    };
-    Ok((format, source))
+    let format = format.unwrap_or_else(|| {
+        let start = lines.peek(|start| Format::detect(start).is_some());
+        Format::detect(start).unwrap_or(Format::Trace)
+    });
+    (format, lines)
+}
+
+/// The messages on lines of a format.
+pub(crate) fn source<'a, R: Read + Send + 'a>(
+    lines: Lines<R>,
+    format: Format,
+    options: &ImportOptions,
+) -> Box<dyn MessageSource + Send + 'a> {
+    match format {
+        Format::Trace => Box::new(MessageReader::over(lines, TraceLines::default())),
+        Format::Otlp => Box::new(MessageReader::over(lines, OtlpLines::new(options))),
+        Format::JsonRpc => Box::new(MessageReader::over(lines, JsonRpcLines::new(options))),
+    }
 }

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::gen_ai::Converter;
 use super::{Format, ImportOptions};
 use crate::trace::lines::{Lines, json_error};
-use crate::trace::{Item, LineError, LineErrorKind, MessageSource, ReadError, ReadSummary};
+use crate::trace::stream::{LineFormat, MessageReader};
+use crate::trace::{Item, LineError, LineErrorKind, ReadError, ReadSummary};
 
 /// Reads OTLP JSON: one document, or JSON Lines of documents. How spans become messages is
 /// described in `docs/traces.md`.
@@ -32,15 +33,15 @@ use crate::trace::{Item, LineError, LineErrorKind, MessageSource, ReadError, Rea
 /// assert_eq!((&*message.protocol, &*message.operation), ("mcp", "tools/call"));
 /// assert_eq!(message.content, json!({"name": "weather", "arguments": {"city": "Oslo"}}));
 /// ```
-pub struct OtlpReader<R: Read> {
-    lines: Lines<R>,
-    summary: ReadSummary,
+pub type OtlpReader<R> = MessageReader<R, OtlpLines>;
+
+/// The lines of an OTLP export.
+pub struct OtlpLines {
     queue: VecDeque<Item>,
     converter: Converter,
     /// The first line and what follows it, while it is not known whether they are one document.
     first: Option<First>,
     max_document: usize,
-    done: bool,
 }
 
 /// The beginning of a document that goes on after its first line.
@@ -54,33 +55,28 @@ impl<R: Read> OtlpReader<R> {
     /// Reads an export.
     pub fn new(input: R, options: &ImportOptions) -> Self {
         let lines = Lines::new(input, &options.limits, options.limits.max_document_bytes);
-        Self::from_lines(lines, options)
+        Self::over(lines, OtlpLines::new(options))
     }
+}
 
-    pub(crate) fn from_lines(mut lines: Lines<R>, options: &ImportOptions) -> Self {
-        lines.set_max_line(options.limits.max_document_bytes);
-        Self {
-            lines,
-            summary: ReadSummary::default(),
-            queue: VecDeque::new(),
-            converter: Converter::new(options),
-            first: None,
-            max_document: options.limits.max_document_bytes,
-            done: false,
-        }
-    }
-
-    fn step(&mut self) -> Result<Option<Item>, ReadError> {
-        let mut at_start = self.lines.number() == 0;
+impl LineFormat for OtlpLines {
+    fn step<R: Read>(
+        &mut self,
+        lines: &mut Lines<R>,
+        summary: &mut ReadSummary,
+    ) -> Result<Option<Item>, ReadError> {
+        // A document may be a line, and longer than lines usually are.
+        lines.set_max_line(self.max_document);
+        let mut at_start = lines.number() == 0;
         loop {
             if let Some(item) = self.queue.pop_front() {
                 return Ok(Some(item));
             }
-            let Some(line) = self.lines.next_line()? else {
+            let Some(line) = lines.next_line()? else {
                 let Some(first) = self.first.take() else {
                     return Ok(None);
                 };
-                self.document(&first.text, first.line, false);
+                self.document(&first.text, first.line, false, summary);
                 continue;
             };
             let (number, terminated) = (line.number, line.terminated);
@@ -89,8 +85,8 @@ impl<R: Read> OtlpReader<R> {
                 Ok(text) => text,
                 Err(error) => {
                     at_start = false;
-                    self.give_up_first();
-                    self.queue.push_back(self.summary.problem(error));
+                    self.give_up_first(summary);
+                    self.queue.push_back(summary.problem(error));
                     continue;
                 }
             };
@@ -122,39 +118,40 @@ impl<R: Read> OtlpReader<R> {
             }
             at_start = false;
             let text = text.to_owned();
-            self.give_up_first();
-            self.document(&text, number, terminated);
+            self.give_up_first(summary);
+            self.document(&text, number, terminated, summary);
+        }
+    }
+}
+
+impl OtlpLines {
+    pub(super) fn new(options: &ImportOptions) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            converter: Converter::new(options),
+            first: None,
+            max_document: options.limits.max_document_bytes,
         }
     }
 
     /// Reports a first line that turned out not to begin a document, after what can be saved of it.
-    fn give_up_first(&mut self) {
+    fn give_up_first(&mut self, summary: &mut ReadSummary) {
         if let Some(first) = self.first.take() {
-            let mut sink = Sink::new(
-                first.line,
-                &mut self.summary,
-                &mut self.queue,
-                &mut self.converter,
-            );
+            let mut sink = Sink::new(first.line, summary, &mut self.queue, &mut self.converter);
             // What stood before the break is not lost.
             let _ = sink.read(&first.text);
-            self.queue.push_back(self.summary.problem(first.error));
+            self.queue.push_back(summary.problem(first.error));
         }
     }
 
     /// Takes the messages out of a document, or several one after the other.
-    fn document(&mut self, text: &str, line: u64, terminated: bool) {
-        let mut sink = Sink::new(
-            line,
-            &mut self.summary,
-            &mut self.queue,
-            &mut self.converter,
-        );
+    fn document(&mut self, text: &str, line: u64, terminated: bool, summary: &mut ReadSummary) {
+        let mut sink = Sink::new(line, summary, &mut self.queue, &mut self.converter);
         if let Err(error) = sink.read(text) {
             let error = json_error(line, terminated, &error);
-            self.queue.push_back(self.summary.problem(error));
+            self.queue.push_back(summary.problem(error));
         } else if !sink.known {
-            self.queue.push_back(self.summary.problem(LineError {
+            self.queue.push_back(summary.problem(LineError {
                 line,
                 kind: LineErrorKind::NotAMessage,
                 message:
@@ -303,26 +300,5 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
             }
         }
         Ok(())
-    }
-}
-
-impl<R: Read> Iterator for OtlpReader<R> {
-    type Item = Result<Item, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let item = self.step().transpose();
-        self.summary.lines = self.lines.number();
-        self.summary.bytes = self.lines.bytes();
-        self.done = !matches!(item, Some(Ok(_)));
-        item
-    }
-}
-
-impl<R: Read> MessageSource for OtlpReader<R> {
-    fn summary(&self) -> &ReadSummary {
-        &self.summary
     }
 }

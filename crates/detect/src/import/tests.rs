@@ -12,7 +12,7 @@ type Row = (u64, &'static str, &'static str, &'static str, Value);
 
 /// Reads and splits into messages and `(line, kind)` of the problems.
 fn read(text: &str, format: Option<Format>, options: &ImportOptions) -> Found {
-    let (_, mut source) = open(text.as_bytes(), format, options).unwrap();
+    let (_, mut source) = open(text.as_bytes(), format, options);
     let (mut messages, mut problems) = (Vec::new(), Vec::new());
     for item in &mut source {
         match item.unwrap() {
@@ -622,7 +622,7 @@ proptest::proptest! {
     ) {
         let input = lines.join(&b'\n');
         for row in FORMATS {
-            let (_, source) = open(&input[..], Some(row.format), &ImportOptions::default()).unwrap();
+            let (_, source) = open(&input[..], Some(row.format), &ImportOptions::default());
             for item in source {
                 let Ok(_) = item else { break };
             }

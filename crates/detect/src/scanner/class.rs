@@ -65,6 +65,9 @@ pub enum Dropped {
 }
 
 impl Dropped {
+    /// Every filter, in the order they are asked.
+    pub const ALL: &'static [Self] = &[Self::Protocol, Self::Surface, Self::Actor, Self::Direction];
+
     /// The filter as it is written in a document.
     #[must_use]
     pub fn filter(self) -> &'static str {

@@ -14,6 +14,9 @@ const MAX_CHARACTERS: usize = 200;
 pub struct Evidence {
     /// The message, by its number in the trace.
     pub sequence: u64,
+    /// The line of the trace, from 1, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
     /// When the message was seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
@@ -64,12 +67,10 @@ impl Evidence {
     }
 
     fn new(message: &Message, path: String, text: &str) -> Self {
-        let text = match text.char_indices().nth(MAX_CHARACTERS) {
-            Some((cut, _)) => format!("{}…", &text[..cut]),
-            None => text.to_owned(),
-        };
+        let text = shorten(text);
         Self {
             sequence: message.sequence,
+            line: None,
             time: message.time.clone(),
             path,
             text,
@@ -77,8 +78,16 @@ impl Evidence {
     }
 }
 
+/// The beginning of a text, as much as evidence keeps.
+pub(super) fn shorten(text: &str) -> String {
+    match text.char_indices().nth(MAX_CHARACTERS) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}
+
 /// The path of `wanted`, which `target` reaches, with its indices written out.
-fn locate(target: &str, content: &Value, wanted: &Value) -> String {
+pub(super) fn locate(target: &str, content: &Value, wanted: &Value) -> String {
     fn search(rest: &str, at: &Value, wanted: &Value, path: &mut String) -> bool {
         if rest.is_empty() {
             return std::ptr::eq(at, wanted);

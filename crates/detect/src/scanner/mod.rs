@@ -9,6 +9,8 @@
 
 mod class;
 mod evidence;
+mod explain;
+mod explanation;
 mod group;
 mod literals;
 mod scan;
@@ -25,9 +27,12 @@ use proofhouse_oatf::{
 use class::ClassCache;
 pub use class::{Dropped, dropped_by};
 pub use evidence::Evidence;
+pub use explain::{Check, Judgement, Kept, Resolved};
+pub use explanation::{Case, DroppedMessages, Explanation, Place};
 use group::{Group, RuleId};
 pub use scan::{Found, Outcome};
 pub use session::{DocumentVerdict, IndicatorReport, Session};
+pub(crate) use session::{Part, Worker};
 
 /// Why a scanner could not be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -81,11 +81,35 @@ impl Scanner {
 impl Session<'_> {
     /// Takes the next message.
     pub fn feed(&mut self, message: &Message) {
+        self.take(None, message);
+    }
+
+    /// Takes the next message and the line it came from, so that evidence can point there.
+    ///
+    /// ```
+    /// # use proofhouse_detect::{Message, Scanner};
+    /// # use serde_json::json;
+    /// # let document = proofhouse_oatf::load(r#"
+    /// # oatf: "0.1"
+    /// # attack:
+    /// #   execution: {mode: mcp_server, state: {tools: []}}
+    /// #   indicators: [{target: arguments, pattern: {contains: passwd}}]
+    /// # "#).unwrap().document;
+    /// # let scanner = Scanner::builder().add("passwd", document).build().unwrap();
+    /// let mut session = scanner.session();
+    /// session.feed_line(7, &Message::new("mcp", "tools/call", json!({"arguments": "/etc/passwd"})));
+    /// assert_eq!(session.verdicts()[0].indicators[0].evidence[0].line, Some(7));
+    /// ```
+    pub fn feed_line(&mut self, line: u64, message: &Message) {
+        self.take(Some(line), message);
+    }
+
+    fn take(&mut self, line: Option<u64>, message: &Message) {
         self.messages += 1;
         let rules = &mut self.rules;
         self.scanner
             .scan_into(message, &mut self.scratch, &mut |rule, outcome| {
-                note(&mut rules[rule as usize], message.sequence, outcome);
+                rules[rule as usize].note(message.sequence, line, outcome);
             });
     }
 
@@ -100,11 +124,7 @@ impl Session<'_> {
         } in &found
         {
             if let Some(rule) = self.rule(*document, *indicator) {
-                note(
-                    &mut self.rules[rule as usize],
-                    message.sequence,
-                    outcome.clone(),
-                );
+                self.rules[rule as usize].note(message.sequence, None, outcome.clone());
             }
         }
         found
@@ -216,19 +236,81 @@ impl Session<'_> {
     }
 }
 
-fn note(state: &mut RuleState, sequence: u64, outcome: Outcome) {
-    match outcome {
-        Outcome::Matched(evidence) => {
-            state.matches += 1;
-            if state.evidence.len() < MAX_EVIDENCE {
-                state.evidence.push(evidence);
+impl RuleState {
+    fn note(&mut self, sequence: u64, line: Option<u64>, outcome: Outcome) {
+        match outcome {
+            Outcome::Matched(mut evidence) => {
+                self.matches += 1;
+                if self.evidence.len() < MAX_EVIDENCE {
+                    evidence.line = line;
+                    self.evidence.push(evidence);
+                }
+            }
+            Outcome::Error(error) => {
+                self.errors += 1;
+                self.error.get_or_insert((sequence, error));
             }
         }
-        Outcome::Error(error) => {
-            state.errors += 1;
-            if state.error.is_none() {
-                state.error = Some((sequence, error));
-            }
+    }
+
+    /// Adds what was found in later messages.
+    fn append(&mut self, later: Self) {
+        self.matches += later.matches;
+        self.errors += later.errors;
+        self.evidence.extend(later.evidence);
+        self.evidence.truncate(MAX_EVIDENCE);
+        self.error = self.error.take().or(later.error);
+    }
+}
+
+/// Judges messages for a session that lives elsewhere, and holds only what it found.
+pub(crate) struct Worker<'s> {
+    scanner: &'s Scanner,
+    scratch: Scratch,
+    part: Part,
+}
+
+/// What was found in messages that follow each other. It is as large as what was found, not as
+/// the scanner.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    messages: u64,
+    rules: HashMap<RuleId, RuleState>,
+}
+
+impl<'s> Worker<'s> {
+    pub(crate) fn new(scanner: &'s Scanner) -> Self {
+        Self {
+            scanner,
+            scratch: Scratch::default(),
+            part: Part::default(),
+        }
+    }
+
+    pub(crate) fn feed_line(&mut self, line: u64, message: &Message) {
+        self.part.messages += 1;
+        let rules = &mut self.part.rules;
+        self.scanner
+            .scan_into(message, &mut self.scratch, &mut |rule, outcome| {
+                rules
+                    .entry(rule)
+                    .or_default()
+                    .note(message.sequence, Some(line), outcome);
+            });
+    }
+
+    /// What was found since this was last asked.
+    pub(crate) fn take(&mut self) -> Part {
+        std::mem::take(&mut self.part)
+    }
+}
+
+impl Session<'_> {
+    /// Adds a part that follows what was taken so far.
+    pub(crate) fn append(&mut self, part: Part) {
+        self.messages += part.messages;
+        for (rule, later) in part.rules {
+            self.rules[rule as usize].append(later);
         }
     }
 }

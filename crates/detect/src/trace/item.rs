@@ -210,6 +210,28 @@ impl ReadSummary {
             .sum()
     }
 
+    /// Adds what was read elsewhere of the same input.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self {
+            lines,
+            bytes,
+            messages,
+            unknown_fields,
+            forgotten_requests,
+            ignored,
+            problems,
+        } = other;
+        self.lines += lines;
+        self.bytes += bytes;
+        self.messages += messages;
+        self.unknown_fields += unknown_fields;
+        self.forgotten_requests += forgotten_requests;
+        self.ignored += ignored;
+        for (ours, theirs) in self.problems.iter_mut().zip(problems) {
+            *ours += theirs;
+        }
+    }
+
     /// Counts a problem on its way out.
     pub(crate) fn problem(&mut self, error: LineError) -> Item {
         self.problems[error.kind as usize] += 1;

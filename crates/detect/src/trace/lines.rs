@@ -12,7 +12,7 @@ const CHUNK: usize = 64 << 10;
 const KEPT: usize = 1 << 20;
 
 /// Splits an input into lines. A line that lies within one chunk is not copied.
-pub(crate) struct Lines<R: Read> {
+pub struct Lines<R: Read> {
     input: Input<R>,
     chunk: Box<[u8]>,
     /// What of the chunk is not yet given out.
@@ -23,6 +23,9 @@ pub(crate) struct Lines<R: Read> {
     number: u64,
     bytes: u64,
     ended: bool,
+    /// What ended the input while only its beginning was looked at; told when the lines before it
+    /// are used up.
+    failed: Option<ReadError>,
 }
 
 /// A line, or what is wrong with it.
@@ -53,6 +56,7 @@ impl<R: Read> Lines<R> {
             number: 0,
             bytes: 0,
             ended: false,
+            failed: None,
         }
     }
 
@@ -73,13 +77,20 @@ impl<R: Read> Lines<R> {
 
     /// The beginning of the input, without taking it: more and more of it until `enough` says so,
     /// up to one chunk. To be called before the first line is taken.
-    pub(crate) fn peek(&mut self, enough: impl Fn(&[u8]) -> bool) -> Result<&[u8], ReadError> {
+    pub(crate) fn peek(&mut self, enough: impl Fn(&[u8]) -> bool) -> &[u8] {
         while !self.ended && self.ready.end < CHUNK && !enough(&self.chunk[self.ready.clone()]) {
-            let count = self.read_at(self.ready.end)?;
-            self.ready.end += count;
-            self.ended = count == 0;
+            match self.read_at(self.ready.end) {
+                Ok(count) => {
+                    self.ready.end += count;
+                    self.ended = count == 0;
+                }
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
+                }
+            }
         }
-        Ok(&self.chunk[self.ready.clone()])
+        &self.chunk[self.ready.clone()]
     }
 
     /// The next line without its end; `None` when there is no more.
@@ -96,6 +107,10 @@ impl<R: Read> Lines<R> {
             }
             skipped = self.set_aside(ready, skipped);
             self.ready = 0..0;
+            if let Some(mut error) = self.failed.take() {
+                error.line = self.number;
+                return Err(error);
+            }
             if !self.ended {
                 let count = self.read_at(0)?;
                 self.ended = count == 0;

@@ -3,9 +3,10 @@
 mod input;
 mod item;
 pub(crate) mod lines;
-mod message;
-mod reader;
+pub(crate) mod message;
+pub(crate) mod reader;
 mod redact;
+pub(crate) mod stream;
 mod writer;
 
 pub use item::{
@@ -15,4 +16,5 @@ pub use item::{
 pub use message::{Message, TRACE_VERSION};
 pub use reader::TraceReader;
 pub use redact::{REDACTED, RedactError, Redactor};
+pub use stream::MessageReader;
 pub use writer::TraceWriter;

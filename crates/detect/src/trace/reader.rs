@@ -6,11 +6,11 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::item::{
-    Item, LineError, LineErrorKind, MessageSource, ReadError, ReadErrorKind, ReadLimits,
-    ReadSummary,
+    Item, LineError, LineErrorKind, ReadError, ReadErrorKind, ReadLimits, ReadSummary,
 };
 use super::lines::{Line, Lines, json_error};
 use super::message::{Entry, Message, TRACE_VERSION, read_entry};
+use super::stream::{LineFormat, MessageReader};
 
 /// Reads a trace in JSON Lines, plain or compressed with gzip or zstd, in flat memory.
 ///
@@ -37,14 +37,15 @@ use super::message::{Entry, Message, TRACE_VERSION, read_entry};
 /// assert_eq!(reader.header().unwrap()["tool"], "example");
 /// assert_eq!((reader.summary().messages, reader.summary().skipped()), (2, 1));
 /// ```
-pub struct TraceReader<R: Read> {
-    lines: Lines<R>,
-    summary: ReadSummary,
+pub type TraceReader<R> = MessageReader<R, TraceLines>;
+
+/// Our own format, and what is known from the lines before.
+#[derive(Debug, Default)]
+pub struct TraceLines {
     header: Option<Map<String, Value>>,
     previous: Option<u64>,
     /// The message a warning was just given for.
     pending: Option<(u64, Message)>,
-    done: bool,
 }
 
 impl<R: Read> TraceReader<R> {
@@ -55,43 +56,32 @@ impl<R: Read> TraceReader<R> {
 
     /// Reads with own limits.
     pub fn with_limits(input: R, limits: &ReadLimits) -> Self {
-        Self::from_lines(Lines::new(input, limits, limits.max_line_bytes))
-    }
-
-    pub(crate) fn from_lines(lines: Lines<R>) -> Self {
-        Self {
-            lines,
-            summary: ReadSummary::default(),
-            header: None,
-            previous: None,
-            pending: None,
-            done: false,
-        }
+        let lines = Lines::new(input, limits, limits.max_line_bytes);
+        Self::over(lines, TraceLines::default())
     }
 
     /// The metadata of the last header that was read.
     #[must_use]
     pub fn header(&self) -> Option<&Map<String, Value>> {
-        self.header.as_ref()
+        self.format.header.as_ref()
     }
+}
 
-    fn step(&mut self) -> Result<Option<Item>, ReadError> {
+impl LineFormat for TraceLines {
+    fn step<R: Read>(
+        &mut self,
+        lines: &mut Lines<R>,
+        summary: &mut ReadSummary,
+    ) -> Result<Option<Item>, ReadError> {
         if let Some((line, message)) = self.pending.take() {
-            return Ok(Some(self.summary.message(line, message)));
+            return Ok(Some(summary.message(line, message)));
         }
-        while let Some(line) = self.lines.next_line()? {
+        while let Some(line) = lines.next_line()? {
             let number = line.number;
             match read_line(&line) {
                 Ok(None) => {}
                 Ok(Some(Entry::Header { version, metadata })) => {
-                    if version != TRACE_VERSION {
-                        return Err(ReadError {
-                            line: number,
-                            kind: ReadErrorKind::UnsupportedVersion,
-                            message: format!("version {version} of the trace format is not known"),
-                            source: None,
-                        });
-                    }
+                    check_version(number, version)?;
                     // Traces may be joined end to end; each counts anew.
                     self.previous = None;
                     self.header = Some(metadata);
@@ -101,33 +91,51 @@ impl<R: Read> TraceReader<R> {
                     numbered,
                     unknown_fields,
                 })) => {
-                    self.summary.unknown_fields += unknown_fields;
+                    summary.unknown_fields += unknown_fields;
                     if !numbered {
                         message.sequence = number;
-                        return Ok(Some(self.summary.message(number, message)));
+                        return Ok(Some(summary.message(number, message)));
                     }
                     let sequence = message.sequence;
-                    if let Some(previous) = self.previous.replace(sequence)
-                        && sequence <= previous
-                    {
+                    let previous = self.previous.replace(sequence);
+                    if let Some(warning) = out_of_order(previous, number, sequence) {
                         self.pending = Some((number, message));
-                        return Ok(Some(self.summary.problem(LineError {
-                            line: number,
-                            kind: LineErrorKind::OutOfOrder,
-                            message: format!("sequence number {sequence} comes after {previous}"),
-                        })));
+                        return Ok(Some(summary.problem(warning)));
                     }
-                    return Ok(Some(self.summary.message(number, message)));
+                    return Ok(Some(summary.message(number, message)));
                 }
-                Err(error) => return Ok(Some(self.summary.problem(error))),
+                Err(error) => return Ok(Some(summary.problem(error))),
             }
         }
         Ok(None)
     }
 }
 
+/// Refuses what could not be judged rightly.
+pub(crate) fn check_version(line: u64, version: u64) -> Result<(), ReadError> {
+    if version == TRACE_VERSION {
+        return Ok(());
+    }
+    Err(ReadError {
+        line,
+        kind: ReadErrorKind::UnsupportedVersion,
+        message: format!("version {version} of the trace format is not known"),
+        source: None,
+    })
+}
+
+/// The warning about a sequence number that is not larger than the one before.
+pub(crate) fn out_of_order(previous: Option<u64>, line: u64, sequence: u64) -> Option<LineError> {
+    let previous = previous.filter(|previous| sequence <= *previous)?;
+    Some(LineError {
+        line,
+        kind: LineErrorKind::OutOfOrder,
+        message: format!("sequence number {sequence} comes after {previous}"),
+    })
+}
+
 /// The entry on a line; `None` for a blank one.
-fn read_line(line: &Line<'_>) -> Result<Option<Entry>, LineError> {
+pub(crate) fn read_line(line: &Line<'_>) -> Result<Option<Entry>, LineError> {
     let text = line.text.as_ref().map_err(Clone::clone)?;
     read_entry(text).map(Some).or_else(|error| {
         if text.trim_ascii().is_empty() {
@@ -140,25 +148,4 @@ fn read_line(line: &Line<'_>) -> Result<Option<Entry>, LineError> {
         };
         Err(json_error(line.number, line.terminated, &error))
     })
-}
-
-impl<R: Read> Iterator for TraceReader<R> {
-    type Item = Result<Item, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let item = self.step().transpose();
-        self.summary.lines = self.lines.number();
-        self.summary.bytes = self.lines.bytes();
-        self.done = !matches!(item, Some(Ok(_)));
-        item
-    }
-}
-
-impl<R: Read> MessageSource for TraceReader<R> {
-    fn summary(&self) -> &ReadSummary {
-        &self.summary
-    }
 }

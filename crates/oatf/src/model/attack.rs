@@ -54,10 +54,26 @@ impl Document {
     /// Normalization keeps the order of indicators, so this holds before and after it.
     #[must_use]
     pub fn indicator_span(&self, index: usize) -> Option<Span> {
+        self.indicator_field_span(index, &[])
+    }
+
+    /// Where a field of the indicator at `index` stands in the source text, or the nearest one
+    /// around it that does.
+    ///
+    /// ```
+    /// let text = "oatf: \"0.1\"\nattack:\n  execution: {mode: mcp_server, state: {}}\n  indicators:\n    \
+    ///     - target: a\n      pattern: {contains: x}\n";
+    /// let document = proofhouse_oatf::load(text).unwrap().document;
+    /// let span = document.indicator_field_span(0, &["pattern", "contains"]).unwrap();
+    /// assert_eq!((span.line, &text[span.range()]), (6, "x"));
+    /// ```
+    #[must_use]
+    pub fn indicator_field_span(&self, index: usize, field: &[&str]) -> Option<Span> {
         let mut path = DocPath::default();
         path.push(Segment::Key("attack"));
         path.push(Segment::Key("indicators"));
         path.push(Segment::Index(index));
+        field.iter().for_each(|key| path.push(Segment::Key(key)));
         self.source.as_deref().map(|source| source.span_of(&path))
     }
 }

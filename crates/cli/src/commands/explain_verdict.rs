@@ -1,0 +1,151 @@
+//! `proofhouse explain-verdict`: why each indicator judged a trace as it did.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use proofhouse_detect::{Explanation, Item, Scanner, open};
+use proofhouse_oatf::did_you_mean;
+
+use crate::exit_code::Exit;
+use crate::output::{CommandError, Data, complain, talk};
+use crate::progress::Meter;
+use crate::report::explain_verdict::{self, Explained};
+use crate::rules::Rules;
+use crate::traces::{self, TraceOptions};
+
+/// Explain why indicators judged a trace as they did
+///
+/// For each indicator: which messages its filters dropped, where its path led in those that were
+/// kept, which operator decided, and the result with its reason.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse explain-verdict trace.jsonl --rules attack.yaml\n  \
+    proofhouse explain-verdict trace.jsonl --rules attack.yaml --indicator ACME-001-02 --limit 20\n\n\
+    Exit codes: 0 explained, whatever the verdict, 3 a document cannot be used or the trace cannot be\n\
+    read to its end, 64 usage.")]
+pub(crate) struct ExplainVerdict {
+    /// The trace: a file, or `-` for stdin
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+
+    #[command(flatten)]
+    rules: Rules,
+
+    /// Explain this indicator only
+    #[arg(long, value_name = "ID")]
+    indicator: Option<String>,
+
+    /// How many messages of each kind are shown per indicator; all are counted
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    limit: usize,
+
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+
+    #[command(flatten)]
+    options: TraceOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Human,
+    Json,
+}
+
+impl ExplainVerdict {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        if self.trace.is_dir() {
+            return Err(CommandError::usage(format!(
+                "{}: a directory; name one trace",
+                self.trace.display()
+            )));
+        }
+        let inputs = traces::find(std::slice::from_ref(&self.trace), self.rules.read_stdin())?;
+        let Some(input) = inputs.first() else {
+            return Err(CommandError::usage("name one trace"));
+        };
+        let scanner = self.rules.scanner()?;
+        let mut explanations = self.chosen(&scanner)?;
+        let mut session = scanner.session();
+
+        let name = input.name();
+        let opened = traces::open(input);
+        let mut meter = Meter::new(&name, &opened);
+        let (_, mut messages) = open(opened.reader, self.options.format(), &self.options.import());
+        let mut error = None;
+        while let Some(item) = messages.next() {
+            match item {
+                Ok(Item::Message { line, message }) => {
+                    session.feed_line(line, &message);
+                    for explanation in &mut explanations {
+                        explanation.feed_line(line, &message);
+                    }
+                    meter.step(session.messages());
+                }
+                // `scan` tells them; here they are only counted.
+                Ok(Item::Problem(_)) => {}
+                Err(end) => error = Some(end.to_string()),
+            }
+        }
+        meter.finish();
+        let summary = messages.summary();
+        if summary.skipped() > 0 {
+            talk(&format!(
+                "{name}: {} skipped; `proofhouse scan` shows more",
+                match summary.skipped() {
+                    1 => "1 bad line was".to_owned(),
+                    several => format!("{several} bad lines were"),
+                }
+            ));
+        }
+        if let Some(error) = &error {
+            complain(&format!("{name}: {error}"));
+        }
+        let explained = Explained {
+            trace: name,
+            verdicts: session.verdicts(),
+            explanations,
+            error,
+        };
+        let mut data = Data::new();
+        match self.format {
+            Format::Human => explain_verdict::human::write(&mut data, &scanner, &explained)?,
+            Format::Json => data.json(&explain_verdict::json::document(&scanner, &explained))?,
+        }
+        data.finish()?;
+        Ok(match explained.error {
+            Some(_) => Exit::CannotRun,
+            None => Exit::Success,
+        })
+    }
+
+    /// The indicators to follow.
+    fn chosen<'s>(&self, scanner: &'s Scanner) -> Result<Vec<Explanation<'s>>, CommandError> {
+        let mut chosen = Vec::new();
+        let mut ids = Vec::new();
+        for (position, (_, document)) in scanner.documents().enumerate() {
+            for (index, indicator) in document.attack.indicators().iter().enumerate() {
+                let id = indicator.id.as_deref().unwrap_or_default();
+                ids.push(id);
+                if self.indicator.as_deref().is_none_or(|wanted| wanted == id) {
+                    chosen.extend(Explanation::new(scanner, position, index, self.limit));
+                }
+            }
+        }
+        match &self.indicator {
+            Some(wanted) if chosen.is_empty() => {
+                let near = did_you_mean(wanted, ids.iter().copied());
+                let hint = near.map(|near| format!("; did you mean `{near}`?"));
+                let few: Vec<_> = ids.iter().take(10).copied().collect();
+                let more = if ids.len() > few.len() { ", …" } else { "" };
+                Err(CommandError::usage(format!(
+                    "there is no indicator `{wanted}`{} (there are {}{more})",
+                    hint.unwrap_or_default(),
+                    few.join(", "),
+                )))
+            }
+            _ => Ok(chosen),
+        }
+    }
+}

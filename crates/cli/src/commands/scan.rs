@@ -1,0 +1,147 @@
+//! `proofhouse scan`: judges recorded traces by the indicators of threat documents.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use proofhouse_detect::{ScanEvent, ScanOptions, Scanner};
+
+use crate::exit_code::Exit;
+use crate::input::Input;
+use crate::output::{CommandError, Data, complain, talk};
+use crate::progress::Meter;
+use crate::report::scan::{self, MAX_PROBLEMS, Outcome};
+use crate::rules::Rules;
+use crate::traces::{self, TraceOptions};
+
+/// How many bad lines of a trace are told one by one.
+const TOLD_PROBLEMS: usize = 10;
+
+/// Scan recorded traces for the indicators of threat documents
+///
+/// Each trace is judged as a run of its own. Bad lines are told, counted and skipped.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse scan trace.jsonl --rules scenarios/\n  \
+    proofhouse scan spans.json.gz --rules attack.yaml --format sarif > results.sarif\n  \
+    tail -n 1000 mcp.log | proofhouse scan - --from json-rpc --rules attack.yaml\n\n\
+    Exit codes: 0 nothing found, 1 an attack succeeded at least in part, 2 an indicator could not be\n\
+    evaluated, 3 a document cannot be used or a trace cannot be read to its end, 64 usage.")]
+pub(crate) struct Scan {
+    /// Traces: files, directories (searched for .jsonl, .ndjson, .json and .log, also .gz and .zst),
+    /// or `-` for stdin
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+
+    #[command(flatten)]
+    rules: Rules,
+
+    /// How to print what was found
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+
+    /// List documents that found nothing, too (human only; the other formats have what they need)
+    #[arg(long)]
+    all: bool,
+
+    /// How many threads judge messages; all cores without it
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZero<usize>>,
+
+    #[command(flatten)]
+    options: TraceOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people: the evidence and a summary
+    Human,
+    /// For programs
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+}
+
+impl Scan {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        let inputs = traces::find(&self.traces, self.rules.read_stdin())?;
+        let scanner = self.rules.scanner()?;
+        let outcomes: Vec<Outcome> = inputs
+            .iter()
+            .map(|input| self.scan(&scanner, input))
+            .collect();
+        let mut data = Data::new();
+        match self.format {
+            Format::Human => scan::human::write(&mut data, &scanner, &outcomes, self.all)?,
+            Format::Json => data.json(&scan::json::document(&scanner, &outcomes))?,
+            Format::Sarif => data.json(&scan::sarif::document(&scanner, &outcomes))?,
+        }
+        data.finish()?;
+        Ok(scan::exit(&outcomes))
+    }
+
+    fn scan(&self, scanner: &Scanner, input: &Input) -> Outcome {
+        let name = input.name();
+        let opened = traces::open(input);
+        let mut meter = Meter::new(&name, &opened);
+        let cores = || std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+        let options = ScanOptions {
+            format: self.options.format(),
+            import: self.options.import(),
+            jobs: self.jobs.unwrap_or_else(cores),
+            ..ScanOptions::default()
+        };
+        let mut problems = Vec::new();
+        let scanned = scanner.scan_input(opened.reader, &options, |event| match event {
+            ScanEvent::Problem(problem) if problems.len() < MAX_PROBLEMS => problems.push(problem),
+            ScanEvent::Progress(summary) => meter.step(summary.messages),
+            _ => {}
+        });
+        meter.finish();
+        let outcome = Outcome {
+            name,
+            format: scanned.format,
+            verdicts: scanned.session.verdicts(),
+            error: scanned.error.map(|error| error.to_string()),
+            summary: scanned.summary,
+            problems,
+        };
+        tell(&outcome);
+        outcome
+    }
+}
+
+/// Says what could not be read.
+fn tell(outcome: &Outcome) {
+    let Outcome {
+        name,
+        summary,
+        problems,
+        ..
+    } = outcome;
+    for problem in problems.iter().take(TOLD_PROBLEMS) {
+        let (line, message) = (problem.line, &problem.message);
+        let then = if problem.kind.is_warning() {
+            "kept"
+        } else {
+            "skipped"
+        };
+        talk(&format!("{name}:{line}: {message} ({then})"));
+    }
+    let all = summary.skipped() + summary.warnings();
+    let untold = all.saturating_sub(TOLD_PROBLEMS as u64);
+    if untold > 0 {
+        talk(&format!("{name}: {untold} more like these"));
+    }
+    if summary.forgotten_requests > 0 {
+        talk(&format!(
+            "{name}: {} requests were forgotten before their response came, to keep memory flat",
+            summary.forgotten_requests
+        ));
+    }
+    match outcome.failure() {
+        Some(failure) => complain(&format!("{name}: {failure}")),
+        None if summary.messages == 0 => talk(&format!("{name}: there are no messages in it")),
+        None => {}
+    }
+}

@@ -1,0 +1,104 @@
+//! Why indicators judged a trace as they did, for people and for programs.
+
+pub(crate) mod human;
+pub(crate) mod json;
+
+use proofhouse_detect::{DocumentVerdict, Explanation, IndicatorReport, Kept};
+use proofhouse_oatf::{Condition, Document, Indicator, IndicatorResult, Span};
+
+/// A trace and what was made of it.
+pub(crate) struct Explained<'s> {
+    pub(crate) trace: String,
+    pub(crate) verdicts: Vec<DocumentVerdict>,
+    pub(crate) explanations: Vec<Explanation<'s>>,
+    /// Why reading ended before the end.
+    pub(crate) error: Option<String>,
+}
+
+impl Explained<'_> {
+    fn report(&self, explanation: &Explanation<'_>) -> Option<&IndicatorReport> {
+        let verdict = self.verdicts.get(explanation.document())?;
+        verdict.indicators.get(explanation.indicator())
+    }
+}
+
+/// The line of a document that holds what decides: an operator, the expression, the intent.
+struct DecidingLine<'d> {
+    line: usize,
+    text: &'d str,
+}
+
+/// The line of `operator`, or of the first there is.
+fn deciding_line<'d>(
+    document: &'d Document,
+    index: usize,
+    operator: Option<&str>,
+) -> Option<DecidingLine<'d>> {
+    let indicator = document.attack.indicators().get(index)?;
+    let span = deciding_span(document, index, indicator, operator)?;
+    let text = document.source_text()?;
+    let line = text.lines().nth(span.line.checked_sub(1)?)?;
+    Some(DecidingLine {
+        line: span.line,
+        text: line.trim_end(),
+    })
+}
+
+/// The operator that decided on a message: the first that failed, or the first of the value that
+/// matched.
+fn deciding_operator(kept: &Kept) -> Option<&'static str> {
+    let matched = kept.result == IndicatorResult::Matched;
+    let values = kept.values.iter();
+    let mut checks = values
+        .filter(|value| value.matches == matched)
+        .flat_map(|value| &value.checks)
+        .chain(&kept.whole);
+    let decides = checks.find(|check| check.holds == Some(matched));
+    decides.map(|check| check.operator)
+}
+
+fn deciding_span(
+    document: &Document,
+    index: usize,
+    indicator: &Indicator,
+    operator: Option<&str>,
+) -> Option<Span> {
+    let at = |field: &[&str]| document.indicator_field_span(index, field);
+    if let Some(pattern) = &indicator.pattern {
+        let operators = match &pattern.condition {
+            Some(Condition::Operators(operators)) => operators.to_map(),
+            _ => serde_json::Map::new(),
+        };
+        let written = operator.filter(|operator| operators.contains_key(*operator));
+        // The condition may be written out or left away; where a field is not there, the place
+        // around it is given, which comes before it.
+        let first = operators.keys().next().map_or("condition", String::as_str);
+        let first = written.unwrap_or(first);
+        let spans = [
+            at(&["pattern", first]),
+            at(&["pattern", "condition"]),
+            at(&["pattern", "condition", first]),
+        ];
+        return spans.into_iter().flatten().max_by_key(|span| span.offset);
+    }
+    if indicator.expression.is_some() {
+        return at(&["expression", "cel"]);
+    }
+    at(&["semantic", "intent"])
+}
+
+/// What the filters of an indicator ask for, in the order they are asked.
+fn filters(indicator: &Indicator) -> Vec<(&'static str, &str)> {
+    [
+        ("protocol", indicator.protocol.as_deref()),
+        ("surface", indicator.surface.as_deref()),
+        ("actor", indicator.actor.as_deref()),
+        (
+            "direction",
+            indicator.direction.map(proofhouse_oatf::Direction::as_str),
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(filter, wanted)| Some((filter, wanted?)))
+    .collect()
+}

@@ -1,0 +1,80 @@
+//! What scans found, in the formats people and programs read, one file each.
+
+pub(crate) mod human;
+pub(crate) mod json;
+pub(crate) mod sarif;
+
+use proofhouse_detect::{DocumentVerdict, Format, LineError, ReadSummary};
+use proofhouse_oatf::AttackResult;
+
+use crate::exit_code::Exit;
+
+/// How many bad lines of a trace are kept for reports; all are counted.
+pub(crate) const MAX_PROBLEMS: usize = 100;
+
+/// What was found in one trace.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) name: String,
+    pub(crate) format: Format,
+    /// One per document, in the order of the scanner.
+    pub(crate) verdicts: Vec<DocumentVerdict>,
+    pub(crate) summary: ReadSummary,
+    /// The first of them.
+    pub(crate) problems: Vec<LineError>,
+    /// Why reading ended before the end.
+    pub(crate) error: Option<String>,
+}
+
+impl Outcome {
+    /// Why the trace could not be judged to its end. A file without one good line is no trace.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let nothing = self.summary.messages == 0 && self.summary.skipped() > 0;
+        self.error.clone().or_else(|| {
+            nothing.then(|| format!("no line could be read as {}", described(self.format)))
+        })
+    }
+}
+
+fn described(format: Format) -> String {
+    format!("one of the format `{format}`; --from names another")
+}
+
+/// How many documents had which result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) exploited: usize,
+    pub(crate) partial: usize,
+    pub(crate) not_exploited: usize,
+    pub(crate) error: usize,
+}
+
+impl Tally {
+    pub(crate) fn of<'a>(results: impl IntoIterator<Item = &'a DocumentVerdict>) -> Self {
+        let mut tally = Self::default();
+        for verdict in results {
+            match verdict.attack.result {
+                AttackResult::Exploited => tally.exploited += 1,
+                AttackResult::Partial => tally.partial += 1,
+                AttackResult::NotExploited => tally.not_exploited += 1,
+                AttackResult::Error => tally.error += 1,
+            }
+        }
+        tally
+    }
+}
+
+/// How a scan ends. That a trace was not read to its end comes before everything: what was found
+/// stands, but it may not be all.
+pub(crate) fn exit(outcomes: &[Outcome]) -> Exit {
+    let tally = Tally::of(outcomes.iter().flat_map(|outcome| &outcome.verdicts));
+    if outcomes.iter().any(|outcome| outcome.failure().is_some()) {
+        Exit::CannotRun
+    } else if tally.exploited + tally.partial > 0 {
+        Exit::Failure
+    } else if tally.error > 0 {
+        Exit::Inconclusive
+    } else {
+        Exit::Success
+    }
+}

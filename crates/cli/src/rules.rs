@@ -1,0 +1,95 @@
+//! Where indicators come from: threat documents that are loaded, checked and compiled into a scanner.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use proofhouse_detect::Scanner;
+use proofhouse_oatf::{DiagnosticSeverity, Document, check, load_with};
+
+use crate::input::{DOCUMENTS, Input, SizeLimit, collect};
+use crate::output::{CommandError, complain, talk_styled};
+use crate::report::{self, Checked, plural};
+use crate::semantic_options::SemanticOptions;
+
+/// The documents to judge with.
+#[derive(Debug, Args)]
+pub(crate) struct Rules {
+    /// Threat documents: files, or directories searched for .yaml and .yml
+    #[arg(long = "rules", required = true, num_args = 1.., value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    size: SizeLimit,
+
+    #[command(flatten)]
+    semantic: SemanticOptions,
+}
+
+impl Rules {
+    /// Whether the documents come from stdin.
+    pub(crate) fn read_stdin(&self) -> bool {
+        self.paths.iter().any(|path| path.as_os_str() == "-")
+    }
+
+    /// Loads all documents and compiles them. What is wrong with them is shown on stderr, all of
+    /// it: a scan that silently leaves out a document would say too little.
+    pub(crate) fn scanner(&self) -> Result<Scanner, CommandError> {
+        let mut inputs = collect(&self.paths, DOCUMENTS)?;
+        // The same file may be named by itself and found in a directory.
+        let mut seen = std::collections::HashSet::new();
+        inputs.retain(|input| seen.insert(input.name()));
+        let mut builder = Scanner::builder();
+        let mut unusable = 0;
+        for input in &inputs {
+            match self.load(input) {
+                Some(document) => builder = builder.add(input.name(), document),
+                None => unusable += 1,
+            }
+        }
+        if unusable > 0 {
+            return Err(CommandError::cannot_run(format!(
+                "{unusable} of {} cannot be used, so nothing was scanned",
+                plural(inputs.len(), "document"),
+            )));
+        }
+        if let Some(evaluator) = self.semantic.evaluator()? {
+            builder = builder.semantic(evaluator);
+        }
+        builder
+            .build()
+            .map_err(|error| CommandError::cannot_run(error.to_string()))
+    }
+
+    /// Loads one document; complains where it cannot be used.
+    fn load(&self, input: &Input) -> Option<Document> {
+        let name = input.name();
+        let limits = self.size.limits();
+        let text = match input.read(self.size.max_size) {
+            Ok(text) => text,
+            Err(error) => {
+                complain(&format!("{name}: {error}"));
+                return None;
+            }
+        };
+        let Ok(loaded) = load_with(&text, &limits) else {
+            let mut findings = check(&text, &limits);
+            findings.retain(|finding| finding.severity == DiagnosticSeverity::Error);
+            let checked = Checked {
+                name,
+                text,
+                findings,
+            };
+            for finding in report::human::findings(&checked) {
+                talk_styled(&format!("{finding}\n"));
+            }
+            return None;
+        };
+        if loaded.document.attack.indicators().is_empty() {
+            complain(&format!(
+                "{name}: the document has no indicators, so there is nothing to judge a trace by"
+            ));
+            return None;
+        }
+        Some(loaded.document)
+    }
+}

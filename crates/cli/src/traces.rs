@@ -1,0 +1,127 @@
+//! Where traces come from: files, directories and stdin, in any format, read as far as they go.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser as _;
+use proofhouse_detect::{FORMATS, Format, ImportOptions};
+
+use crate::input::{Input, TRACES, collect, parse_size};
+use crate::output::CommandError;
+
+/// How traces are read.
+#[derive(Debug, Args)]
+pub(crate) struct TraceOptions {
+    /// The format of the traces; told by their content without it
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    from: Option<Format>,
+
+    /// The actor of all messages of `otlp` and `json-rpc`, which name none themselves
+    #[arg(long, value_name = "NAME")]
+    actor: Option<String>,
+
+    /// The protocol of all messages of `json-rpc`, instead of what they look like
+    #[arg(long, value_name = "NAME")]
+    protocol: Option<String>,
+
+    /// Longest line that is read, in bytes, or with K, M or G; longer ones are skipped
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = parse_size)]
+    max_line: usize,
+}
+
+fn formats() -> impl clap::builder::TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(
+        FORMATS
+            .iter()
+            .map(|row| clap::builder::PossibleValue::new(row.name).help(row.summary)),
+    )
+    .try_map(|name| name.parse::<Format>())
+}
+
+impl TraceOptions {
+    pub(crate) fn format(&self) -> Option<Format> {
+        self.from
+    }
+
+    pub(crate) fn import(&self) -> ImportOptions {
+        let mut options = ImportOptions {
+            actor: self.actor.clone(),
+            protocol: self.protocol.clone(),
+            ..ImportOptions::default()
+        };
+        options.limits.max_line_bytes = self.max_line;
+        options
+    }
+}
+
+/// The traces behind paths, in order, directories sorted by name.
+pub(crate) fn find(paths: &[PathBuf], rules_read_stdin: bool) -> Result<Vec<Input>, CommandError> {
+    let inputs = collect(paths, TRACES)?;
+    if rules_read_stdin && inputs.contains(&Input::Stdin) {
+        return Err(CommandError::usage(
+            "stdin can be a trace or a document, not both",
+        ));
+    }
+    Ok(inputs)
+}
+
+/// A trace that is being read, and how much of it was.
+pub(crate) struct Opened {
+    pub(crate) reader: Counted,
+    /// The size, where it is known.
+    pub(crate) size: Option<u64>,
+    pub(crate) read: Arc<AtomicU64>,
+}
+
+/// Opens a trace. One that cannot be opened fails at its first byte, like one that cannot be read.
+pub(crate) fn open(input: &Input) -> Opened {
+    let read = Arc::new(AtomicU64::new(0));
+    let mut size = None;
+    let inner: Box<dyn Read + Send> = match input {
+        Input::Stdin => Box::new(io::stdin()),
+        Input::File(path) => match File::open(path) {
+            Ok(file) => {
+                let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file);
+                size = metadata.map(|metadata| metadata.len());
+                Box::new(file)
+            }
+            Err(error) => Box::new(Failed(Some(error))),
+        },
+    };
+    Opened {
+        reader: Counted {
+            inner,
+            read: Arc::clone(&read),
+        },
+        size,
+        read,
+    }
+}
+
+/// Counts the bytes that are read, compressed ones as they are.
+pub(crate) struct Counted {
+    inner: Box<dyn Read + Send>,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// What could not be opened.
+struct Failed(Option<io::Error>);
+
+impl Read for Failed {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}

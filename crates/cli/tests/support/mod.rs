@@ -1,0 +1,56 @@
+//! Runs the binary as a user would, for all tests that do.
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "each test program uses a part of it"
+)]
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+pub struct Ran {
+    pub stdout: String,
+    pub stderr: String,
+    pub code: Option<i32>,
+}
+
+pub fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_proofhouse"));
+    command
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+        .args(args);
+    command
+}
+
+pub fn finish(output: Output) -> Ran {
+    Ran {
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+        code: output.status.code(),
+    }
+}
+
+pub fn run(args: &[&str]) -> Ran {
+    finish(command(args).output().unwrap())
+}
+
+pub fn run_with_input(args: &[&str], input: &[u8]) -> Ran {
+    let mut child = command(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The command may stop reading early; that is its right.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    finish(child.wait_with_output().unwrap())
+}
+
+pub fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}

@@ -1,0 +1,288 @@
+//! Pieces of an input: what a worker takes, and what it makes of it.
+
+use serde_json::Value;
+
+use crate::scanner::{Part, Worker};
+use crate::trace::lines::Line;
+use crate::trace::message::Entry;
+use crate::trace::reader::{check_version, out_of_order, read_line};
+use crate::trace::{Item, LineError, ReadError, ReadSummary};
+
+/// How many lines or messages a piece holds, however short they are.
+pub(super) const MAX_ENTRIES: usize = 2048;
+
+/// What holding an entry costs besides its text.
+const ENTRY_BYTES: usize = 128;
+
+/// Something for a worker to judge.
+pub(super) enum Piece {
+    /// Lines of our own format, still to be parsed.
+    Lines(RawLines),
+    /// Items of another format, and what was read to find them.
+    Items(Items),
+}
+
+/// Lines as they were read.
+#[derive(Default)]
+pub(super) struct RawLines {
+    text: String,
+    lines: Vec<RawLine>,
+    /// Bytes of the input before the first of them.
+    bytes_before: u64,
+}
+
+struct RawLine {
+    number: u64,
+    /// Where it ends in the text, and what is wrong with it.
+    end: usize,
+    error: Option<LineError>,
+    terminated: bool,
+    /// Bytes of the input up to its end.
+    bytes: u64,
+}
+
+impl RawLines {
+    pub(super) fn new(bytes_before: u64) -> Self {
+        Self {
+            bytes_before,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn push(&mut self, line: Line<'_>) {
+        let error = match line.text {
+            Ok(text) => {
+                self.text.push_str(text);
+                None
+            }
+            Err(error) => Some(error),
+        };
+        self.lines.push(RawLine {
+            number: line.number,
+            end: self.text.len(),
+            error,
+            terminated: line.terminated,
+            bytes: 0,
+        });
+    }
+
+    /// Says how many bytes of the input the last line ended at.
+    pub(super) fn ended_at(&mut self, bytes: u64) {
+        if let Some(line) = self.lines.last_mut() {
+            line.bytes = bytes;
+        }
+    }
+
+    pub(super) fn weight(&self) -> usize {
+        self.text.len() + self.lines.len() * ENTRY_BYTES
+    }
+
+    pub(super) fn is_full(&self, bytes: usize) -> bool {
+        self.text.len() >= bytes || self.lines.len() >= MAX_ENTRIES
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+/// Items in the order they were found.
+#[derive(Default)]
+pub(super) struct Items {
+    items: Vec<Item>,
+    weight: usize,
+    /// What was read for them, as a whole since the beginning.
+    pub(super) so_far: ReadSummary,
+}
+
+impl Items {
+    pub(super) fn push(&mut self, item: Item) {
+        self.weight += ENTRY_BYTES;
+        if let Item::Message { message, .. } = &item {
+            self.weight += weight(&message.content) + message.raw.as_ref().map_or(0, weight);
+        }
+        self.items.push(item);
+    }
+
+    pub(super) fn weight(&self) -> usize {
+        self.weight
+    }
+
+    pub(super) fn is_full(&self, bytes: usize) -> bool {
+        self.weight >= bytes || self.items.len() >= MAX_ENTRIES
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+}
+
+/// Roughly the bytes a value takes.
+fn weight(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(weight).sum(),
+            Value::Object(map) => map
+                .iter()
+                .map(|(key, value)| key.len() + weight(value))
+                .sum(),
+            _ => 0,
+        }
+}
+
+/// What a worker made of a piece.
+#[derive(Default)]
+pub(super) struct Judged {
+    pub(super) part: Part,
+    pub(super) read: Read,
+    /// In the order of the lines.
+    pub(super) problems: Vec<LineError>,
+    /// Why reading ends with this piece.
+    pub(super) error: Option<ReadError>,
+    pub(super) order: Order,
+}
+
+/// What was read.
+pub(super) enum Read {
+    /// In this piece.
+    Here(ReadSummary),
+    /// Since the beginning.
+    SoFar(ReadSummary),
+}
+
+impl Default for Read {
+    fn default() -> Self {
+        Self::Here(ReadSummary::default())
+    }
+}
+
+/// The sequence numbers of a piece, as far as its neighbours need to know them.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    /// The first number, which has to be compared with the last of the piece before: its line, and
+    /// how many problems come before it.
+    first: Option<(u64, u64, usize)>,
+    /// The last number, if a number or a header was there at all; a header starts anew.
+    last: Option<Option<u64>>,
+}
+
+impl Order {
+    fn header(&mut self) {
+        self.last = Some(None);
+    }
+
+    fn number(&mut self, line: u64, sequence: u64, problems: usize) -> Option<LineError> {
+        match self.last.replace(Some(sequence)) {
+            Some(previous) => out_of_order(previous, line, sequence),
+            None => {
+                self.first = Some((line, sequence, problems));
+                None
+            }
+        }
+    }
+}
+
+impl Judged {
+    /// Does what could not be done without the piece before, whose last number is `previous`.
+    pub(super) fn follow(&mut self, previous: &mut Option<u64>) {
+        if let Some((line, sequence, position)) = self.order.first
+            && let Some(warning) = out_of_order(*previous, line, sequence)
+        {
+            if let Read::Here(summary) = &mut self.read {
+                summary.problem(warning.clone());
+            }
+            self.problems
+                .insert(position.min(self.problems.len()), warning);
+        }
+        if let Some(last) = self.order.last {
+            *previous = last;
+        }
+    }
+}
+
+impl Piece {
+    pub(super) fn weight(&self) -> usize {
+        match self {
+            Self::Lines(lines) => lines.weight(),
+            Self::Items(items) => items.weight(),
+        }
+    }
+
+    pub(super) fn judge(self, worker: &mut Worker<'_>) -> Judged {
+        let mut judged = match self {
+            Self::Lines(lines) => judge_lines(lines, worker),
+            Self::Items(items) => judge_items(items, worker),
+        };
+        judged.part = worker.take();
+        judged
+    }
+}
+
+fn judge_items(items: Items, worker: &mut Worker<'_>) -> Judged {
+    let mut judged = Judged::default();
+    for item in items.items {
+        match item {
+            Item::Message { line, message } => worker.feed_line(line, &message),
+            Item::Problem(problem) => judged.problems.push(problem),
+        }
+    }
+    judged.read = Read::SoFar(items.so_far);
+    judged
+}
+
+fn judge_lines(piece: RawLines, worker: &mut Worker<'_>) -> Judged {
+    let mut judged = Judged::default();
+    let mut summary = ReadSummary::default();
+    let (mut start, mut bytes) = (0, piece.bytes_before);
+    for line in piece.lines {
+        summary.lines += 1;
+        bytes = line.bytes;
+        let number = line.number;
+        let text = match line.error {
+            Some(error) => Err(error),
+            None => Ok(&piece.text[start..line.end]),
+        };
+        start = line.end;
+        let entry = read_line(&Line {
+            number,
+            text,
+            terminated: line.terminated,
+        });
+        match entry {
+            Ok(None) => {}
+            Ok(Some(Entry::Header { version, .. })) => {
+                if let Err(error) = check_version(number, version) {
+                    judged.error = Some(error);
+                    break;
+                }
+                judged.order.header();
+            }
+            Ok(Some(Entry::Message {
+                mut message,
+                numbered,
+                unknown_fields,
+            })) => {
+                summary.unknown_fields += unknown_fields;
+                summary.messages += 1;
+                if numbered {
+                    let problems = judged.problems.len();
+                    if let Some(warning) = judged.order.number(number, message.sequence, problems) {
+                        summary.problem(warning.clone());
+                        judged.problems.push(warning);
+                    }
+                } else {
+                    message.sequence = number;
+                }
+                worker.feed_line(number, &message);
+            }
+            Err(error) => {
+                summary.problem(error.clone());
+                judged.problems.push(error);
+            }
+        }
+    }
+    summary.bytes = bytes - piece.bytes_before;
+    judged.read = Read::Here(summary);
+    judged
+}

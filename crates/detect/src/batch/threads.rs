@@ -1,0 +1,244 @@
+//! The threads of a scan: one reads, several judge, and the caller's puts together.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+
+use super::budget::Budget;
+use super::piece::{self, Items, Judged, Piece, RawLines};
+use super::{ScanEvent, ScanOptions, Scanned};
+use crate::import::{Format, ImportOptions, source};
+use crate::scanner::{Scanner, Worker};
+use crate::trace::lines::Lines;
+use crate::trace::{ReadError, ReadSummary};
+
+/// How many pieces per worker may be under way.
+const AHEAD: usize = 3;
+
+/// A piece on its way to a worker.
+struct Task {
+    number: u64,
+    piece: Piece,
+}
+
+/// What the thread that puts together hears.
+enum News {
+    /// A piece was judged; so much of the budget comes back.
+    Judged(u64, usize, Box<Judged>),
+    /// There are this many pieces, and this is why there are no more.
+    End(u64, ReadSummary, Option<ReadError>),
+    /// A worker panicked; nothing will come of its piece.
+    Lost,
+}
+
+pub(super) fn scan<'s, R: Read + Send>(
+    scanner: &'s Scanner,
+    format: Format,
+    lines: Lines<R>,
+    options: &ScanOptions,
+    on_event: impl FnMut(ScanEvent<'_>),
+) -> Scanned<'s> {
+    let jobs = options.jobs.get();
+    let piece_bytes = options.piece_bytes.max(1);
+    let budget = Budget::new(piece_bytes.saturating_mul(jobs).saturating_mul(AHEAD));
+    let (tasks, queue) = channel::<Task>();
+    let queue = Mutex::new(queue);
+    let (news, heard) = channel::<News>();
+    std::thread::scope(|scope| {
+        // Whatever ends this closure, the reader must not wait for room that never comes.
+        let _closing = Closing(&budget);
+        for _ in 0..jobs {
+            let news = news.clone();
+            scope.spawn(|| work(scanner, &queue, news));
+        }
+        let budget = &budget;
+        let import = &options.import;
+        scope.spawn(move || {
+            let mut feeder = Feeder {
+                tasks,
+                budget,
+                next: 0,
+            };
+            let (summary, error) = match format {
+                Format::Trace => feeder.feed_lines(lines, piece_bytes),
+                _ => feeder.feed_items(lines, format, import, piece_bytes),
+            };
+            let _ = news.send(News::End(feeder.next, summary, error));
+        });
+        put_together(scanner, format, &heard, budget, on_event)
+    })
+}
+
+struct Closing<'a>(&'a Budget);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Cuts the input into pieces and hands them out.
+struct Feeder<'a> {
+    tasks: Sender<Task>,
+    budget: &'a Budget,
+    next: u64,
+}
+
+impl Feeder<'_> {
+    /// Hands out a piece; `false` when nobody wants more.
+    fn hand_out(&mut self, piece: Piece) -> bool {
+        if !self.budget.take(piece.weight()) {
+            return false;
+        }
+        let number = self.next;
+        self.next += 1;
+        self.tasks.send(Task { number, piece }).is_ok()
+    }
+
+    fn feed_lines<R: Read>(
+        &mut self,
+        mut lines: Lines<R>,
+        piece_bytes: usize,
+    ) -> (ReadSummary, Option<ReadError>) {
+        let mut piece = RawLines::new(0);
+        let error = loop {
+            match lines.next_line() {
+                Ok(Some(line)) => piece.push(line),
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            }
+            piece.ended_at(lines.bytes());
+            if piece.is_full(piece_bytes) {
+                let full = std::mem::replace(&mut piece, RawLines::new(lines.bytes()));
+                if !self.hand_out(Piece::Lines(full)) {
+                    return (ReadSummary::default(), None);
+                }
+            }
+        };
+        if !piece.is_empty() {
+            self.hand_out(Piece::Lines(piece));
+        }
+        (ReadSummary::default(), error)
+    }
+
+    fn feed_items<R: Read + Send>(
+        &mut self,
+        lines: Lines<R>,
+        format: Format,
+        import: &ImportOptions,
+        piece_bytes: usize,
+    ) -> (ReadSummary, Option<ReadError>) {
+        let mut messages = source(lines, format, import);
+        let mut piece = Items::default();
+        let error = loop {
+            match messages.next() {
+                Some(Ok(item)) => piece.push(item),
+                Some(Err(error)) => break Some(error),
+                None => break None,
+            }
+            if piece.is_full(piece_bytes) {
+                piece.so_far = messages.summary().clone();
+                if !self.hand_out(Piece::Items(std::mem::take(&mut piece))) {
+                    return (messages.summary().clone(), None);
+                }
+            }
+        };
+        if !piece.is_empty() {
+            piece.so_far = messages.summary().clone();
+            self.hand_out(Piece::Items(piece));
+        }
+        (messages.summary().clone(), error)
+    }
+}
+
+/// Judges pieces until there are no more.
+fn work(scanner: &Scanner, queue: &Mutex<Receiver<Task>>, news: Sender<News>) {
+    let news = Voice(news);
+    let mut worker = Worker::new(scanner);
+    loop {
+        let task = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Task { number, piece }) = task else {
+            return;
+        };
+        let weight = piece.weight();
+        let judged = Box::new(piece.judge(&mut worker));
+        if news.0.send(News::Judged(number, weight, judged)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Says so when its worker panics, so that nobody waits for it.
+struct Voice(Sender<News>);
+
+impl Drop for Voice {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.0.send(News::Lost);
+        }
+    }
+}
+
+/// Puts together what the workers found, in the order of the pieces.
+fn put_together<'s>(
+    scanner: &'s Scanner,
+    format: Format,
+    heard: &Receiver<News>,
+    budget: &Budget,
+    mut on_event: impl FnMut(ScanEvent<'_>),
+) -> Scanned<'s> {
+    let mut scanned = Scanned {
+        format,
+        session: scanner.session(),
+        summary: ReadSummary::default(),
+        error: None,
+    };
+    let mut waiting = BTreeMap::new();
+    let mut next = 0;
+    let mut previous = None;
+    let mut end: Option<(u64, ReadSummary, Option<ReadError>)> = None;
+    while end.as_ref().is_none_or(|(pieces, ..)| next < *pieces) {
+        match heard.recv() {
+            Ok(News::Judged(number, weight, judged)) => {
+                waiting.insert(number, (weight, judged));
+            }
+            Ok(News::End(pieces, summary, error)) => end = Some((pieces, summary, error)),
+            // The scope hands the panic on.
+            Ok(News::Lost) | Err(_) => return scanned,
+        }
+        while let Some((weight, mut judged)) = waiting.remove(&next) {
+            next += 1;
+            judged.follow(&mut previous);
+            let Judged {
+                part,
+                read,
+                problems,
+                error,
+                ..
+            } = *judged;
+            scanned.session.append(part);
+            match read {
+                piece::Read::Here(here) => scanned.summary.add(&here),
+                piece::Read::SoFar(so_far) => scanned.summary = so_far,
+            }
+            for problem in problems {
+                on_event(ScanEvent::Problem(problem));
+            }
+            on_event(ScanEvent::Progress(&scanned.summary));
+            budget.give_back(weight);
+            if error.is_some() {
+                // What comes after cannot be judged rightly, even where it was judged already.
+                scanned.error = error;
+                return scanned;
+            }
+        }
+    }
+    if let Some((_, summary, error)) = end {
+        if format != Format::Trace {
+            scanned.summary = summary;
+        }
+        scanned.error = error;
+    }
+    scanned
+}

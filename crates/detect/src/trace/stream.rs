@@ -1,0 +1,65 @@
+//! What the readers of all formats share: lines in, items out, counting on the way, an end that stays.
+
+use std::io::Read;
+
+use super::item::{Item, MessageSource, ReadError, ReadSummary};
+use super::lines::Lines;
+
+/// How the lines of one format become items.
+pub trait LineFormat {
+    /// The next item; `None` when the lines are used up.
+    #[doc(hidden)]
+    fn step<R: Read>(
+        &mut self,
+        lines: &mut Lines<R>,
+        summary: &mut ReadSummary,
+    ) -> Result<Option<Item>, ReadError>;
+}
+
+/// Reads messages from lines of the format `F`, in flat memory. Its names are
+/// [`TraceReader`](crate::TraceReader), [`JsonRpcReader`](crate::JsonRpcReader) and
+/// [`OtlpReader`](crate::OtlpReader).
+///
+/// A bad line is yielded as a [problem](Item::Problem), counted and skipped. An error of the input
+/// or the decompressor ends the reading, after everything that came before it.
+pub struct MessageReader<R: Read, F> {
+    lines: Lines<R>,
+    summary: ReadSummary,
+    pub(crate) format: F,
+    done: bool,
+}
+
+impl<R: Read, F> MessageReader<R, F> {
+    pub(crate) fn over(lines: Lines<R>, format: F) -> Self {
+        Self {
+            lines,
+            summary: ReadSummary::default(),
+            format,
+            done: false,
+        }
+    }
+}
+
+impl<R: Read, F: LineFormat> Iterator for MessageReader<R, F> {
+    type Item = Result<Item, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let item = self
+            .format
+            .step(&mut self.lines, &mut self.summary)
+            .transpose();
+        self.summary.lines = self.lines.number();
+        self.summary.bytes = self.lines.bytes();
+        self.done = !matches!(item, Some(Ok(_)));
+        item
+    }
+}
+
+impl<R: Read, F: LineFormat> MessageSource for MessageReader<R, F> {
+    fn summary(&self) -> &ReadSummary {
+        &self.summary
+    }
+}
