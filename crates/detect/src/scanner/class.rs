@@ -1,6 +1,5 @@
 //! Which indicators look at which messages: worked out once per kind of message.
 
-use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
 use proofhouse_oatf::{Direction, Indicator};
@@ -20,6 +19,42 @@ struct ClassKey {
     actor: Option<String>,
     direction: Option<Direction>,
 }
+
+/// The same of a message, borrowed, so that looking it up copies nothing.
+#[derive(PartialEq, Eq, Hash)]
+struct ClassOf<'a> {
+    protocol: &'a str,
+    operation: &'a str,
+    actor: Option<&'a str>,
+    direction: Option<Direction>,
+}
+
+impl hashbrown::Equivalent<ClassKey> for ClassOf<'_> {
+    fn equivalent(&self, key: &ClassKey) -> bool {
+        self.operation == key.operation
+            && self.protocol == key.protocol
+            && self.actor == key.actor.as_deref()
+            && self.direction == key.direction
+    }
+}
+
+impl ClassOf<'_> {
+    fn to_key(&self) -> ClassKey {
+        ClassKey {
+            protocol: self.protocol.to_owned(),
+            operation: self.operation.to_owned(),
+            actor: self.actor.map(str::to_owned),
+            direction: self.direction,
+        }
+    }
+}
+
+/// Classes by the kind of message.
+type Classes = hashbrown::HashMap<ClassKey, Arc<Class>>;
+
+/// The classes that one session has met.
+#[derive(Debug, Default)]
+pub(super) struct KnownClasses(Classes);
 
 /// The indicators that look at one kind of message.
 #[derive(Debug, Default)]
@@ -48,7 +83,7 @@ impl Class {
 /// The kinds of messages seen so far.
 #[derive(Debug, Default)]
 pub(super) struct ClassCache {
-    classes: RwLock<HashMap<ClassKey, Arc<Class>>>,
+    classes: RwLock<Classes>,
 }
 
 /// Why an indicator does not look at a message.
@@ -107,15 +142,27 @@ pub fn dropped_by(indicator: &Indicator, message: &Message) -> Option<Dropped> {
 
 impl Scanner {
     /// The class of a message, from memory where it was seen before.
-    pub(super) fn class_of(&self, message: &Message) -> Arc<Class> {
-        let key = ClassKey {
-            protocol: message.protocol.clone(),
-            operation: message.operation.clone(),
-            actor: message.actor.clone(),
+    pub(super) fn class_of(&self, message: &Message, known: &mut KnownClasses) -> Arc<Class> {
+        let kind = ClassOf {
+            protocol: &message.protocol,
+            operation: &message.operation,
+            actor: message.actor.as_deref(),
             direction: message.direction,
         };
+        if let Some(class) = known.0.get(&kind) {
+            return Arc::clone(class);
+        }
+        let class = self.shared_class_of(message, &kind);
+        if known.0.len() < MAX_CLASSES {
+            known.0.insert(kind.to_key(), Arc::clone(&class));
+        }
+        class
+    }
+
+    /// The same, from what all sessions share.
+    fn shared_class_of(&self, message: &Message, kind: &ClassOf<'_>) -> Arc<Class> {
         if let Ok(classes) = self.classes.classes.read()
-            && let Some(class) = classes.get(&key)
+            && let Some(class) = classes.get(kind)
         {
             return Arc::clone(class);
         }
@@ -123,7 +170,7 @@ impl Scanner {
         if let Ok(mut classes) = self.classes.classes.write()
             && classes.len() < MAX_CLASSES
         {
-            classes.insert(key, Arc::clone(&class));
+            classes.insert(kind.to_key(), Arc::clone(&class));
         }
         class
     }

@@ -5,6 +5,7 @@ use proofhouse_oatf::{
 };
 
 use super::Scanner;
+use super::class::KnownClasses;
 use super::evidence::Evidence;
 use super::group::RuleId;
 use crate::trace::Message;
@@ -29,6 +30,21 @@ pub enum Outcome {
     Error(String),
 }
 
+/// What a rule made of a message; the evidence is only put together for those who want it.
+pub(super) enum Judged<'a> {
+    Matched(&'a dyn Fn() -> Evidence),
+    Error(String),
+}
+
+impl Judged<'_> {
+    pub(super) fn into_outcome(self) -> Outcome {
+        match self {
+            Self::Matched(evidence) => Outcome::Matched(evidence()),
+            Self::Error(error) => Outcome::Error(error),
+        }
+    }
+}
+
 /// Room that is used again for every message.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
@@ -38,6 +54,8 @@ pub(super) struct Scratch {
     tried: Vec<u64>,
     message: u64,
     value: u64,
+    /// Kinds of messages seen before, without the lock that the scanner's own memory needs.
+    classes: KnownClasses,
 }
 
 impl Scratch {
@@ -55,18 +73,22 @@ impl Scanner {
     #[must_use]
     pub fn scan(&self, message: &Message) -> Vec<Found> {
         let mut found = Vec::new();
-        self.scan_into(message, &mut Scratch::default(), &mut |rule, outcome| {
-            let super::Rule {
-                document,
-                indicator,
-            } = self.rules[rule as usize];
-            found.push(Found {
-                document: document as usize,
-                indicator: indicator as usize,
-                outcome,
-            });
+        self.scan_into(message, &mut Scratch::default(), &mut |rule, judged| {
+            found.push(self.found(rule, judged.into_outcome()));
         });
         found
+    }
+
+    pub(super) fn found(&self, rule: RuleId, outcome: Outcome) -> Found {
+        let super::Rule {
+            document,
+            indicator,
+        } = self.rules[rule as usize];
+        Found {
+            document: document as usize,
+            indicator: indicator as usize,
+            outcome,
+        }
     }
 
     /// Judges one message; `report` hears of every rule that matched or failed, once each.
@@ -74,20 +96,20 @@ impl Scanner {
         &self,
         message: &Message,
         scratch: &mut Scratch,
-        report: &mut dyn FnMut(RuleId, Outcome),
+        report: &mut dyn FnMut(RuleId, Judged<'_>),
     ) {
         scratch.begin(self.rules.len());
-        let class = self.class_of(message);
+        let class = self.class_of(message, &mut scratch.classes);
         for group_class in &class.groups {
             let group = &self.groups[group_class.group as usize];
             let values = resolve_wildcard_path(&group.target, &message.content);
             for (rule, exists) in &group_class.existence {
                 if values.is_empty() != *exists {
-                    let evidence = match values.first() {
+                    let evidence = || match values.first() {
                         Some(value) => Evidence::of_value(message, &group.target, value),
                         None => Evidence::of_absence(message, &group.target),
                     };
-                    report(*rule, Outcome::Matched(evidence));
+                    report(*rule, Judged::Matched(&evidence));
                 }
             }
             for value in values {
@@ -109,9 +131,10 @@ impl Scanner {
                     };
                     if evaluate_condition(condition, value) {
                         scratch.matched[rule as usize] = scratch.message;
-                        let evidence =
-                            Evidence::of_condition(message, &group.target, value, &text, condition);
-                        report(rule, Outcome::Matched(evidence));
+                        let evidence = || {
+                            Evidence::of_condition(message, &group.target, value, &text, condition)
+                        };
+                        report(rule, Judged::Matched(&evidence));
                     }
                 };
                 group.candidates(value, &text, &mut try_rule);
@@ -124,7 +147,12 @@ impl Scanner {
     }
 
     /// Evaluates a rule that nothing narrows down.
-    fn evaluate(&self, rule: RuleId, message: &Message, report: &mut dyn FnMut(RuleId, Outcome)) {
+    fn evaluate(
+        &self,
+        rule: RuleId,
+        message: &Message,
+        report: &mut dyn FnMut(RuleId, Judged<'_>),
+    ) {
         let indicator = self.indicator(rule);
         let verdict = evaluate_indicator(
             indicator,
@@ -135,11 +163,11 @@ impl Scanner {
         match verdict.result {
             IndicatorResult::Matched => {
                 let text = verdict.evidence.unwrap_or_default();
-                let evidence = Evidence::of_message(message, &indicator.target, &text);
-                report(rule, Outcome::Matched(evidence));
+                let evidence = || Evidence::of_message(message, &indicator.target, &text);
+                report(rule, Judged::Matched(&evidence));
             }
             IndicatorResult::Error => {
-                report(rule, Outcome::Error(verdict.evidence.unwrap_or_default()));
+                report(rule, Judged::Error(verdict.evidence.unwrap_or_default()));
             }
             IndicatorResult::NotMatched | IndicatorResult::Skipped => {}
         }

@@ -1,6 +1,8 @@
 //! A session: messages go in one by one, verdicts come out at any time.
 
 use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use proofhouse_oatf::{
     AttackVerdict, IndicatorMethod, IndicatorResult, IndicatorVerdict, compute_verdict,
@@ -10,7 +12,7 @@ use serde::Serialize;
 use super::Scanner;
 use super::evidence::Evidence;
 use super::group::RuleId;
-use super::scan::{Found, Outcome, Scratch};
+use super::scan::{Found, Judged, Outcome, Scratch};
 use crate::trace::Message;
 
 /// How many pieces of evidence are kept for one indicator; matches beyond are only counted.
@@ -18,10 +20,27 @@ const MAX_EVIDENCE: usize = 5;
 
 /// What has been found in a trace so far.
 pub struct Session<'s> {
-    scanner: &'s Scanner,
+    scanner: Held<'s>,
     scratch: Scratch,
     rules: Vec<RuleState>,
     messages: u64,
+}
+
+/// A scanner that is borrowed, or shared with whoever else holds it.
+enum Held<'s> {
+    Borrowed(&'s Scanner),
+    Shared(Arc<Scanner>),
+}
+
+impl Deref for Held<'_> {
+    type Target = Scanner;
+
+    fn deref(&self) -> &Scanner {
+        match self {
+            Self::Borrowed(scanner) => scanner,
+            Self::Shared(scanner) => scanner,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -69,10 +88,39 @@ impl Scanner {
     /// Starts judging a trace.
     #[must_use]
     pub fn session(&self) -> Session<'_> {
-        Session {
-            scanner: self,
+        Session::new(Held::Borrowed(self))
+    }
+
+    /// Starts judging a trace that outlives whoever started it, such as live traffic.
+    ///
+    /// ```
+    /// # use proofhouse_detect::{Message, Scanner};
+    /// # use serde_json::json;
+    /// # use std::sync::Arc;
+    /// # let document = proofhouse_oatf::load(r#"
+    /// # oatf: "0.1"
+    /// # attack:
+    /// #   execution: {mode: mcp_server, state: {tools: []}}
+    /// #   indicators: [{target: arguments, pattern: {contains: passwd}}]
+    /// # "#).unwrap().document;
+    /// let scanner = Arc::new(Scanner::builder().add("passwd", document).build().unwrap());
+    /// let mut session = scanner.shared_session();
+    /// std::thread::spawn(move || {
+    ///     session.feed(&Message::new("mcp", "tools/call", json!({"arguments": "/etc/passwd"})));
+    /// });
+    /// ```
+    #[must_use]
+    pub fn shared_session(self: &Arc<Self>) -> Session<'static> {
+        Session::new(Held::Shared(Arc::clone(self)))
+    }
+}
+
+impl<'s> Session<'s> {
+    fn new(scanner: Held<'s>) -> Self {
+        Self {
+            rules: vec![RuleState::default(); scanner.rules.len()],
+            scanner,
             scratch: Scratch::default(),
-            rules: vec![RuleState::default(); self.rules.len()],
             messages: 0,
         }
     }
@@ -108,26 +156,32 @@ impl Session<'_> {
         self.messages += 1;
         let rules = &mut self.rules;
         self.scanner
-            .scan_into(message, &mut self.scratch, &mut |rule, outcome| {
-                rules[rule as usize].note(message.sequence, line, outcome);
+            .scan_into(message, &mut self.scratch, &mut |rule, judged| {
+                rules[rule as usize].note(message.sequence, line, judged);
             });
     }
 
     /// Takes the next message and tells what was found in it.
     pub fn feed_and_tell(&mut self, message: &Message) -> Vec<Found> {
-        let found = self.scanner.scan(message);
         self.messages += 1;
-        for Found {
-            document,
-            indicator,
-            outcome,
-        } in &found
-        {
-            if let Some(rule) = self.rule(*document, *indicator) {
-                self.rules[rule as usize].note(message.sequence, None, outcome.clone());
-            }
-        }
+        let mut found = Vec::new();
+        let (scanner, rules) = (&*self.scanner, &mut self.rules);
+        scanner.scan_into(message, &mut self.scratch, &mut |rule, judged| {
+            let outcome = judged.into_outcome();
+            let again = match &outcome {
+                Outcome::Matched(evidence) => Judged::Matched(&|| evidence.clone()),
+                Outcome::Error(error) => Judged::Error(error.clone()),
+            };
+            rules[rule as usize].note(message.sequence, None, again);
+            found.push(scanner.found(rule, outcome));
+        });
         found
+    }
+
+    /// The scanner it judges with.
+    #[must_use]
+    pub fn scanner(&self) -> &Scanner {
+        &self.scanner
     }
 
     /// How many messages were taken.
@@ -226,27 +280,19 @@ impl Session<'_> {
         };
         (IndicatorResult::Skipped, Some(missing.to_owned()))
     }
-
-    fn rule(&self, document: usize, indicator: usize) -> Option<RuleId> {
-        let before: usize = self.scanner.documents[..document]
-            .iter()
-            .map(|source| source.document.attack.indicators().len())
-            .sum();
-        RuleId::try_from(before + indicator).ok()
-    }
 }
 
 impl RuleState {
-    fn note(&mut self, sequence: u64, line: Option<u64>, outcome: Outcome) {
-        match outcome {
-            Outcome::Matched(mut evidence) => {
+    fn note(&mut self, sequence: u64, line: Option<u64>, judged: Judged<'_>) {
+        match judged {
+            Judged::Matched(evidence) => {
                 self.matches += 1;
                 if self.evidence.len() < MAX_EVIDENCE {
-                    evidence.line = line;
-                    self.evidence.push(evidence);
+                    let evidence = evidence();
+                    self.evidence.push(Evidence { line, ..evidence });
                 }
             }
-            Outcome::Error(error) => {
+            Judged::Error(error) => {
                 self.errors += 1;
                 self.error.get_or_insert((sequence, error));
             }
@@ -291,11 +337,11 @@ impl<'s> Worker<'s> {
         self.part.messages += 1;
         let rules = &mut self.part.rules;
         self.scanner
-            .scan_into(message, &mut self.scratch, &mut |rule, outcome| {
+            .scan_into(message, &mut self.scratch, &mut |rule, judged| {
                 rules
                     .entry(rule)
                     .or_default()
-                    .note(message.sequence, Some(line), outcome);
+                    .note(message.sequence, Some(line), judged);
             });
     }
 

@@ -1,0 +1,418 @@
+//! What a driver holds of its actor: the phase, the trace, the templates, the end of the run.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use proofhouse_oatf::{
+    Action, ActionKind, Direction, Document, ExtractorSource, GenerationProvider, LogLevel,
+    ProtocolEvent, evaluate_extractor, extract_protocol, interpolate_template, interpolate_value,
+};
+use proofhouse_wire::{CancellationToken, Limits};
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+
+use crate::driver::{ActorError, ActorErrorKind};
+use crate::exposure::{CarrierKind, Ledger};
+use crate::extractors::Extractors;
+use crate::phases::{Entry, PhaseView, Phases};
+use crate::recorder::{Happening, Recorded, Recorder};
+
+/// What all actors of a run share.
+pub(crate) struct Shared {
+    pub(crate) document: Arc<Document>,
+    pub(crate) recorder: Recorder,
+    pub(crate) extractors: Extractors,
+    pub(crate) ledger: Ledger,
+    pub(crate) generation: Option<Arc<dyn GenerationProvider>>,
+    pub(crate) limits: Limits,
+    pub(crate) check_origin: bool,
+    /// Headers that clients send.
+    pub(crate) headers: Vec<(String, String)>,
+    /// Counts every message, so that silence can be told.
+    pub(crate) activity: watch::Sender<u64>,
+    /// The run is over: everyone stops.
+    pub(crate) over: CancellationToken,
+}
+
+/// An actor, as its driver sees it. Cheap to clone.
+#[derive(Clone)]
+pub struct ActorContext {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    name: String,
+    mode: String,
+    protocol: String,
+    phases: Mutex<Phases>,
+    shared: Arc<Shared>,
+    entries: mpsc::UnboundedSender<Entry>,
+    waiting: Mutex<Option<mpsc::UnboundedReceiver<Entry>>>,
+    /// The position of the phase that holds.
+    position: watch::Sender<usize>,
+}
+
+/// A message that was received: the phase it belongs to, and the next one if it ended that.
+#[derive(Debug)]
+#[must_use = "the answer is built from the phase, and the next one begins when this is dropped"]
+pub struct Turn {
+    /// The phase that held when the message came; the answer is its.
+    pub phase: Arc<PhaseView>,
+    /// The phase that begins once the answer is on its way.
+    pub advance: Advance,
+}
+
+/// The entry into the next phase, which happens when this is dropped: its actions must not overtake
+/// the answer to the message that led there.
+#[derive(Debug, Default)]
+pub struct Advance(Option<(Entry, mpsc::UnboundedSender<Entry>)>);
+
+impl Drop for Advance {
+    fn drop(&mut self) {
+        if let Some((entry, entries)) = self.0.take() {
+            // Nobody listens any more when the run is over.
+            let _ = entries.send(entry);
+        }
+    }
+}
+
+impl ActorContext {
+    pub(crate) fn new(name: &str, mode: &str, phases: Phases, shared: Arc<Shared>) -> Self {
+        let (entries, waiting) = mpsc::unbounded_channel();
+        Self {
+            inner: Arc::new(Inner {
+                name: name.to_owned(),
+                mode: mode.to_owned(),
+                protocol: extract_protocol(mode).to_owned(),
+                phases: Mutex::new(phases),
+                shared,
+                entries,
+                waiting: Mutex::new(Some(waiting)),
+                position: watch::Sender::new(0),
+            }),
+        }
+    }
+
+    /// The actor's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The actor's mode.
+    #[must_use]
+    pub fn mode(&self) -> &str {
+        &self.inner.mode
+    }
+
+    /// The bounds on what the peer may send.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.inner.shared.limits
+    }
+
+    /// The document that is being run.
+    #[must_use]
+    pub fn document(&self) -> &Document {
+        &self.inner.shared.document
+    }
+
+    /// Whether requests of foreign origins are refused.
+    #[must_use]
+    pub fn checks_origin(&self) -> bool {
+        self.inner.shared.check_origin
+    }
+
+    /// Headers that requests of clients carry besides those of the protocol.
+    #[must_use]
+    pub fn headers(&self) -> &[(String, String)] {
+        &self.inner.shared.headers
+    }
+
+    /// Cancelled when the run is over.
+    #[must_use]
+    pub fn over(&self) -> &CancellationToken {
+        &self.inner.shared.over
+    }
+
+    /// The phase that holds now.
+    #[must_use]
+    pub fn phase(&self) -> Arc<PhaseView> {
+        self.phases().current()
+    }
+
+    /// All phases, in order.
+    #[must_use]
+    pub fn all_phases(&self) -> Vec<Arc<PhaseView>> {
+        self.phases().all().to_vec()
+    }
+
+    /// The phases as they are entered, the first one included; to be taken once, by the driver.
+    #[must_use]
+    pub fn entries(&self) -> mpsc::UnboundedReceiver<Entry> {
+        let mut waiting = self
+            .inner
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        waiting
+            .take()
+            .unwrap_or_else(|| mpsc::unbounded_channel().1)
+    }
+
+    /// A message came from the subject. It is recorded, extractors of the phase read it, and it may
+    /// end the phase; the answer still belongs to the phase that held when it came.
+    ///
+    /// `raw` is the message as it was on the wire, where that differs from the content.
+    pub fn received(
+        &self,
+        operation: &str,
+        direction: Direction,
+        content: &Value,
+        raw: Option<Value>,
+    ) -> Turn {
+        let phase = self.note(None, operation, direction, content, raw);
+        let event = ProtocolEvent {
+            event_type: operation.to_owned(),
+            content: content.clone(),
+        };
+        let advance = self.happened(Some(&event));
+        Turn { phase, advance }
+    }
+
+    /// A message came that is no event of its own, such as the repetition of one: it is recorded
+    /// and read by extractors, and ends no phase.
+    pub fn overheard(
+        &self,
+        operation: &str,
+        direction: Direction,
+        content: &Value,
+        raw: Option<Value>,
+    ) -> Arc<PhaseView> {
+        self.note(None, operation, direction, content, raw)
+    }
+
+    /// A message goes to the subject, as `phase` has it.
+    pub fn sent(
+        &self,
+        phase: &Arc<PhaseView>,
+        operation: &str,
+        direction: Direction,
+        content: &Value,
+        raw: Option<Value>,
+    ) {
+        self.note(Some(phase), operation, direction, content, raw);
+    }
+
+    /// Something that carries a part of the attack reached the subject.
+    pub fn delivered(&self, kind: CarrierKind, name: &str) {
+        let ledger = &self.inner.shared.ledger;
+        ledger.delivered(&self.inner.name, kind, name);
+    }
+
+    /// Something that carries a part of the attack may be delivered; when it never is, the report
+    /// says so.
+    pub fn planned(&self, kind: CarrierKind, name: &str) {
+        self.inner.shared.ledger.plan(&self.inner.name, kind, name);
+    }
+
+    /// Resolves the templates in a value, with what is known now. What does not resolve is empty
+    /// and warned of.
+    #[must_use]
+    pub fn interpolate(
+        &self,
+        value: &Value,
+        request: Option<&Value>,
+        response: Option<&Value>,
+    ) -> Value {
+        let extractors = self.inner.shared.extractors.seen_by(&self.inner.name);
+        let (value, warnings) = interpolate_value(value, &extractors, request, response);
+        for warning in warnings {
+            self.warn(&warning.message);
+        }
+        value
+    }
+
+    /// Resolves the templates in a text.
+    #[must_use]
+    pub fn interpolate_text(&self, text: &str) -> String {
+        let extractors = self.inner.shared.extractors.seen_by(&self.inner.name);
+        let (text, warnings) = interpolate_template(text, &extractors, None, None);
+        for warning in warnings {
+            self.warn(&warning.message);
+        }
+        text
+    }
+
+    /// Does what every binding does on entry (`log`), and returns what is left for the driver:
+    /// `send` and the actions of its binding, templates resolved.
+    #[must_use]
+    pub fn enter(&self, entry: &Entry) -> Vec<ActionKind> {
+        self.tell_phase(entry);
+        let kinds = entry.actions.iter().filter_map(Action::kind);
+        kinds
+            .filter_map(|kind| match kind {
+                ActionKind::Log { message, level } => {
+                    self.inner.shared.recorder.tell(&Happening::Log {
+                        actor: self.inner.name.clone(),
+                        level: level.unwrap_or(LogLevel::Info),
+                        message: self.interpolate_text(message),
+                    });
+                    None
+                }
+                ActionKind::Send { method, params } => Some(ActionKind::Send {
+                    method: self.interpolate_text(method),
+                    params: params
+                        .as_ref()
+                        .map(|params| self.interpolate(params, None, None)),
+                }),
+                ActionKind::Binding { name, value } => Some(ActionKind::Binding {
+                    name: name.clone(),
+                    value: self.interpolate(value, None, None),
+                }),
+            })
+            .collect()
+    }
+
+    /// Generated content for a `synthesize` block, if there is a provider and it answers; a warning
+    /// otherwise. May take as long as the provider takes.
+    pub async fn generate(&self, prompt: &str, context: Value) -> Option<Value> {
+        let Some(provider) = self.inner.shared.generation.clone() else {
+            self.warn("`synthesize` is passed over: no generation provider is configured");
+            return None;
+        };
+        let (prompt, protocol) = (self.interpolate_text(prompt), self.inner.protocol.clone());
+        let generating =
+            tokio::task::spawn_blocking(move || provider.generate(&prompt, &protocol, &context));
+        match generating.await {
+            Ok(Ok(content)) => Some(content),
+            Ok(Err(error)) => {
+                self.warn(&format!("`synthesize` failed: {error}"));
+                None
+            }
+            Err(_) => {
+                self.warn("`synthesize` failed: the provider panicked");
+                None
+            }
+        }
+    }
+
+    /// Something went wrong that the run survives: the subject broke the protocol, a notification
+    /// found no one.
+    pub fn warn(&self, message: &str) {
+        let recorder = &self.inner.shared.recorder;
+        recorder.warn(Some(&self.inner.name), message);
+    }
+
+    /// An error of this actor.
+    #[must_use]
+    pub fn error(&self, kind: ActorErrorKind, message: impl Into<String>) -> ActorError {
+        ActorError {
+            actor: self.inner.name.clone(),
+            kind,
+            message: message.into(),
+        }
+    }
+
+    /// The first phase begins.
+    pub(crate) fn begin(&self) {
+        let entry = self.phases().begin(Instant::now());
+        let _ = self.inner.entries.send(entry);
+    }
+
+    /// Ends phases when their time has come, until the run is over.
+    pub(crate) async fn keep_time(self) {
+        let mut position = self.inner.position.subscribe();
+        loop {
+            let left = self.phases().time_left(Instant::now());
+            let pause = async {
+                match left {
+                    Some(left) => tokio::time::sleep(left).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.inner.shared.over.cancelled() => return,
+                changed = position.changed() => if changed.is_err() { return },
+                () = pause => drop(self.happened(None)),
+            }
+        }
+    }
+
+    /// Waits until the last phase has begun.
+    pub(crate) async fn reaches_terminal(&self) {
+        let mut position = self.inner.position.subscribe();
+        while !self.phase().is_terminal() {
+            if position.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn happened(&self, event: Option<&ProtocolEvent>) -> Advance {
+        let entry = self.phases().happened(event, Instant::now());
+        Advance(entry.map(|entry| {
+            self.inner.position.send_replace(entry.phase.index);
+            (entry, self.inner.entries.clone())
+        }))
+    }
+
+    fn tell_phase(&self, entry: &Entry) {
+        self.inner.shared.recorder.tell(&Happening::Phase {
+            actor: self.inner.name.clone(),
+            phase: entry.phase.name.clone(),
+            reason: entry.reason,
+        });
+    }
+
+    fn note(
+        &self,
+        phase: Option<&Arc<PhaseView>>,
+        operation: &str,
+        direction: Direction,
+        content: &Value,
+        raw: Option<Value>,
+    ) -> Arc<PhaseView> {
+        let phase = phase.map_or_else(|| self.phase(), Arc::clone);
+        let shared = &self.inner.shared;
+        shared.recorder.record(Recorded {
+            actor: &self.inner.name,
+            phase: &phase.name,
+            protocol: &self.inner.protocol,
+            operation,
+            direction,
+            content,
+            raw,
+        });
+        shared
+            .activity
+            .send_modify(|messages| *messages = messages.wrapping_add(1));
+        let source = match direction {
+            Direction::Request => ExtractorSource::Request,
+            Direction::Response => ExtractorSource::Response,
+        };
+        for extractor in &phase.extractors {
+            if let Some(value) = evaluate_extractor(extractor, content, source) {
+                let extractors = &shared.extractors;
+                extractors.set(&self.inner.name, &extractor.name, value);
+            }
+        }
+        phase
+    }
+
+    fn phases(&self) -> std::sync::MutexGuard<'_, Phases> {
+        self.inner
+            .phases
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for ActorContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ActorContext")
+            .field("name", &self.inner.name)
+            .field("mode", &self.inner.mode)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,316 @@
+//! The record of a run: every message in the trace, judged as it comes, and told to who watches.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use proofhouse_detect::{Evidence, Message, Outcome, Redactor, Scanner, Session, TraceWriter};
+use proofhouse_oatf::{AdvanceReason, Direction, LogLevel};
+use serde_json::{Map, Value};
+
+/// Something that happened in a run, for a live view.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Happening {
+    /// An actor is ready.
+    Ready {
+        /// The actor.
+        actor: String,
+        /// Where the subject finds it.
+        address: Option<String>,
+    },
+    /// An actor entered a phase.
+    Phase {
+        /// The actor.
+        actor: String,
+        /// The phase.
+        phase: String,
+        /// Why the one before ended.
+        reason: Option<AdvanceReason>,
+    },
+    /// A message went one way or the other.
+    Message {
+        /// The actor.
+        actor: String,
+        /// Its number in the trace.
+        sequence: u64,
+        /// The operation.
+        operation: String,
+        /// The protocol role.
+        direction: Direction,
+    },
+    /// An indicator matched.
+    Matched {
+        /// The indicator.
+        indicator: String,
+        /// What it matched.
+        evidence: Evidence,
+    },
+    /// Something went wrong that the run survives.
+    Warning {
+        /// The actor, if it is one's.
+        actor: Option<String>,
+        /// What happened.
+        message: String,
+    },
+    /// The document says something to the operator.
+    Log {
+        /// The actor.
+        actor: String,
+        /// How loud.
+        level: LogLevel,
+        /// The text.
+        message: String,
+    },
+}
+
+/// Hears what happens. It must not block: it is called while messages wait.
+pub type Observer = Arc<dyn Fn(&Happening) + Send + Sync>;
+
+/// How much of a trace is kept in memory; the rest is judged, counted, and written to the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceLimits {
+    /// Messages.
+    pub max_messages: usize,
+    /// Bytes of their content.
+    pub max_bytes: usize,
+    /// Warnings that are kept.
+    pub max_warnings: usize,
+}
+
+impl Default for TraceLimits {
+    fn default() -> Self {
+        Self {
+            max_messages: 10_000,
+            max_bytes: 16 << 20,
+            max_warnings: 1_000,
+        }
+    }
+}
+
+/// A trace on its way to a file.
+pub(crate) type TraceOutput = TraceWriter<Box<dyn Write + Send>>;
+
+pub(crate) struct Recorder {
+    inner: Mutex<Inner>,
+    observer: Option<Observer>,
+    limits: TraceLimits,
+}
+
+struct Inner {
+    session: Option<Session<'static>>,
+    output: Option<TraceOutput>,
+    kept: Vec<Message>,
+    kept_bytes: usize,
+    messages: u64,
+    warnings: Vec<String>,
+    warned: u64,
+    redactor: Option<Redactor>,
+}
+
+/// What is left of a run's record.
+pub(crate) struct Record {
+    pub(crate) session: Option<Session<'static>>,
+    pub(crate) kept: Vec<Message>,
+    pub(crate) messages: u64,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A message to be recorded.
+pub(crate) struct Recorded<'a> {
+    pub(crate) actor: &'a str,
+    pub(crate) phase: &'a str,
+    pub(crate) protocol: &'a str,
+    pub(crate) operation: &'a str,
+    pub(crate) direction: Direction,
+    pub(crate) content: &'a Value,
+    pub(crate) raw: Option<Value>,
+}
+
+impl Recorder {
+    pub(crate) fn new(
+        scanner: Option<&Arc<Scanner>>,
+        output: Option<TraceOutput>,
+        redactor: Option<Redactor>,
+        observer: Option<Observer>,
+        limits: TraceLimits,
+    ) -> Self {
+        Self {
+            inner: Mutex::new(Inner {
+                session: scanner.map(Scanner::shared_session),
+                output,
+                kept: Vec::new(),
+                kept_bytes: 0,
+                messages: 0,
+                warnings: Vec::new(),
+                warned: 0,
+                redactor,
+            }),
+            observer,
+            limits,
+        }
+    }
+
+    pub(crate) fn header(&self, metadata: &Map<String, Value>) {
+        let mut inner = self.lock();
+        if let Some(output) = &mut inner.output
+            && let Err(error) = output.write_header(metadata)
+        {
+            inner.output = None;
+            drop(inner);
+            self.warn(None, &format!("the trace cannot be written: {error}"));
+        }
+    }
+
+    pub(crate) fn record(&self, recorded: Recorded<'_>) -> u64 {
+        let mut message = Message {
+            sequence: 0,
+            time: Some(Timestamp::now().to_string()),
+            actor: Some(recorded.actor.to_owned()),
+            phase: Some(recorded.phase.to_owned()),
+            direction: Some(recorded.direction),
+            raw: recorded.raw,
+            ..Message::new(
+                recorded.protocol,
+                recorded.operation,
+                recorded.content.clone(),
+            )
+        };
+        let mut failed = None;
+        let mut matched = Vec::new();
+        let sequence = {
+            let mut inner = self.lock();
+            let inner = &mut *inner;
+            inner.messages += 1;
+            message.sequence = inner.messages;
+            if let Some(output) = &mut inner.output
+                && let Err(error) = output.write(&message)
+            {
+                // A full disk costs the file, never the run.
+                inner.output = None;
+                failed = Some(error);
+            }
+            if let Some(session) = &mut inner.session {
+                if self.observer.is_some() {
+                    matched = session.feed_and_tell(&message);
+                } else {
+                    session.feed(&message);
+                }
+            }
+            let sequence = message.sequence;
+            inner.keep(message, self.limits);
+            sequence
+        };
+        self.tell(&Happening::Message {
+            actor: recorded.actor.to_owned(),
+            sequence,
+            operation: recorded.operation.to_owned(),
+            direction: recorded.direction,
+        });
+        for found in matched {
+            if let Outcome::Matched(evidence) = found.outcome {
+                let indicator = self.indicator(found.document, found.indicator);
+                self.tell(&Happening::Matched {
+                    indicator,
+                    evidence,
+                });
+            }
+        }
+        if let Some(error) = failed {
+            self.warn(None, &format!("the trace cannot be written: {error}"));
+        }
+        sequence
+    }
+
+    fn indicator(&self, document: usize, indicator: usize) -> String {
+        let inner = self.lock();
+        inner
+            .session
+            .as_ref()
+            .and_then(|session| session.scanner().documents().nth(document))
+            .and_then(|(_, document)| document.attack.indicators().get(indicator)?.id.clone())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn warn(&self, actor: Option<&str>, message: &str) {
+        {
+            let mut inner = self.lock();
+            inner.warned += 1;
+            if inner.warnings.len() < self.limits.max_warnings {
+                let line = match actor {
+                    Some(actor) => format!("{actor}: {message}"),
+                    None => message.to_owned(),
+                };
+                let line = match &inner.redactor {
+                    Some(redactor) => redactor.redact(&line).into_owned(),
+                    None => line,
+                };
+                inner.warnings.push(line);
+            }
+        }
+        self.tell(&Happening::Warning {
+            actor: actor.map(str::to_owned),
+            message: message.to_owned(),
+        });
+    }
+
+    pub(crate) fn tell(&self, happening: &Happening) {
+        if let Some(observer) = &self.observer {
+            observer(happening);
+        }
+    }
+
+    /// Ends the record: the file is flushed, what was found is handed out.
+    pub(crate) fn finish(&self) -> Record {
+        let (output, record) = {
+            let mut inner = self.lock();
+            let dropped = inner.warned - inner.warnings.len() as u64;
+            if dropped > 0 {
+                inner.warnings.push(format!("{dropped} more warnings"));
+            }
+            let record = Record {
+                session: inner.session.take(),
+                kept: std::mem::take(&mut inner.kept),
+                messages: inner.messages,
+                warnings: std::mem::take(&mut inner.warnings),
+            };
+            (inner.output.take(), record)
+        };
+        let mut record = record;
+        if let Some(output) = output
+            && let Err(error) = output.finish()
+        {
+            record
+                .warnings
+                .push(format!("the trace cannot be written: {error}"));
+        }
+        record
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn keep(&mut self, message: Message, limits: TraceLimits) {
+        if self.kept.len() >= limits.max_messages || self.kept_bytes >= limits.max_bytes {
+            return;
+        }
+        self.kept_bytes += weight(&message.content) + message.raw.as_ref().map_or(0, weight);
+        self.kept.push(message);
+    }
+}
+
+/// About how many bytes a value holds.
+fn weight(value: &Value) -> usize {
+    16 + match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| key.len() + weight(value))
+            .sum(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,409 @@
+//! One run: everyone ready, everyone playing, and an end that always comes.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use proofhouse_detect::{
+    BuildError, DocumentVerdict, Message, Redactor, Scanner, ScannerBuilder, TraceWriter,
+};
+use proofhouse_oatf::{Document, GenerationProvider, SemanticEvaluator};
+use proofhouse_wire::{CancellationToken, Limits};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::actor::{ActorContext, Shared};
+use crate::delivery::DeliveryError;
+use crate::driver::{ActorError, Driver, Endpoint, Prepared};
+use crate::drivers::DRIVERS;
+use crate::exposure::{Exposure, Ledger};
+use crate::extractors::Extractors;
+use crate::phases::Phases;
+use crate::recorder::{Happening, Observer, Recorder, TraceLimits};
+
+/// How a document is run.
+pub struct RunOptions {
+    /// Where actors meet the subject, by name; the driver's default otherwise.
+    pub endpoints: HashMap<String, Endpoint>,
+    /// How long to go on observing once every actor is in its last phase and has done its part;
+    /// the document's `grace_period` wins.
+    pub grace: Duration,
+    /// A server has been contacted, and nothing was seen for so long: the subject is done.
+    pub quiet: Duration,
+    /// The longest a run may take.
+    pub max_session: Duration,
+    /// Bounds on what the subject may send.
+    pub limits: Limits,
+    /// Bounds on what is kept of the trace.
+    pub trace_limits: TraceLimits,
+    /// Whether HTTP servers refuse requests of foreign origins.
+    pub check_origin: bool,
+    /// Headers that requests of clients carry besides those of the protocol.
+    pub headers: Vec<(String, String)>,
+    /// Where the trace goes, line by line.
+    pub trace: Option<Box<dyn Write + Send>>,
+    /// Texts that must not get into the trace.
+    pub secrets: Vec<String>,
+    /// Hears what happens.
+    pub observer: Option<Observer>,
+    /// Answers `synthesize` blocks.
+    pub generation: Option<Arc<dyn GenerationProvider>>,
+    /// Judges semantic indicators.
+    pub semantic: Option<Arc<dyn SemanticEvaluator>>,
+    /// Drivers besides [`DRIVERS`]; for the same mode, these win.
+    pub drivers: Vec<Arc<dyn Driver>>,
+}
+
+impl Default for RunOptions {
+    /// Five minutes at most, ten seconds of silence, five of grace.
+    fn default() -> Self {
+        Self {
+            endpoints: HashMap::new(),
+            grace: Duration::from_secs(5),
+            quiet: Duration::from_secs(10),
+            max_session: Duration::from_secs(300),
+            limits: Limits::default(),
+            trace_limits: TraceLimits::default(),
+            check_origin: true,
+            headers: Vec::new(),
+            trace: None,
+            secrets: Vec::new(),
+            observer: None,
+            generation: None,
+            semantic: None,
+            drivers: Vec::new(),
+        }
+    }
+}
+
+/// Ends a run from outside; what was seen until then is judged.
+#[derive(Debug, Clone, Default)]
+pub struct RunHandle {
+    subject_done: CancellationToken,
+    interrupted: CancellationToken,
+}
+
+impl RunHandle {
+    /// The subject has done what it was asked: the grace period begins.
+    pub fn subject_is_done(&self) {
+        self.subject_done.cancel();
+    }
+
+    /// Ends the run at once.
+    pub fn interrupt(&self) {
+        self.interrupted.cancel();
+    }
+}
+
+/// Why a run could not take place.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// An actor could not get ready.
+    #[error(transparent)]
+    Actor(#[from] ActorError),
+    /// No actor has a mode that anyone can drive.
+    #[error("no actor can be played: {modes} has no driver")]
+    NoDriver {
+        /// The modes.
+        modes: String,
+    },
+    /// The document asks for a delivery that is not there.
+    #[error(transparent)]
+    Delivery(#[from] DeliveryError),
+    /// The indicators cannot be compiled.
+    #[error(transparent)]
+    Indicators(#[from] BuildError),
+    /// A secret cannot be redacted.
+    #[error("a secret cannot be kept out of the trace: {0}")]
+    Secret(String),
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Every actor did its part, and the grace period passed.
+    Complete,
+    /// The subject fell silent, or said that it was done.
+    SubjectDone,
+    /// It took as long as it may.
+    TimeUp,
+    /// It was interrupted.
+    Interrupted,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct RunReport {
+    /// Why it ended.
+    pub ending: Ending,
+    /// How long it took.
+    pub duration: Duration,
+    /// The verdict; `None` for a document without indicators.
+    pub verdict: Option<DocumentVerdict>,
+    /// What reached the subject.
+    pub exposure: Exposure,
+    /// How many messages were seen.
+    pub messages: u64,
+    /// The first of them.
+    pub trace: Vec<Message>,
+    /// What went wrong on the way.
+    pub warnings: Vec<String>,
+    /// Actors that broke off.
+    pub errors: Vec<ActorError>,
+}
+
+/// Runs a normalized document against the subject.
+///
+/// # Errors
+///
+/// Returns an error when the run cannot take place: an address in use, an endpoint missing. What
+/// happens after everyone was ready never is an error, but part of the report.
+pub async fn run(
+    document: &Document,
+    mut options: RunOptions,
+    handle: &RunHandle,
+) -> Result<RunReport, RunError> {
+    let started = Instant::now();
+    let document = Arc::new(document.clone());
+    let shared = Arc::new(shared(&document, &mut options)?);
+    let name = document.attack.name.clone().unwrap_or_default();
+    let header = json!({"tool": "proofhouse", "document": document.attack.id, "name": name});
+    shared
+        .recorder
+        .header(header.as_object().unwrap_or(&serde_json::Map::new()));
+
+    let parts = prepare(&document, &options, &shared).await?;
+    let grace = document
+        .attack
+        .grace_period
+        .as_ref()
+        .and_then(|grace| grace.duration())
+        .unwrap_or(options.grace);
+
+    let mut tasks = JoinSet::new();
+    let mut clients = JoinSet::new();
+    let contexts: Vec<ActorContext> = parts.iter().map(|part| part.context.clone()).collect();
+    for Part {
+        context,
+        prepared,
+        is_server,
+    } in parts
+    {
+        context.begin();
+        tasks.spawn(context.clone().keep_time().map_to_ok());
+        if is_server {
+            tasks.spawn(prepared.play);
+        } else {
+            clients.spawn(prepared.play);
+        }
+    }
+    let mut errors = Vec::new();
+    let ending = tokio::select! {
+        () = handle.interrupted.cancelled() => Ending::Interrupted,
+        () = tokio::time::sleep(options.max_session) => Ending::TimeUp,
+        ending = play(&contexts, &mut clients, &mut errors, &shared, &options, grace, handle) => ending,
+    };
+    shared.over.cancel();
+    stop(tasks, clients, &mut errors).await;
+
+    let record = shared.recorder.finish();
+    Ok(RunReport {
+        ending,
+        duration: started.elapsed(),
+        verdict: record
+            .session
+            .and_then(|session| session.verdicts().into_iter().next()),
+        exposure: shared.ledger.exposure(),
+        messages: record.messages,
+        trace: record.kept,
+        warnings: record.warnings,
+        errors,
+    })
+}
+
+trait MapToOk: Future<Output = ()> + Sized {
+    /// The same, as an actor's part that cannot fail.
+    async fn map_to_ok(self) -> Result<(), ActorError> {
+        self.await;
+        Ok(())
+    }
+}
+
+impl<F: Future<Output = ()>> MapToOk for F {}
+
+fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<Shared, RunError> {
+    let redactor = (!options.secrets.is_empty())
+        .then(|| Redactor::new(&options.secrets))
+        .transpose()
+        .map_err(|error| RunError::Secret(error.to_string()))?;
+    let output = options.trace.take().map(|output| {
+        let writer = TraceWriter::new(output);
+        match &redactor {
+            Some(redactor) => writer.with_redactor(redactor.clone()),
+            None => writer,
+        }
+    });
+    let scanner = if document.attack.indicators().is_empty() {
+        None
+    } else {
+        let name = document.attack.name.clone().unwrap_or_default();
+        let mut builder: ScannerBuilder = Scanner::builder().add(name, (**document).clone());
+        if let Some(semantic) = options.semantic.take() {
+            builder = builder.semantic(semantic);
+        }
+        Some(Arc::new(builder.build()?))
+    };
+    let actors = document.attack.execution.actors();
+    Ok(Shared {
+        document: Arc::clone(document),
+        recorder: Recorder::new(
+            scanner.as_ref(),
+            output,
+            redactor,
+            options.observer.take(),
+            options.trace_limits,
+        ),
+        extractors: Extractors::new(actors.iter().map(|actor| actor.name.clone())),
+        ledger: Ledger::default(),
+        generation: options.generation.take(),
+        limits: options.limits.clone(),
+        check_origin: options.check_origin,
+        headers: options.headers.clone(),
+        activity: watch::Sender::new(0),
+        over: CancellationToken::new(),
+    })
+}
+
+struct Part {
+    context: ActorContext,
+    prepared: Prepared,
+    is_server: bool,
+}
+
+/// Gets everyone ready, servers first: all of them listen before any client starts.
+async fn prepare(
+    document: &Document,
+    options: &RunOptions,
+    shared: &Arc<Shared>,
+) -> Result<Vec<Part>, RunError> {
+    let mut cast: Vec<(ActorContext, &dyn Driver, Option<Endpoint>)> = Vec::new();
+    let mut unknown = Vec::new();
+    for actor in document.attack.execution.actors() {
+        let own = options.drivers.iter().map(|driver| &**driver);
+        let all = own.chain(DRIVERS.iter().copied());
+        let Some(driver) = all.into_iter().find(|driver| driver.mode() == actor.mode) else {
+            let warning = format!(
+                "there is no driver for `{}`; the actor is left out",
+                actor.mode
+            );
+            shared.recorder.warn(Some(&actor.name), &warning);
+            unknown.push(actor.mode.clone());
+            continue;
+        };
+        let phases = Phases::new(actor, Instant::now())?;
+        let context = ActorContext::new(&actor.name, &actor.mode, phases, Arc::clone(shared));
+        let endpoint = options.endpoints.get(&actor.name).cloned();
+        cast.push((context, driver, endpoint));
+    }
+    if cast.is_empty() {
+        return Err(RunError::NoDriver {
+            modes: unknown.join(", "),
+        });
+    }
+    cast.sort_by_key(|(_, driver, _)| !driver.is_server());
+    let mut parts = Vec::new();
+    for (context, driver, endpoint) in cast {
+        let endpoint = endpoint
+            .or_else(|| driver.default_endpoint())
+            .ok_or_else(|| {
+                context.error(
+                    crate::ActorErrorKind::Endpoint,
+                    format!("no endpoint for `{}`", driver.mode()),
+                )
+            })?;
+        let prepared = driver.prepare(context.clone(), endpoint).await?;
+        shared.recorder.tell(&Happening::Ready {
+            actor: context.name().to_owned(),
+            address: prepared.address.clone(),
+        });
+        parts.push(Part {
+            context,
+            prepared,
+            is_server: driver.is_server(),
+        });
+    }
+    Ok(parts)
+}
+
+/// Plays until there is nothing more to see, then observes for the grace period.
+async fn play(
+    contexts: &[ActorContext],
+    clients: &mut JoinSet<Result<(), ActorError>>,
+    errors: &mut Vec<ActorError>,
+    shared: &Shared,
+    options: &RunOptions,
+    grace: Duration,
+    handle: &RunHandle,
+) -> Ending {
+    let has_clients = !clients.is_empty();
+    let ending = {
+        let complete = async {
+            // A run of servers only is complete when the subject is.
+            if !has_clients {
+                std::future::pending::<()>().await;
+            }
+            while let Some(played) = clients.join_next().await {
+                if let Ok(Err(error)) = played {
+                    errors.push(error);
+                }
+            }
+            if errors.is_empty() {
+                join_all(contexts.iter().map(ActorContext::reaches_terminal)).await;
+            }
+        };
+        tokio::select! {
+            () = complete => Ending::Complete,
+            () = silence(shared, options.quiet, has_clients) => Ending::SubjectDone,
+            () = handle.subject_done.cancelled() => Ending::SubjectDone,
+        }
+    };
+    tokio::time::sleep(grace).await;
+    ending
+}
+
+/// Waits until something was seen, and then nothing more for `quiet`. While clients play, it is
+/// their work that tells the end.
+async fn silence(shared: &Shared, quiet: Duration, has_clients: bool) {
+    if has_clients {
+        return std::future::pending().await;
+    }
+    let mut activity = shared.activity.subscribe();
+    if activity.changed().await.is_err() {
+        return;
+    }
+    while let Ok(Ok(())) = tokio::time::timeout(quiet, activity.changed()).await {}
+}
+
+/// Gives everyone a moment to stop, then stops them.
+async fn stop(
+    mut tasks: JoinSet<Result<(), ActorError>>,
+    mut clients: JoinSet<Result<(), ActorError>>,
+    errors: &mut Vec<ActorError>,
+) {
+    const MOMENT: Duration = Duration::from_secs(3);
+    let _ = tokio::time::timeout(MOMENT, async {
+        for set in [&mut tasks, &mut clients] {
+            while let Some(played) = set.join_next().await {
+                if let Ok(Err(error)) = played {
+                    errors.push(error);
+                }
+            }
+        }
+    })
+    .await;
+    tasks.shutdown().await;
+    clients.shutdown().await;
+}
