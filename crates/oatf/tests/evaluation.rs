@@ -692,3 +692,17 @@ fn yaml_mistakes_come_with_a_hint() {
         );
     }
 }
+
+#[test]
+fn a_mistake_in_an_expression_is_underlined_where_it_is() {
+    let text = "oatf: \"0.1\"\nattack:\n  execution: {mode: mcp_server, state: {}}\n  indicators:\n    \
+        - {target: a, expression: {cel: \"message.a == == 1\"}}\n";
+    let findings = proofhouse_oatf::check(text, &Limits::default());
+    let span = findings[0].span.unwrap();
+    assert_eq!(
+        (findings[0].code, span.length),
+        ("V-014", 1),
+        "{findings:?}"
+    );
+    assert_eq!(&text[span.range()], "=");
+}

@@ -99,11 +99,7 @@ pub(super) fn cel(check: &mut Check<'_>) {
             let path = view.path.key("expression").key("cel");
             let message = format!("not a CEL expression: {}", error.message);
             match error.offset {
-                // What is missing at the end is shown at the end.
-                Some(at) => {
-                    let end = expression.cel.as_str().len();
-                    check.report_within(&path, at..(at + 1).min(end).max(at), message)
-                }
+                Some(at) => check.report_within(&path, at..at, message),
                 None => check.report(&path, message),
             };
         }

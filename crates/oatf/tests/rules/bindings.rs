@@ -298,6 +298,13 @@ fn own_traffic() -> Vec<Case> {
         ),
         case(
             "PH-202",
+            "both sides are ours, seen from the other",
+            both("direction: response"),
+            both("direction: »response, actor: server"),
+            &at,
+        ),
+        case(
+            "PH-202",
             "the other side of one actor",
             both("direction: request, actor: server"),
             both("direction: »response, actor: server"),
