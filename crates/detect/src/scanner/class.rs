@@ -5,7 +5,7 @@ use std::sync::{Arc, RwLock};
 use proofhouse_oatf::{Direction, Indicator};
 
 use super::Scanner;
-use super::group::RuleId;
+use super::group::{ConditionId, RuleId};
 use crate::trace::Message;
 
 /// How many kinds of messages are remembered; a hostile trace may hold a new one in every line.
@@ -61,7 +61,7 @@ pub(super) struct KnownClasses(Classes);
 pub(super) struct Class {
     /// One bit per rule.
     applies: Vec<u64>,
-    /// Groups with at least one such rule, and their rules that look at every value.
+    /// Groups with at least one such rule, and their conditions that look at every value.
     pub(super) groups: Vec<GroupClass>,
     pub(super) expressions: Vec<RuleId>,
     pub(super) semantics: Vec<RuleId>,
@@ -70,8 +70,8 @@ pub(super) struct Class {
 #[derive(Debug)]
 pub(super) struct GroupClass {
     pub(super) group: u32,
-    pub(super) always: Vec<RuleId>,
-    pub(super) existence: Vec<(RuleId, bool)>,
+    pub(super) always: Vec<ConditionId>,
+    pub(super) existence: Vec<(ConditionId, bool)>,
 }
 
 impl Class {
@@ -175,6 +175,12 @@ impl Scanner {
         class
     }
 
+    /// Whether any rule with this condition looks at messages of the class.
+    fn is_asked(&self, condition: ConditionId, class: &Class) -> bool {
+        let rules = &self.conditions[condition as usize];
+        rules.iter().any(|rule| class.applies(*rule))
+    }
+
     fn make_class(&self, message: &Message) -> Class {
         let mut class = Class {
             applies: vec![0; self.rules.len().div_ceil(64)],
@@ -195,12 +201,12 @@ impl Scanner {
                     .always
                     .iter()
                     .copied()
-                    .filter(|rule| class.applies(*rule));
+                    .filter(|id| self.is_asked(*id, &class));
                 let existence = group
                     .existence
                     .iter()
                     .copied()
-                    .filter(|(rule, _)| class.applies(*rule));
+                    .filter(|(id, _)| self.is_asked(*id, &class));
                 class.groups.push(GroupClass {
                     group: u32::try_from(index).unwrap_or(u32::MAX),
                     always: always.collect(),

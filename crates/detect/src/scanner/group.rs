@@ -11,6 +11,10 @@ use super::literals::{FOLDS_TO_ASCII, required};
 /// An indicator's number within its scanner.
 pub(super) type RuleId = u32;
 
+/// A condition's number within its scanner: indicators that look at the same place for the same
+/// thing share one, and it is evaluated once.
+pub(super) type ConditionId = u32;
+
 /// Patterns with one protocol and one target.
 #[derive(Debug, Default)]
 pub(super) struct Group {
@@ -18,15 +22,15 @@ pub(super) struct Group {
     pub(super) target: String,
     /// Every rule of the group.
     pub(super) rules: Vec<RuleId>,
-    /// Rules by a literal that must be there.
-    literals: Vec<(Vec<u8>, Vec<RuleId>)>,
+    /// Conditions by a literal that must be there.
+    literals: Vec<(Vec<u8>, Vec<ConditionId>)>,
     automaton: Option<AhoCorasick>,
-    /// Rules that want one of these exact texts.
-    exact: HashMap<String, Vec<RuleId>>,
-    /// Rules that only ask whether the place exists.
-    pub(super) existence: Vec<(RuleId, bool)>,
-    /// Rules that have to look at every value.
-    pub(super) always: Vec<RuleId>,
+    /// Conditions that want one of these exact texts.
+    exact: HashMap<String, Vec<ConditionId>>,
+    /// Conditions that only ask whether the place exists.
+    pub(super) existence: Vec<(ConditionId, bool)>,
+    /// Conditions that have to look at every value.
+    pub(super) always: Vec<ConditionId>,
 }
 
 impl Group {
@@ -38,29 +42,28 @@ impl Group {
         }
     }
 
-    /// Adds a rule by whatever narrows it down most.
+    /// Adds a condition by whatever narrows it down most.
     pub(super) fn add(
         &mut self,
-        rule: RuleId,
+        id: ConditionId,
         condition: &Condition,
         by_literal: &mut HashMap<Vec<u8>, usize>,
     ) {
-        self.rules.push(rule);
         match condition {
-            Condition::Equals(Value::String(text)) => self.add_exact(rule, text),
-            Condition::Equals(_) => self.always.push(rule),
-            Condition::Operators(operators) => self.add_operators(rule, operators, by_literal),
+            Condition::Equals(Value::String(text)) => self.add_exact(id, text),
+            Condition::Equals(_) => self.always.push(id),
+            Condition::Operators(operators) => self.add_operators(id, operators, by_literal),
         }
     }
 
     fn add_operators(
         &mut self,
-        rule: RuleId,
+        id: ConditionId,
         operators: &MatchCondition,
         by_literal: &mut HashMap<Vec<u8>, usize>,
     ) {
         if let Some(exists) = operators.exists.filter(|_| operators.only_exists()) {
-            self.existence.push((rule, exists));
+            self.existence.push((id, exists));
             return;
         }
         if operators.exists == Some(false) {
@@ -86,24 +89,24 @@ impl Group {
                     self.literals.push((literal, Vec::new()));
                     self.literals.len() - 1
                 });
-                self.literals[position].1.push(rule);
+                self.literals[position].1.push(id);
             }
             return;
         }
         match &operators.any_of {
             Some(options) if options.iter().all(Value::is_string) => {
                 for option in options.iter().filter_map(Value::as_str) {
-                    self.add_exact(rule, option);
+                    self.add_exact(id, option);
                 }
             }
-            _ => self.always.push(rule),
+            _ => self.always.push(id),
         }
     }
 
-    fn add_exact(&mut self, rule: RuleId, text: &str) {
-        let rules = self.exact.entry(text.to_owned()).or_default();
-        if !rules.contains(&rule) {
-            rules.push(rule);
+    fn add_exact(&mut self, id: ConditionId, text: &str) {
+        let ids = self.exact.entry(text.to_owned()).or_default();
+        if !ids.contains(&id) {
+            ids.push(id);
         }
     }
 
@@ -119,28 +122,33 @@ impl Group {
         Ok(())
     }
 
-    /// Calls `candidate` for every rule that may match a value: with some rules more than once,
+    /// Calls `candidate` for every condition that may hold for a value: with some more than once,
     /// never with too few.
-    pub(super) fn candidates(&self, value: &Value, text: &str, mut candidate: impl FnMut(RuleId)) {
+    pub(super) fn candidates(
+        &self,
+        value: &Value,
+        text: &str,
+        mut candidate: impl FnMut(ConditionId),
+    ) {
         if let Some(automaton) = &self.automaton {
             if !text.is_ascii() && FOLDS_TO_ASCII.iter().any(|odd| text.contains(odd)) {
                 self.literals
                     .iter()
-                    .flat_map(|(_, rules)| rules)
-                    .for_each(|rule| candidate(*rule));
+                    .flat_map(|(_, ids)| ids)
+                    .for_each(|id| candidate(*id));
             } else {
                 for hit in automaton.find_overlapping_iter(text) {
                     self.literals[hit.pattern().as_usize()]
                         .1
                         .iter()
-                        .for_each(|rule| candidate(*rule));
+                        .for_each(|id| candidate(*id));
                 }
             }
         }
         if let Value::String(text) = value
-            && let Some(rules) = self.exact.get(text)
+            && let Some(ids) = self.exact.get(text)
         {
-            rules.iter().for_each(|rule| candidate(*rule));
+            ids.iter().for_each(|id| candidate(*id));
         }
     }
 
@@ -149,12 +157,12 @@ impl Group {
         let literals: usize = self
             .literals
             .iter()
-            .map(|(literal, rules)| literal.len() + 4 * rules.len() + 48)
+            .map(|(literal, ids)| literal.len() + 4 * ids.len() + 48)
             .sum();
         let exact: usize = self
             .exact
             .iter()
-            .map(|(text, rules)| text.len() + 4 * rules.len() + 48)
+            .map(|(text, ids)| text.len() + 4 * ids.len() + 48)
             .sum();
         literals + exact + self.automaton.as_ref().map_or(0, AhoCorasick::memory_usage)
     }

@@ -3,7 +3,7 @@
 //! A message is looked at once, however many indicators there are. Indicators are grouped by
 //! protocol and target, so that a path is resolved once per message; within a group, one automaton
 //! finds the literals without which an indicator cannot match, and only the indicators whose
-//! literal was found are evaluated. What cannot be narrowed down that way (CEL, comparisons) is
+//! literal was found are evaluated; those that ask the same are evaluated once. What cannot be narrowed down that way (CEL, comparisons) is
 //! evaluated for the messages its filters keep. The results are those of `evaluate_indicator` run
 //! one by one, and a property test insists on it.
 
@@ -29,7 +29,7 @@ pub use class::{Dropped, dropped_by};
 pub use evidence::Evidence;
 pub use explain::{Check, Judgement, Kept, Resolved};
 pub use explanation::{Case, DroppedMessages, Explanation, Place};
-use group::{Group, RuleId};
+use group::{ConditionId, Group, RuleId};
 pub use scan::{Found, Outcome};
 pub use session::{DocumentVerdict, IndicatorReport, Session};
 pub(crate) use session::{Part, Worker};
@@ -77,6 +77,8 @@ pub struct Scanner {
     documents: Vec<Source>,
     rules: Vec<Rule>,
     groups: Vec<Group>,
+    /// The rules that share each condition; all of them look at the same place.
+    conditions: Vec<Vec<RuleId>>,
     /// Rules that are CEL expressions.
     expressions: Vec<RuleId>,
     /// Rules that are judged by meaning.
@@ -155,6 +157,7 @@ impl ScannerBuilder {
             documents: self.documents,
             rules: Vec::new(),
             groups: Vec::new(),
+            conditions: Vec::new(),
             expressions: Vec::new(),
             semantics: Vec::new(),
             classes: ClassCache::default(),
@@ -188,7 +191,9 @@ impl Scanner {
     /// Bytes the compiled indicators hold, besides the documents themselves.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.groups.iter().map(Group::memory).sum::<usize>() + self.rules.len() * size_of::<Rule>()
+        let shared = self.conditions.len() * size_of::<Vec<RuleId>>();
+        let per_rule = size_of::<Rule>() + size_of::<RuleId>();
+        self.groups.iter().map(Group::memory).sum::<usize>() + shared + self.rules.len() * per_rule
     }
 
     /// The documents, in the order they were added.
@@ -221,6 +226,7 @@ impl Scanner {
     fn compile(&mut self) -> Result<(), BuildError> {
         let mut by_place: HashMap<(String, String), usize> = HashMap::new();
         let mut literals: Vec<HashMap<Vec<u8>, usize>> = Vec::new();
+        let mut by_condition: HashMap<(usize, String), usize> = HashMap::new();
         for (document, source) in self.documents.iter().enumerate() {
             let indicators = source.document.attack.indicators();
             if indicators.is_empty() {
@@ -253,9 +259,21 @@ impl Scanner {
                                 literals.push(HashMap::new());
                                 self.groups.len() - 1
                             });
-                        if let Some(condition) = &pattern.condition {
-                            self.groups[group].add(rule, condition, &mut literals[group]);
+                        let Some(condition) = &pattern.condition else {
+                            continue;
+                        };
+                        self.groups[group].rules.push(rule);
+                        let next = self.conditions.len();
+                        // The form is part of it: a mapping to be equal to may look like operators.
+                        let form = std::mem::discriminant(condition);
+                        let key = (group, format!("{form:?} {}", condition.to_value()));
+                        let id = *by_condition.entry(key).or_insert(next);
+                        if id == next {
+                            self.conditions.push(Vec::new());
+                            let id = ConditionId::try_from(id).map_err(too_many)?;
+                            self.groups[group].add(id, condition, &mut literals[group]);
                         }
+                        self.conditions[id].push(rule);
                     }
                 }
             }

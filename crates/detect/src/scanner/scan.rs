@@ -7,7 +7,7 @@ use proofhouse_oatf::{
 use super::Scanner;
 use super::class::KnownClasses;
 use super::evidence::Evidence;
-use super::group::RuleId;
+use super::group::{ConditionId, RuleId};
 use crate::trace::Message;
 
 /// What an indicator made of a message it looked at. Indicators that did not match are not listed.
@@ -50,7 +50,7 @@ impl Judged<'_> {
 pub(super) struct Scratch {
     /// Per rule, the last message it was found to match, so that it is found once per message.
     matched: Vec<u64>,
-    /// Per rule, the last value it was tried on.
+    /// Per condition, the last value it was tried on.
     tried: Vec<u64>,
     message: u64,
     value: u64,
@@ -103,42 +103,54 @@ impl Scanner {
         for group_class in &class.groups {
             let group = &self.groups[group_class.group as usize];
             let values = resolve_wildcard_path(&group.target, &message.content);
-            for (rule, exists) in &group_class.existence {
+            for (id, exists) in &group_class.existence {
                 if values.is_empty() != *exists {
                     let evidence = || match values.first() {
                         Some(value) => Evidence::of_value(message, &group.target, value),
                         None => Evidence::of_absence(message, &group.target),
                     };
-                    report(*rule, Judged::Matched(&evidence));
+                    let rules = &self.conditions[*id as usize];
+                    for rule in rules.iter().filter(|rule| class.applies(**rule)) {
+                        report(*rule, Judged::Matched(&evidence));
+                    }
                 }
             }
             for value in values {
                 let text = coerce_to_text(value);
                 scratch.value += 1;
-                let mut try_rule = |rule: RuleId| {
-                    let tried = &mut scratch.tried[rule as usize];
+                let mut try_condition = |id: ConditionId| {
+                    let tried = &mut scratch.tried[id as usize];
                     if *tried == scratch.value {
                         return;
                     }
                     *tried = scratch.value;
-                    if scratch.matched[rule as usize] == scratch.message || !class.applies(rule) {
+                    let rules = &self.conditions[id as usize];
+                    let (matched, this) = (&mut scratch.matched, scratch.message);
+                    let open = |rule: RuleId, matched: &[u64]| {
+                        matched[rule as usize] != this && class.applies(rule)
+                    };
+                    if !rules.iter().any(|rule| open(*rule, matched)) {
                         return;
                     }
-                    let pattern = self.indicator(rule).pattern.as_ref();
+                    let pattern = self.indicator(rules[0]).pattern.as_ref();
                     let Some(condition) = pattern.and_then(|pattern| pattern.condition.as_ref())
                     else {
                         return;
                     };
                     if evaluate_condition(condition, value) {
-                        scratch.matched[rule as usize] = scratch.message;
                         let evidence = || {
                             Evidence::of_condition(message, &group.target, value, &text, condition)
                         };
-                        report(rule, Judged::Matched(&evidence));
+                        for rule in rules.iter().copied() {
+                            if open(rule, matched) {
+                                matched[rule as usize] = this;
+                                report(rule, Judged::Matched(&evidence));
+                            }
+                        }
                     }
                 };
-                group.candidates(value, &text, &mut try_rule);
-                group_class.always.iter().for_each(|rule| try_rule(*rule));
+                group.candidates(value, &text, &mut try_condition);
+                group_class.always.iter().for_each(|id| try_condition(*id));
             }
         }
         for rule in class.expressions.iter().chain(&class.semantics).copied() {
