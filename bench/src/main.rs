@@ -7,7 +7,9 @@ mod detect;
 mod evaluate;
 mod figure;
 mod growth;
+mod http_load;
 mod load;
+mod mcp_server;
 mod memory;
 mod traffic;
 
@@ -37,6 +39,8 @@ enum Subject {
     DetectGrowth(Options),
     /// CEL: a normal filter beside the bare crate, and hostile expressions
     Cel(Options),
+    /// Serving MCP tool calls: calls per second and latency, beside the official SDK and a bare handler
+    McpServer(Options),
 }
 
 /// What every subject takes.
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         Subject::Detect(options) => detect::run(&options),
         Subject::DetectGrowth(options) => growth::run(&options),
         Subject::Cel(options) => cel::run(&options),
+        Subject::McpServer(options) => mcp_server::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

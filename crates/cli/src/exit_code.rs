@@ -18,6 +18,8 @@ pub(crate) enum Exit {
     CannotRun,
     /// The command line does not make sense, or names what does not exist.
     Usage,
+    /// The person at the terminal ended the command; what was seen until then was told.
+    Interrupted,
 }
 
 impl Exit {
@@ -29,6 +31,7 @@ impl Exit {
             Self::Inconclusive => 2,
             Self::CannotRun => 3,
             Self::Usage => 64,
+            Self::Interrupted => 130,
         }
     }
 }
@@ -48,4 +51,5 @@ Exit codes:
   2   done, but without a trustworthy answer: an indicator could not be evaluated
   3   could not run, or not to the end: a document cannot be used, an input cannot be read to
       its end, a file cannot be written, a feature is not there
-  64  usage: the command line does not make sense, or names what does not exist";
+  64  usage: the command line does not make sense, or names what does not exist
+  130 interrupted; what was seen until then was told";

@@ -2,8 +2,10 @@
 
 mod commands;
 mod conformance;
+mod endpoints;
 mod exit_code;
 mod input;
+mod live;
 mod output;
 mod progress;
 mod report;

@@ -42,15 +42,24 @@ impl From<io::Error> for CommandError {
 
 /// Data for stdout, buffered. A closed pipe ends the output quietly, as `head` would have it.
 pub(crate) struct Data {
-    out: anstream::AutoStream<io::Stdout>,
+    out: Box<dyn Write>,
     buffer: String,
     closed: bool,
 }
 
 impl Data {
     pub(crate) fn new() -> Self {
+        Self::on(Box::new(anstream::stdout()))
+    }
+
+    /// Data for stderr, while stdout belongs to a protocol.
+    pub(crate) fn on_stderr() -> Self {
+        Self::on(Box::new(anstream::stderr()))
+    }
+
+    fn on(out: Box<dyn Write>) -> Self {
         Self {
-            out: anstream::stdout(),
+            out,
             buffer: String::new(),
             closed: false,
         }

@@ -60,36 +60,43 @@ impl Rules {
             .map_err(|error| CommandError::cannot_run(error.to_string()))
     }
 
-    /// Loads one document; complains where it cannot be used.
+    /// Loads one document with indicators; complains where it cannot be used.
     fn load(&self, input: &Input) -> Option<Document> {
-        let name = input.name();
-        let limits = self.size.limits();
-        let text = match input.read(self.size.max_size) {
-            Ok(text) => text,
-            Err(error) => {
-                complain(&format!("{name}: {error}"));
-                return None;
-            }
-        };
-        let Ok(loaded) = load_with(&text, &limits) else {
-            let mut findings = check(&text, &limits);
-            findings.retain(|finding| finding.severity == DiagnosticSeverity::Error);
-            let checked = Checked {
-                name,
-                text,
-                findings,
-            };
-            for finding in report::human::findings(&checked) {
-                talk_styled(&format!("{finding}\n"));
-            }
-            return None;
-        };
-        if loaded.document.attack.indicators().is_empty() {
+        let document = load_or_complain(input, self.size)?;
+        if document.attack.indicators().is_empty() {
+            let name = input.name();
             complain(&format!(
                 "{name}: the document has no indicators, so there is nothing to judge a trace by"
             ));
             return None;
         }
-        Some(loaded.document)
+        Some(document)
     }
+}
+
+/// Loads one document; shows on stderr all that is wrong with one that cannot be used.
+pub(crate) fn load_or_complain(input: &Input, size: SizeLimit) -> Option<Document> {
+    let name = input.name();
+    let limits = size.limits();
+    let text = match input.read(size.max_size) {
+        Ok(text) => text,
+        Err(error) => {
+            complain(&format!("{name}: {error}"));
+            return None;
+        }
+    };
+    if let Ok(loaded) = load_with(&text, &limits) {
+        return Some(loaded.document);
+    }
+    let mut findings = check(&text, &limits);
+    findings.retain(|finding| finding.severity == DiagnosticSeverity::Error);
+    let checked = Checked {
+        name,
+        text,
+        findings,
+    };
+    for finding in report::human::findings(&checked) {
+        talk_styled(&format!("{finding}\n"));
+    }
+    None
 }

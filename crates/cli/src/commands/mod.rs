@@ -1,5 +1,6 @@
 //! The command line: one file per command, one line per command in each of the two tables below.
 
+mod attack;
 mod completions;
 mod conformance;
 mod explain;
@@ -29,6 +30,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Attack(attack::Attack),
     Scan(scan::Scan),
     ExplainVerdict(explain_verdict::ExplainVerdict),
     Validate(validate::Validate),
@@ -45,6 +47,7 @@ impl Cli {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         match self.command {
             Command::Run(command) => command.run(),
+            Command::Attack(command) => command.run(),
             Command::Scan(command) => command.run(),
             Command::ExplainVerdict(command) => command.run(),
             Command::Validate(command) => command.run(),

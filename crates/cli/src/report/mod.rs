@@ -1,5 +1,6 @@
 //! Findings in the formats people and programs read, one file each.
 
+pub(crate) mod attack;
 pub(crate) mod explain_verdict;
 pub(crate) mod github;
 pub(crate) mod human;

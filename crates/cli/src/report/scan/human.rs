@@ -110,7 +110,7 @@ fn trace(
     data.line("")?;
     for ((_, document), verdict) in scanner.documents().zip(&outcome.verdicts) {
         if is_loud(verdict) {
-            details(data, outcome, document, verdict)?;
+            details(data, &outcome.name, document, verdict)?;
         }
     }
     let shown = outcome
@@ -138,9 +138,9 @@ fn is_loud(verdict: &DocumentVerdict) -> bool {
 }
 
 /// A document that found something, or could not tell.
-fn details(
+pub(crate) fn details(
     data: &mut Data,
-    outcome: &Outcome,
+    trace: &str,
     document: &Document,
     verdict: &DocumentVerdict,
 ) -> Result<(), CommandError> {
@@ -159,7 +159,7 @@ fn details(
     for (found, declared) in verdict.indicators.iter().zip(attack.indicators()) {
         match found.result {
             IndicatorResult::NotMatched => continue,
-            IndicatorResult::Matched => matched(data, outcome, verdict, found, declared)?,
+            IndicatorResult::Matched => matched(data, trace, verdict, found, declared)?,
             IndicatorResult::Error | IndicatorResult::Skipped => {
                 data.line(&format!(
                     "  {} {}",
@@ -177,7 +177,7 @@ fn details(
 
 fn matched(
     data: &mut Data,
-    outcome: &Outcome,
+    trace: &str,
     verdict: &DocumentVerdict,
     found: &IndicatorReport,
     declared: &Indicator,
@@ -203,7 +203,7 @@ fn matched(
         let line = line.and_then(|line| usize::try_from(line).ok());
         data.line(&format!(
             "    found  {}, message {sequence}",
-            place(&outcome.name, line)
+            place(trace, line)
         ))?;
         let path = if path.is_empty() { "message" } else { path };
         let path = printable_line(path);

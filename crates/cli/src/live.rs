@@ -1,0 +1,176 @@
+//! What happens in a run, as it happens: a view that is drawn again on a terminal, plain lines
+//! elsewhere. Always on stderr.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use proofhouse_oatf::{Document, LogLevel};
+use proofhouse_range::{Happening, Observer};
+
+use crate::output::{printable_line, quoted, talk};
+
+/// How often the view is drawn again.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// How many lines say what happened before the rest is only counted.
+const MAX_LINES: usize = 200;
+
+/// How wide a line may be.
+const WIDTH: usize = 79;
+
+/// Follows a run. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Live(Arc<Mutex<View>>);
+
+struct View {
+    actors: Vec<Row>,
+    terminal: bool,
+    drawn: usize,
+    last: Option<Instant>,
+    told: usize,
+}
+
+struct Row {
+    name: String,
+    mode: String,
+    address: String,
+    phase: String,
+    messages: u64,
+}
+
+impl Live {
+    pub(crate) fn new(document: &Document) -> Self {
+        let actors = document.attack.execution.actors().iter();
+        Self(Arc::new(Mutex::new(View {
+            actors: actors
+                .map(|actor| Row {
+                    name: printable_line(&actor.name),
+                    mode: printable_line(&actor.mode),
+                    address: String::new(),
+                    phase: String::new(),
+                    messages: 0,
+                })
+                .collect(),
+            terminal: io::stderr().is_terminal(),
+            drawn: 0,
+            last: None,
+            told: 0,
+        })))
+    }
+
+    /// What a run tells its news to.
+    pub(crate) fn observer(&self) -> Observer {
+        let live = self.clone();
+        Arc::new(move |happening: &Happening| live.lock().take(happening))
+    }
+
+    /// Takes the view away, so that what follows stands alone.
+    pub(crate) fn finish(&self) {
+        let mut view = self.lock();
+        view.erase();
+        if view.told > MAX_LINES {
+            talk(&format!("and {} more lines", view.told - MAX_LINES));
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, View> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl View {
+    fn take(&mut self, happening: &Happening) {
+        match happening {
+            Happening::Ready { actor, address } => {
+                let address = address.as_deref().map(printable_line).unwrap_or_default();
+                let at = if address.is_empty() { "" } else { " at " };
+                self.say(&format!("{actor}: ready{at}{address}"));
+                self.row(actor, |row| row.address = address);
+            }
+            Happening::Phase { actor, phase, .. } => {
+                let phase = printable_line(phase);
+                self.say(&format!("{actor}: phase {phase}"));
+                self.row(actor, |row| row.phase = phase);
+            }
+            Happening::Message { actor, .. } => self.row(actor, |row| row.messages += 1),
+            Happening::Matched {
+                indicator,
+                evidence,
+            } => {
+                let path = if evidence.path.is_empty() {
+                    "message"
+                } else {
+                    &evidence.path
+                };
+                let words = quoted(&evidence.text, 40);
+                self.say(&format!(
+                    "indicator {indicator} matched message {} ({path}: {words})",
+                    evidence.sequence
+                ));
+            }
+            Happening::Warning { actor, message } => {
+                let who = actor.as_ref().map(|actor| format!("{actor}: "));
+                self.say(&format!("warning: {}{message}", who.unwrap_or_default()));
+            }
+            Happening::Log {
+                actor,
+                level,
+                message,
+            } => {
+                let level = match level {
+                    LogLevel::Info => "",
+                    other => other.as_str(),
+                };
+                self.say(
+                    format!("{actor}: {level} {message}")
+                        .replace(":  ", ": ")
+                        .as_str(),
+                );
+            }
+            _ => {}
+        }
+        let due = self.last.is_none_or(|last| last.elapsed() >= INTERVAL);
+        if self.terminal && due {
+            self.draw();
+        }
+    }
+
+    fn row(&mut self, actor: &str, change: impl FnOnce(&mut Row)) {
+        if let Some(row) = self.actors.iter_mut().find(|row| row.name == actor) {
+            change(row);
+        }
+    }
+
+    /// A line that stays.
+    fn say(&mut self, line: &str) {
+        self.told += 1;
+        if self.told <= MAX_LINES {
+            self.erase();
+            talk(line);
+        }
+    }
+
+    fn draw(&mut self) {
+        self.erase();
+        let mut text = String::new();
+        for row in &self.actors {
+            let line = format!(
+                "  {:<12} {:<13} {:<28} {:<14} {:>6}",
+                row.name, row.mode, row.address, row.phase, row.messages
+            );
+            text.extend(line.chars().take(WIDTH));
+            text.push('\n');
+        }
+        let _ = io::stderr().write_all(text.as_bytes());
+        self.drawn = self.actors.len();
+        self.last = Some(Instant::now());
+    }
+
+    fn erase(&mut self) {
+        if self.drawn > 0 {
+            let _ = write!(io::stderr(), "\x1b[{}A\x1b[J", self.drawn);
+            self.drawn = 0;
+        }
+    }
+}

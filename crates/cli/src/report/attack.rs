@@ -1,0 +1,122 @@
+//! What came of an attack, for people and for programs.
+
+use std::time::Duration;
+
+use proofhouse_oatf::{AttackResult, Document};
+use proofhouse_range::{Ending, RunReport};
+use serde_json::{Value, json};
+
+use super::{plural, scan};
+use crate::exit_code::Exit;
+use crate::output::{CommandError, Data, printable_line};
+
+/// The version of the JSON form; it grows when a field changes or goes away.
+const VERSION: u32 = 1;
+
+/// How many carriers that were not delivered are named.
+const NAMED: usize = 5;
+
+/// The exit code: that of the verdict, unless the subject was never reached or the run was cut short.
+pub(crate) fn exit(report: &RunReport) -> Exit {
+    let result = report.verdict.as_ref().map(|verdict| verdict.attack.result);
+    match result {
+        _ if report.ending == Ending::Interrupted => Exit::Interrupted,
+        Some(AttackResult::Exploited | AttackResult::Partial) => Exit::Failure,
+        Some(AttackResult::Error) => Exit::Inconclusive,
+        // Nothing is proved about a subject that never saw the attack.
+        _ if !report.exposure.reached || !report.errors.is_empty() => Exit::CannotRun,
+        Some(AttackResult::NotExploited) | None => Exit::Success,
+    }
+}
+
+pub(crate) fn human(
+    data: &mut Data,
+    document: &Document,
+    trace: &str,
+    report: &RunReport,
+) -> Result<(), CommandError> {
+    match &report.verdict {
+        Some(verdict) => scan::human::details(data, trace, document, verdict)?,
+        None => data.line("no verdict: the document has no indicators\n")?,
+    }
+    let carriers = &report.exposure.carriers;
+    let delivered = carriers
+        .iter()
+        .filter(|carrier| carrier.delivered > 0)
+        .count();
+    if report.exposure.reached {
+        data.line(&format!(
+            "reached: {delivered} of {}",
+            plural(carriers.len(), "carrier")
+        ))?;
+    } else {
+        data.line("not reached: nothing of the attack was delivered, so nothing is proved")?;
+    }
+    let missed: Vec<_> = carriers
+        .iter()
+        .filter(|carrier| carrier.delivered == 0)
+        .collect();
+    for carrier in missed.iter().take(NAMED) {
+        let kind = serde_json::to_value(carrier.kind).unwrap_or_default();
+        let kind = kind.as_str().unwrap_or_default().replace('_', " ");
+        data.line(&format!(
+            "  never: {kind} {}",
+            printable_line(&carrier.name)
+        ))?;
+    }
+    if missed.len() > NAMED {
+        data.line(&format!("  and {} more", missed.len() - NAMED))?;
+    }
+    for error in &report.errors {
+        data.line(&format!(
+            "broke off: {}",
+            printable_line(&error.to_string())
+        ))?;
+    }
+    data.line(&format!(
+        "ended after {} and {}: {}",
+        seconds(report.duration),
+        plural(
+            usize::try_from(report.messages).unwrap_or(usize::MAX),
+            "message"
+        ),
+        ending(report.ending),
+    ))
+}
+
+pub(crate) fn json(document: &Document, path: &str, report: &RunReport) -> Value {
+    json!({
+        "version": VERSION,
+        "document": {
+            "path": path,
+            "id": document.attack.id,
+            "name": document.attack.name,
+        },
+        "ending": match report.ending {
+            Ending::Complete => "complete",
+            Ending::SubjectDone => "subject_done",
+            Ending::TimeUp => "time_up",
+            Ending::Interrupted => "interrupted",
+        },
+        "seconds": report.duration.as_secs_f64(),
+        "messages": report.messages,
+        "verdict": report.verdict.as_ref().map(|verdict| &verdict.attack),
+        "indicators": report.verdict.as_ref().map(|verdict| &verdict.indicators),
+        "exposure": report.exposure,
+        "warnings": report.warnings,
+        "errors": report.errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn ending(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Complete => "every actor did its part",
+        Ending::SubjectDone => "the subject fell silent",
+        Ending::TimeUp => "the time was up (--max-session)",
+        Ending::Interrupted => "interrupted",
+    }
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
+}
