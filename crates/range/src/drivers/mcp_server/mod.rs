@@ -13,6 +13,7 @@ mod envelope;
 mod http;
 mod ids;
 mod incoming;
+mod input;
 mod origin;
 mod outlet;
 mod peer;
@@ -36,6 +37,7 @@ use crate::actor::ActorContext;
 use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
 use crate::exposure::CarrierKind;
 use http::Http;
+use input::Input;
 use service::{Service, carrier};
 use surface::Surface;
 
@@ -60,7 +62,7 @@ impl Driver for McpServer {
         Box::pin(async move {
             match endpoint {
                 Endpoint::Listen(address) => prepare_http(context, address).await,
-                Endpoint::Stdio => Ok(mcp_over(context, tokio::io::stdin(), tokio::io::stdout())),
+                Endpoint::Stdio => Ok(mcp_over(context, Input::new(), tokio::io::stdout())),
                 Endpoint::Command(_) | Endpoint::Url(_) => Err(context.error(
                     ActorErrorKind::Endpoint,
                     "a server listens on an address or speaks over stdio",

@@ -94,7 +94,26 @@ impl Outlet {
         self.write(&frame, writer, patience).await
     }
 
-    /// Sends a reply as the delivery says. `over` ends it early.
+    /// Sends a message that belongs to no call, without waiting for a slow reader of a stream: it
+    /// must not hold up the others.
+    pub(super) async fn tell(&self, data: &str, patience: Duration) -> Result<(), Gone> {
+        let (frame, writer) = self.frame(data);
+        match (self, writer) {
+            (Self::Lines(_), writer) => self.write(&frame, writer, patience).await,
+            (Self::Events(_), Some(writer)) => writer.try_write(frame).map_err(|_| Gone),
+            (Self::Events(_), None) => Err(Gone),
+            // Nobody listens: the message is kept for when someone comes.
+            (Self::Stream { .. }, None) => Ok(()),
+            (Self::Stream { peer, number }, Some(writer)) => {
+                if writer.try_write(frame).is_err() {
+                    peer.streams().missed(*number);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends a reply as the delivery says.
     pub(super) async fn reply(
         &self,
         data: &str,

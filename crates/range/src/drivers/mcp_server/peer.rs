@@ -136,6 +136,19 @@ impl Peer {
         lock(&self.known).subscriptions.remove(uri);
     }
 
+    pub(super) fn is_subscribed(&self, uri: &str) -> bool {
+        lock(&self.known).subscriptions.contains(uri)
+    }
+
+    /// The session ends: its calls are cancelled and its streams closed.
+    pub(super) fn close(&self) {
+        for (_, token) in lock(&self.running).drain() {
+            token.cancel();
+        }
+        lock(&self.asked).clear();
+        self.streams.end_all();
+    }
+
     /// The id of a new question; its answer arrives at the receiver. `None` when too many wait.
     pub(super) fn ask(&self, method: &str) -> Option<(u64, oneshot::Receiver<Value>)> {
         let mut asked = lock(&self.asked);

@@ -26,6 +26,10 @@ impl Service {
         outlet: &Outlet,
     ) {
         let token = call.peer.as_ref().and_then(|peer| peer.start(&call.id));
+        if token.is_none() && call.peer.is_some() {
+            let warning = format!("the id {} is of a call that still runs", call.id);
+            self.context.warn(&warning);
+        }
         let cancelled = async {
             match &token {
                 Some(token) => token.cancelled().await,

@@ -85,7 +85,7 @@ impl Service {
             gone
         };
         if let Some(peer) = gone {
-            peer.streams().end_all();
+            peer.close();
             self.context
                 .warn("there are too many sessions; the one that was idle longest was ended");
         }
@@ -101,7 +101,7 @@ impl Service {
     pub(super) fn dismiss(&self, id: &str) -> bool {
         let peer = lock(&self.sessions).remove(id);
         peer.is_some_and(|peer| {
-            peer.streams().end_all();
+            peer.close();
             true
         })
     }
@@ -129,7 +129,7 @@ impl Service {
         let mut tasks = std::mem::take(&mut *lock(&self.tasks));
         tasks.shutdown().await;
         for peer in lock(&self.sessions).values() {
-            peer.streams().end_all();
+            peer.close();
         }
         lock(&self.listeners).clear();
         let waiting = std::mem::take(&mut *lock(&self.waiting));
@@ -216,7 +216,7 @@ impl Service {
         let mut reached = false;
         let bare = (!params.is_null()).then_some(params);
         let text = rpc::notification(method, bare).to_string();
-        for peer in self.ready() {
+        for peer in self.audience(method, params) {
             reached |= self.tell(&peer, &text).await;
         }
         let listeners: Vec<Listener> = lock(&self.listeners)
@@ -227,7 +227,7 @@ impl Service {
         for listener in listeners {
             let params = tagged(params, &listener.subscription);
             let text = rpc::notification(method, Some(&params)).to_string();
-            let told = listener.outlet.send(&text, self.patience()).await;
+            let told = listener.outlet.tell(&text, self.patience()).await;
             reached |= told.is_ok();
         }
         if reached {
@@ -258,7 +258,7 @@ impl Service {
             ));
             let id = json!(format!("violation-{}", position + 1));
             let text = rpc::request(&id, method, bare).to_string();
-            let told = listener.outlet.send(&text, self.patience()).await;
+            let told = listener.outlet.tell(&text, self.patience()).await;
             reached |= told.is_ok();
         }
         if reached {
@@ -277,6 +277,20 @@ impl Service {
         ready.cloned().collect()
     }
 
+    /// Who hears a notification: everyone, but of a resource those who subscribed to it, if any did.
+    fn audience(&self, method: &str, params: &Value) -> Vec<Arc<Peer>> {
+        let ready = self.ready();
+        let uri = params.get("uri").and_then(Value::as_str);
+        if method == "notifications/resources/updated"
+            && let Some(uri) = uri
+            && ready.iter().any(|peer| peer.is_subscribed(uri))
+        {
+            let subscribers = ready.into_iter().filter(|peer| peer.is_subscribed(uri));
+            return subscribers.collect();
+        }
+        ready
+    }
+
     /// Says something to a client that belongs to no call of its.
     async fn tell(&self, peer: &Arc<Peer>, text: &str) -> bool {
         let outlet = match &peer.lines {
@@ -286,7 +300,7 @@ impl Service {
                 number: STANDALONE,
             },
         };
-        outlet.send(text, self.patience()).await.is_ok()
+        outlet.tell(text, self.patience()).await.is_ok()
     }
 
     fn undelivered(&self, method: &str) {

@@ -119,20 +119,31 @@ async fn take(service: &Arc<Service>, peer: &Arc<Peer>, lines: &Arc<Lines>, mess
         origin: "stdio".to_owned(),
     };
     let mut begun = service.begin(&call);
-    match std::mem::replace(&mut begun.work, Work::Listen(Value::Null)) {
-        Work::Ready(outcome) => {
+    let work = std::mem::replace(&mut begun.work, Work::Listen(Value::Null));
+    let delivery = &begun.phase.delivery;
+    let takes_time = delivery.delay.is_some() || delivery.slow_stream.is_some();
+    let work = match work {
+        Work::Ready(outcome) if !takes_time => {
             let _ = service.reply(&call, &mut begun, outcome, &outlet).await;
+            return;
         }
-        Work::Play(script) => {
-            let background = Arc::clone(service);
-            service.spawn(async move {
-                background.play(&call, &mut begun, &script, &outlet).await;
-            });
+        work => work,
+    };
+    let (background, id) = (Arc::clone(service), call.id.clone());
+    let started = service.spawn(async move {
+        match work {
+            Work::Ready(outcome) => {
+                let _ = background.reply(&call, &mut begun, outcome, &outlet).await;
+            }
+            Work::Play(script) => background.play(&call, &mut begun, &script, &outlet).await,
+            Work::Listen(filter) => {
+                drop(begun);
+                listen(&background, &call, filter, &outlet).await;
+            }
         }
-        Work::Listen(filter) => {
-            drop(begun);
-            let background = Arc::clone(service);
-            service.spawn(async move { listen(&background, &call, filter, &outlet).await });
-        }
+    });
+    if !started {
+        let failure = Failure::new(rpc::INTERNAL_ERROR, "too many calls at a time");
+        say(service, lines, &Outcome::Error(failure).to_text(&id)).await;
     }
 }
