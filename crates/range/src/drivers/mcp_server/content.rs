@@ -1,18 +1,19 @@
-//! Using a tool, a prompt or a resource: which answer is chosen, and what it looks like.
+//! Using a tool, a prompt or a resource: what the client must be asked first, and what with its answers.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use proofhouse_oatf::{Direction, ResponseEntry, select_response};
+use proofhouse_oatf::{Direction, select_response};
 use proofhouse_wire::rpc;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Begun, Carried, Script, Work, finish};
 use super::call::{Call, Era, Failure, MISSING_CAPABILITY, Outcome, RESOURCE_NOT_FOUND};
+use super::results::{Built, choose};
 use super::rounds::Round;
 use super::service::{Service, carrier};
 use super::steps::{Ask, Step};
-use super::surface::{Item, Surface, has_templates};
+use super::surface::{Item, Surface};
 use crate::phases::PhaseView;
 use crate::{Advance, CarrierKind};
 
@@ -50,16 +51,6 @@ impl Kind {
             Self::Resource => CarrierKind::Resource,
         }
     }
-}
-
-/// A result, or how to come by it.
-pub(super) enum Built {
-    Ready(Value),
-    /// To be generated; `otherwise` when that fails.
-    Generated {
-        prompt: String,
-        otherwise: Value,
-    },
 }
 
 impl Service {
@@ -240,75 +231,6 @@ impl Service {
             "requestState": state,
         })
     }
-
-    /// The result of using an item, as far as no generation is needed.
-    pub(super) fn build(&self, kind: Kind, item: &Item, view: &Value) -> Built {
-        let entry = choose(item, view);
-        let resolve = |value: &Value| self.resolved(value, view);
-        let result = match kind {
-            Kind::Tool => tool_result(
-                entry
-                    .and_then(|entry| entry.content.as_ref())
-                    .map(resolve)
-                    .unwrap_or_default(),
-            ),
-            Kind::Prompt => {
-                let messages = entry.and_then(|entry| entry.fields.get("messages"));
-                let content = entry.and_then(|entry| entry.content.as_ref());
-                match (messages, content) {
-                    (Some(messages), _) => json!({"messages": resolve(messages)}),
-                    (None, Some(content)) => prompt_result(resolve(content)),
-                    (None, None) => json!({"messages": []}),
-                }
-            }
-            Kind::Resource => {
-                let content = entry.and_then(|entry| entry.content.as_ref());
-                let content = content.or(item.content.as_ref()).map(resolve);
-                let uri = view.get("uri").cloned().unwrap_or_default();
-                resource_result(content.unwrap_or_default(), &uri, &item.listed)
-            }
-        };
-        let prompt = entry
-            .and_then(|entry| entry.synthesize.as_ref())
-            .and_then(|synthesize| synthesize.prompt.clone());
-        match prompt {
-            Some(prompt) => Built::Generated {
-                prompt,
-                otherwise: result,
-            },
-            None => Built::Ready(result),
-        }
-    }
-
-    /// What was generated, if it has the shape that the protocol needs.
-    pub(super) fn generated(&self, kind: Kind, content: Value) -> Option<Value> {
-        let result = match (kind, content) {
-            (Kind::Tool, content @ (Value::Array(_) | Value::String(_))) => tool_result(content),
-            (Kind::Tool, content) if content.get("content").is_some_and(Value::is_array) => content,
-            (Kind::Prompt, content @ Value::Array(_)) => prompt_result(content),
-            (Kind::Prompt, content) if content.get("messages").is_some_and(Value::is_array) => {
-                content
-            }
-            (Kind::Resource, content) if content.get("contents").is_some_and(Value::is_array) => {
-                content
-            }
-            _ => {
-                self.context
-                    .warn("what was generated is no answer to this request; it is left out");
-                return None;
-            }
-        };
-        Some(result)
-    }
-
-    /// The value with its templates resolved; copied only, where there are none.
-    pub(super) fn resolved(&self, value: &Value, request: &Value) -> Value {
-        if has_templates(value) {
-            self.context.interpolate(value, Some(request), None)
-        } else {
-            value.clone()
-        }
-    }
 }
 
 /// The item of a name, with the variables of a template.
@@ -391,10 +313,6 @@ pub(super) fn view<'p>(
     Cow::Owned(view)
 }
 
-fn choose<'i>(item: &'i Item, view: &Value) -> Option<&'i ResponseEntry> {
-    select_response(&item.responses, view)
-}
-
 fn check_capabilities(call: &Call, item: &Item) -> Result<(), Failure> {
     if item.requires.keys().all(|name| call.has_capability(name)) {
         return Ok(());
@@ -420,44 +338,4 @@ fn not_found(kind: Kind, name: &str, era: Era) -> Failure {
         (Kind::Tool, _) => Failure::new(rpc::INVALID_PARAMS, format!("Unknown tool: {name}")),
         (Kind::Prompt, _) => Failure::new(rpc::INVALID_PARAMS, format!("Unknown prompt: {name}")),
     }
-}
-
-/// An object is the whole result, a list is its content, a text is a list of one.
-fn tool_result(content: Value) -> Value {
-    match content {
-        result @ Value::Object(_) => result,
-        Value::String(text) => json!({"content": [{"type": "text", "text": text}]}),
-        Value::Null => json!({"content": []}),
-        list => wrapped("content", list),
-    }
-}
-
-fn prompt_result(content: Value) -> Value {
-    match content {
-        result @ Value::Object(_) => result,
-        list => wrapped("messages", list),
-    }
-}
-
-/// An object with `contents` is the whole result, a list is the contents, an object is one of them.
-fn resource_result(content: Value, uri: &Value, listed: &Value) -> Value {
-    match content {
-        Value::Object(map) if map.contains_key("contents") => Value::Object(map),
-        Value::Object(map) => {
-            let mut content = Map::new();
-            content.insert("uri".to_owned(), uri.clone());
-            if let Some(kind) = listed.get("mimeType") {
-                content.insert("mimeType".to_owned(), kind.clone());
-            }
-            content.extend(map);
-            json!({"contents": [content]})
-        }
-        list @ Value::Array(_) => wrapped("contents", list),
-        Value::Null => json!({"contents": [{"uri": uri, "text": ""}]}),
-        text => json!({"contents": [{"uri": uri, "text": text}]}),
-    }
-}
-
-fn wrapped(key: &str, value: Value) -> Value {
-    Value::Object(Map::from_iter([(key.to_owned(), value)]))
 }

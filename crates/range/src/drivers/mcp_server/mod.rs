@@ -1,8 +1,8 @@
 //! An MCP server that plays a document, over stdio and Streamable HTTP, in both eras of the protocol.
 //!
 //! [`service`] holds what connections share, [`http`] and [`stdio`] are the transports. A request
-//! becomes a [`call`]; [`answer`] and [`content`] answer it from the [`surface`] of its phase, and
-//! [`play`] does what has to happen before.
+//! becomes a [`call`]; [`answer`], [`content`] and [`results`] answer it from the [`surface`] of its
+//! phase, and [`play`] does what has to happen before.
 
 mod answer;
 mod base64;
@@ -18,6 +18,7 @@ mod origin;
 mod outlet;
 mod peer;
 mod play;
+mod results;
 mod rounds;
 mod service;
 mod stdio;

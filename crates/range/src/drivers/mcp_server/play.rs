@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Begun, Script, finish};
 use super::call::{Call, Era, Failure, Outcome};
-use super::content::{Built, Kind, asks, find, view};
+use super::content::{Kind, asks, find, view};
 use super::outlet::{Gone, Outlet};
 use super::peer;
+use super::results::Built;
 use super::service::{Service, carrier};
 use super::steps::{Ask, Step};
 use crate::CarrierKind;

@@ -19,8 +19,10 @@ use super::surface::Surface;
 use crate::phases::{Entry, PhaseView};
 use crate::{ActorContext, CarrierKind};
 
-/// Sessions that are kept; the one that was idle longest makes room.
+/// Sessions that are kept; those that were idle longest make room.
 const MAX_SESSIONS: usize = 1_000;
+/// How many go at a time, so that finding them is not the work of every newcomer.
+const MAKE_ROOM_FOR: usize = 50;
 /// Streams that listen for changes, in the modern era.
 const MAX_LISTENERS: usize = 256;
 /// Notifications that wait for the first client.
@@ -70,24 +72,28 @@ impl Service {
         self.context.phase().prepared(Surface::of)
     }
 
-    /// A new client; for it, the one that was idle longest may have to go.
+    /// A new client; for it, those that were idle longest may have to go.
     pub(super) fn admit(&self, peer: Arc<Peer>) {
-        let gone = {
+        let mut gone = Vec::new();
+        {
             let mut sessions = lock(&self.sessions);
-            let gone = if sessions.len() >= MAX_SESSIONS {
-                let idle = sessions.values().min_by_key(|peer| peer.used());
-                let idle = idle.map(|peer| peer.id.clone());
-                idle.and_then(|id| sessions.remove(&id))
-            } else {
-                None
-            };
+            if sessions.len() >= MAX_SESSIONS {
+                let mut idle: Vec<_> = sessions.values().cloned().collect();
+                idle.sort_by_cached_key(|peer| peer.used());
+                idle.truncate(MAKE_ROOM_FOR);
+                for peer in &idle {
+                    sessions.remove(&peer.id);
+                }
+                gone = idle;
+            }
             sessions.insert(peer.id.clone(), peer);
-            gone
-        };
-        if let Some(peer) = gone {
-            peer.close();
+        }
+        if !gone.is_empty() {
             self.context
-                .warn("there are too many sessions; the one that was idle longest was ended");
+                .warn("there are too many sessions; those that were idle longest were ended");
+        }
+        for peer in gone {
+            peer.close();
         }
     }
 
