@@ -3,6 +3,7 @@
 mod mcp_support;
 
 use mcp_support::*;
+use proofhouse_oatf::{GenerationError, GenerationProvider};
 use proofhouse_wire::Method;
 use serde_json::{Value, json};
 
@@ -498,4 +499,45 @@ async fn requests_of_the_servers_own_accord_are_answered_as_events() {
     http.call("ping", json!({})).await;
     assert_eq!(stage.phases(), ["wait", "ask", "done"]);
     stage.finish().await;
+}
+
+/// Answers with what the prompt says, which is JSON.
+struct Echo;
+
+impl GenerationProvider for Echo {
+    fn generate(&self, prompt: &str, _: &str, _: &Value) -> Result<Value, GenerationError> {
+        Ok(serde_json::from_str(prompt).unwrap_or_default())
+    }
+}
+
+#[tokio::test]
+async fn what_is_generated_must_have_the_right_shape() {
+    let tool = |name: &str, prompt: &str| json!({"name": name, "responses": [{"content": "static", "synthesize": {"prompt": prompt}}]});
+    let state = json!({"tools": [
+        tool("list", r#"[{"type": "text", "text": "made up"}]"#),
+        tool("whole", r#"{"content": [{"type": "text", "text": "made up"}], "isError": true}"#),
+        tool("number", "7"),
+        tool("wrong", r#"{"messages": []}"#),
+    ]});
+    let options = proofhouse_range::RunOptions {
+        generation: Some(std::sync::Arc::new(Echo)),
+        ..options()
+    };
+    let stage = Stage::with(of_state(&state), options).await;
+    let mut http = Http::initialized(&stage.url, json!({})).await;
+    for (name, text) in [
+        ("list", "made up"),
+        ("whole", "made up"),
+        ("number", "static"),
+        ("wrong", "static"),
+    ] {
+        let answer = http.call("tools/call", json!({"name": name})).await;
+        assert_eq!(answer["result"]["content"][0]["text"], text, "{name}");
+    }
+    let report = stage.finish().await;
+    let told = report
+        .warnings
+        .iter()
+        .filter(|one| one.contains("no answer to this request"));
+    assert_eq!(told.count(), 2, "{:?}", report.warnings);
 }

@@ -1,9 +1,12 @@
 //! A stage for tests of `mcp_server`: a run with a server actor, and a client that speaks to it.
 
 #![allow(
-    unreachable_pub,
     dead_code,
-    reason = "every test program uses another part of the stage"
+    unreachable_pub,
+    clippy::needless_pass_by_value,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a part of tests, of which every test program uses another piece"
 )]
 
 use std::collections::HashMap;
