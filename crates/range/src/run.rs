@@ -175,7 +175,7 @@ pub async fn run(
         .recorder
         .header(header.as_object().unwrap_or(&serde_json::Map::new()));
 
-    let parts = prepare(&document, &options, &shared).await?;
+    let parts = prepare(&document, &options.endpoints, &options.drivers, &shared).await?;
     let grace = document
         .attack
         .grace_period
@@ -204,7 +204,7 @@ pub async fn run(
     let ending = tokio::select! {
         () = handle.interrupted.cancelled() => Ending::Interrupted,
         () = tokio::time::sleep(options.max_session) => Ending::TimeUp,
-        ending = play(&contexts, &mut clients, &mut errors, &shared, &options, grace, handle) => ending,
+        ending = play(&contexts, &mut clients, &mut errors, &shared, grace, handle) => ending,
     };
     shared.over.cancel();
     stop(tasks, clients, &mut errors).await;
@@ -271,6 +271,7 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<Shared, 
         generation: options.generation.take(),
         limits: options.limits.clone(),
         check_origin: options.check_origin,
+        quiet: options.quiet,
         headers: options.headers.clone(),
         activity: watch::Sender::new(0),
         over: CancellationToken::new(),
@@ -286,13 +287,14 @@ struct Part {
 /// Gets everyone ready, servers first: all of them listen before any client starts.
 async fn prepare(
     document: &Document,
-    options: &RunOptions,
+    endpoints: &HashMap<String, Endpoint>,
+    drivers: &[Arc<dyn Driver>],
     shared: &Arc<Shared>,
 ) -> Result<Vec<Part>, RunError> {
     let mut cast: Vec<(ActorContext, &dyn Driver, Option<Endpoint>)> = Vec::new();
     let mut unknown = Vec::new();
     for actor in document.attack.execution.actors() {
-        let own = options.drivers.iter().map(|driver| &**driver);
+        let own = drivers.iter().map(|driver| &**driver);
         let all = own.chain(DRIVERS.iter().copied());
         let Some(driver) = all.into_iter().find(|driver| driver.mode() == actor.mode) else {
             let warning = format!(
@@ -305,7 +307,7 @@ async fn prepare(
         };
         let phases = Phases::new(actor, Instant::now())?;
         let context = ActorContext::new(&actor.name, &actor.mode, phases, Arc::clone(shared));
-        let endpoint = options.endpoints.get(&actor.name).cloned();
+        let endpoint = endpoints.get(&actor.name).cloned();
         cast.push((context, driver, endpoint));
     }
     if cast.is_empty() {
@@ -344,7 +346,6 @@ async fn play(
     clients: &mut JoinSet<Result<(), ActorError>>,
     errors: &mut Vec<ActorError>,
     shared: &Shared,
-    options: &RunOptions,
     grace: Duration,
     handle: &RunHandle,
 ) -> Ending {
@@ -360,13 +361,21 @@ async fn play(
                     errors.push(error);
                 }
             }
-            if errors.is_empty() {
-                join_all(contexts.iter().map(ActorContext::reaches_terminal)).await;
+            let all_there = async {
+                if errors.is_empty() {
+                    join_all(contexts.iter().map(ActorContext::reaches_terminal)).await;
+                }
+            };
+            // Clients that are done ask nothing more of the subject: once it is silent, a phase
+            // that still waits for it waits in vain.
+            tokio::select! {
+                () = all_there => Ending::Complete,
+                () = silence_from_now(shared, shared.quiet) => Ending::SubjectDone,
             }
         };
         tokio::select! {
-            () = complete => Ending::Complete,
-            () = silence(shared, options.quiet, has_clients) => Ending::SubjectDone,
+            ending = complete => ending,
+            () = silence(shared, shared.quiet, has_clients) => Ending::SubjectDone,
             () = handle.subject_done.cancelled() => Ending::SubjectDone,
         }
     };
@@ -384,6 +393,11 @@ async fn silence(shared: &Shared, quiet: Duration, has_clients: bool) {
     if activity.changed().await.is_err() {
         return;
     }
+    silence_from_now(shared, quiet).await;
+}
+
+async fn silence_from_now(shared: &Shared, quiet: Duration) {
+    let mut activity = shared.activity.subscribe();
     while let Ok(Ok(())) = tokio::time::timeout(quiet, activity.changed()).await {}
 }
 

@@ -1,6 +1,10 @@
 //! The drivers, one file or directory per mode, one line per mode in the table.
 
+mod mcp_server;
+
+pub use mcp_server::mcp_over;
+
 use crate::driver::Driver;
 
 /// Every mode that can be played.
-pub const DRIVERS: &[&dyn Driver] = &[];
+pub const DRIVERS: &[&dyn Driver] = &[&mcp_server::McpServer];

@@ -1,0 +1,341 @@
+//! Using a tool, a prompt or a resource: what the client must be asked first, and what with its answers.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use proofhouse_oatf::{Direction, select_response};
+use proofhouse_wire::rpc;
+use serde_json::{Map, Value, json};
+
+use super::answer::{Begun, Carried, Script, Work, finish};
+use super::call::{Call, Era, Failure, MISSING_CAPABILITY, Outcome, RESOURCE_NOT_FOUND};
+use super::results::{Built, choose};
+use super::rounds::Round;
+use super::service::{Service, carrier};
+use super::steps::{Ask, Step};
+use super::surface::{Item, Surface};
+use crate::phases::PhaseView;
+use crate::{Advance, CarrierKind};
+
+/// What can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Tool,
+    Prompt,
+    Resource,
+}
+
+impl Kind {
+    /// The kind that a method uses.
+    pub(super) fn of(method: &str) -> Option<Self> {
+        Some(match method {
+            "tools/call" => Self::Tool,
+            "prompts/get" => Self::Prompt,
+            "resources/read" => Self::Resource,
+            _ => return None,
+        })
+    }
+
+    /// The parameter that names the item.
+    pub(super) fn name_key(self) -> &'static str {
+        match self {
+            Self::Tool | Self::Prompt => "name",
+            Self::Resource => "uri",
+        }
+    }
+
+    fn carrier(self) -> CarrierKind {
+        match self {
+            Self::Tool => CarrierKind::ToolResponse,
+            Self::Prompt => CarrierKind::Prompt,
+            Self::Resource => CarrierKind::Resource,
+        }
+    }
+}
+
+impl Service {
+    pub(super) fn begin_use(&self, call: &Call, kind: Kind, mut advances: Vec<Advance>) -> Begun {
+        let name = call.text(kind.name_key());
+        let state = call.params.get("requestState").filter(|state| {
+            // In the legacy era the key has no meaning.
+            call.era == Era::Modern && !state.is_null()
+        });
+        let round = state.map(|state| self.rounds.resume(state.as_str()?, &call.method, name));
+        let phase = if round.is_none() {
+            let turn = self
+                .context
+                .received(&call.method, Direction::Request, &call.params, None);
+            advances.push(turn.advance);
+            turn.phase
+        } else {
+            // The same event again, now with answers.
+            self.context
+                .overheard(&call.method, Direction::Request, &call.params, None)
+        };
+        let mut carried = Carried::Nothing;
+        let (phase, surface, work) = match round {
+            Some(None) => {
+                self.context
+                    .warn("a client came back with a `requestState` that is not ours");
+                let failure = Failure::new(rpc::INVALID_PARAMS, "`requestState` is not valid");
+                let surface = phase.prepared(Surface::of);
+                (phase, surface, Err(failure))
+            }
+            Some(Some(round)) => {
+                let surface = round.phase.prepared(Surface::of);
+                let place = (&round.phase, &*surface);
+                let work = self.use_item(
+                    call,
+                    kind,
+                    place,
+                    round.answers,
+                    &mut advances,
+                    &mut carried,
+                );
+                (round.phase, surface, work)
+            }
+            None => {
+                let surface = phase.prepared(Surface::of);
+                let place = (&phase, &*surface);
+                let work =
+                    self.use_item(call, kind, place, Map::new(), &mut advances, &mut carried);
+                (phase, surface, work)
+            }
+        };
+        Begun {
+            phase,
+            surface,
+            advances,
+            work: work.unwrap_or_else(|failure| Work::Ready(Outcome::Error(failure))),
+            carried,
+        }
+    }
+
+    fn use_item(
+        &self,
+        call: &Call,
+        kind: Kind,
+        (phase, surface): (&Arc<PhaseView>, &Surface),
+        mut answers: Map<String, Value>,
+        advances: &mut Vec<Advance>,
+        carried: &mut Carried,
+    ) -> Result<Work, Failure> {
+        let name = call.text(kind.name_key());
+        let (item, variables) =
+            find(surface, kind, name).ok_or_else(|| not_found(kind, name, call.era))?;
+        check_capabilities(call, item)?;
+        let asks = asks(call, kind, item, surface, &self.context);
+        if call.era == Era::Modern {
+            self.take_answers(call, &asks, &mut answers, advances)?;
+            let open = asks.iter().filter(|ask| !answers.contains_key(&ask.key));
+            if let Some(round) = open.map(|ask| ask.round).min() {
+                let result = self.require_input(call, kind, phase, &asks, round, answers);
+                return Ok(Work::Ready(Outcome::Result(finish(
+                    result, call.era, surface, false,
+                ))));
+            }
+        }
+        *carried = Carried::One(kind.carrier(), name.to_owned());
+        let view = view(&call.params, &answers, variables);
+        let waits = |step: &Step| call.era == Era::Legacy || !matches!(step, Step::Ask(_));
+        let has_to_wait = (call.era == Era::Legacy && !asks.is_empty())
+            || item.steps.iter().any(waits)
+            || choose(item, &view).is_some_and(|entry| entry.synthesize.is_some());
+        if has_to_wait {
+            return Ok(Work::Play(Script {
+                kind,
+                name: name.to_owned(),
+                view: view.into_owned(),
+            }));
+        }
+        let (Built::Ready(result)
+        | Built::Generated {
+            otherwise: result, ..
+        }) = self.build(kind, item, &view);
+        let cacheable = kind == Kind::Resource;
+        Ok(Work::Ready(Outcome::Result(finish(
+            result, call.era, surface, cacheable,
+        ))))
+    }
+
+    /// Takes the answers that came with the request; each is an event of its own.
+    fn take_answers(
+        &self,
+        call: &Call,
+        asks: &[Ask],
+        answers: &mut Map<String, Value>,
+        advances: &mut Vec<Advance>,
+    ) -> Result<(), Failure> {
+        let given = match call.params.get("inputResponses") {
+            None => return Ok(()),
+            Some(Value::Object(given)) => given,
+            Some(_) => {
+                let message = "`inputResponses` is not an object";
+                return Err(Failure::new(rpc::INVALID_PARAMS, message));
+            }
+        };
+        for ask in asks {
+            let Some(answer) = given.get(&ask.key) else {
+                continue;
+            };
+            let turn = self
+                .context
+                .received(&ask.method, Direction::Response, answer, None);
+            advances.push(turn.advance);
+            if answer.is_object() {
+                answers.insert(ask.key.clone(), answer.clone());
+            } else {
+                let warning = format!("the answer `{}` is not an object; asked again", ask.key);
+                self.context.warn(&warning);
+            }
+        }
+        Ok(())
+    }
+
+    /// The result that asks the client for the questions of a round.
+    fn require_input(
+        &self,
+        call: &Call,
+        kind: Kind,
+        phase: &Arc<PhaseView>,
+        asks: &[Ask],
+        round: u64,
+        answers: Map<String, Value>,
+    ) -> Value {
+        let view = view(&call.params, &answers, None);
+        let mut requests = Map::new();
+        for ask in asks {
+            if ask.round != round || answers.contains_key(&ask.key) {
+                continue;
+            }
+            let mut params = self.resolved(&ask.params, &view);
+            if let Value::Object(params) = &mut params {
+                // The modern era has no such id.
+                params.remove("elicitationId");
+            }
+            self.context
+                .sent(phase, &ask.method, Direction::Request, &params, None);
+            self.context.delivered(carrier(&ask.method), &ask.method);
+            let request = json!({"method": ask.method, "params": params});
+            requests.insert(ask.key.clone(), request);
+        }
+        let state = self.rounds.wait(Round {
+            method: call.method.clone(),
+            name: call.text(kind.name_key()).to_owned(),
+            phase: Arc::clone(phase),
+            answers,
+        });
+        json!({
+            "resultType": "input_required",
+            "inputRequests": requests,
+            "requestState": state,
+        })
+    }
+}
+
+/// The item of a name, with the variables of a template.
+pub(super) fn find<'s>(
+    surface: &'s Surface,
+    kind: Kind,
+    name: &str,
+) -> Option<(&'s Item, Option<Map<String, Value>>)> {
+    match kind {
+        Kind::Tool => Some((surface.tools.get(name)?, None)),
+        Kind::Prompt => Some((surface.prompts.get(name)?, None)),
+        Kind::Resource => match surface.resources.get(name) {
+            Some(item) => Some((item, None)),
+            None => {
+                let (item, variables) = surface.template(name)?;
+                Some((item, Some(variables)))
+            }
+        },
+    }
+}
+
+/// The questions of a call: those of the state and of the item, as far as the client can be asked.
+pub(super) fn asks(
+    call: &Call,
+    kind: Kind,
+    item: &Item,
+    surface: &Surface,
+    context: &crate::ActorContext,
+) -> Vec<Ask> {
+    let mut asks = Vec::new();
+    if kind != Kind::Resource
+        && let Some(entry) = select_response(&surface.elicitations, &call.params)
+    {
+        let params = entry.fields.iter();
+        asks.push(Ask {
+            key: "elicitation".to_owned(),
+            method: "elicitation/create".to_owned(),
+            params: Value::Object(params.map(|(key, v)| (key.clone(), v.clone())).collect()),
+            round: 1,
+            force: false,
+        });
+    }
+    asks.extend(item.steps.iter().filter_map(|step| match step {
+        Step::Ask(ask) => Some(ask.clone()),
+        _ => None,
+    }));
+    asks.retain(|ask| {
+        let can = ask
+            .capability()
+            .is_none_or(|name| call.has_capability(name));
+        if !can && !ask.force {
+            let method = &ask.method;
+            let warning = format!("`{method}` is left out: the client did not declare it");
+            context.warn(&warning);
+        }
+        can || ask.force
+    });
+    asks
+}
+
+/// The request as predicates and templates see it: with what the client answered, and with the
+/// variables of a resource template.
+pub(super) fn view<'p>(
+    params: &'p Value,
+    answers: &Map<String, Value>,
+    variables: Option<Map<String, Value>>,
+) -> Cow<'p, Value> {
+    if answers.is_empty() && variables.is_none() {
+        return Cow::Borrowed(params);
+    }
+    let mut view = params.clone();
+    if let Value::Object(view) = &mut view {
+        if !answers.is_empty() {
+            view.insert("inputResponses".to_owned(), answers.clone().into());
+        }
+        if let Some(variables) = variables {
+            view.insert("variables".to_owned(), variables.into());
+        }
+    }
+    Cow::Owned(view)
+}
+
+fn check_capabilities(call: &Call, item: &Item) -> Result<(), Failure> {
+    if item.requires.keys().all(|name| call.has_capability(name)) {
+        return Ok(());
+    }
+    let message = "the client did not declare a capability that this needs";
+    Err(match call.era {
+        Era::Legacy => Failure::new(rpc::INVALID_PARAMS, message),
+        Era::Modern => Failure::new(MISSING_CAPABILITY, message)
+            .with_data(json!({"requiredCapabilities": item.requires}))
+            .with_status(400),
+    })
+}
+
+fn not_found(kind: Kind, name: &str, era: Era) -> Failure {
+    match (kind, era) {
+        (Kind::Resource, era) => {
+            let code = match era {
+                Era::Legacy => RESOURCE_NOT_FOUND,
+                Era::Modern => rpc::INVALID_PARAMS,
+            };
+            Failure::new(code, "Resource not found").with_data(json!({"uri": name}))
+        }
+        (Kind::Tool, _) => Failure::new(rpc::INVALID_PARAMS, format!("Unknown tool: {name}")),
+        (Kind::Prompt, _) => Failure::new(rpc::INVALID_PARAMS, format!("Unknown prompt: {name}")),
+    }
+}

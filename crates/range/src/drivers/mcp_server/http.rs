@@ -1,0 +1,379 @@
+//! Streamable HTTP, both eras on one endpoint.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use proofhouse_oatf::Direction;
+use proofhouse_wire::rpc::{self, Message};
+use proofhouse_wire::server::{Body, Handler, Reply, Request, StreamWriter, stream};
+use proofhouse_wire::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::answer::{Begun, Work};
+use super::call::{
+    CAPABILITIES_KEY, Call, Era, Failure, LEGACY_VERSIONS, LOG_LEVEL_KEY, Listener, Outcome, tagged,
+};
+use super::envelope::{self, VERSION_HEADER};
+use super::outlet::{Outlet, write_body};
+use super::peer::{self, Peer};
+use super::service::Service;
+use super::streams::{STANDALONE, parse_id};
+use super::{ids, origin};
+
+/// The path of the endpoint.
+pub(super) const PATH: &str = "/mcp";
+const SESSION_HEADER: &str = "mcp-session-id";
+
+/// Answers HTTP requests.
+#[derive(Debug)]
+pub(super) struct Http {
+    pub(super) service: Arc<Service>,
+    pub(super) address: SocketAddr,
+}
+
+impl Handler for Http {
+    async fn handle(&self, request: Request) -> Reply {
+        if request.path != PATH {
+            return Reply::empty(StatusCode::NOT_FOUND);
+        }
+        let context = &self.service.context;
+        if context.checks_origin()
+            && self.service.surface().check_origin
+            && !origin::is_allowed(&request.headers, self.address)
+        {
+            context.warn("a request of a foreign origin was refused");
+            let failure = Failure::new(rpc::INVALID_REQUEST, "this origin is not allowed");
+            return refusal(StatusCode::FORBIDDEN, &Value::Null, failure);
+        }
+        match request.method {
+            Method::POST => self.post(request).await,
+            Method::GET => self.get(&request),
+            Method::DELETE => self.delete(&request),
+            _ => not_allowed("POST, GET, DELETE"),
+        }
+    }
+
+    fn broken(&self, peer: SocketAddr, reason: &str) {
+        // Closing a stream is how clients say that they heard enough.
+        if !reason.contains("closed before message completed") && !reason.contains("on purpose") {
+            let warning = format!("a connection from {peer} broke: {reason}");
+            self.service.context.warn(&warning);
+        }
+    }
+}
+
+impl Http {
+    async fn post(&self, request: Request) -> Reply {
+        let context = &self.service.context;
+        let body = match &request.body {
+            Ok(body) => body,
+            Err(problem) => {
+                context.warn(&format!("a request was refused: {problem}"));
+                let failure = Failure::new(rpc::INVALID_REQUEST, problem.to_string());
+                return refusal(problem.status(), &Value::Null, failure);
+            }
+        };
+        let message = match rpc::parse(body) {
+            Ok(message) => message,
+            Err(invalid) => {
+                context.warn(&format!("a client sent what is {invalid}"));
+                let text = invalid.to_response().to_string();
+                return Reply::json(StatusCode::BAD_REQUEST, text);
+            }
+        };
+        let (method, params) = match &message {
+            Message::Request { method, params, .. } | Message::Notification { method, params } => {
+                (method.as_str(), params)
+            }
+            Message::Response { .. } => ("", &Value::Null),
+        };
+        match envelope::era(method, params, Some(&request.headers)) {
+            Era::Legacy => self.post_legacy(&request, message).await,
+            Era::Modern => self.post_modern(&request, message).await,
+        }
+    }
+
+    async fn post_legacy(&self, request: &Request, message: Message) -> Reply {
+        let service = &self.service;
+        if let Message::Request { id, method, params } = message {
+            if method == "initialize" {
+                let peer = Arc::new(Peer::new(ids::unguessable(), None));
+                let session = peer.id.clone();
+                service.admit(Arc::clone(&peer));
+                let call = self.legacy_call(request, peer, id, method, params);
+                let reply = self.answer(call).await;
+                return reply.with_header(SESSION_HEADER, &session);
+            }
+            let peer = match self.session(request) {
+                Ok(peer) => peer,
+                Err((status, failure)) => {
+                    return self.refuse(status, &id, &method, &params, failure);
+                }
+            };
+            service.ready_now(&peer).await;
+            let call = self.legacy_call(request, peer, id, method, params);
+            return self.answer(call).await;
+        }
+        let peer = match self.session(request) {
+            Ok(peer) => peer,
+            Err((status, failure)) => return refusal(status, &Value::Null, failure),
+        };
+        match message {
+            Message::Notification { method, params } => {
+                service.notified(Some(&peer), &method, &params).await;
+            }
+            Message::Response { id, outcome } => service.responded(&peer, &id, outcome),
+            Message::Request { .. } => {}
+        }
+        Reply::empty(StatusCode::ACCEPTED)
+    }
+
+    async fn post_modern(&self, request: &Request, message: Message) -> Reply {
+        let (id, method, params) = match message {
+            Message::Request { id, method, params } => (id, method, params),
+            Message::Notification { method, params } => {
+                self.service.notified(None, &method, &params).await;
+                return Reply::empty(StatusCode::ACCEPTED);
+            }
+            Message::Response { id, .. } => {
+                self.service
+                    .context
+                    .warn("a client of the modern era sent a response");
+                let failure = Failure::new(rpc::INVALID_REQUEST, "responses are not expected");
+                return refusal(StatusCode::BAD_REQUEST, &id, failure);
+            }
+        };
+        let surface = self.service.surface();
+        if let Err(failure) = envelope::check(&method, &params, Some(&request.headers), &surface) {
+            return self.refuse(StatusCode::BAD_REQUEST, &id, &method, &params, failure);
+        }
+        let meta = |key: &str| params.get("_meta").and_then(|meta| meta.get(key));
+        let call = Call {
+            era: Era::Modern,
+            peer: None,
+            capabilities: Arc::new(meta(CAPABILITIES_KEY).cloned().unwrap_or_default()),
+            level: meta(LOG_LEVEL_KEY)
+                .and_then(Value::as_str)
+                .and_then(peer::level),
+            origin: request.peer.ip().to_string(),
+            id,
+            method,
+            params,
+        };
+        self.answer(call).await
+    }
+
+    fn legacy_call(
+        &self,
+        request: &Request,
+        peer: Arc<Peer>,
+        id: Value,
+        method: String,
+        params: Value,
+    ) -> Call {
+        Call {
+            id,
+            method,
+            params,
+            era: Era::Legacy,
+            capabilities: peer.capabilities(),
+            level: Some(peer.level().unwrap_or(0)),
+            peer: Some(peer),
+            origin: request.peer.ip().to_string(),
+        }
+    }
+
+    /// The session that a request belongs to, or why there is none.
+    fn session(&self, request: &Request) -> Result<Arc<Peer>, (StatusCode, Failure)> {
+        let failed = |status, message| (status, Failure::new(rpc::INVALID_REQUEST, message));
+        if let Some(version) = request.header(VERSION_HEADER)
+            && !LEGACY_VERSIONS.contains(&version)
+            && self.service.surface().version.as_deref() != Some(version)
+        {
+            let message = format!("the version {version} is not supported");
+            return Err(failed(StatusCode::BAD_REQUEST, message));
+        }
+        let Some(id) = request.header(SESSION_HEADER) else {
+            let message = "the session id is missing; start with `initialize`".to_owned();
+            return Err(failed(StatusCode::BAD_REQUEST, message));
+        };
+        self.service
+            .session(id)
+            .ok_or_else(|| failed(StatusCode::NOT_FOUND, "there is no such session".to_owned()))
+    }
+
+    fn get(&self, request: &Request) -> Reply {
+        if request
+            .header(VERSION_HEADER)
+            .is_some_and(envelope::is_modern)
+        {
+            return not_allowed("POST");
+        }
+        let peer = match self.session(request) {
+            Ok(peer) => peer,
+            Err((status, failure)) => return refusal(status, &Value::Null, failure),
+        };
+        let (reply, writer) = Reply::events();
+        let prime = peer.knows_priming();
+        let last = request.header("last-event-id").and_then(parse_id);
+        let resumed = last.is_some_and(|(number, event)| {
+            peer.streams()
+                .attach(number, Some(event), writer.clone(), prime)
+        });
+        if !resumed {
+            peer.streams().attach(STANDALONE, None, writer, prime);
+        }
+        reply
+    }
+
+    fn delete(&self, request: &Request) -> Reply {
+        if request
+            .header(VERSION_HEADER)
+            .is_some_and(envelope::is_modern)
+        {
+            return not_allowed("POST");
+        }
+        match self.session(request) {
+            Ok(peer) => {
+                self.service.dismiss(&peer.id);
+                Reply::empty(StatusCode::NO_CONTENT)
+            }
+            Err((status, failure)) => refusal(status, &Value::Null, failure),
+        }
+    }
+
+    /// Answers a call: with JSON when there is only the answer, with a stream when more must be
+    /// said.
+    async fn answer(&self, call: Call) -> Reply {
+        let begun = self.service.begin(&call);
+        let delivery = &begun.phase.delivery;
+        let needs_stream = delivery.duplicate_ids || delivery.notification_flood.is_some();
+        match &begun.work {
+            Work::Ready(_) if !needs_stream => self.answer_whole(call, begun).await,
+            _ => self.answer_in_stream(call, begun),
+        }
+    }
+
+    async fn answer_whole(&self, call: Call, mut begun: Begun) -> Reply {
+        let service = &self.service;
+        let Work::Ready(outcome) = &begun.work else {
+            return Reply::empty(StatusCode::INTERNAL_SERVER_ERROR);
+        };
+        let delivery = &begun.phase.delivery;
+        if let Some(delay) = delivery.delay {
+            tokio::select! {
+                () = service.context.over().cancelled() => {}
+                () = tokio::time::sleep(delay) => {}
+            }
+        }
+        let status = StatusCode::from_u16(outcome.status()).unwrap_or(StatusCode::OK);
+        let text = service.written(&call, &begun, outcome);
+        if delivery.slow_stream.is_none() && !delivery.abrupt_close {
+            service.count(&begun, &call);
+            let advances = std::mem::take(&mut begun.advances);
+            return Reply::json(status, text).with_guard(advances);
+        }
+        let (writer, body) = stream();
+        let reply = Reply::json(status, "").with_body(Body::Stream(body));
+        let background = Arc::clone(service);
+        let started = service.spawn(async move {
+            let delivery = &begun.phase.delivery;
+            let written = write_body(writer, &text, delivery, background.patience()).await;
+            if written.is_ok() {
+                background.count(&begun, &call);
+            }
+        });
+        if started { reply } else { busy() }
+    }
+
+    fn answer_in_stream(&self, call: Call, begun: Begun) -> Reply {
+        let (reply, writer) = Reply::events();
+        let service = Arc::clone(&self.service);
+        let outlet = match (&call.era, &call.peer) {
+            (Era::Legacy, Some(peer)) => Outlet::Stream {
+                number: peer.streams().open(writer.clone(), peer.knows_priming()),
+                peer: Arc::clone(peer),
+            },
+            _ => Outlet::Events(writer.clone()),
+        };
+        let started = self.service.spawn(async move {
+            in_stream(&service, call, begun, &outlet, writer).await;
+        });
+        if started { reply } else { busy() }
+    }
+
+    /// Refuses a request that is a message all the same, and is recorded as one.
+    fn refuse(
+        &self,
+        status: StatusCode,
+        id: &Value,
+        method: &str,
+        params: &Value,
+        failure: Failure,
+    ) -> Reply {
+        let outcome = self.service.refused(method, params, failure);
+        Reply::json(status, outcome.to_text(id))
+    }
+}
+
+/// Plays a call on its stream. `writer` keeps nothing open: a stream that can be resumed lets go of
+/// its connection on its own.
+async fn in_stream(
+    service: &Arc<Service>,
+    call: Call,
+    mut begun: Begun,
+    outlet: &Outlet,
+    writer: StreamWriter,
+) {
+    drop(writer);
+    match std::mem::replace(&mut begun.work, Work::Listen(Value::Null)) {
+        Work::Ready(outcome) => {
+            let _ = service.reply(&call, &mut begun, outcome, outlet).await;
+            outlet.end();
+        }
+        Work::Play(script) => service.play(&call, &mut begun, &script, outlet).await,
+        Work::Listen(filter) => {
+            begun.advances.clear();
+            listen(service, &call, filter, outlet).await;
+        }
+    }
+}
+
+/// Tells a client of changes for as long as it listens.
+pub(super) async fn listen(service: &Arc<Service>, call: &Call, filter: Value, outlet: &Outlet) {
+    let params = tagged(&json!({"notifications": filter}), &call.id);
+    let method = "notifications/subscriptions/acknowledged";
+    let phase = service.context.phase();
+    service
+        .context
+        .sent(&phase, method, Direction::Response, &params, None);
+    let text = rpc::notification(method, Some(&params)).to_string();
+    if outlet.send(&text, service.patience()).await.is_err() {
+        return;
+    }
+    let listener = Listener {
+        subscription: call.id.clone(),
+        filter,
+        outlet: outlet.clone(),
+    };
+    if !service.listen(listener) {
+        service.context.warn("too many clients listen for changes");
+        return;
+    }
+    service.greet().await;
+    outlet.abandoned().await;
+    service.stop_listening(&call.id, outlet);
+}
+
+fn refusal(status: StatusCode, id: &Value, failure: Failure) -> Reply {
+    Reply::json(status, Outcome::Error(failure).to_text(id))
+}
+
+fn busy() -> Reply {
+    let failure = Failure::new(rpc::INTERNAL_ERROR, "too many calls at a time");
+    refusal(StatusCode::SERVICE_UNAVAILABLE, &Value::Null, failure)
+}
+
+fn not_allowed(allow: &str) -> Reply {
+    Reply::empty(StatusCode::METHOD_NOT_ALLOWED).with_header("allow", allow)
+}

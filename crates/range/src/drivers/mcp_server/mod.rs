@@ -1,0 +1,185 @@
+//! An MCP server that plays a document, over stdio and Streamable HTTP, in both eras of the protocol.
+//!
+//! [`service`] holds what connections share, [`http`] and [`stdio`] are the transports. A request
+//! becomes a [`call`]; [`answer`], [`content`] and [`results`] answer it from the [`surface`] of its
+//! phase, and [`play`] does what has to happen before.
+
+mod answer;
+mod base64;
+mod call;
+mod contacts;
+mod content;
+mod envelope;
+mod http;
+mod ids;
+mod incoming;
+mod input;
+mod origin;
+mod outlet;
+mod peer;
+mod play;
+mod results;
+mod rounds;
+mod service;
+mod stdio;
+mod steps;
+mod streams;
+mod surface;
+mod uri_template;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use proofhouse_oatf::{Action, ActionKind};
+use proofhouse_wire::server::Bound;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::actor::ActorContext;
+use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
+use crate::exposure::CarrierKind;
+use http::Http;
+use input::Input;
+use service::{Service, carrier};
+use surface::Surface;
+
+/// The driver of `mcp_server`.
+#[derive(Debug)]
+pub(super) struct McpServer;
+
+impl Driver for McpServer {
+    fn mode(&self) -> &str {
+        "mcp_server"
+    }
+
+    fn default_endpoint(&self) -> Option<Endpoint> {
+        Some(Endpoint::Listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))
+    }
+
+    fn prepare(
+        &self,
+        context: ActorContext,
+        endpoint: Endpoint,
+    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        Box::pin(async move {
+            match endpoint {
+                Endpoint::Listen(address) => prepare_http(context, address).await,
+                Endpoint::Stdio => Ok(mcp_over(context, Input::new(), tokio::io::stdout())),
+                Endpoint::Command(_) | Endpoint::Url(_) => Err(context.error(
+                    ActorErrorKind::Endpoint,
+                    "a server listens on an address or speaks over stdio",
+                )),
+            }
+        })
+    }
+}
+
+async fn prepare_http(context: ActorContext, address: SocketAddr) -> Result<Prepared, ActorError> {
+    let bound = Bound::new(address).await.map_err(|error| {
+        let message = format!("cannot listen on {address}: {error}");
+        context.error(ActorErrorKind::Bind, message)
+    })?;
+    let address = bound.address();
+    let service = Arc::new(Service::new(context.clone()));
+    plan(&context);
+    let handler = Arc::new(Http {
+        service: Arc::clone(&service),
+        address,
+    });
+    Ok(Prepared {
+        address: Some(format!("http://{address}{}", http::PATH)),
+        play: Box::pin(async move {
+            let (limits, over) = (context.limits().clone(), context.over().clone());
+            let serving = bound.serve(handler, limits, over);
+            tokio::join!(serving, entries(&service));
+            service.stop().await;
+            Ok(())
+        }),
+    })
+}
+
+/// A server for one client at the other end of two pipes.
+pub fn mcp_over(
+    context: ActorContext,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+) -> Prepared {
+    plan(&context);
+    let service = Arc::new(Service::new(context));
+    Prepared {
+        address: None,
+        play: Box::pin(async move {
+            tokio::select! {
+                () = stdio::serve(&service, input, output) => {}
+                () = entries(&service) => {}
+            }
+            service.stop().await;
+            Ok(())
+        }),
+    }
+}
+
+/// Does what is to be done on entry into each phase, until the run is over.
+async fn entries(service: &Service) {
+    let mut entries = service.context.entries();
+    loop {
+        tokio::select! {
+            () = service.context.over().cancelled() => return,
+            entry = entries.recv() => match entry {
+                Some(entry) => service.enter(&entry).await,
+                None => return service.context.over().cancelled().await,
+            },
+        }
+    }
+}
+
+/// Notes everything that could reach the subject, and what in the document makes no sense.
+fn plan(context: &ActorContext) {
+    for phase in context.all_phases() {
+        let surface = phase.prepared(Surface::of);
+        for warning in &surface.warnings {
+            context.warn(&format!("phase `{}`: {warning}", phase.name));
+        }
+        if surface.instructions.is_some() {
+            context.planned(CarrierKind::Instructions, "instructions");
+        }
+        for (list, listed, used) in [
+            (
+                &surface.tools,
+                CarrierKind::ToolListed,
+                CarrierKind::ToolResponse,
+            ),
+            (
+                &surface.resources,
+                CarrierKind::ResourceListed,
+                CarrierKind::Resource,
+            ),
+            (
+                &surface.prompts,
+                CarrierKind::PromptListed,
+                CarrierKind::Prompt,
+            ),
+        ] {
+            for item in &list.items {
+                context.planned(listed, &item.name);
+                if !item.responses.is_empty() || item.content.is_some() {
+                    context.planned(used, &item.name);
+                }
+            }
+        }
+        for item in &surface.templates.items {
+            context.planned(CarrierKind::ResourceListed, &item.name);
+        }
+        if !surface.elicitations.is_empty() {
+            context.planned(CarrierKind::Elicitation, "elicitation/create");
+        }
+    }
+    let actors = context.document().attack.execution.actors();
+    let own = actors.iter().filter(|actor| actor.name == context.name());
+    for phase in own.flat_map(|actor| &actor.phases) {
+        for action in phase.on_enter.iter().flatten() {
+            if let Some(ActionKind::Send { method, .. }) = Action::kind(action) {
+                context.planned(carrier(method), method);
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Protection against DNS rebinding: requests that a web page made a browser send are refused.
+
+use std::net::{IpAddr, SocketAddr};
+
+use proofhouse_wire::HeaderMap;
+
+/// Whether a request may come from where it says it comes.
+pub(super) fn is_allowed(headers: &HeaderMap, address: SocketAddr) -> bool {
+    let text = |name: &str| {
+        headers
+            .get(name)
+            .map(|value| value.to_str().unwrap_or_default())
+    };
+    let host = text("host").map(host_of);
+    // Whoever listens beyond loopback is known by names that we cannot know.
+    let host_is_ours =
+        !address.ip().is_loopback() || host.is_none_or(|host| is_local(host, address));
+    let origin_is_ours = match text("origin") {
+        None => true,
+        Some(origin) => {
+            let origin = origin
+                .split_once("://")
+                .map_or("", |(_, authority)| host_of(authority));
+            is_local(origin, address) || (!address.ip().is_loopback() && host == Some(origin))
+        }
+    };
+    host_is_ours && origin_is_ours
+}
+
+/// The host of an authority, without the port and the brackets of an IPv6 address.
+fn host_of(authority: &str) -> &str {
+    if let Some(rest) = authority.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or_default();
+    }
+    authority.split(':').next().unwrap_or_default()
+}
+
+fn is_local(host: &str, address: SocketAddr) -> bool {
+    host.eq_ignore_ascii_case("localhost")
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|ip| ip.is_loopback() || ip == address.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_may_ask_a_loopback_server() {
+        let loopback: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let open: SocketAddr = "10.0.0.5:80".parse().unwrap();
+        for (host, origin, address, allowed) in [
+            ("localhost:80", None, loopback, true),
+            ("[::1]:80", Some("http://[::1]:80"), loopback, true),
+            ("127.0.0.1", Some("http://localhost"), loopback, true),
+            ("evil.example", None, loopback, false),
+            ("127.0.0.1", Some("http://evil.example"), loopback, false),
+            ("127.0.0.1", Some("null"), loopback, false),
+            (
+                "127.0.0.1",
+                Some("http://localhost.evil.example"),
+                loopback,
+                false,
+            ),
+            ("agent.test", None, open, true),
+            ("agent.test", Some("https://agent.test"), open, true),
+            ("agent.test", Some("https://evil.example"), open, false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("host", host.parse().unwrap());
+            if let Some(origin) = origin {
+                headers.insert("origin", origin.parse().unwrap());
+            }
+            assert_eq!(is_allowed(&headers, address), allowed, "{host} {origin:?}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Where messages of a call go: an event stream or lines, written as the delivery of the phase says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofhouse_wire::CancellationToken;
+use proofhouse_wire::server::StreamWriter;
+use proofhouse_wire::sse::Event;
+use serde_json::json;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::Mutex;
+
+use super::peer::Peer;
+use crate::Delivery;
+
+/// The size of the pieces of a slow reply, and the most there are.
+const PIECE: usize = 16;
+const MAX_PIECES: usize = 1_000;
+
+/// Where messages go.
+#[derive(Debug, Clone)]
+pub(super) enum Outlet {
+    /// A stream of a session, which can be resumed.
+    Stream { peer: Arc<Peer>, number: u64 },
+    /// A stream that ends with its connection.
+    Events(StreamWriter),
+    /// Lines.
+    Lines(Arc<Lines>),
+}
+
+/// The reader is gone, or takes too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gone;
+
+/// Standard output, or what stands for it.
+pub(super) struct Lines {
+    writer: Mutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>,
+    /// Cancelled when nothing more can be written.
+    pub(super) closed: CancellationToken,
+    patience: Duration,
+}
+
+impl std::fmt::Debug for Lines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lines").finish_non_exhaustive()
+    }
+}
+
+impl Lines {
+    pub(super) fn new(
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+        patience: Duration,
+    ) -> Self {
+        Self {
+            writer: Mutex::new(Some(Box::new(writer))),
+            closed: CancellationToken::new(),
+            patience,
+        }
+    }
+
+    /// Writes pieces, nothing of others between them, with a pause after each but the last.
+    async fn write(&self, pieces: &[&[u8]], pause: Duration, close: bool) -> Result<(), Gone> {
+        let mut writer = self.writer.lock().await;
+        let mut written = Err(Gone);
+        if let Some(writer) = &mut *writer {
+            let writing = async {
+                for (position, piece) in pieces.iter().enumerate() {
+                    if position > 0 && !pause.is_zero() {
+                        tokio::time::sleep(pause).await;
+                    }
+                    writer.write_all(piece).await.map_err(|_| Gone)?;
+                    writer.flush().await.map_err(|_| Gone)?;
+                }
+                Ok(())
+            };
+            // A slow reply may take its time; a reader that does not read may not.
+            let patience = self.patience + pause * u32::try_from(pieces.len()).unwrap_or(u32::MAX);
+            written = tokio::time::timeout(patience, writing)
+                .await
+                .unwrap_or(Err(Gone));
+        }
+        if close || written.is_err() {
+            *writer = None;
+            self.closed.cancel();
+        }
+        written
+    }
+}
+
+impl Outlet {
+    /// Sends a message at once and whole.
+    pub(super) async fn send(&self, data: &str, patience: Duration) -> Result<(), Gone> {
+        let (frame, writer) = self.frame(data);
+        self.write(&frame, writer, patience).await
+    }
+
+    /// Sends a message that belongs to no call, without waiting for a slow reader of a stream: it
+    /// must not hold up the others.
+    pub(super) async fn tell(&self, data: &str, patience: Duration) -> Result<(), Gone> {
+        let (frame, writer) = self.frame(data);
+        match (self, writer) {
+            (Self::Lines(_), writer) => self.write(&frame, writer, patience).await,
+            (Self::Events(_), Some(writer)) => writer.try_write(frame).map_err(|_| Gone),
+            (Self::Events(_), None) => Err(Gone),
+            // Nobody listens: the message is kept for when someone comes.
+            (Self::Stream { .. }, None) => Ok(()),
+            (Self::Stream { peer, number }, Some(writer)) => {
+                if writer.try_write(frame).is_err() {
+                    peer.streams().missed(*number);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends a reply as the delivery says.
+    pub(super) async fn reply(
+        &self,
+        data: &str,
+        delivery: &Delivery,
+        patience: Duration,
+    ) -> Result<(), Gone> {
+        for number in 0..delivery.notification_flood.unwrap_or(0) {
+            self.send(&flood(number), patience).await?;
+        }
+        for _ in 0..if delivery.duplicate_ids { 2 } else { 1 } {
+            let (frame, writer) = self.frame(data);
+            if delivery.abrupt_close {
+                return self.cut(&frame[..half(&frame)], writer, patience).await;
+            }
+            match delivery.slow_stream {
+                None => self.write(&frame, writer, patience).await?,
+                Some(pause) => self.write_slowly(&frame, writer, pause, patience).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the response before there is a reply, where that can be.
+    pub(super) fn detach(&self) {
+        if let Self::Stream { peer, number } = self {
+            peer.streams().detach(*number);
+        }
+    }
+
+    /// There is nothing more to send.
+    pub(super) fn end(&self) {
+        if let Self::Stream { peer, number } = self {
+            peer.streams().end(*number);
+        }
+    }
+
+    /// Waits until the reader is gone, where that means that it does not want the reply.
+    pub(super) async fn abandoned(&self) {
+        match self {
+            // A disconnect is not a cancel where a stream can be resumed.
+            Self::Stream { .. } => std::future::pending().await,
+            Self::Events(writer) => writer.closed().await,
+            Self::Lines(lines) => lines.closed.cancelled().await,
+        }
+    }
+
+    /// The message as it stands on the wire, and the stream that it is for.
+    fn frame(&self, data: &str) -> (String, Option<StreamWriter>) {
+        match self {
+            Self::Stream { peer, number } => peer.streams().push(*number, data),
+            Self::Events(writer) => (Event::data(data).encode(), Some(writer.clone())),
+            Self::Lines(_) => (format!("{data}\n"), None),
+        }
+    }
+
+    async fn write(
+        &self,
+        frame: &str,
+        writer: Option<StreamWriter>,
+        patience: Duration,
+    ) -> Result<(), Gone> {
+        match self {
+            Self::Lines(lines) => {
+                lines
+                    .write(&[frame.as_bytes()], Duration::ZERO, false)
+                    .await
+            }
+            Self::Events(_) => match writer {
+                Some(writer) => write(&writer, frame, patience).await,
+                None => Err(Gone),
+            },
+            Self::Stream { peer, number } => {
+                // Nobody listens: the message is kept for when someone comes back.
+                let Some(writer) = writer else { return Ok(()) };
+                if write(&writer, frame, patience).await.is_err() {
+                    peer.streams().missed(*number);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn write_slowly(
+        &self,
+        frame: &str,
+        writer: Option<StreamWriter>,
+        pause: Duration,
+        patience: Duration,
+    ) -> Result<(), Gone> {
+        let pieces = pieces(frame.as_bytes());
+        if let Self::Lines(lines) = self {
+            return lines.write(&pieces, pause, false).await;
+        }
+        let Some(writer) = writer else { return Ok(()) };
+        write_pieces(&writer, &pieces, pause, patience).await
+    }
+
+    async fn cut(
+        &self,
+        part: &str,
+        writer: Option<StreamWriter>,
+        patience: Duration,
+    ) -> Result<(), Gone> {
+        if let Self::Lines(lines) = self {
+            return lines.write(&[part.as_bytes()], Duration::ZERO, true).await;
+        }
+        let Some(writer) = writer else { return Ok(()) };
+        write(&writer, part, patience).await?;
+        writer.cut().await;
+        Ok(())
+    }
+}
+
+/// Writes a body that is no event stream as the delivery says.
+pub(super) async fn write_body(
+    writer: StreamWriter,
+    text: &str,
+    delivery: &Delivery,
+    patience: Duration,
+) -> Result<(), Gone> {
+    if delivery.abrupt_close {
+        write(&writer, &text[..half(text)], patience).await?;
+        writer.cut().await;
+        return Ok(());
+    }
+    let pause = delivery.slow_stream.unwrap_or_default();
+    write_pieces(&writer, &pieces(text.as_bytes()), pause, patience).await
+}
+
+async fn write(writer: &StreamWriter, text: &str, patience: Duration) -> Result<(), Gone> {
+    let writing = writer.write(text.to_owned());
+    match tokio::time::timeout(patience, writing).await {
+        Ok(Ok(())) => Ok(()),
+        _ => Err(Gone),
+    }
+}
+
+async fn write_pieces(
+    writer: &StreamWriter,
+    pieces: &[&[u8]],
+    pause: Duration,
+    patience: Duration,
+) -> Result<(), Gone> {
+    for (position, piece) in pieces.iter().enumerate() {
+        if position > 0 {
+            tokio::time::sleep(pause).await;
+        }
+        let writing = writer.write(piece.to_vec());
+        match tokio::time::timeout(patience, writing).await {
+            Ok(Ok(())) => {}
+            _ => return Err(Gone),
+        }
+    }
+    Ok(())
+}
+
+fn pieces(bytes: &[u8]) -> Vec<&[u8]> {
+    let (slow, rest) = bytes.split_at(bytes.len().min(PIECE * MAX_PIECES));
+    let mut pieces: Vec<&[u8]> = slow.chunks(PIECE).collect();
+    if !rest.is_empty() {
+        pieces.push(rest);
+    }
+    pieces
+}
+
+fn half(text: &str) -> usize {
+    text.floor_char_boundary(text.len() / 2)
+}
+
+/// One of many notifications that nobody asked for.
+fn flood(number: usize) -> String {
+    json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/message",
+        "params": {"level": "info", "data": format!("notice {}", number + 1)},
+    })
+    .to_string()
+}

@@ -1,0 +1,216 @@
+//! A client of the legacy era: what it told us, what we asked it, what of it is still running.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use proofhouse_wire::CancellationToken;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::outlet::Lines;
+use super::streams::Streams;
+
+/// Questions that wait for an answer; more would be a client that never answers.
+const MAX_ASKED: usize = 256;
+/// Calls of one client that run at a time.
+const MAX_RUNNING: usize = 256;
+/// Resources that one client may subscribe to.
+const MAX_SUBSCRIPTIONS: usize = 1_000;
+
+/// The levels of log messages, the least urgent first.
+const LEVELS: [&str; 8] = [
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+];
+
+/// How urgent a level is; `None` when there is no such level.
+pub(super) fn level(name: &str) -> Option<usize> {
+    LEVELS.iter().position(|level| *level == name)
+}
+
+/// A client.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) id: String,
+    /// How it is reached when no call of its is open; event streams otherwise.
+    pub(super) lines: Option<Arc<Lines>>,
+    streams: Streams,
+    known: Mutex<Known>,
+    asked: Mutex<HashMap<u64, Asked>>,
+    next_ask: AtomicU64,
+    running: Mutex<HashMap<String, CancellationToken>>,
+    used: Mutex<Instant>,
+}
+
+#[derive(Debug)]
+struct Known {
+    version: String,
+    capabilities: Arc<Value>,
+    initialized: bool,
+    level: Option<usize>,
+    subscriptions: HashSet<String>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    method: String,
+    answer: Option<oneshot::Sender<Value>>,
+}
+
+impl Peer {
+    pub(super) fn new(id: String, lines: Option<Arc<Lines>>) -> Self {
+        Self {
+            id,
+            lines,
+            streams: Streams::default(),
+            known: Mutex::new(Known {
+                version: String::new(),
+                capabilities: Arc::new(json!({})),
+                initialized: false,
+                level: None,
+                subscriptions: HashSet::new(),
+            }),
+            asked: Mutex::default(),
+            next_ask: AtomicU64::new(1),
+            running: Mutex::default(),
+            used: Mutex::new(Instant::now()),
+        }
+    }
+
+    pub(super) fn streams(&self) -> &Streams {
+        &self.streams
+    }
+
+    /// The handshake took place.
+    pub(super) fn introduce(&self, version: &str, capabilities: &Value) {
+        let mut known = lock(&self.known);
+        version.clone_into(&mut known.version);
+        known.capabilities = Arc::new(capabilities.clone());
+    }
+
+    /// The client is ready; `true` the first time.
+    pub(super) fn initialize(&self) -> bool {
+        !std::mem::replace(&mut lock(&self.known).initialized, true)
+    }
+
+    pub(super) fn is_initialized(&self) -> bool {
+        lock(&self.known).initialized
+    }
+
+    pub(super) fn capabilities(&self) -> Arc<Value> {
+        Arc::clone(&lock(&self.known).capabilities)
+    }
+
+    /// Whether a stream may begin with an empty event; older clients would read it as a message.
+    pub(super) fn knows_priming(&self) -> bool {
+        lock(&self.known).version.as_str() >= "2025-11-25"
+    }
+
+    pub(super) fn level(&self) -> Option<usize> {
+        lock(&self.known).level
+    }
+
+    pub(super) fn set_level(&self, level: usize) {
+        lock(&self.known).level = Some(level);
+    }
+
+    /// `false` when there are too many.
+    pub(super) fn subscribe(&self, uri: &str) -> bool {
+        let subscriptions = &mut lock(&self.known).subscriptions;
+        if subscriptions.len() >= MAX_SUBSCRIPTIONS && !subscriptions.contains(uri) {
+            return false;
+        }
+        subscriptions.insert(uri.to_owned());
+        true
+    }
+
+    pub(super) fn unsubscribe(&self, uri: &str) {
+        lock(&self.known).subscriptions.remove(uri);
+    }
+
+    pub(super) fn is_subscribed(&self, uri: &str) -> bool {
+        lock(&self.known).subscriptions.contains(uri)
+    }
+
+    /// The session ends: its calls are cancelled and its streams closed.
+    pub(super) fn close(&self) {
+        for (_, token) in lock(&self.running).drain() {
+            token.cancel();
+        }
+        lock(&self.asked).clear();
+        self.streams.end_all();
+    }
+
+    /// The id of a new question; its answer arrives at the receiver. `None` when too many wait.
+    pub(super) fn ask(&self, method: &str) -> Option<(u64, oneshot::Receiver<Value>)> {
+        let mut asked = lock(&self.asked);
+        if asked.len() >= MAX_ASKED {
+            return None;
+        }
+        let id = self.next_ask.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = oneshot::channel();
+        let question = Asked {
+            method: method.to_owned(),
+            answer: Some(sender),
+        };
+        asked.insert(id, question);
+        Some((id, receiver))
+    }
+
+    /// The method of the question that an answer is for, and who waits for it.
+    pub(super) fn answered(&self, id: &Value) -> Option<(String, Option<oneshot::Sender<Value>>)> {
+        let asked = lock(&self.asked).remove(&id.as_u64()?)?;
+        Some((asked.method, asked.answer))
+    }
+
+    /// Nobody waits for the answer any more.
+    pub(super) fn forget(&self, id: u64) {
+        lock(&self.asked).remove(&id);
+    }
+
+    /// A call begins. The token is cancelled when the client cancels the call; `None` when the id is
+    /// taken or there are too many.
+    pub(super) fn start(&self, id: &Value) -> Option<CancellationToken> {
+        let mut running = lock(&self.running);
+        let id = id.to_string();
+        if running.len() >= MAX_RUNNING || running.contains_key(&id) {
+            return None;
+        }
+        let token = CancellationToken::new();
+        running.insert(id, token.clone());
+        Some(token)
+    }
+
+    pub(super) fn finish(&self, id: &Value) {
+        lock(&self.running).remove(&id.to_string());
+    }
+
+    /// The client cancels a call; `false` when it is not running.
+    pub(super) fn cancel(&self, id: &Value) -> bool {
+        let token = lock(&self.running).remove(&id.to_string());
+        token.is_some_and(|token| {
+            token.cancel();
+            true
+        })
+    }
+
+    pub(super) fn touch(&self) {
+        *lock(&self.used) = Instant::now();
+    }
+
+    pub(super) fn used(&self) -> Instant {
+        *lock(&self.used)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,240 @@
+//! A call that takes its time: progress, logs and questions before the answer.
+
+use std::sync::Arc;
+
+use proofhouse_oatf::Direction;
+use proofhouse_wire::rpc;
+use serde_json::{Map, Value, json};
+
+use super::answer::{Begun, Script, finish};
+use super::call::{Call, Era, Failure, Outcome};
+use super::content::{Kind, asks, find, view};
+use super::outlet::{Gone, Outlet};
+use super::peer;
+use super::results::Built;
+use super::service::{Service, carrier};
+use super::steps::{Ask, Step};
+use crate::CarrierKind;
+
+impl Service {
+    /// Plays a call to its end and sends the answer; stops when the client does not want it any
+    /// more.
+    pub(super) async fn play(
+        self: &Arc<Self>,
+        call: &Call,
+        begun: &mut Begun,
+        script: &Script,
+        outlet: &Outlet,
+    ) {
+        let token = call.peer.as_ref().and_then(|peer| peer.start(&call.id));
+        if token.is_none() && call.peer.is_some() {
+            let warning = format!("the id {} is of a call that still runs", call.id);
+            self.context.warn(&warning);
+        }
+        let cancelled = async {
+            match &token {
+                Some(token) => token.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        let answered = async {
+            let outcome = self.perform(call, begun, script, outlet).await?;
+            self.reply(call, begun, outcome, outlet).await
+        };
+        tokio::select! {
+            () = cancelled => {}
+            () = outlet.abandoned() => {}
+            _ = answered => {}
+        }
+        if let (Some(peer), true) = (&call.peer, token.is_some()) {
+            peer.finish(&call.id);
+        }
+        outlet.end();
+    }
+
+    /// Sends an answer that is ready, as the phase delivers.
+    pub(super) async fn reply(
+        &self,
+        call: &Call,
+        begun: &mut Begun,
+        outcome: Outcome,
+        outlet: &Outlet,
+    ) -> Result<(), Gone> {
+        let delivery = &begun.phase.delivery;
+        if let Some(delay) = delivery.delay {
+            tokio::time::sleep(delay).await;
+        }
+        let text = self.written(call, begun, &outcome);
+        outlet.reply(&text, delivery, self.patience()).await?;
+        self.count(begun, call);
+        begun.advances.clear();
+        Ok(())
+    }
+
+    /// Records an answer and writes it down.
+    pub(super) fn written(&self, call: &Call, begun: &Begun, outcome: &Outcome) -> String {
+        let (phase, direction) = (&begun.phase, Direction::Response);
+        match outcome {
+            Outcome::Result(result) => {
+                self.context
+                    .sent(phase, &call.method, direction, result, None);
+            }
+            Outcome::Error(_) => {
+                let content = outcome.content();
+                self.context
+                    .sent(phase, &call.method, direction, &content, None);
+            }
+        }
+        phase.delivery.shape(outcome.to_text(&call.id))
+    }
+
+    async fn perform(
+        self: &Arc<Self>,
+        call: &Call,
+        begun: &Begun,
+        script: &Script,
+        outlet: &Outlet,
+    ) -> Result<Outcome, Gone> {
+        let Some((item, _)) = find(&begun.surface, script.kind, &script.name) else {
+            // It was there when the call began, and a surface never changes.
+            return Ok(Outcome::Error(Failure::new(rpc::INTERNAL_ERROR, "gone")));
+        };
+        let mut answers = match script.view.get("inputResponses") {
+            Some(Value::Object(answers)) if call.era == Era::Modern => answers.clone(),
+            _ => Map::new(),
+        };
+        let asks = asks(call, script.kind, item, &begun.surface, &self.context);
+        if call.era == Era::Legacy {
+            let steps: Vec<&str> = item
+                .steps
+                .iter()
+                .filter_map(|step| match step {
+                    Step::Ask(ask) => Some(ask.key.as_str()),
+                    _ => None,
+                })
+                .collect();
+            // Those of the state come before the steps of the item.
+            for ask in asks.iter().filter(|ask| !steps.contains(&ask.key.as_str())) {
+                let view = view(&script.view, &answers, None);
+                if let Some(answer) = self.ask(call, begun, ask, &view, outlet).await? {
+                    answers.insert(ask.key.clone(), answer);
+                }
+            }
+        }
+        for step in &item.steps {
+            let view = view(&script.view, &answers, None);
+            match step {
+                Step::Pause(pause) => tokio::time::sleep(*pause).await,
+                Step::CloseStream => outlet.detach(),
+                Step::Broadcast { method, params } => {
+                    let params = self.resolved(params, &view);
+                    self.notify(&begun.phase, method, &params).await;
+                }
+                Step::Ask(ask) => {
+                    let wanted = call.era == Era::Legacy && asks.contains(ask);
+                    if wanted
+                        && let Some(answer) = self.ask(call, begun, ask, &view, outlet).await?
+                    {
+                        answers.insert(ask.key.clone(), answer);
+                    }
+                }
+                Step::Notify { method, params } => {
+                    let params = self.resolved(params, &view);
+                    self.say(begun, method, &params, outlet).await?;
+                }
+                Step::Progress(progress) => {
+                    let Some(token) = call.meta("progressToken") else {
+                        continue;
+                    };
+                    let mut params = Map::from_iter([("progressToken".to_owned(), token.clone())]);
+                    params.extend(progress.clone());
+                    let params = self.resolved(&Value::Object(params), &view);
+                    self.say(begun, "notifications/progress", &params, outlet)
+                        .await?;
+                }
+                Step::Log(message) => {
+                    let level = message.get("level").and_then(Value::as_str);
+                    let level = level.and_then(peer::level).unwrap_or(1);
+                    if call.level.is_some_and(|least| level >= least) {
+                        let params = self.resolved(&Value::Object(message.clone()), &view);
+                        self.say(begun, "notifications/message", &params, outlet)
+                            .await?;
+                    }
+                }
+            }
+        }
+        let view = view(&script.view, &answers, None);
+        let result = match self.build(script.kind, item, &view) {
+            Built::Ready(result) => result,
+            Built::Generated { prompt, otherwise } => {
+                let context = json!({"request": *view, "method": call.method});
+                let content = self.context.generate(&prompt, context).await;
+                content
+                    .and_then(|content| self.generated(script.kind, content))
+                    .unwrap_or(otherwise)
+            }
+        };
+        let cacheable = script.kind == Kind::Resource;
+        Ok(Outcome::Result(finish(
+            result,
+            call.era,
+            &begun.surface,
+            cacheable,
+        )))
+    }
+
+    /// Sends a notification on the stream of the call.
+    async fn say(
+        &self,
+        begun: &Begun,
+        method: &str,
+        params: &Value,
+        outlet: &Outlet,
+    ) -> Result<(), Gone> {
+        self.context
+            .sent(&begun.phase, method, Direction::Response, params, None);
+        let bare = (!params.is_null()).then_some(params);
+        let text = rpc::notification(method, bare).to_string();
+        outlet.send(&text, self.patience()).await?;
+        self.context.delivered(CarrierKind::Notification, method);
+        Ok(())
+    }
+
+    /// Asks the client and waits for its answer; `None` when it does not come in time.
+    async fn ask(
+        &self,
+        call: &Call,
+        begun: &Begun,
+        ask: &Ask,
+        view: &Value,
+        outlet: &Outlet,
+    ) -> Result<Option<Value>, Gone> {
+        let Some(peer) = &call.peer else {
+            return Ok(None);
+        };
+        let Some((id, answer)) = peer.ask(&ask.method) else {
+            self.context
+                .warn("a client leaves too many requests unanswered");
+            return Ok(None);
+        };
+        let params = self.resolved(&ask.params, view);
+        let text = rpc::request(&json!(id), &ask.method, Some(&params)).to_string();
+        self.context
+            .sent(&begun.phase, &ask.method, Direction::Request, &params, None);
+        outlet.send(&text, self.patience()).await?;
+        self.context.delivered(carrier(&ask.method), &ask.method);
+        let patience = self.context.limits().response_timeout;
+        match tokio::time::timeout(patience, answer).await {
+            Ok(Ok(answer)) => Ok(Some(answer)),
+            _ => {
+                peer.forget(id);
+                let warning = format!("the client did not answer `{}` in time", ask.method);
+                self.context.warn(&warning);
+                let params = json!({"requestId": id, "reason": "no answer in time"});
+                self.say(begun, "notifications/cancelled", &params, outlet)
+                    .await?;
+                Ok(None)
+            }
+        }
+    }
+}

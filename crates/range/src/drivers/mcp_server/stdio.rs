@@ -1,0 +1,149 @@
+//! Lines over standard input and output, both eras in one process.
+
+use std::sync::Arc;
+
+use proofhouse_wire::rpc::{self, Message};
+use proofhouse_wire::{Line, LineReader};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
+
+use super::answer::Work;
+use super::call::{CAPABILITIES_KEY, Call, Era, Failure, LOG_LEVEL_KEY, Outcome};
+use super::envelope;
+use super::http::listen;
+use super::outlet::{Lines, Outlet};
+use super::peer::{self, Peer};
+use super::service::Service;
+
+/// Serves one client until it is gone or the run is over.
+pub(super) async fn serve(
+    service: &Arc<Service>,
+    input: impl AsyncRead + Unpin,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+) {
+    let context = &service.context;
+    let lines = Arc::new(Lines::new(output, service.patience()));
+    let peer = Arc::new(Peer::new("stdio".to_owned(), Some(Arc::clone(&lines))));
+    service.admit(Arc::clone(&peer));
+    let mut reader = LineReader::new(BufReader::new(input), context.limits().max_message_bytes);
+    loop {
+        let line = tokio::select! {
+            () = context.over().cancelled() => return,
+            () = lines.closed.cancelled() => return,
+            line = reader.next() => line,
+        };
+        let text = match line {
+            Ok(Some(Line::Whole(text))) => text,
+            Ok(Some(Line::Cut(text))) => {
+                context.warn(&format!(
+                    "the input ended in a line of {} bytes",
+                    text.len()
+                ));
+                return;
+            }
+            Ok(Some(Line::TooLong { bytes })) => {
+                context.warn(&format!("a line of {bytes} bytes was passed over"));
+                let failure = Failure::new(rpc::INVALID_REQUEST, "the message is too large");
+                say(
+                    service,
+                    &lines,
+                    &Outcome::Error(failure).to_text(&Value::Null),
+                )
+                .await;
+                continue;
+            }
+            Ok(None) => return,
+            Err(error) => {
+                context.warn(&format!("the input cannot be read: {error}"));
+                return;
+            }
+        };
+        match rpc::parse(&text) {
+            Ok(message) => {
+                tokio::select! {
+                    () = context.over().cancelled() => return,
+                    () = take(service, &peer, &lines, message) => {}
+                }
+            }
+            Err(invalid) => {
+                context.warn(&format!("a client sent what is {invalid}"));
+                say(service, &lines, &invalid.to_response().to_string()).await;
+            }
+        }
+    }
+}
+
+async fn say(service: &Service, lines: &Arc<Lines>, text: &str) {
+    let outlet = Outlet::Lines(Arc::clone(lines));
+    // A client that is gone is noticed by the reader.
+    let _ = outlet.send(text, service.patience()).await;
+}
+
+async fn take(service: &Arc<Service>, peer: &Arc<Peer>, lines: &Arc<Lines>, message: Message) {
+    let (id, method, params) = match message {
+        Message::Request { id, method, params } => (id, method, params),
+        Message::Notification { method, params } => {
+            return service.notified(Some(peer), &method, &params).await;
+        }
+        Message::Response { id, outcome } => return service.responded(peer, &id, outcome),
+    };
+    let era = envelope::era(&method, &params, None);
+    let meta = |key: &str| params.get("_meta").and_then(|meta| meta.get(key));
+    let (capabilities, level) = match era {
+        Era::Legacy => (peer.capabilities(), Some(peer.level().unwrap_or(0))),
+        Era::Modern => (
+            Arc::new(meta(CAPABILITIES_KEY).cloned().unwrap_or_default()),
+            meta(LOG_LEVEL_KEY)
+                .and_then(Value::as_str)
+                .and_then(peer::level),
+        ),
+    };
+    let outlet = Outlet::Lines(Arc::clone(lines));
+    if era == Era::Modern {
+        let surface = service.surface();
+        if let Err(failure) = envelope::check(&method, &params, None, &surface) {
+            let refused = service.refused(&method, &params, failure);
+            return say(service, lines, &refused.to_text(&id)).await;
+        }
+    } else if method != "initialize" && method != "ping" {
+        service.ready_now(peer).await;
+    }
+    let call = Call {
+        id,
+        method,
+        params,
+        era,
+        peer: Some(Arc::clone(peer)),
+        capabilities,
+        level,
+        origin: "stdio".to_owned(),
+    };
+    let mut begun = service.begin(&call);
+    let work = std::mem::replace(&mut begun.work, Work::Listen(Value::Null));
+    let delivery = &begun.phase.delivery;
+    let takes_time = delivery.delay.is_some() || delivery.slow_stream.is_some();
+    let work = match work {
+        Work::Ready(outcome) if !takes_time => {
+            let _ = service.reply(&call, &mut begun, outcome, &outlet).await;
+            return;
+        }
+        work => work,
+    };
+    let (background, id) = (Arc::clone(service), call.id.clone());
+    let started = service.spawn(async move {
+        match work {
+            Work::Ready(outcome) => {
+                let _ = background.reply(&call, &mut begun, outcome, &outlet).await;
+            }
+            Work::Play(script) => background.play(&call, &mut begun, &script, &outlet).await,
+            Work::Listen(filter) => {
+                drop(begun);
+                listen(&background, &call, filter, &outlet).await;
+            }
+        }
+    });
+    if !started {
+        let failure = Failure::new(rpc::INTERNAL_ERROR, "too many calls at a time");
+        say(service, lines, &Outcome::Error(failure).to_text(&id)).await;
+    }
+}
