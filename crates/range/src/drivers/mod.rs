@@ -1,6 +1,10 @@
 //! The drivers, one file or directory per mode, one line per mode in the table.
 
+mod a2a;
+mod a2a_client;
+mod a2a_server;
+
 use crate::driver::Driver;
 
 /// Every mode that can be played.
-pub const DRIVERS: &[&dyn Driver] = &[];
+pub const DRIVERS: &[&dyn Driver] = &[&a2a_server::A2aServer, &a2a_client::A2aClient];
