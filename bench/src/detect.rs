@@ -1,15 +1,18 @@
 //! Detecting: a library of documents over a stream of messages, beside evaluating one by one.
 
 use std::hint::black_box;
+use std::io::Read;
 use std::time::{Duration, Instant};
 
-use proofhouse_detect::{Message, Scanner, dropped_by};
-use proofhouse_oatf::Direction;
+use proofhouse_detect::{Message, ScanOptions, Scanner, dropped_by};
 
-use crate::{Options, corpus, figure, traffic};
+use crate::{Options, corpus, figure, memory, traffic};
 
 /// The size of the message that an inline guard is measured with.
 const INLINE_BYTES: usize = 10_000;
+
+/// What a scan of a million messages may hold, in megabytes.
+const MAX_RESIDENT: f64 = 128.0;
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let texts = corpus::documents(&options.documents)?;
@@ -25,12 +28,10 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let pair = library.measure(options, "detect", &messages);
     share_of_parsing(options, &library.scanner, &messages, pair);
     scaling(options, &library.scanner, &messages);
-    let inline = [Message {
-        direction: Some(Direction::Response),
-        ..Message::new("mcp", "tools/call", traffic::response_of(INLINE_BYTES))
-    }];
-    library.measure(options, "detect-inline", &inline);
-    Ok(())
+    for (name, message) in traffic::large(INLINE_BYTES) {
+        library.measure(options, name, &[message]);
+    }
+    flat_memory(options, &library.scanner, &messages)
 }
 
 /// The same indicators on both sides, in the same order.
@@ -208,4 +209,64 @@ fn scaling(options: &Options, scanner: &Scanner, messages: &[Message]) {
     ratios.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
     let (two, one) = ratios[ratios.len() / 2];
     figure::print("detect-two-cores", two, one, two / one, "messages/s");
+}
+
+/// A long trace, scanned on all cores as it is made, so that only the scanner holds memory.
+fn flat_memory(options: &Options, scanner: &Scanner, messages: &[Message]) -> Result<(), String> {
+    let count = if options.quick { 20_000 } else { 1_000_000 };
+    let lines = messages
+        .iter()
+        .map(|message| serde_json::to_string(message).unwrap_or_default() + "\n");
+    let source = Repeated {
+        block: lines.collect::<String>().into_bytes(),
+        at: 0,
+        left: count / messages.len(),
+    };
+    memory::forget_peak();
+    let scan = ScanOptions {
+        jobs: std::thread::available_parallelism().map_err(|error| error.to_string())?,
+        ..ScanOptions::default()
+    };
+    let started = Instant::now();
+    let scanned = scanner.scan_input(source, &scan, |_| {});
+    let took = started.elapsed().as_secs_f64();
+    let read = scanned.summary.messages;
+    figure::say(&format!(
+        "detect-memory: a trace of {read} messages and {} MB in {took:.1} s on {} threads, {:.0} messages/s",
+        scanned.summary.bytes / 1_000_000,
+        scan.jobs,
+        read as f64 / took,
+    ));
+    let peak = memory::peak().unwrap_or(0) as f64 / 1e6;
+    figure::print(
+        "detect-memory",
+        peak,
+        MAX_RESIDENT,
+        MAX_RESIDENT / peak,
+        "MB",
+    );
+    Ok(())
+}
+
+/// The same lines again and again, without holding more than one round of them.
+struct Repeated {
+    block: Vec<u8>,
+    at: usize,
+    left: usize,
+}
+
+impl Read for Repeated {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.left == 0 {
+            return Ok(0);
+        }
+        let count = buffer.len().min(self.block.len() - self.at);
+        buffer[..count].copy_from_slice(&self.block[self.at..self.at + count]);
+        self.at += count;
+        if self.at == self.block.len() {
+            self.at = 0;
+            self.left -= 1;
+        }
+        Ok(count)
+    }
 }

@@ -125,8 +125,35 @@ pub(crate) fn messages() -> Vec<Message> {
         .collect()
 }
 
+/// Large messages for an inline guard: a plain tool result, one whose text stands where indicators of
+/// the library look, and a call that most of them look at.
+pub(crate) fn large(bytes: usize) -> Vec<(&'static str, Message)> {
+    let text = response_of(bytes)["content"][0]["text"].clone();
+    let message = |direction, content| Message {
+        direction: Some(direction),
+        ..Message::new("mcp", "tools/call", content)
+    };
+    vec![
+        (
+            "detect-inline",
+            message(Direction::Response, response_of(bytes)),
+        ),
+        (
+            "detect-inline-looked-at",
+            message(Direction::Response, json!({"response": {"content": text}})),
+        ),
+        (
+            "detect-inline-call",
+            message(
+                Direction::Request,
+                json!({"name": "write_file", "arguments": {"path": "notes.md", "body": text}}),
+            ),
+        ),
+    ]
+}
+
 /// A tool result of about so many bytes.
-pub(crate) fn response_of(bytes: usize) -> Value {
+fn response_of(bytes: usize) -> Value {
     let line = "drwxr-xr-x 2 user group 4096 Jan 12 09:30 src/modules/report_builder.rs\n";
     json!({
         "content": [{"type": "text", "text": line.repeat(bytes / line.len())}],

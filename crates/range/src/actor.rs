@@ -171,6 +171,8 @@ impl ActorContext {
         content: &Value,
         raw: Option<Value>,
     ) -> Turn {
+        // A phase whose time is up has ended, even when nobody has noticed yet.
+        drop(self.happened(None));
         let phase = self.note(None, operation, direction, content, raw);
         let event = ProtocolEvent {
             event_type: operation.to_owned(),

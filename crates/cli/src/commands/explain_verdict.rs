@@ -74,7 +74,7 @@ impl ExplainVerdict {
         let mut meter = Meter::new(&name, &opened);
         let (_, mut messages) = open(opened.reader, self.options.format(), &self.options.import());
         let mut error = None;
-        while let Some(item) = messages.next() {
+        for item in messages.by_ref() {
             match item {
                 Ok(Item::Message { line, message }) => {
                     session.feed_line(line, &message);

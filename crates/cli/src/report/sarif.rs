@@ -24,11 +24,11 @@ pub(crate) fn document(checked: &[Checked]) -> Value {
         })
         .collect();
     let results: Vec<Value> = checked.iter().flat_map(results).collect();
-    log(rules, results, Vec::new())
+    log(&rules, &results, &[])
 }
 
 /// A log of one run, with what the tool has to say about itself.
-pub(crate) fn log(rules: Vec<Value>, results: Vec<Value>, notifications: Vec<Value>) -> Value {
+pub(crate) fn log(rules: &[Value], results: &[Value], notifications: &[Value]) -> Value {
     let mut log = json!({
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json",
         "version": "2.1.0",

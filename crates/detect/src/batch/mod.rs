@@ -15,7 +15,7 @@ use std::num::NonZero;
 
 use crate::import::{Format, ImportOptions, open_lines, source};
 use crate::scanner::{Scanner, Session};
-use crate::trace::{Item, LineError, ReadError, ReadSummary};
+use crate::trace::{Item, LineError, MessageSource, ReadError, ReadSummary};
 
 /// How an input is scanned.
 #[derive(Debug, Clone)]
@@ -24,7 +24,8 @@ pub struct ScanOptions {
     pub format: Option<Format>,
     /// How other formats are read, and how much of any.
     pub import: ImportOptions,
-    /// How many threads judge messages. With one, nothing is started and the calling thread does all.
+    /// How many threads judge messages, 256 at most. With one, nothing is started and the calling
+    /// thread does all, as it does where the system has no threads to give.
     pub jobs: NonZero<usize>,
     /// How much of the input one of them takes at a time.
     pub piece_bytes: usize,
@@ -99,20 +100,24 @@ impl Scanner {
         &self,
         input: R,
         options: &ScanOptions,
-        on_event: impl FnMut(ScanEvent<'_>),
+        mut on_event: impl FnMut(ScanEvent<'_>),
     ) -> Scanned<'_> {
         let (format, lines) = open_lines(input, options.format, &options.import);
-        if options.jobs.get() == 1 {
-            let messages = source(lines, format, &options.import);
-            return self.scan_alone(format, messages, on_event);
-        }
-        threads::scan(self, format, lines, options, on_event)
+        let lines = match options.jobs.get() {
+            1 => lines,
+            _ => match threads::scan(self, format, lines, options, &mut on_event) {
+                Ok(scanned) => return scanned,
+                Err(lines) => *lines,
+            },
+        };
+        let messages = source(lines, format, &options.import);
+        self.scan_alone(format, messages, on_event)
     }
 
     fn scan_alone(
         &self,
         format: Format,
-        mut messages: Box<dyn crate::MessageSource + Send + '_>,
+        mut messages: Box<dyn MessageSource + Send + '_>,
         mut on_event: impl FnMut(ScanEvent<'_>),
     ) -> Scanned<'_> {
         /// How many messages are judged between two looks at how far it is.
@@ -123,7 +128,7 @@ impl Scanner {
             match item {
                 Ok(Item::Message { line, message }) => {
                     session.feed_line(line, &message);
-                    if session.messages() % STRIDE == 0 {
+                    if session.messages().is_multiple_of(STRIDE) {
                         on_event(ScanEvent::Progress(messages.summary()));
                     }
                 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SendError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 
 use super::budget::Budget;
 use super::piece::{self, Items, Judged, Piece, RawLines};
@@ -12,6 +13,9 @@ use crate::import::{Format, ImportOptions, source};
 use crate::scanner::{Scanner, Worker};
 use crate::trace::lines::Lines;
 use crate::trace::{ReadError, ReadSummary};
+
+/// More threads than this are of no use on any machine there is.
+const MAX_JOBS: usize = 256;
 
 /// How many pieces per worker may be under way.
 const AHEAD: usize = 3;
@@ -32,29 +36,41 @@ enum News {
     Lost,
 }
 
+/// Scans with threads. Where the system has none to give, the lines come back untouched.
 pub(super) fn scan<'s, R: Read + Send>(
     scanner: &'s Scanner,
     format: Format,
     lines: Lines<R>,
     options: &ScanOptions,
-    on_event: impl FnMut(ScanEvent<'_>),
-) -> Scanned<'s> {
-    let jobs = options.jobs.get();
+    on_event: &mut dyn FnMut(ScanEvent<'_>),
+) -> Result<Scanned<'s>, Box<Lines<R>>> {
+    let jobs = options.jobs.get().min(MAX_JOBS);
     let piece_bytes = options.piece_bytes.max(1);
     let budget = Budget::new(piece_bytes.saturating_mul(jobs).saturating_mul(AHEAD));
     let (tasks, queue) = channel::<Task>();
     let queue = Mutex::new(queue);
     let (news, heard) = channel::<News>();
+    // The reader gets the lines last, when it is certain that they will be judged.
+    let (hand_over, lines_come) = channel::<Lines<R>>();
     std::thread::scope(|scope| {
         // Whatever ends this closure, the reader must not wait for room that never comes.
         let _closing = Closing(&budget);
+        let mut workers = 0;
         for _ in 0..jobs {
             let news = news.clone();
-            scope.spawn(|| work(scanner, &queue, news));
+            let worker = Builder::new().spawn_scoped(scope, || work(scanner, &queue, news));
+            if worker.is_err() {
+                // Fewer will do.
+                break;
+            }
+            workers += 1;
         }
         let budget = &budget;
         let import = &options.import;
-        scope.spawn(move || {
+        let reader = Builder::new().spawn_scoped(scope, move || {
+            let Ok(lines) = lines_come.recv() else {
+                return;
+            };
             let mut feeder = Feeder {
                 tasks,
                 budget,
@@ -66,7 +82,14 @@ pub(super) fn scan<'s, R: Read + Send>(
             };
             let _ = news.send(News::End(feeder.next, summary, error));
         });
-        put_together(scanner, format, &heard, budget, on_event)
+        let hand_over = hand_over;
+        if workers == 0 || reader.is_err() {
+            return Err(Box::new(lines));
+        }
+        hand_over
+            .send(lines)
+            .map_err(|SendError(lines)| Box::new(lines))?;
+        Ok(put_together(scanner, format, &heard, budget, on_event))
     })
 }
 
@@ -186,7 +209,7 @@ fn put_together<'s>(
     format: Format,
     heard: &Receiver<News>,
     budget: &Budget,
-    mut on_event: impl FnMut(ScanEvent<'_>),
+    on_event: &mut dyn FnMut(ScanEvent<'_>),
 ) -> Scanned<'s> {
     let mut scanned = Scanned {
         format,

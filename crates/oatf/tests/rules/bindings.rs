@@ -214,6 +214,13 @@ fn names() -> Vec<Case> {
             "attack.execution.phases[0].mode",
         ),
         case(
+            "W-002",
+            "phase.mode beside the actor's own is told once",
+            execution("mode: mcp_server\nphases: [{mode: mcp_server, state: {}}]"),
+            execution("mode: »voice_server\nphases: [{mode: voice_server, state: {}}]"),
+            "attack.execution.mode",
+        ),
+        case(
             "W-003",
             "unknown protocol",
             pattern("protocol: mcp"),

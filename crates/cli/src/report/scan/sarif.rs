@@ -31,7 +31,7 @@ pub(crate) fn document(scanner: &Scanner, outcomes: &[Outcome]) -> Value {
             }
         }
     }
-    log(rules.list, results, notifications)
+    log(&rules.list, &results, &notifications)
 }
 
 /// The indicators that matched, each once.
