@@ -1,5 +1,6 @@
 //! An HTTP server for drivers: whole requests in, whole or streamed replies out.
 
+use std::any::Any;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -86,6 +87,18 @@ pub struct Reply {
     pub headers: HeaderMap,
     /// The body.
     pub body: Body,
+    /// Dropped once the reply was written, or could not be.
+    pub guard: Guard,
+}
+
+/// Something that waits for a [`Reply`] to be on its way, and happens when it is dropped.
+#[derive(Default)]
+pub struct Guard(Option<Box<dyn Any + Send>>);
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Guard").field(&self.0.is_some()).finish()
+    }
 }
 
 /// The body of a [`Reply`].
@@ -107,6 +120,7 @@ impl Reply {
             status,
             headers: HeaderMap::new(),
             body: Body::Whole(Bytes::new()),
+            guard: Guard::default(),
         }
     }
 
@@ -144,6 +158,14 @@ impl Reply {
         ) {
             self.headers.insert(name, value);
         }
+        self
+    }
+
+    /// With something that is dropped once the reply was written, or could not be: what must not
+    /// overtake the reply is held in it.
+    #[must_use]
+    pub fn with_guard(mut self, guard: impl Any + Send) -> Self {
+        self.guard = Guard(Some(Box::new(guard)));
         self
     }
 
@@ -357,14 +379,20 @@ async fn read_body(body: hyper::body::Incoming, limits: &Limits) -> Result<Bytes
 }
 
 fn respond(reply: Reply) -> hyper::Response<WireBody> {
-    let mut response = hyper::Response::new(WireBody(Some(reply.body)));
+    let mut response = hyper::Response::new(WireBody {
+        body: Some(reply.body),
+        _guard: reply.guard,
+    });
     *response.status_mut() = reply.status;
     *response.headers_mut() = reply.headers;
     response
 }
 
 /// A [`Body`] as hyper asks for it.
-struct WireBody(Option<Body>);
+struct WireBody {
+    body: Option<Body>,
+    _guard: Guard,
+}
 
 /// Makes hyper close the connection.
 #[derive(Debug, thiserror::Error)]
@@ -379,7 +407,7 @@ impl HttpBody for WireBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, CutOnPurpose>>> {
-        match &mut self.0 {
+        match &mut self.body {
             Some(Body::Stream(stream)) if stream.cutting => Poll::Ready(Some(Err(CutOnPurpose))),
             Some(Body::Stream(stream)) => match stream.pieces.poll_recv(context) {
                 Poll::Ready(Some(Piece::Data(data))) => Poll::Ready(Some(Ok(Frame::data(data)))),
@@ -392,7 +420,7 @@ impl HttpBody for WireBody {
                 Poll::Ready(None) => Poll::Ready(None),
                 Poll::Pending => Poll::Pending,
             },
-            _ => match self.0.take() {
+            _ => match self.body.take() {
                 Some(Body::Whole(bytes)) if !bytes.is_empty() => {
                     Poll::Ready(Some(Ok(Frame::data(bytes))))
                 }
@@ -403,7 +431,7 @@ impl HttpBody for WireBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.body {
             None => true,
             Some(Body::Whole(bytes)) => bytes.is_empty(),
             Some(Body::Stream(_) | Body::Cut) => false,
@@ -411,7 +439,7 @@ impl HttpBody for WireBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.body {
             None => SizeHint::with_exact(0),
             Some(Body::Whole(bytes)) => SizeHint::with_exact(bytes.len() as u64),
             Some(Body::Stream(_) | Body::Cut) => SizeHint::default(),
