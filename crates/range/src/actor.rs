@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) generation: Option<Arc<dyn GenerationProvider>>,
     pub(crate) limits: Limits,
     pub(crate) check_origin: bool,
+    /// Silence after which nothing more is expected.
+    pub(crate) quiet: std::time::Duration,
     /// Headers that clients send.
     pub(crate) headers: Vec<(String, String)>,
     /// Counts every message, so that silence can be told.
@@ -121,6 +123,12 @@ impl ActorContext {
     #[must_use]
     pub fn checks_origin(&self) -> bool {
         self.inner.shared.check_origin
+    }
+
+    /// How long a peer that owes nothing may be silent before nothing more is expected of it.
+    #[must_use]
+    pub fn quiet(&self) -> std::time::Duration {
+        self.inner.shared.quiet
     }
 
     /// Headers that requests of clients carry besides those of the protocol.

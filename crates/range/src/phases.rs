@@ -49,6 +49,13 @@ impl PhaseView {
     pub fn is_terminal(&self) -> bool {
         self.trigger.is_none()
     }
+
+    /// Whether time alone ends the phase, so that the next one comes even if nothing happens.
+    #[must_use]
+    pub fn ends_with_time(&self) -> bool {
+        let trigger = self.trigger.as_ref();
+        trigger.is_some_and(|trigger| trigger.after.is_some())
+    }
 }
 
 impl std::fmt::Debug for PhaseView {

@@ -271,6 +271,7 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<Shared, 
         generation: options.generation.take(),
         limits: options.limits.clone(),
         check_origin: options.check_origin,
+        quiet: options.quiet,
         headers: options.headers.clone(),
         activity: watch::Sender::new(0),
         over: CancellationToken::new(),
@@ -360,12 +361,20 @@ async fn play(
                     errors.push(error);
                 }
             }
-            if errors.is_empty() {
-                join_all(contexts.iter().map(ActorContext::reaches_terminal)).await;
+            let all_there = async {
+                if errors.is_empty() {
+                    join_all(contexts.iter().map(ActorContext::reaches_terminal)).await;
+                }
+            };
+            // Clients that are done ask nothing more of the subject: once it is silent, a phase
+            // that still waits for it waits in vain.
+            tokio::select! {
+                () = all_there => Ending::Complete,
+                () = silence_from_now(shared, options.quiet) => Ending::SubjectDone,
             }
         };
         tokio::select! {
-            () = complete => Ending::Complete,
+            ending = complete => ending,
             () = silence(shared, options.quiet, has_clients) => Ending::SubjectDone,
             () = handle.subject_done.cancelled() => Ending::SubjectDone,
         }
@@ -384,6 +393,11 @@ async fn silence(shared: &Shared, quiet: Duration, has_clients: bool) {
     if activity.changed().await.is_err() {
         return;
     }
+    silence_from_now(shared, quiet).await;
+}
+
+async fn silence_from_now(shared: &Shared, quiet: Duration) {
+    let mut activity = shared.activity.subscribe();
     while let Ok(Ok(())) = tokio::time::timeout(quiet, activity.changed()).await {}
 }
 
