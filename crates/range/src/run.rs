@@ -175,7 +175,7 @@ pub async fn run(
         .recorder
         .header(header.as_object().unwrap_or(&serde_json::Map::new()));
 
-    let parts = prepare(&document, &options, &shared).await?;
+    let parts = prepare(&document, &options.endpoints, &options.drivers, &shared).await?;
     let grace = document
         .attack
         .grace_period
@@ -204,7 +204,7 @@ pub async fn run(
     let ending = tokio::select! {
         () = handle.interrupted.cancelled() => Ending::Interrupted,
         () = tokio::time::sleep(options.max_session) => Ending::TimeUp,
-        ending = play(&contexts, &mut clients, &mut errors, &shared, &options, grace, handle) => ending,
+        ending = play(&contexts, &mut clients, &mut errors, &shared, grace, handle) => ending,
     };
     shared.over.cancel();
     stop(tasks, clients, &mut errors).await;
@@ -287,13 +287,14 @@ struct Part {
 /// Gets everyone ready, servers first: all of them listen before any client starts.
 async fn prepare(
     document: &Document,
-    options: &RunOptions,
+    endpoints: &HashMap<String, Endpoint>,
+    drivers: &[Arc<dyn Driver>],
     shared: &Arc<Shared>,
 ) -> Result<Vec<Part>, RunError> {
     let mut cast: Vec<(ActorContext, &dyn Driver, Option<Endpoint>)> = Vec::new();
     let mut unknown = Vec::new();
     for actor in document.attack.execution.actors() {
-        let own = options.drivers.iter().map(|driver| &**driver);
+        let own = drivers.iter().map(|driver| &**driver);
         let all = own.chain(DRIVERS.iter().copied());
         let Some(driver) = all.into_iter().find(|driver| driver.mode() == actor.mode) else {
             let warning = format!(
@@ -306,7 +307,7 @@ async fn prepare(
         };
         let phases = Phases::new(actor, Instant::now())?;
         let context = ActorContext::new(&actor.name, &actor.mode, phases, Arc::clone(shared));
-        let endpoint = options.endpoints.get(&actor.name).cloned();
+        let endpoint = endpoints.get(&actor.name).cloned();
         cast.push((context, driver, endpoint));
     }
     if cast.is_empty() {
@@ -345,7 +346,6 @@ async fn play(
     clients: &mut JoinSet<Result<(), ActorError>>,
     errors: &mut Vec<ActorError>,
     shared: &Shared,
-    options: &RunOptions,
     grace: Duration,
     handle: &RunHandle,
 ) -> Ending {
@@ -370,12 +370,12 @@ async fn play(
             // that still waits for it waits in vain.
             tokio::select! {
                 () = all_there => Ending::Complete,
-                () = silence_from_now(shared, options.quiet) => Ending::SubjectDone,
+                () = silence_from_now(shared, shared.quiet) => Ending::SubjectDone,
             }
         };
         tokio::select! {
             ending = complete => ending,
-            () = silence(shared, options.quiet, has_clients) => Ending::SubjectDone,
+            () = silence(shared, shared.quiet, has_clients) => Ending::SubjectDone,
             () = handle.subject_done.cancelled() => Ending::SubjectDone,
         }
     };
