@@ -42,7 +42,7 @@ pub(super) fn read(state: &Value) -> (Vec<Action>, Vec<String>) {
                         verbatim: is_verbatim(action) || is_verbatim(state),
                     }),
                     None => {
-                        problems.push(format!("actions[{index}] has no `method`; it is left out"))
+                        problems.push(format!("actions[{index}] has no `method`; it is left out"));
                     }
                 }
             }

@@ -5,11 +5,8 @@ mod peer;
 mod responses;
 mod session;
 
-use std::time::Duration;
-
 use proofhouse_oatf::ActionKind;
 use proofhouse_wire::client::Client;
-use tokio::net::TcpStream;
 
 use self::actions::Action;
 use self::session::Session;
@@ -50,12 +47,17 @@ async fn prepare(context: ActorContext, endpoint: Endpoint) -> Result<Prepared, 
     let Endpoint::Url(address) = &endpoint else {
         return Err(wrong(&endpoint));
     };
-    let Some(parts) = url::parse(address) else {
+    if url::parse(address).is_none() {
         return Err(wrong(&endpoint));
-    };
-    reach(&context, address, parts.host, parts.port).await?;
+    }
     let client = Client::new(context.limits().clone())
         .map_err(|error| context.error(ActorErrorKind::Endpoint, error.to_string()))?;
+    // Nobody listening is better told before the run than in the middle of it. Nothing is asked
+    // yet: the other end may be an actor of the same run, which answers when the run begins.
+    client
+        .reach(address)
+        .await
+        .map_err(|error| context.error(ActorErrorKind::Unreachable, error.to_string()))?;
     plan(&context);
     let address = address.clone();
     let session = Session::new(context.clone(), client, address.clone());
@@ -70,28 +72,6 @@ async fn prepare(context: ActorContext, endpoint: Endpoint) -> Result<Prepared, 
     })
 }
 
-/// Nobody listening is better told before the run than in the middle of it. Nothing is asked yet:
-/// the other end may be an actor of the same run, which listens and does not answer before it begins.
-async fn reach(
-    context: &ActorContext,
-    address: &str,
-    host: &str,
-    port: u16,
-) -> Result<(), ActorError> {
-    let unreachable = |reason: String| {
-        context.error(
-            ActorErrorKind::Unreachable,
-            format!("cannot connect to {address}: {reason}"),
-        )
-    };
-    let patience: Duration = context.limits().connect_timeout;
-    match tokio::time::timeout(patience, TcpStream::connect((host, port))).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(unreachable(error.to_string())),
-        Err(_) => Err(unreachable("no answer in time".to_owned())),
-    }
-}
-
 /// Tells what may be delivered, and what is odd about the states.
 fn plan(context: &ActorContext) {
     for phase in context.all_phases().iter().filter(|phase| phase.own_state) {
@@ -101,9 +81,6 @@ fn plan(context: &ActorContext) {
         }
         for action in actions.iter().filter(|action| !action.is_card()) {
             context.planned(CarrierKind::Message, action.event());
-        }
-        if phase.delivery.slow_stream.is_some() {
-            context.warn("x-delivery: `slow_stream` does not slow what clients send");
         }
     }
     let actors = context.document().attack.execution.actors();

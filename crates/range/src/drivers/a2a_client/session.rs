@@ -116,24 +116,16 @@ impl Session {
     /// Whether the phase can end though nothing is on its way: only time can do that.
     fn can_advance(&self) -> bool {
         let phase = self.context.phase();
-        let actors = self.context.document().attack.execution.actors();
-        let actor = actors
-            .iter()
-            .find(|actor| actor.name == self.context.name());
-        let trigger = actor
-            .and_then(|actor| actor.phases.get(phase.index))
-            .and_then(|phase| phase.trigger.as_ref());
-        match trigger {
-            None => false,
-            Some(trigger) if trigger.after.is_some() => true,
-            Some(_) => {
-                self.context.warn(&format!(
-                    "phase `{}` waits for what the subject did not send, and nothing more is asked; the actor is done",
-                    phase.name
-                ));
-                false
-            }
+        if phase.ends_with_time() {
+            return true;
         }
+        if !phase.is_terminal() {
+            self.context.warn(&format!(
+                "phase `{}` waits for what the subject did not send, and nothing more is asked; the actor is done",
+                phase.name
+            ));
+        }
+        false
     }
 
     async fn on_enter(&mut self, entry: &Entry, action: ActionKind) {

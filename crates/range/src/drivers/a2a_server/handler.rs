@@ -196,14 +196,14 @@ impl Server {
         match message {
             Message::Request { id, method, params } => {
                 let envelope = rpc::request(&id, &method, Some(&params));
-                let call = self.receive(request, id, &method, params, envelope);
+                let call = self.receive(request, id, &method, params, &envelope);
                 self.serve(call, Operation::of(&method).map(|(operation, _)| operation))
                     .await
             }
             Message::Notification { method, params } => {
                 let envelope = rpc::notification(&method, Some(&params));
                 // It asks for nothing, so there is nothing to answer.
-                drop(self.receive(request, Value::Null, &method, params, envelope));
+                drop(self.receive(request, Value::Null, &method, params, &envelope));
                 Reply::empty(StatusCode::NO_CONTENT)
             }
             Message::Response { .. } => {
@@ -224,7 +224,7 @@ impl Server {
         id: Value,
         method: &str,
         params: Value,
-        envelope: Value,
+        envelope: &Value,
     ) -> Call {
         let known = Operation::of(method);
         let generation = match known {

@@ -44,7 +44,7 @@ pub(super) fn json(
         text = format!("{text}\n{text}");
     }
     if delivery.slow_stream.is_none() && !delivery.abrupt_close {
-        return (Reply::json(StatusCode::OK, text), None);
+        return (Reply::json(StatusCode::OK, text).with_guard(advance), None);
     }
     let (writer, body) = server::stream();
     let reply = Reply::empty(StatusCode::OK)
