@@ -152,7 +152,11 @@ pub(crate) fn modern_message(text: &str) -> Value {
 }
 
 /// Runs a document whose one client attacks what is at `url`.
-pub(crate) async fn attack(text: &str, url: &str, options: RunOptions) -> Result<RunReport, RunError> {
+pub(crate) async fn attack(
+    text: &str,
+    url: &str,
+    options: RunOptions,
+) -> Result<RunReport, RunError> {
     let endpoints = HashMap::from([("default".to_owned(), Endpoint::Url(url.to_owned()))]);
     let options = RunOptions {
         endpoints,

@@ -3,6 +3,7 @@
 mod actions;
 mod peer;
 mod responses;
+mod sending;
 mod session;
 
 use proofhouse_oatf::ActionKind;
@@ -10,6 +11,7 @@ use proofhouse_wire::client::Client;
 
 use self::actions::Action;
 use self::session::Session;
+use super::a2a::methods::event_of;
 use super::a2a::{push, url};
 use crate::actor::ActorContext;
 use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
@@ -26,6 +28,10 @@ impl Driver for A2aClient {
 
     fn default_endpoint(&self) -> Option<Endpoint> {
         None
+    }
+
+    fn operation<'n>(&self, name: &'n str) -> &'n str {
+        event_of(name)
     }
 
     fn prepare(

@@ -12,7 +12,9 @@ use tokio::task::JoinSet;
 use super::actions::{self, Action, CARD};
 use super::peer::{self, Found, Peer};
 use super::responses::Reader;
+use super::sending;
 use crate::actor::ActorContext;
+use crate::delivery::Delivery;
 use crate::driver::{ActorError, ActorErrorKind};
 use crate::drivers::a2a::methods::Generation;
 use crate::drivers::a2a::{card, push};
@@ -188,32 +190,45 @@ impl Session {
             self.flood(count, request.generation).await;
         }
         for _ in 0..if delivery.duplicate_ids { 2 } else { 1 } {
-            match self.post(request.generation, text.clone()).await {
+            match self.post(request.generation, text.clone(), delivery).await {
                 Ok(response) => {
                     self.context.delivered(CarrierKind::Message, &reader.event);
-                    if delivery.abrupt_close {
-                        // Leaving in the middle of the answer is what a client can cut.
-                        drop(response);
-                    } else {
-                        self.read(reader.clone(), response).await;
-                    }
+                    self.read(reader.clone(), response).await;
                 }
+                // The subject cannot answer what it got half of.
+                Err(ClientError::Broken(_)) if delivery.abrupt_close => {}
                 Err(error) => self.context.warn(&format!("`{}`: {error}", reader.event)),
             }
         }
     }
 
-    async fn post(&self, generation: Generation, text: String) -> Result<Response, ClientError> {
+    async fn post(
+        &self,
+        generation: Generation,
+        text: String,
+        delivery: &Delivery,
+    ) -> Result<Response, ClientError> {
         let headers = peer::headers(&self.context, Some(generation));
+        let url = &self.peer.url;
+        if delivery.slow_stream.is_some() || delivery.abrupt_close {
+            let pieces = sending::pieces(text, delivery);
+            return self
+                .client
+                .send_pieces(Method::POST, url, headers, pieces)
+                .await;
+        }
         self.client
-            .send(Method::POST, &self.peer.url, headers, Bytes::from(text))
+            .send(Method::POST, url, headers, Bytes::from(text))
             .await
     }
 
     async fn flood(&self, count: usize, generation: Generation) {
         let text = rpc::notification("notifications/flood", None).to_string();
         for _ in 0..count {
-            if let Err(error) = self.post(generation, text.clone()).await {
+            if let Err(error) = self
+                .post(generation, text.clone(), &Delivery::default())
+                .await
+            {
                 self.context
                     .warn(&format!("x-delivery: the flood broke off: {error}"));
                 return;

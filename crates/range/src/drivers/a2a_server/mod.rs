@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use self::handler::Server;
 use self::state::State;
+use super::a2a::methods::event_of;
 use super::a2a::{push, url};
 use crate::actor::ActorContext;
 use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
@@ -34,6 +35,10 @@ impl Driver for A2aServer {
 
     fn default_endpoint(&self) -> Option<Endpoint> {
         Some(Endpoint::Listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))
+    }
+
+    fn operation<'n>(&self, name: &'n str) -> &'n str {
+        event_of(name)
     }
 
     fn prepare(
