@@ -7,6 +7,7 @@ mod a2a;
 use std::time::{Duration, Instant};
 
 use a2a::{Running, message, modern_message, options, small, steps, verdict};
+use proofhouse_oatf::{GenerationError, GenerationProvider};
 use proofhouse_range::{Endpoint, RunOptions};
 use proofhouse_wire::client::ClientError;
 use proofhouse_wire::server::{Bound, Handler, Reply, Request};
@@ -653,6 +654,76 @@ async fn a_slow_reply_does_not_outlive_the_run() {
     server.finish().await;
     drop(response);
     assert!(began.elapsed() < Duration::from_secs(3));
+}
+
+/// Gives what the prompt is.
+struct Parrot;
+
+impl GenerationProvider for Parrot {
+    fn generate(
+        &self,
+        prompt: &str,
+        protocol: &str,
+        context: &Value,
+    ) -> Result<Value, GenerationError> {
+        assert_eq!(
+            (protocol, &context["request"]["message"]["role"]),
+            ("a2a", &json!("user"))
+        );
+        Ok(serde_json::from_str(prompt).unwrap())
+    }
+}
+
+#[tokio::test]
+async fn generated_answers_must_be_answers() {
+    let text = r#"
+oatf: "0.1"
+attack:
+  execution:
+    mode: a2a_server
+    state:
+      task_responses:
+        - when: {message.messageId: good}
+          synthesize: {prompt: '{"role": "agent", "parts": [{"text": "made up"}]}'}
+        - synthesize: {prompt: '{"no": "answer"}'}
+          content: {id: static, status: completed}
+"#;
+    let options = RunOptions {
+        generation: Some(std::sync::Arc::new(Parrot)),
+        ..options()
+    };
+    let server = Running::start(text, options).await;
+    let mut good = modern_message("x");
+    good["message"]["messageId"] = "good".into();
+    let made = server.call("SendMessage", good).await;
+    assert_eq!(made["result"]["message"]["parts"][0]["text"], "made up");
+    let fixed = server.call("message/send", message("x")).await;
+    assert_eq!(fixed["result"]["id"], "static");
+    let report = server.finish().await;
+    assert!(
+        report
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("static content"))
+    );
+}
+
+#[tokio::test]
+async fn a_server_on_every_address_is_found_where_it_was_asked() {
+    let options = RunOptions {
+        endpoints: [(
+            "default".to_owned(),
+            Endpoint::Listen(([0, 0, 0, 0], 0).into()),
+        )]
+        .into(),
+        ..options()
+    };
+    let mut server = Running::start(DELEGATE, options).await;
+    server.address = server.address.replace("127.0.0.1", "127.0.0.2");
+    assert_eq!(server.card().await["url"], server.address);
+    let card = server.call("GetExtendedAgentCard", json!({})).await;
+    assert_eq!(card["result"]["url"], server.address);
+    server.finish().await;
 }
 
 #[tokio::test]

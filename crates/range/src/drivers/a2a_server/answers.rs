@@ -18,14 +18,24 @@ pub(super) enum Answer {
     /// What both generations know; it is translated.
     Known(Shape, Value),
     /// What neither knows, or what is to go out as it is written.
-    Raw(Value),
+    Raw {
+        /// As it is written.
+        wire: Value,
+        /// As 0.3 has it, where it is known at all.
+        seen: Value,
+    },
 }
 
 impl Answer {
+    fn raw(wire: Value) -> Self {
+        let seen = content::translate(&wire, Generation::Legacy);
+        Self::Raw { wire, seen }
+    }
+
     /// As triggers and indicators see it.
     pub(super) fn content(&self) -> &Value {
         match self {
-            Self::Known(_, value) | Self::Raw(value) => value,
+            Self::Known(_, value) | Self::Raw { seen: value, .. } => value,
         }
     }
 
@@ -33,7 +43,7 @@ impl Answer {
     pub(super) fn wire(&self, generation: Generation) -> Value {
         match self {
             Self::Known(shape, value) => shape.wire(value, generation),
-            Self::Raw(value) => value.clone(),
+            Self::Raw { wire, .. } => wire.clone(),
         }
     }
 
@@ -95,7 +105,7 @@ impl Server {
             }
         };
         if state.is_verbatim(entry) {
-            return (Answer::Raw(value), name);
+            return (Answer::raw(value), name);
         }
         if value.is_null() {
             return (Answer::Known(Shape::Task, complete::empty_task(&ids)), name);
@@ -105,7 +115,7 @@ impl Server {
                 complete::complete(shape, &mut known, &ids);
                 Answer::Known(shape, known)
             }
-            None => Answer::Raw(value),
+            None => Answer::raw(value),
         };
         (answer, name)
     }

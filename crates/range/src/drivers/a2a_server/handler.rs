@@ -33,6 +33,8 @@ const MAX_EVENT_CHARS: usize = 200;
 pub(super) struct Server {
     pub(super) context: ActorContext,
     address: String,
+    /// Listens on every address, so that only callers know which one leads here.
+    everywhere: bool,
     memory: Mutex<Memory>,
     /// Replies that are still being written.
     writers: Mutex<JoinSet<()>>,
@@ -48,6 +50,8 @@ pub(super) struct Call {
     pub(super) generation: Generation,
     /// As 0.3 has them.
     pub(super) params: Value,
+    /// Where the caller finds us.
+    address: String,
     /// The phase that answers.
     pub(super) phase: Arc<PhaseView>,
     /// The phase that begins when the answer has left.
@@ -64,7 +68,7 @@ impl Handler for Server {
         if CARD_PATHS.iter().any(|path| request.path.ends_with(path))
             && request.method == Method::GET
         {
-            return self.card().await;
+            return self.card(&request).await;
         }
         if request.method != Method::POST {
             let warning = format!(
@@ -97,10 +101,11 @@ impl Handler for Server {
 }
 
 impl Server {
-    pub(super) fn new(context: ActorContext, address: String) -> Self {
+    pub(super) fn new(context: ActorContext, address: String, everywhere: bool) -> Self {
         Self {
             context,
             address,
+            everywhere,
             memory: Mutex::default(),
             writers: Mutex::new(JoinSet::new()),
             modern: AtomicBool::new(false),
@@ -145,13 +150,13 @@ impl Server {
         });
     }
 
-    async fn card(&self) -> Reply {
+    async fn card(&self, request: &Request) -> Reply {
         let turn = self
             .context
             .received(CARD_EVENT, Direction::Request, &json!({}), None);
         let phase = turn.phase;
         let state = phase.prepared(State::read);
-        let served = self.served_card(&state);
+        let served = self.served_card(&state, &self.address_for(request));
         if !replies::delay(&phase.delivery, self.context.over()).await {
             return Reply::cut();
         }
@@ -168,7 +173,7 @@ impl Server {
     }
 
     /// The card of a state, or one that is just enough to find the way here.
-    fn served_card(&self, state: &State) -> Value {
+    fn served_card(&self, state: &State, address: &str) -> Value {
         let written = match &state.card {
             Some(card) => self.context.interpolate(card, None, None),
             None => json!({"name": self.context.name()}),
@@ -176,16 +181,28 @@ impl Server {
         if state.verbatim {
             return written;
         }
-        card::hybrid(&written, &self.address)
+        card::hybrid(&written, address)
     }
 
     /// The card for those who are known to us; there is only the one.
-    pub(super) fn extended_card(&self, phase: &Arc<PhaseView>) -> Result<Value, Problem> {
-        let state = phase.prepared(State::read);
+    pub(super) fn extended_card(&self, call: &Call) -> Result<Value, Problem> {
+        let state = call.phase.prepared(State::read);
         let card = state.card.as_ref().ok_or(Problem::NoExtendedCard)?;
         self.context
             .delivered(CarrierKind::Card, state::card_name(card));
-        Ok(self.served_card(&state))
+        Ok(self.served_card(&state, &call.address))
+    }
+
+    /// Our address, as the caller reached it.
+    fn address_for(&self, request: &Request) -> String {
+        let plain = |host: &&str| {
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".:-[]_".contains(&byte);
+            !host.is_empty() && host.len() < 300 && host.bytes().all(fits)
+        };
+        match request.header("host").filter(plain) {
+            Some(host) if self.everywhere => format!("http://{host}"),
+            _ => self.address.clone(),
+        }
     }
 
     async fn rpc(&self, request: &Request, body: &[u8]) -> Reply {
@@ -262,6 +279,7 @@ impl Server {
             event,
             generation,
             params,
+            address: self.address_for(request),
             phase: turn.phase,
             advance: turn.advance,
         }

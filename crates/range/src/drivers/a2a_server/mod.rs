@@ -64,14 +64,15 @@ async fn prepare(context: ActorContext, endpoint: Endpoint) -> Result<Prepared, 
         )
     })?;
     let mut address = bound.address();
-    if address.ip().is_unspecified() {
+    let everywhere = address.ip().is_unspecified();
+    if everywhere {
         address.set_ip(Ipv4Addr::LOCALHOST.into());
     }
     let address = format!("http://{address}");
     plan(&context, &address);
     Ok(Prepared {
         address: Some(address.clone()),
-        play: Box::pin(play(context, bound, address)),
+        play: Box::pin(play(context, bound, address, everywhere)),
     })
 }
 
@@ -122,8 +123,13 @@ fn leads_here(elsewhere: &str, address: &str) -> bool {
     }
 }
 
-async fn play(context: ActorContext, bound: Bound, address: String) -> Result<(), ActorError> {
-    let server = Arc::new(Server::new(context.clone(), address));
+async fn play(
+    context: ActorContext,
+    bound: Bound,
+    address: String,
+    everywhere: bool,
+) -> Result<(), ActorError> {
+    let server = Arc::new(Server::new(context.clone(), address, everywhere));
     let serving = bound.serve(
         Arc::clone(&server),
         context.limits().clone(),

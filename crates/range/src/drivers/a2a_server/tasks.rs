@@ -24,7 +24,7 @@ impl Server {
         let result = match operation {
             Operation::Send | Operation::Stream => return self.message(call, operation).await,
             Operation::Resubscribe => return self.resubscribe(call).await,
-            Operation::ExtendedCard => self.extended_card(&call.phase),
+            Operation::ExtendedCard => self.extended_card(&call),
             Operation::ListTasks => Ok(self.memory().list(&call.params)),
             Operation::GetTask => self
                 .task(&call.params)
@@ -63,7 +63,10 @@ impl Server {
         }
         let wire = answer.wire(call.generation);
         let reply = self.reply(call, Ok((answer.content().clone(), wire))).await;
-        if let Some(name) = name {
+        // A run that is over delivers nothing more.
+        if let Some(name) = name
+            && !self.context.over().is_cancelled()
+        {
             self.context.delivered(CarrierKind::TaskResponse, &name);
         }
         reply
