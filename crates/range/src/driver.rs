@@ -51,6 +51,11 @@ pub trait Driver: Send + Sync {
         self.mode().ends_with("_server")
     }
 
+    /// What the driver calls an operation that documents may know by another name.
+    fn operation<'n>(&self, name: &'n str) -> &'n str {
+        name
+    }
+
     /// Gets ready: a server listens when this returns.
     fn prepare(
         &self,

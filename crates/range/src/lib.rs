@@ -10,6 +10,7 @@
 //! bounded.
 
 mod actor;
+mod aliases;
 mod delivery;
 mod driver;
 mod drivers;

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::actor::{ActorContext, Shared};
+use crate::aliases;
 use crate::delivery::DeliveryError;
 use crate::driver::{ActorError, Driver, Endpoint, Prepared};
 use crate::drivers::DRIVERS;
@@ -167,7 +168,9 @@ pub async fn run(
     handle: &RunHandle,
 ) -> Result<RunReport, RunError> {
     let started = Instant::now();
-    let document = Arc::new(document.clone());
+    let mut document = document.clone();
+    aliases::resolve(&mut document, &options.drivers);
+    let document = Arc::new(document);
     let shared = Arc::new(shared(&document, &mut options)?);
     let name = document.attack.name.clone().unwrap_or_default();
     let header = json!({"tool": "proofhouse", "document": document.attack.id, "name": name});

@@ -93,6 +93,32 @@ impl Client {
         Ok(Self { inner, limits })
     }
 
+    /// Tells whether anybody listens at a URL: opens a connection and closes it again.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the URL makes no sense or nobody listens.
+    pub async fn reach(&self, url: &str) -> Result<(), ClientError> {
+        let parsed = parse_url(url)?;
+        let connect = |reason: String| ClientError::Connect {
+            url: url.to_owned(),
+            reason,
+        };
+        let (Some(host), Some(port)) = (parsed.host_str(), parsed.port_or_known_default()) else {
+            return Err(ClientError::Url {
+                url: url.to_owned(),
+                reason: "it names no host".to_owned(),
+            });
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let connecting = tokio::net::TcpStream::connect((host, port));
+        match tokio::time::timeout(self.limits.connect_timeout, connecting).await {
+            Err(_) => Err(connect("no answer in time".to_owned())),
+            Ok(Err(error)) => Err(connect(error.to_string())),
+            Ok(Ok(_)) => Ok(()),
+        }
+    }
+
     /// Sends a request and waits for the response to begin.
     ///
     /// # Errors
@@ -105,10 +131,33 @@ impl Client {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response, ClientError> {
-        let parsed = reqwest::Url::parse(url).map_err(|error| ClientError::Url {
-            url: url.to_owned(),
-            reason: error.to_string(),
-        })?;
+        self.send_body(method, url, headers, body.into()).await
+    }
+
+    /// Sends a request whose body comes in pieces; an error among them cuts the connection.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when nobody answers in time, counted from the start.
+    pub async fn send_pieces(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        pieces: BoxStream<'static, std::io::Result<Bytes>>,
+    ) -> Result<Response, ClientError> {
+        let body = reqwest::Body::wrap_stream(pieces);
+        self.send_body(method, url, headers, body).await
+    }
+
+    async fn send_body(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: reqwest::Body,
+    ) -> Result<Response, ClientError> {
+        let parsed = parse_url(url)?;
         let sending = self
             .inner
             .request(method, parsed)
@@ -131,6 +180,13 @@ impl Client {
             }),
         }
     }
+}
+
+fn parse_url(url: &str) -> Result<reqwest::Url, ClientError> {
+    reqwest::Url::parse(url).map_err(|error| ClientError::Url {
+        url: url.to_owned(),
+        reason: error.to_string(),
+    })
 }
 
 /// The innermost reason, which is the one that tells something.

@@ -127,6 +127,33 @@ async fn bodies_go_there_and_back() {
     ));
 }
 
+#[tokio::test]
+async fn bodies_in_pieces_arrive_whole_or_not_at_all() {
+    let server = Running::start().await;
+    let client = Client::new(small()).unwrap();
+    let url = format!("http://{}/echo", server.address);
+    client.reach(&url).await.unwrap();
+    let send = |pieces: Vec<std::io::Result<Bytes>>| {
+        let pieces = Box::pin(futures_util::stream::iter(pieces));
+        client.send_pieces(Method::POST, &url, HeaderMap::new(), pieces)
+    };
+    let whole = send(vec![Ok("one ".into()), Ok("two".into())]).await;
+    assert_eq!(whole.unwrap().bytes().await.unwrap(), "one two");
+    let cut = send(vec![Ok("one".into()), Err(std::io::Error::other("cut"))]).await;
+    assert!(matches!(cut, Err(ClientError::Broken(_))), "{cut:?}");
+
+    server.cancelled.cancel();
+    server.task.await.unwrap();
+    for (url, told) in [
+        (url.as_str(), "cannot connect to http://127.0.0.1"),
+        ("nowhere", "not a URL"),
+        ("data:x", "it names no host"),
+    ] {
+        let error = client.reach(url).await.unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+    }
+}
+
 async fn server_gone(address: SocketAddr) -> Result<Response, ClientError> {
     let client = Client::new(small()).unwrap();
     let url = format!("http://{address}/echo");

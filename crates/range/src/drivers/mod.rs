@@ -1,5 +1,8 @@
 //! The drivers, one file or directory per mode, one line per mode in the table.
 
+mod a2a;
+mod a2a_client;
+mod a2a_server;
 mod mcp_server;
 
 pub use mcp_server::mcp_over;
@@ -7,4 +10,8 @@ pub use mcp_server::mcp_over;
 use crate::driver::Driver;
 
 /// Every mode that can be played.
-pub const DRIVERS: &[&dyn Driver] = &[&mcp_server::McpServer];
+pub const DRIVERS: &[&dyn Driver] = &[
+    &mcp_server::McpServer,
+    &a2a_server::A2aServer,
+    &a2a_client::A2aClient,
+];

@@ -1,0 +1,113 @@
+//! `a2a_client`: an agent that delegates to the subject, in the generation the subject's card offers.
+
+mod actions;
+mod peer;
+mod responses;
+mod sending;
+mod session;
+
+use proofhouse_oatf::ActionKind;
+use proofhouse_wire::client::Client;
+
+use self::actions::Action;
+use self::session::Session;
+use super::a2a::methods::event_of;
+use super::a2a::{push, url};
+use crate::actor::ActorContext;
+use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
+use crate::exposure::CarrierKind;
+
+/// Plays an agent that sends tasks to the subject.
+#[derive(Debug)]
+pub(super) struct A2aClient;
+
+impl Driver for A2aClient {
+    fn mode(&self) -> &str {
+        "a2a_client"
+    }
+
+    fn default_endpoint(&self) -> Option<Endpoint> {
+        None
+    }
+
+    fn operation<'n>(&self, name: &'n str) -> &'n str {
+        event_of(name)
+    }
+
+    fn prepare(
+        &self,
+        context: ActorContext,
+        endpoint: Endpoint,
+    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        Box::pin(prepare(context, endpoint))
+    }
+}
+
+async fn prepare(context: ActorContext, endpoint: Endpoint) -> Result<Prepared, ActorError> {
+    let wrong = |endpoint: &Endpoint| {
+        let message = format!(
+            "an A2A client needs the agent's URL or that of its card; `{endpoint}` is none"
+        );
+        context.error(ActorErrorKind::Endpoint, message)
+    };
+    let Endpoint::Url(address) = &endpoint else {
+        return Err(wrong(&endpoint));
+    };
+    if url::parse(address).is_none() {
+        return Err(wrong(&endpoint));
+    }
+    let client = Client::new(context.limits().clone())
+        .map_err(|error| context.error(ActorErrorKind::Endpoint, error.to_string()))?;
+    // Nobody listening is better told before the run than in the middle of it. Nothing is asked
+    // yet: the other end may be an actor of the same run, which answers when the run begins.
+    client
+        .reach(address)
+        .await
+        .map_err(|error| context.error(ActorErrorKind::Unreachable, error.to_string()))?;
+    plan(&context);
+    let address = address.clone();
+    let session = Session::new(context.clone(), client, address.clone());
+    Ok(Prepared {
+        address: Some(address),
+        play: Box::pin(async move {
+            tokio::select! {
+                () = context.over().cancelled() => Ok(()),
+                played = session.play() => played,
+            }
+        }),
+    })
+}
+
+/// Tells what may be delivered, and what is odd about the states.
+fn plan(context: &ActorContext) {
+    for phase in context.all_phases().iter().filter(|phase| phase.own_state) {
+        let (actions, problems) = actions::read(&phase.state);
+        for problem in problems {
+            context.warn(&format!("phase `{}`: {problem}", phase.name));
+        }
+        for action in actions.iter().filter(|action| !action.is_card()) {
+            context.planned(CarrierKind::Message, action.event());
+        }
+    }
+    let actors = context.document().attack.execution.actors();
+    let own = actors.iter().filter(|actor| actor.name == context.name());
+    for phase in own.flat_map(|actor| &actor.phases) {
+        for kind in phase
+            .on_enter
+            .iter()
+            .flatten()
+            .filter_map(proofhouse_oatf::Action::kind)
+        {
+            match kind {
+                ActionKind::Send { method, .. } => {
+                    let action = Action::sending(method.clone(), None);
+                    context.planned(CarrierKind::Message, action.event());
+                }
+                ActionKind::Binding { name, .. } if name == push::ACTION => {
+                    context.planned(CarrierKind::Notification, push::ACTION);
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What the server answers to a message: the document's answer, as the protocol wants it.
+
+use std::sync::Arc;
+
+use proofhouse_oatf::{ResponseEntry, select_response};
+use serde_json::{Value, json};
+
+use super::handler::Server;
+use super::state::{self, State};
+use crate::drivers::a2a::complete::{self, Ids};
+use crate::drivers::a2a::content::{self, Shape};
+use crate::drivers::a2a::methods::Generation;
+use crate::phases::PhaseView;
+
+/// An answer, as 0.3 has it.
+#[derive(Debug, Clone)]
+pub(super) enum Answer {
+    /// What both generations know; it is translated.
+    Known(Shape, Value),
+    /// What neither knows, or what is to go out as it is written.
+    Raw {
+        /// As it is written.
+        wire: Value,
+        /// As 0.3 has it, where it is known at all.
+        seen: Value,
+    },
+}
+
+impl Answer {
+    fn raw(wire: Value) -> Self {
+        let seen = content::translate(&wire, Generation::Legacy);
+        Self::Raw { wire, seen }
+    }
+
+    /// As triggers and indicators see it.
+    pub(super) fn content(&self) -> &Value {
+        match self {
+            Self::Known(_, value) | Self::Raw { seen: value, .. } => value,
+        }
+    }
+
+    /// As it goes to a caller.
+    pub(super) fn wire(&self, generation: Generation) -> Value {
+        match self {
+            Self::Known(shape, value) => shape.wire(value, generation),
+            Self::Raw { wire, .. } => wire.clone(),
+        }
+    }
+
+    /// The task, if it is one.
+    pub(super) fn task(&self) -> Option<&Value> {
+        match self {
+            Self::Known(Shape::Task, task) => Some(task),
+            _ => None,
+        }
+    }
+
+    /// The items of a stream that tell it: a task, then its artifacts, then its status, which ends
+    /// the stream; anything else is one item.
+    pub(super) fn items(&self) -> Vec<Answer> {
+        let Some(task) = self.task() else {
+            return vec![self.clone()];
+        };
+        let (id, context) = (&task["id"], &task["contextId"]);
+        let mut items = vec![self.clone()];
+        for artifact in task
+            .get("artifacts")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            let update = json!({"kind": "artifact-update", "taskId": id, "contextId": context,
+                "artifact": artifact, "append": false, "lastChunk": true});
+            items.push(Self::Known(Shape::ArtifactUpdate, update));
+        }
+        let update = json!({"kind": "status-update", "taskId": id, "contextId": context,
+            "status": task["status"], "final": true});
+        items.push(Self::Known(Shape::StatusUpdate, update));
+        items
+    }
+}
+
+impl Server {
+    /// The answer of a phase to a message, and the name of the entry it comes from.
+    pub(super) async fn answer(
+        &self,
+        phase: &Arc<PhaseView>,
+        params: &Value,
+    ) -> (Answer, Option<String>) {
+        let state = phase.prepared(State::read);
+        let ids = Ids::of_request(params);
+        let Some(entry) = select_response(&state.responses, params) else {
+            return (Answer::Known(Shape::Task, complete::empty_task(&ids)), None);
+        };
+        let index = state
+            .responses
+            .iter()
+            .position(|one| std::ptr::eq(one, entry));
+        let name = index.map(|index| state::response_name(&self.owner(phase), index));
+        let value = match self.generated(entry, params).await {
+            Some(generated) => generated,
+            None => {
+                let written = entry.content.as_ref().unwrap_or(&Value::Null);
+                self.context.interpolate(written, Some(params), None)
+            }
+        };
+        if state.is_verbatim(entry) {
+            return (Answer::raw(value), name);
+        }
+        if value.is_null() {
+            return (Answer::Known(Shape::Task, complete::empty_task(&ids)), name);
+        }
+        let answer = match content::recognise(&value) {
+            Some((shape, mut known)) => {
+                complete::complete(shape, &mut known, &ids);
+                Answer::Known(shape, known)
+            }
+            None => Answer::raw(value),
+        };
+        (answer, name)
+    }
+
+    /// Generated content, if it is asked for and is something a server can answer with.
+    async fn generated(&self, entry: &ResponseEntry, params: &Value) -> Option<Value> {
+        let prompt = entry.synthesize.as_ref()?.prompt.as_deref()?;
+        let wanted = json!({"operation": "message/send", "request": params});
+        let generated = self.context.generate(prompt, wanted).await?;
+        if content::recognise(&generated).is_none() {
+            self.context
+                .warn("`synthesize` gave neither a task nor a message; the static content is used");
+            return None;
+        }
+        Some(generated)
+    }
+
+    /// The phase whose state a phase has.
+    fn owner(&self, phase: &Arc<PhaseView>) -> String {
+        let phases = self.context.all_phases();
+        let owner = phases[..=phase.index.min(phases.len() - 1)]
+            .iter()
+            .rev()
+            .find(|phase| phase.own_state);
+        owner.map_or_else(|| phase.name.clone(), |owner| owner.name.clone())
+    }
+}

@@ -1,0 +1,360 @@
+//! Takes requests apart and sees that each gets its answer: the card by GET, JSON-RPC by POST.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use proofhouse_oatf::Direction;
+use proofhouse_wire::rpc::{self, Message};
+use proofhouse_wire::server::{Handler, Reply, Request};
+use proofhouse_wire::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::memory::Memory;
+use super::replies::{self, Rest};
+use super::state::{self, State};
+use crate::actor::{ActorContext, Advance};
+use crate::drivers::a2a::methods::{Generation, Operation};
+use crate::drivers::a2a::problems::Problem;
+use crate::drivers::a2a::push::Webhook;
+use crate::drivers::a2a::{EXTENSIONS_HEADER, VERSION_HEADER, card, params, url};
+use crate::exposure::CarrierKind;
+use crate::phases::PhaseView;
+
+/// Where clients look for the card; the second is the place of before 0.3.
+const CARD_PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
+const CARD_EVENT: &str = "agent_card/get";
+
+/// How much of a method nobody knows becomes the name of an event.
+const MAX_EVENT_CHARS: usize = 200;
+
+/// The server, while it plays.
+pub(super) struct Server {
+    pub(super) context: ActorContext,
+    address: String,
+    /// Listens on every address, so that only callers know which one leads here.
+    everywhere: bool,
+    memory: Mutex<Memory>,
+    /// Replies that are still being written.
+    writers: Mutex<JoinSet<()>>,
+    /// The last request was of 1.0.
+    modern: AtomicBool,
+    flood_told: AtomicBool,
+}
+
+/// A request that waits for its answer.
+pub(super) struct Call {
+    pub(super) id: Value,
+    pub(super) event: String,
+    pub(super) generation: Generation,
+    /// As 0.3 has them.
+    pub(super) params: Value,
+    /// Where the caller finds us.
+    address: String,
+    /// The phase that answers.
+    pub(super) phase: Arc<PhaseView>,
+    /// The phase that begins when the answer has left.
+    pub(super) advance: Advance,
+}
+
+impl Handler for Server {
+    async fn handle(&self, request: Request) -> Reply {
+        if self.context.checks_origin() && !origin_is_fine(&request) {
+            self.context
+                .warn("a request of a foreign origin is refused");
+            return Reply::empty(StatusCode::FORBIDDEN);
+        }
+        if CARD_PATHS.iter().any(|path| request.path.ends_with(path))
+            && request.method == Method::GET
+        {
+            return self.card(&request).await;
+        }
+        if request.method != Method::POST {
+            let warning = format!(
+                "{} {} is nothing of A2A's",
+                request.method,
+                cut(&request.path)
+            );
+            self.context.warn(&warning);
+            return match request.method {
+                Method::GET => Reply::empty(StatusCode::NOT_FOUND),
+                _ => Reply::empty(StatusCode::METHOD_NOT_ALLOWED).with_header("allow", "GET, POST"),
+            };
+        }
+        match &request.body {
+            Ok(body) => self.rpc(&request, body).await,
+            Err(problem) => {
+                self.context.warn(&problem.to_string());
+                Reply::empty(problem.status())
+            }
+        }
+    }
+
+    fn broken(&self, peer: SocketAddr, reason: &str) {
+        // Cutting connections is our own doing when the delivery asks for it.
+        if !self.context.phase().delivery.abrupt_close {
+            self.context
+                .warn(&format!("the connection of {peer} broke: {reason}"));
+        }
+    }
+}
+
+impl Server {
+    pub(super) fn new(context: ActorContext, address: String, everywhere: bool) -> Self {
+        Self {
+            context,
+            address,
+            everywhere,
+            memory: Mutex::default(),
+            writers: Mutex::new(JoinSet::new()),
+            modern: AtomicBool::new(false),
+            flood_told: AtomicBool::new(false),
+        }
+    }
+
+    /// Where the subject wants to be notified, and the generation it spoke last.
+    pub(super) fn webhooks(&self) -> (Vec<Webhook>, Generation) {
+        let spoken = if self.modern.load(Ordering::Relaxed) {
+            Generation::Modern
+        } else {
+            Generation::Legacy
+        };
+        (self.memory().all_webhooks(), spoken)
+    }
+
+    /// Ends every reply that is still being written.
+    pub(super) async fn stop(&self) {
+        let mut writers = std::mem::take(&mut *self.writers());
+        writers.shutdown().await;
+    }
+
+    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writers(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the rest of a reply be written while its reader reads.
+    pub(super) fn go_on(&self, rest: Rest) {
+        let over = self.context.over().clone();
+        let mut writers = self.writers();
+        while writers.try_join_next().is_some() {}
+        writers.spawn(async move {
+            tokio::select! {
+                () = over.cancelled() => {}
+                () = rest => {}
+            }
+        });
+    }
+
+    async fn card(&self, request: &Request) -> Reply {
+        let turn = self
+            .context
+            .received(CARD_EVENT, Direction::Request, &json!({}), None);
+        let phase = turn.phase;
+        let state = phase.prepared(State::read);
+        let served = self.served_card(&state, &self.address_for(request));
+        if !replies::delay(&phase.delivery, self.context.over()).await {
+            return Reply::cut();
+        }
+        self.context
+            .sent(&phase, CARD_EVENT, Direction::Response, &served, None);
+        if let Some(card) = &state.card {
+            self.context
+                .delivered(CarrierKind::Card, state::card_name(card));
+        }
+        self.tell_flood(&phase);
+        // Cards change between phases; nobody is to keep one.
+        self.leave(&phase, served.to_string(), turn.advance)
+            .with_header("cache-control", "no-store")
+    }
+
+    /// The card of a state, or one that is just enough to find the way here.
+    fn served_card(&self, state: &State, address: &str) -> Value {
+        let written = match &state.card {
+            Some(card) => self.context.interpolate(card, None, None),
+            None => json!({"name": self.context.name()}),
+        };
+        if state.verbatim {
+            return written;
+        }
+        card::hybrid(&written, address)
+    }
+
+    /// The card for those who are known to us; there is only the one.
+    pub(super) fn extended_card(&self, call: &Call) -> Result<Value, Problem> {
+        let state = call.phase.prepared(State::read);
+        let card = state.card.as_ref().ok_or(Problem::NoExtendedCard)?;
+        self.context
+            .delivered(CarrierKind::Card, state::card_name(card));
+        Ok(self.served_card(&state, &call.address))
+    }
+
+    /// Our address, as the caller reached it.
+    fn address_for(&self, request: &Request) -> String {
+        let plain = |host: &&str| {
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".:-[]_".contains(&byte);
+            !host.is_empty() && host.len() < 300 && host.bytes().all(fits)
+        };
+        match request.header("host").filter(plain) {
+            Some(host) if self.everywhere => format!("http://{host}"),
+            _ => self.address.clone(),
+        }
+    }
+
+    async fn rpc(&self, request: &Request, body: &[u8]) -> Reply {
+        let message = match rpc::parse(body) {
+            Ok(message) => message,
+            Err(invalid) => return self.refuse(&invalid).await,
+        };
+        match message {
+            Message::Request { id, method, params } => {
+                let envelope = rpc::request(&id, &method, Some(&params));
+                let call = self.receive(request, id, &method, params, &envelope);
+                self.serve(call, Operation::of(&method).map(|(operation, _)| operation))
+                    .await
+            }
+            Message::Notification { method, params } => {
+                let envelope = rpc::notification(&method, Some(&params));
+                // It asks for nothing, so there is nothing to answer.
+                drop(self.receive(request, Value::Null, &method, params, &envelope));
+                Reply::empty(StatusCode::NO_CONTENT)
+            }
+            Message::Response { .. } => {
+                let invalid = rpc::InvalidMessage::NotRpc {
+                    reason: "a response to nothing that was asked",
+                    id: Value::Null,
+                };
+                self.refuse(&invalid).await
+            }
+        }
+    }
+
+    /// Records a message and lets it end the phase. The method tells the generation; the version
+    /// header is recorded and decides nothing.
+    fn receive(
+        &self,
+        request: &Request,
+        id: Value,
+        method: &str,
+        params: Value,
+        envelope: &Value,
+    ) -> Call {
+        let known = Operation::of(method);
+        let generation = match known {
+            Some((_, generation)) => generation,
+            // Nothing but the header can tell in which form the caller reads errors.
+            None if request
+                .header(VERSION_HEADER)
+                .is_some_and(|v| v.starts_with('1')) =>
+            {
+                Generation::Modern
+            }
+            None => Generation::Legacy,
+        };
+        let mut raw = (generation == Generation::Modern).then(|| envelope.clone());
+        for name in [VERSION_HEADER, EXTENSIONS_HEADER] {
+            if let Some(value) = request.header(name) {
+                raw.get_or_insert_with(|| envelope.clone())["headers"][name] = value.into();
+            }
+        }
+        let params = params::or_empty(params);
+        let (event, params) = match known {
+            Some((operation, _)) => (
+                operation.event().to_owned(),
+                params::translate(operation, &params, Generation::Legacy),
+            ),
+            None => (cut(method), params),
+        };
+        let modern = generation == Generation::Modern;
+        self.modern.store(modern, Ordering::Relaxed);
+        let turn = self
+            .context
+            .received(&event, Direction::Request, &params, raw);
+        Call {
+            id,
+            event,
+            generation,
+            params,
+            address: self.address_for(request),
+            phase: turn.phase,
+            advance: turn.advance,
+        }
+    }
+
+    /// Answers what is no message at all.
+    async fn refuse(&self, invalid: &rpc::InvalidMessage) -> Reply {
+        self.context.warn(&invalid.to_string());
+        let phase = self.context.phase();
+        if !replies::delay(&phase.delivery, self.context.over()).await {
+            return Reply::cut();
+        }
+        self.leave(
+            &phase,
+            invalid.to_response().to_string(),
+            Advance::default(),
+        )
+    }
+
+    /// Answers a call with a result, as triggers see it and as the caller does, or an error.
+    pub(super) async fn reply(
+        &self,
+        call: Call,
+        outcome: Result<(Value, Value), Problem>,
+    ) -> Reply {
+        if !replies::delay(&call.phase.delivery, self.context.over()).await {
+            return Reply::cut();
+        }
+        let (content, envelope, differs) = match outcome {
+            Ok((content, wire)) => {
+                let differs = content != wire;
+                (content, rpc::response(&call.id, wire), differs)
+            }
+            Err(problem) => {
+                let error = problem.error(call.generation);
+                let envelope = json!({"jsonrpc": "2.0", "id": call.id, "error": error});
+                (error, envelope, false)
+            }
+        };
+        let text = envelope.to_string();
+        let raw = differs.then_some(envelope);
+        self.context
+            .sent(&call.phase, &call.event, Direction::Response, &content, raw);
+        self.tell_flood(&call.phase);
+        self.leave(&call.phase, text, call.advance)
+    }
+
+    fn leave(&self, phase: &Arc<PhaseView>, text: String, advance: Advance) -> Reply {
+        let (reply, rest) = replies::json(&phase.delivery, text, advance, self.context.over());
+        if let Some(rest) = rest {
+            self.go_on(rest);
+        }
+        reply
+    }
+
+    /// A reply that is one JSON value has no place for notifications before it.
+    fn tell_flood(&self, phase: &Arc<PhaseView>) {
+        if phase.delivery.notification_flood.is_some()
+            && !self.flood_told.swap(true, Ordering::Relaxed)
+        {
+            self.context.warn(
+                "x-delivery: `notification_flood` only goes before streams; A2A has no notifications elsewhere",
+            );
+        }
+    }
+}
+
+/// A browser that was led here by another page says so.
+fn origin_is_fine(request: &Request) -> bool {
+    request.headers.get("origin").is_none_or(|origin| {
+        let origin = origin.to_str().unwrap_or_default();
+        url::parse(origin).is_some_and(|parts| parts.is_loopback())
+    })
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(MAX_EVENT_CHARS).collect()
+}

@@ -1,0 +1,170 @@
+//! `a2a_server`: an agent that others delegate to, over JSON-RPC, in 0.3 and 1.0 at once.
+
+mod answers;
+mod handler;
+mod memory;
+mod replies;
+mod state;
+mod stream;
+mod tasks;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use proofhouse_oatf::ActionKind;
+use proofhouse_wire::server::Bound;
+use serde_json::Value;
+
+use self::handler::Server;
+use self::state::State;
+use super::a2a::methods::event_of;
+use super::a2a::{push, url};
+use crate::actor::ActorContext;
+use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
+use crate::exposure::CarrierKind;
+use crate::phases::Entry;
+
+/// Plays an A2A agent.
+#[derive(Debug)]
+pub(super) struct A2aServer;
+
+impl Driver for A2aServer {
+    fn mode(&self) -> &str {
+        "a2a_server"
+    }
+
+    fn default_endpoint(&self) -> Option<Endpoint> {
+        Some(Endpoint::Listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))
+    }
+
+    fn operation<'n>(&self, name: &'n str) -> &'n str {
+        event_of(name)
+    }
+
+    fn prepare(
+        &self,
+        context: ActorContext,
+        endpoint: Endpoint,
+    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        Box::pin(prepare(context, endpoint))
+    }
+}
+
+async fn prepare(context: ActorContext, endpoint: Endpoint) -> Result<Prepared, ActorError> {
+    let Endpoint::Listen(wanted) = endpoint else {
+        return Err(context.error(
+            ActorErrorKind::Endpoint,
+            format!("an A2A server listens on an address; `{endpoint}` is none"),
+        ));
+    };
+    let bound = Bound::new(wanted).await.map_err(|error| {
+        context.error(
+            ActorErrorKind::Bind,
+            format!("cannot listen on {wanted}: {error}"),
+        )
+    })?;
+    let mut address = bound.address();
+    let everywhere = address.ip().is_unspecified();
+    if everywhere {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    let address = format!("http://{address}");
+    plan(&context, &address);
+    Ok(Prepared {
+        address: Some(address.clone()),
+        play: Box::pin(play(context, bound, address, everywhere)),
+    })
+}
+
+/// Tells what may be delivered, and what is odd about the states.
+fn plan(context: &ActorContext, address: &str) {
+    for phase in context.all_phases() {
+        if !phase.own_state {
+            continue;
+        }
+        let state = phase.prepared(State::read);
+        for problem in &state.problems {
+            context.warn(&format!("phase `{}`: {problem}", phase.name));
+        }
+        if let Some(card) = &state.card {
+            context.planned(CarrierKind::Card, state::card_name(card));
+            if let Some(elsewhere) = card.get("url").and_then(Value::as_str)
+                && !leads_here(elsewhere, address)
+            {
+                context.warn(&format!(
+                    "phase `{}`: the card's `url` is {elsewhere}; a client of 0.3 will go there and not to {address}",
+                    phase.name
+                ));
+            }
+        }
+        for index in 0..state.responses.len() {
+            context.planned(
+                CarrierKind::TaskResponse,
+                &state::response_name(&phase.name, index),
+            );
+        }
+    }
+    let actors = context.document().attack.execution.actors();
+    let own = actors.iter().filter(|actor| actor.name == context.name());
+    let actions = own
+        .flat_map(|actor| &actor.phases)
+        .flat_map(|phase| phase.on_enter.iter().flatten());
+    for kind in actions.filter_map(proofhouse_oatf::Action::kind) {
+        if matches!(kind, ActionKind::Binding { name, .. } if name == push::ACTION) {
+            context.planned(CarrierKind::Notification, push::ACTION);
+        }
+    }
+}
+
+fn leads_here(elsewhere: &str, address: &str) -> bool {
+    match (url::parse(elsewhere), url::parse(address)) {
+        (Some(one), Some(other)) => one.same_place(&other),
+        _ => false,
+    }
+}
+
+async fn play(
+    context: ActorContext,
+    bound: Bound,
+    address: String,
+    everywhere: bool,
+) -> Result<(), ActorError> {
+    let server = Arc::new(Server::new(context.clone(), address, everywhere));
+    let serving = bound.serve(
+        Arc::clone(&server),
+        context.limits().clone(),
+        context.over().clone(),
+    );
+    let entering = async {
+        let mut entries = context.entries();
+        while let Some(entry) = entries.recv().await {
+            enter(&context, &server, &entry).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = serving => {}
+        () = entering => {}
+    }
+    server.stop().await;
+    Ok(())
+}
+
+/// Does what is to be done when a phase begins.
+async fn enter(context: &ActorContext, server: &Server, entry: &Entry) {
+    for action in context.enter(entry) {
+        match action {
+            ActionKind::Binding { name, value } if name == push::ACTION => {
+                let (webhooks, spoken) = server.webhooks();
+                push::send(context, &entry.phase, &value, &webhooks, spoken).await;
+            }
+            ActionKind::Binding { name, .. } => {
+                context.warn(&format!("there is no entry action `{name}` in A2A"));
+            }
+            ActionKind::Send { method, .. } => context.warn(&format!(
+                "an A2A server cannot send `{method}`: only clients ask"
+            )),
+            ActionKind::Log { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Streams: each item is an event whose data is a JSON-RPC response.
+
+use proofhouse_oatf::Direction;
+use proofhouse_wire::rpc;
+use proofhouse_wire::server::{ReaderGone, Reply, StreamWriter};
+use proofhouse_wire::sse::Event;
+use serde_json::{Value, json};
+
+use super::answers::Answer;
+use super::handler::{Call, Server};
+use super::replies;
+use crate::actor::ActorContext;
+use crate::drivers::a2a::complete::Ids;
+use crate::drivers::a2a::content::Shape;
+use crate::exposure::CarrierKind;
+
+impl Server {
+    /// Answers a call with a stream; `name` is what the exposure calls the answer.
+    pub(super) async fn stream(
+        &self,
+        call: Call,
+        items: Vec<Answer>,
+        name: Option<String>,
+    ) -> Reply {
+        if !replies::delay(&call.phase.delivery, self.context.over()).await {
+            return Reply::cut();
+        }
+        let (reply, writer) = Reply::events();
+        let context = self.context.clone();
+        self.go_on(Box::pin(async move {
+            match write(&context, &call, &writer, &items, name.as_deref()).await {
+                Ok(()) if call.phase.delivery.abrupt_close => writer.cut().await,
+                Ok(()) => {}
+                Err(ReaderGone) => context.warn("the reader of a stream left before its end"),
+            }
+            drop(call.advance);
+        }));
+        reply
+    }
+}
+
+async fn write(
+    context: &ActorContext,
+    call: &Call,
+    writer: &StreamWriter,
+    items: &[Answer],
+    name: Option<&str>,
+) -> Result<(), ReaderGone> {
+    let delivery = &call.phase.delivery;
+    if let Some(count) = delivery.notification_flood {
+        context.warn(&format!(
+            "x-delivery: {count} status updates go before the stream"
+        ));
+        let event = event(call, &flood_item(call, items), false);
+        for _ in 0..count {
+            writer.write(event.clone()).await?;
+        }
+    }
+    for (index, item) in items.iter().enumerate() {
+        let wire = item.wire(call.generation);
+        let raw = (wire != *item.content()).then(|| rpc::response(&call.id, wire));
+        let (phase, content) = (&call.phase, item.content());
+        context.sent(phase, &call.event, Direction::Response, content, raw);
+        let event = event(call, item, true);
+        let is_last = index + 1 == items.len();
+        let half = delivery.abrupt_close && is_last;
+        replies::write(writer, delivery, &event, half, context.over()).await?;
+        if delivery.duplicate_ids && !half {
+            replies::write(writer, delivery, &event, false, context.over()).await?;
+        }
+        if index == 0
+            && let Some(name) = name
+        {
+            context.delivered(CarrierKind::TaskResponse, name);
+        }
+    }
+    Ok(())
+}
+
+fn event(call: &Call, item: &Answer, shaped: bool) -> String {
+    let text = rpc::response(&call.id, item.wire(call.generation)).to_string();
+    let text = if shaped {
+        call.phase.delivery.shape(text)
+    } else {
+        text
+    };
+    Event::data(text).encode()
+}
+
+/// What a flood is made of: word that the task is being worked on.
+fn flood_item(call: &Call, items: &[Answer]) -> Answer {
+    let task = items.first().and_then(Answer::task);
+    let ids = Ids::of_request(&call.params);
+    let told = |key: &str| task.and_then(|task| task.get(key)).cloned();
+    let id = told("id").unwrap_or_else(|| Value::from(ids.task));
+    let context = told("contextId").unwrap_or_else(|| Value::from(ids.context));
+    Answer::Known(
+        Shape::StatusUpdate,
+        json!({"kind": "status-update", "taskId": id, "contextId": context,
+            "status": {"state": "working"}, "final": false}),
+    )
+}
