@@ -240,7 +240,7 @@ impl Agent {
             .received(&operation, Direction::Response, &content, raw);
         if operation == "tool_call_start" && starts.len() < MAX_STARTS {
             let call = text(&content, "toolCallId").to_owned();
-            starts.entry(call).or_insert((content, turn.phase.clone()));
+            starts.entry(call).or_insert((content, turn.phase));
         }
     }
 
