@@ -47,7 +47,7 @@ fn result(arrived: &Arrived, result: &Value) -> Reply {
     Reply::json(StatusCode::OK, answer.to_string())
 }
 
-fn error(arrived: &Arrived, status: StatusCode, code: i64, data: Value) -> Reply {
+fn error(arrived: &Arrived, status: StatusCode, code: i64, data: &Value) -> Reply {
     let error = json!({"code": code, "message": "no", "data": data});
     let answer = json!({"jsonrpc": "2.0", "id": arrived.body["id"], "error": error});
     Reply::json(status, answer.to_string())
@@ -323,7 +323,7 @@ async fn the_era_is_found_by_asking() {
         ("a discovery", discovered, true),
         (
             "a modern error",
-            |a| error(a, StatusCode::BAD_REQUEST, -32021, json!(null)),
+            |a| error(a, StatusCode::BAD_REQUEST, -32021, &json!(null)),
             true,
         ),
         (
@@ -333,7 +333,7 @@ async fn the_era_is_found_by_asking() {
                     a,
                     StatusCode::BAD_REQUEST,
                     -32022,
-                    json!({"supported": ["2026-07-28"]}),
+                    &json!({"supported": ["2026-07-28"]}),
                 )
             },
             true,
@@ -345,14 +345,14 @@ async fn the_era_is_found_by_asking() {
                     a,
                     StatusCode::BAD_REQUEST,
                     -32022,
-                    json!({"supported": ["2025-11-25"]}),
+                    &json!({"supported": ["2025-11-25"]}),
                 )
             },
             false,
         ),
         (
             "an unknown method",
-            |a| error(a, StatusCode::OK, -32601, json!(null)),
+            |a| error(a, StatusCode::OK, -32601, &json!(null)),
             false,
         ),
         ("an empty result", |a| result(a, &json!({})), false),
@@ -484,7 +484,7 @@ async fn a_version_that_is_refused_is_given_up_for_one_that_is_offered() {
         "server/discover" => discovered(arrived),
         "tools/list" if LISTS.fetch_add(1, Ordering::Relaxed) == 0 => {
             let data = json!({"supported": ["2027-01-01"], "requested": "2026-07-28"});
-            error(arrived, StatusCode::BAD_REQUEST, -32022, data)
+            error(arrived, StatusCode::BAD_REQUEST, -32022, &data)
         }
         _ => legacy(arrived),
     })
@@ -498,7 +498,7 @@ async fn a_version_that_is_refused_is_given_up_for_one_that_is_offered() {
         "server/discover" => discovered(arrived),
         _ => {
             let data = json!({"supported": ["2026-07-28"]});
-            error(arrived, StatusCode::BAD_REQUEST, -32022, data)
+            error(arrived, StatusCode::BAD_REQUEST, -32022, &data)
         }
     })
     .await;
@@ -643,7 +643,7 @@ async fn an_endpoint_that_cannot_be_is_an_error_that_says_so() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_a_server_answers_the_run_ends_in_time() {
     type Answer = fn(&Arrived) -> Reply;
     fn lines(text: &'static str) -> Reply {
@@ -689,7 +689,11 @@ async fn whatever_a_server_answers_the_run_ends_in_time() {
         ),
         (
             "a huge event",
-            |_| lines("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
+            |_| {
+                stream(
+                    |writer| async move { while writer.write("x".repeat(50_000)).await.is_ok() {} },
+                )
+            },
             "an event of more than",
         ),
         (

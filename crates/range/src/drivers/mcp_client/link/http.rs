@@ -62,7 +62,7 @@ impl HttpLink {
     }
 
     /// Posts a message in a task of its own; the number is that of its answer.
-    pub(super) fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Source, String> {
+    pub(super) fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Source, String> {
         while self.tasks.try_join_next().is_some() {}
         if self.tasks.len() >= MAX_POSTS {
             return Err(format!("{MAX_POSTS} requests wait for an answer already"));

@@ -89,7 +89,7 @@ impl Link {
     /// Sends a message; the number tells which answer is its, where that can be told.
     pub(super) async fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Source, String> {
         match self {
-            Self::Http(link) => link.send(outgoing),
+            Self::Http(link) => link.send(&outgoing),
             Self::Stdio(link) => link.send(outgoing).await.map(|()| Source::Process),
         }
     }
