@@ -10,7 +10,7 @@ use crate::driver::{ActorError, ActorErrorKind};
 use crate::phases::PhaseView;
 
 use super::envelope::{LEGACY, MODERN};
-use super::link::Link;
+use super::link::{Link, Source};
 use super::session::{Era, Outcome, Session};
 
 /// How long a server may take to say that it is modern.
@@ -129,7 +129,10 @@ impl Session {
         let Era::Modern(version) = &self.era else {
             return;
         };
-        let info = &discovered["_meta"]["io.modelcontextprotocol/serverInfo"];
+        let info = match &discovered["_meta"]["io.modelcontextprotocol/serverInfo"] {
+            Value::Null => &discovered["serverInfo"],
+            info => info,
+        };
         let mut content = json!({
             "protocolVersion": version,
             "capabilities": discovered["capabilities"],
@@ -191,6 +194,8 @@ impl Session {
         self.notify(phase, "notifications/initialized", None).await;
         if let Link::Http(link) = &mut self.link {
             link.listen();
+            // Servers drop what they want to say on this stream while it is not open.
+            self.settled(Source::Stream).await;
         }
         drop(turn);
         Ok(())

@@ -19,6 +19,9 @@ use super::link::{End, Inbound, Link, Outgoing, Receiver, Source, What};
 /// Requests whose late or repeated answers can still be told apart from inventions.
 const MAX_REMEMBERED: usize = 64;
 
+/// How long a server may take to take note of a notification.
+const SETTLE: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// Which protocol the server speaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Era {
@@ -241,7 +244,29 @@ impl Session {
         let context = self.context.clone();
         context.sent(phase, method, Direction::Request, &content, raw);
         let headers = self.headers(method, wire.as_ref());
-        self.post(&message, headers, &phase.delivery).await;
+        if let Some(source) = self.post(&message, headers, &phase.delivery).await
+            && self.link.is_http()
+        {
+            // Each message has a request of its own; what follows must not overtake this one.
+            self.settled(source).await;
+        }
+    }
+
+    /// Waits until the server has begun to answer a request, or to use a stream.
+    pub(super) async fn settled(&mut self, source: Source) {
+        let deadline = Instant::now() + SETTLE;
+        for _ in 0..self.context.limits().max_events {
+            let Ok(Some(inbound)) = tokio::time::timeout_at(deadline, self.inbound.recv()).await
+            else {
+                return;
+            };
+            let is_begun = inbound.source == source
+                && matches!(inbound.what, What::Head { .. } | What::Ended(_));
+            self.serve(inbound).await;
+            if is_begun {
+                return;
+            }
+        }
     }
 
     /// What comes from the server next. May be dropped and called again.
@@ -319,7 +344,8 @@ impl Session {
         };
         let sent = Some(message.clone());
         context.sent(&turn.phase, method, Direction::Response, &content, sent);
-        if self.post(&message, Vec::new(), &turn.phase.delivery).await && answered {
+        let posted = self.post(&message, Vec::new(), &turn.phase.delivery).await;
+        if posted.is_some() && answered {
             answers::delivered(&context, method);
         }
     }
@@ -349,18 +375,18 @@ impl Session {
         message: &Value,
         headers: Vec<(String, String)>,
         delivery: &Delivery,
-    ) -> bool {
+    ) -> Option<Source> {
         let outgoing = Outgoing {
             message,
             headers,
             delivery,
         };
         match self.link.send(outgoing).await {
-            Ok(_) => true,
+            Ok(source) => Some(source),
             Err(reason) => {
                 self.context
                     .warn(&format!("a message cannot be sent: {reason}"));
-                false
+                None
             }
         }
     }

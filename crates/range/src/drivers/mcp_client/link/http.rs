@@ -273,6 +273,8 @@ impl Post {
             }
             end = match self.get(progress.last_id.as_deref()).await {
                 Ok(response) if response.status.is_success() && response.is_event_stream() => {
+                    let (status, session) = (response.status.as_u16(), None);
+                    self.to.push(What::Head { status, session }).await;
                     self.follow(response, &mut progress).await
                 }
                 // Most servers offer no such stream.
