@@ -1,0 +1,325 @@
+//! One exchange: an input, the agent's events, and follow-up runs for what the agent asks back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofhouse_oatf::{Direction, select_response};
+use proofhouse_wire::client::{ClientError, Response};
+use serde_json::{Value, json};
+
+use crate::actor::ActorContext;
+use crate::driver::{ActorError, ActorErrorKind};
+use crate::drivers::client::dispatch;
+use crate::drivers::client::post::Poster;
+use crate::exposure::CarrierKind;
+use crate::phases::PhaseView;
+
+use super::INPUT;
+use super::input::{State, complete, follow_up, tool_message};
+use super::names::Names;
+use super::reader::{Outcome, Reader, Seen, text};
+
+/// Runs that follow an input, so that an agent that always asks back comes to an end.
+const MAX_FOLLOW_UPS: usize = 10;
+
+/// Calls whose start is remembered for the answer.
+const MAX_STARTS: usize = 1_000;
+
+/// After the run has ended, the stream has so long to end, too.
+const TAIL: Duration = Duration::from_millis(200);
+
+/// What is kept of an answer that is no stream of events.
+const MAX_BODY_TEXT: usize = 64 << 10;
+
+/// The agent, as a frontend knows it.
+pub(super) struct Agent {
+    context: ActorContext,
+    poster: Poster,
+    names: Names,
+    /// Whether it ever answered.
+    met: bool,
+}
+
+/// The start of a call, and the phase that answers it.
+type Starts = HashMap<String, (Value, Arc<PhaseView>)>;
+
+/// What an agent waits for after a run.
+struct Waiting {
+    messages: Vec<Value>,
+    /// Calls, with their tool's name.
+    calls: Vec<(String, String)>,
+    interrupts: Vec<Value>,
+    state: Option<Value>,
+    starts: Starts,
+}
+
+impl Agent {
+    pub(super) fn new(context: ActorContext, poster: Poster) -> Self {
+        let names = Names::of(context.document());
+        Self {
+            context,
+            poster,
+            names,
+            met: false,
+        }
+    }
+
+    /// Posts an input and goes on until the agent asks for nothing more.
+    pub(super) async fn exchange(
+        &mut self,
+        phase: &Arc<PhaseView>,
+        input: Value,
+    ) -> Result<(), ActorError> {
+        let first = complete(input);
+        let mut input = first.clone();
+        let mut tools = Vec::new();
+        for round in 0..=MAX_FOLLOW_UPS {
+            let phase = if round == 0 {
+                Arc::clone(phase)
+            } else {
+                self.context.phase()
+            };
+            let Some(waiting) = self.run(&phase, &input, round, &tools).await? else {
+                return Ok(());
+            };
+            if round == MAX_FOLLOW_UPS {
+                let warning = format!("the agent asks back for ever; left after {round} times");
+                self.context.warn(&warning);
+                break;
+            }
+            (input, tools) = self.answer(&first, round + 1, waiting).await;
+        }
+        Ok(())
+    }
+
+    /// Posts one input and reads the events that it brings.
+    async fn run(
+        &mut self,
+        phase: &Arc<PhaseView>,
+        input: &Value,
+        round: usize,
+        tools: &[String],
+    ) -> Result<Option<Waiting>, ActorError> {
+        // The first input is an event of its own; those that follow belong to it.
+        let turn = if round == 0 {
+            Some(
+                self.context
+                    .received(INPUT, Direction::Request, input, None),
+            )
+        } else {
+            self.context
+                .sent(phase, INPUT, Direction::Request, input, None);
+            None
+        };
+        let response = match self.post(phase, input).await {
+            Ok(response) => response,
+            Err(error @ ClientError::Connect { .. }) if !self.met => {
+                let message = error.to_string();
+                return Err(self.context.error(ActorErrorKind::Unreachable, message));
+            }
+            Err(error) => {
+                self.context
+                    .warn(&format!("the input came to nothing: {error}"));
+                return Ok(None);
+            }
+        };
+        self.met = true;
+        drop(turn);
+        self.context.delivered(CarrierKind::Message, INPUT);
+        for tool in tools {
+            self.context
+                .delivered(CarrierKind::FrontendToolResult, tool);
+        }
+        if !response.status.is_success() || !response.is_event_stream() {
+            self.refused(response).await;
+            return Ok(None);
+        }
+        Ok(self.read(input, response).await)
+    }
+
+    async fn post(&self, phase: &PhaseView, input: &Value) -> Result<Response, ClientError> {
+        let headers = self.poster.headers([
+            ("content-type", "application/json"),
+            ("accept", "text/event-stream"),
+        ]);
+        let body = phase.delivery.shape(input.to_string());
+        if phase.delivery.duplicate_ids {
+            // The first copy is not listened to.
+            let copy = self
+                .poster
+                .post(&phase.delivery, headers.clone(), body.clone());
+            drop(copy.await?);
+        }
+        self.poster.post(&phase.delivery, headers, body).await
+    }
+
+    /// The agent answered with something else than events: it is recorded as it came.
+    async fn refused(&self, response: Response) {
+        let status = response.status.as_u16();
+        let kind = response.header("content-type").unwrap_or("none").to_owned();
+        let body = match response.bytes().await {
+            Ok(bytes) => {
+                let cut = &bytes[..bytes.len().min(MAX_BODY_TEXT)];
+                serde_json::from_slice(&bytes)
+                    .unwrap_or_else(|_| String::from_utf8_lossy(cut).into_owned().into())
+            }
+            Err(error) => {
+                self.context
+                    .warn(&format!("the answer cannot be read: {error}"));
+                Value::Null
+            }
+        };
+        let warning = format!("no events: status {status}, content type {kind}");
+        self.context.warn(&warning);
+        let content = json!({"status": status, "contentType": kind, "body": body});
+        self.context
+            .overheard(INPUT, Direction::Response, &content, None);
+    }
+
+    async fn read(&self, input: &Value, response: Response) -> Option<Waiting> {
+        let messages = input.get("messages").and_then(Value::as_array).cloned();
+        let mut reader = Reader::new(&self.names, messages.unwrap_or_default());
+        let mut starts = Starts::new();
+        let mut events = response.events();
+        let mut first = true;
+        loop {
+            let next = if reader.outcome.is_some() {
+                match tokio::time::timeout(TAIL, events.next()).await {
+                    Ok(next) => next,
+                    Err(_) => break,
+                }
+            } else {
+                events.next().await
+            };
+            let event = match next {
+                Ok(Some(event)) => event,
+                Ok(None) => break,
+                Err(error) => {
+                    self.context.warn(&format!("the events break off: {error}"));
+                    break;
+                }
+            };
+            if event.data.is_empty() {
+                continue;
+            }
+            let parsed: Value = match serde_json::from_str(&event.data) {
+                Ok(parsed @ Value::Object(_)) if !text(&parsed, "type").is_empty() => parsed,
+                _ => {
+                    let start: String = event.data.chars().take(100).collect();
+                    self.context.warn(&format!("not an AG-UI event: {start}"));
+                    continue;
+                }
+            };
+            let kind = text(&parsed, "type");
+            if std::mem::take(&mut first) && !matches!(kind, "RUN_STARTED" | "RUN_ERROR") {
+                self.context.warn("the run begins without RUN_STARTED");
+            }
+            if reader.outcome.is_some() {
+                let warning = format!("`{}` after the end of the run", self.names.operation(kind));
+                self.context.warn(&warning);
+            }
+            for seen in reader.read(parsed) {
+                self.see(seen, &mut starts);
+            }
+        }
+        for seen in reader.end() {
+            self.see(seen, &mut starts);
+        }
+        self.waits_for(reader, starts)
+    }
+
+    fn see(&self, seen: Seen, starts: &mut Starts) {
+        let Seen {
+            operation,
+            content,
+            raw,
+        } = seen;
+        let turn = self
+            .context
+            .received(&operation, Direction::Response, &content, raw);
+        if operation == "tool_call_start" && starts.len() < MAX_STARTS {
+            let call = text(&content, "toolCallId").to_owned();
+            starts.entry(call).or_insert((content, turn.phase));
+        }
+    }
+
+    fn waits_for(&self, reader: Reader<'_>, starts: Starts) -> Option<Waiting> {
+        let (mut named, mut interrupts) = (None, Vec::new());
+        match reader.outcome {
+            Some(Outcome::Finished(calls)) => named = calls,
+            Some(Outcome::Interrupted(all)) => interrupts = all,
+            Some(Outcome::Stopped) => return None,
+            None => {
+                self.context
+                    .warn("the run has no end: the stream stopped before RUN_FINISHED");
+                return None;
+            }
+        }
+        // An interrupt that asks about a call answers for it.
+        let asked: Vec<&str> = interrupts.iter().map(|i| text(i, "toolCallId")).collect();
+        let waiting = reader.history.waiting(named.as_deref());
+        let calls: Vec<(String, String)> = waiting
+            .into_iter()
+            .filter(|call| !asked.contains(&call.id.as_str()))
+            .map(|call| (call.id.clone(), call.name.clone()))
+            .collect();
+        if calls.is_empty() && interrupts.is_empty() {
+            return None;
+        }
+        let state = reader.history.state.clone();
+        Some(Waiting {
+            messages: reader.history.into_messages(),
+            calls,
+            interrupts,
+            state,
+            starts,
+        })
+    }
+
+    /// The input that gives the agent what it waits for, and the tools whose results it carries.
+    async fn answer(&self, first: &Value, round: usize, waiting: Waiting) -> (Value, Vec<String>) {
+        let mut messages = waiting.messages;
+        let mut tools = Vec::new();
+        for (call, tool) in waiting.calls {
+            let answer = self.tool_answer(&call, &waiting.starts).await;
+            let message = tool_message(&call, round, answer.unwrap_or_default());
+            let mut event = json!({"type": "TOOL_CALL_RESULT", "toolCallName": tool});
+            for (from, to) in [
+                ("id", "messageId"),
+                ("toolCallId", "toolCallId"),
+                ("role", "role"),
+                ("content", "content"),
+            ] {
+                event[to] = message.get(from).cloned().unwrap_or_default();
+            }
+            let name = "tool_call_result";
+            let turn = self
+                .context
+                .received(name, Direction::Request, &event, None);
+            drop(turn);
+            messages.push(Value::Object(message));
+            tools.push(tool);
+        }
+        let mut resume = Vec::new();
+        for interrupt in waiting.interrupts {
+            let call = text(&interrupt, "toolCallId");
+            let mut entry = json!({"interruptId": interrupt["id"], "status": "cancelled"});
+            if let Some(payload) = self.tool_answer(call, &waiting.starts).await {
+                entry["status"] = "resolved".into();
+                entry["payload"] = payload;
+            }
+            resume.push(entry);
+        }
+        let input = follow_up(first, round, messages, waiting.state, resume);
+        (input, tools)
+    }
+
+    /// What the document answers to a call, if it says anything.
+    async fn tool_answer(&self, call: &str, starts: &Starts) -> Option<Value> {
+        let (start, phase) = starts.get(call)?;
+        let state = phase.prepared(State::new);
+        let entry = select_response(&state.tool_responses, start)?;
+        dispatch::content(&self.context, entry, start, |_| true).await
+    }
+}

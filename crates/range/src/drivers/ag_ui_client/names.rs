@@ -1,0 +1,79 @@
+//! Names of events: the protocol's constants in lower case, and the older names for reasoning.
+
+use std::collections::HashSet;
+
+use proofhouse_oatf::Document;
+
+/// A name from the agent is cut here; real ones have a quarter of that.
+const MAX_NAME_CHARS: usize = 100;
+
+/// The older names and what they became.
+const ALIASES: [(&str, &str); 5] = [
+    ("thinking_start", "reasoning_start"),
+    ("thinking_end", "reasoning_end"),
+    ("thinking_text_message_start", "reasoning_message_start"),
+    ("thinking_text_message_content", "reasoning_message_content"),
+    ("thinking_text_message_end", "reasoning_message_end"),
+];
+
+/// Names events so that the document finds them: whichever of two names it uses, it means both.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// Older names that the document uses.
+    older: HashSet<&'static str>,
+}
+
+impl Names {
+    pub(super) fn of(document: &Document) -> Self {
+        let attack = &document.attack;
+        let phases = attack.execution.actors().iter().flat_map(|a| &a.phases);
+        let events = phases.filter_map(|phase| phase.trigger.as_ref()?.event.as_deref());
+        let surfaces = attack
+            .indicators()
+            .iter()
+            .filter_map(|i| i.surface.as_deref());
+        let used: HashSet<&str> = events.chain(surfaces).collect();
+        let older = ALIASES.iter().map(|(older, _)| *older);
+        Self {
+            older: older.filter(|older| used.contains(older)).collect(),
+        }
+    }
+
+    /// The operation of an event of this type.
+    pub(super) fn operation(&self, kind: &str) -> String {
+        let name: String = kind.chars().take(MAX_NAME_CHARS).collect();
+        let name = name.to_ascii_lowercase();
+        let Some((older, newer)) = ALIASES.iter().find(|(a, b)| *a == name || *b == name) else {
+            return name;
+        };
+        let chosen = if self.older.contains(older) {
+            older
+        } else {
+            newer
+        };
+        (*chosen).to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_name_means_both() {
+        let plain = Names::default();
+        assert_eq!(plain.operation("TOOL_CALL_START"), "tool_call_start");
+        assert_eq!(plain.operation("THINKING_START"), "reasoning_start");
+        let text = r#"
+oatf: "0.1"
+attack:
+  execution: {mode: ag_ui_client, state: {run_agent_input: {threadId: t, runId: r}}}
+  indicators: [{surface: thinking_start, target: "", pattern: {contains: x}}]
+"#;
+        let document = proofhouse_oatf::load(text).unwrap().document;
+        let names = Names::of(&document);
+        assert_eq!(names.operation("REASONING_START"), "thinking_start");
+        assert_eq!(names.operation("THINKING_END"), "reasoning_end");
+        assert_eq!(plain.operation(&"X".repeat(1000)).len(), MAX_NAME_CHARS);
+    }
+}

@@ -1,0 +1,373 @@
+//! Reads the events of one run: names them, expands chunks, tells which tool a call is of.
+
+use serde_json::{Map, Value, json};
+
+use super::history::History;
+use super::names::Names;
+
+/// An event as the document sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Seen {
+    pub(super) operation: String,
+    pub(super) content: Value,
+    /// The event as it came, where that differs.
+    pub(super) raw: Option<Value>,
+}
+
+/// How a run ended, as the agent tells it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Outcome {
+    /// It is done; calls with these ids wait for a result, if it names any.
+    Finished(Option<Vec<String>>),
+    /// It waits for answers.
+    Interrupted(Vec<Value>),
+    /// It was cancelled, or failed.
+    Stopped,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChunkKind {
+    Text,
+    Tool,
+    Reasoning,
+}
+
+impl ChunkKind {
+    fn of(kind: &str) -> Option<Self> {
+        match kind {
+            "TEXT_MESSAGE_CHUNK" => Some(Self::Text),
+            "TOOL_CALL_CHUNK" => Some(Self::Tool),
+            "REASONING_MESSAGE_CHUNK" => Some(Self::Reasoning),
+            _ => None,
+        }
+    }
+
+    fn id_key(self) -> &'static str {
+        match self {
+            Self::Tool => "toolCallId",
+            Self::Text | Self::Reasoning => "messageId",
+        }
+    }
+
+    /// The types of the events that a chunk stands for: start, delta, end.
+    fn types(self) -> [&'static str; 3] {
+        match self {
+            Self::Text => [
+                "TEXT_MESSAGE_START",
+                "TEXT_MESSAGE_CONTENT",
+                "TEXT_MESSAGE_END",
+            ],
+            Self::Tool => ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"],
+            Self::Reasoning => [
+                "REASONING_MESSAGE_START",
+                "REASONING_MESSAGE_CONTENT",
+                "REASONING_MESSAGE_END",
+            ],
+        }
+    }
+}
+
+/// Reads one run.
+#[derive(Debug)]
+pub(super) struct Reader<'n> {
+    names: &'n Names,
+    pub(super) history: History,
+    pub(super) outcome: Option<Outcome>,
+    open: Option<(ChunkKind, String)>,
+}
+
+impl<'n> Reader<'n> {
+    pub(super) fn new(names: &'n Names, messages: Vec<Value>) -> Self {
+        Self {
+            names,
+            history: History::new(messages),
+            outcome: None,
+            open: None,
+        }
+    }
+
+    /// What an event means; several things for a chunk.
+    pub(super) fn read(&mut self, event: Value) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        let kind = text(&event, "type").to_owned();
+        if let Some(chunk) = ChunkKind::of(&kind) {
+            self.read_chunk(chunk, event, &mut seen);
+            return seen;
+        }
+        let aside = ["RAW", "CUSTOM", "STATE_", "ACTIVITY_", "STEP_"];
+        if !aside.iter().any(|prefix| kind.starts_with(prefix)) {
+            self.close(&mut seen);
+        }
+        self.see(&kind, event, None, &mut seen);
+        seen
+    }
+
+    /// The stream ended: what chunks left open is closed.
+    pub(super) fn end(&mut self) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        self.close(&mut seen);
+        seen
+    }
+
+    fn read_chunk(&mut self, chunk: ChunkKind, event: Value, seen: &mut Vec<Seen>) {
+        let id = text(&event, chunk.id_key());
+        let is_open =
+            |(kind, open): &(ChunkKind, String)| *kind == chunk && (id.is_empty() || id == open);
+        let starts = !id.is_empty() && !self.open.as_ref().is_some_and(is_open);
+        if starts || !self.open.as_ref().is_some_and(is_open) {
+            self.close(seen);
+        }
+        let [start, grow, _] = chunk.types();
+        if starts {
+            self.open = Some((chunk, id.to_owned()));
+        }
+        let Some((_, id)) = self.open.clone() else {
+            // It continues something that never began.
+            self.see(text(&event, "type").to_owned().as_str(), event, None, seen);
+            return;
+        };
+        let known = chunk == ChunkKind::Tool && self.history.tool_of(&id).is_some();
+        let mut begin = Map::new();
+        if starts && !known {
+            begin.insert("type".to_owned(), start.into());
+            begin.insert(chunk.id_key().to_owned(), id.clone().into());
+            for key in ["toolCallName", "parentMessageId", "role", "name"] {
+                if let Some(value) = event.get(key) {
+                    begin.insert(key.to_owned(), value.clone());
+                }
+            }
+            // The chunk's own name must be known before the chunk is shown.
+            if chunk == ChunkKind::Tool {
+                let parent = event.get("parentMessageId").and_then(Value::as_str);
+                self.history
+                    .call_starts(&id, text(&event, "toolCallName"), parent);
+            }
+        }
+        let delta = event.get("delta").cloned();
+        let raw = event.clone();
+        let mut shown = event;
+        if let Value::Object(map) = &mut shown {
+            map.entry(chunk.id_key())
+                .or_insert_with(|| id.clone().into());
+        }
+        let kind = text(&shown, "type").to_owned();
+        let (shown, changed) = self.enrich(shown, &id);
+        let differs = changed || shown != raw;
+        seen.push(Seen {
+            operation: self.names.operation(&kind),
+            content: shown,
+            raw: differs.then(|| raw.clone()),
+        });
+        if !begin.is_empty() {
+            self.see(start, Value::Object(begin), Some(&raw), seen);
+        }
+        if let Some(delta) = delta.filter(|delta| delta != "") {
+            let mut event = json!({"type": grow, "delta": delta});
+            event[chunk.id_key()] = id.into();
+            self.see(grow, event, Some(&raw), seen);
+        }
+    }
+
+    fn close(&mut self, seen: &mut Vec<Seen>) {
+        if let Some((chunk, id)) = self.open.take() {
+            let [_, _, end] = chunk.types();
+            let mut event = json!({"type": end});
+            event[chunk.id_key()] = id.into();
+            self.see(end, event, Some(&Value::Null), seen);
+        }
+    }
+
+    /// Takes an event in and adds it, enriched. `origin` is the chunk that it comes from.
+    fn see(&mut self, kind: &str, event: Value, origin: Option<&Value>, seen: &mut Vec<Seen>) {
+        self.remember(kind, &event);
+        let call = text(&event, "toolCallId").to_owned();
+        let untouched = event.clone();
+        let (content, changed) = self.enrich(event, &call);
+        let raw = match origin {
+            Some(Value::Null) => None,
+            Some(chunk) => Some(chunk.clone()),
+            None => changed.then_some(untouched),
+        };
+        seen.push(Seen {
+            operation: self.names.operation(kind),
+            content,
+            raw,
+        });
+    }
+
+    /// Says which tool an event of a call is about.
+    fn enrich(&self, mut event: Value, call: &str) -> (Value, bool) {
+        if let Value::Object(map) = &mut event
+            && !map.contains_key("toolCallName")
+            && let Some(name) = self.history.tool_of(call)
+        {
+            map.insert("toolCallName".to_owned(), name.into());
+            return (event, true);
+        }
+        (event, false)
+    }
+
+    fn remember(&mut self, kind: &str, event: &Value) {
+        let (call, message) = (text(event, "toolCallId"), text(event, "messageId"));
+        let delta = text(event, "delta");
+        match kind {
+            "TEXT_MESSAGE_START" => {
+                let role = event.get("role").and_then(Value::as_str);
+                self.history
+                    .text_starts(message, role.unwrap_or("assistant"));
+            }
+            "TEXT_MESSAGE_CONTENT" => self.history.text_grows(message, delta),
+            "TOOL_CALL_START" => {
+                let parent = event.get("parentMessageId").and_then(Value::as_str);
+                let name = text(event, "toolCallName");
+                self.history.call_starts(call, name, parent);
+            }
+            "TOOL_CALL_ARGS" => self.history.call_grows(call, delta),
+            "TOOL_CALL_RESULT" => {
+                let content = event.get("content").unwrap_or(&Value::Null);
+                self.history.call_answered(call, message, content);
+            }
+            "STATE_SNAPSHOT" => self.history.state = event.get("snapshot").cloned(),
+            "MESSAGES_SNAPSHOT" => {
+                if let Some(messages) = event.get("messages").and_then(Value::as_array) {
+                    self.history.replaced(messages);
+                }
+            }
+            "RUN_FINISHED" => self.outcome = Some(outcome(event)),
+            "RUN_ERROR" => self.outcome = Some(Outcome::Stopped),
+            _ => {}
+        }
+    }
+}
+
+fn outcome(event: &Value) -> Outcome {
+    let outcome = event.get("outcome").unwrap_or(&Value::Null);
+    let interrupts = outcome
+        .get("interrupts")
+        .or_else(|| event.get("interrupts"));
+    let kind = outcome.as_str().unwrap_or_else(|| text(outcome, "type"));
+    match (kind, interrupts.and_then(Value::as_array)) {
+        ("cancelled", _) => Outcome::Stopped,
+        ("interrupt", Some(interrupts)) if !interrupts.is_empty() => {
+            Outcome::Interrupted(interrupts.clone())
+        }
+        _ => {
+            let named = outcome.get("pendingToolCallIds").and_then(Value::as_array);
+            Outcome::Finished(named.map(|ids| {
+                let ids = ids.iter().filter_map(Value::as_str);
+                ids.map(str::to_owned).collect()
+            }))
+        }
+    }
+}
+
+pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(events: &[Value]) -> (Vec<Seen>, Option<Outcome>) {
+        let names = Names::default();
+        let mut reader = Reader::new(&names, Vec::new());
+        let mut seen = Vec::new();
+        for event in events {
+            seen.extend(reader.read(event.clone()));
+        }
+        seen.extend(reader.end());
+        (seen, reader.outcome)
+    }
+
+    fn operations(seen: &[Seen]) -> Vec<&str> {
+        seen.iter().map(|seen| seen.operation.as_str()).collect()
+    }
+
+    #[test]
+    fn events_of_a_call_name_its_tool() {
+        let (seen, outcome) = read(&[
+            json!({"type": "RUN_STARTED"}),
+            json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "send"}),
+            json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{}"}),
+            json!({"type": "TOOL_CALL_END", "toolCallId": "c"}),
+            json!({"type": "TOOL_CALL_RESULT", "toolCallId": "c", "messageId": "m", "content": "ok"}),
+            json!({"type": "TOOL_CALL_ARGS", "toolCallId": "unknown", "delta": "{}"}),
+            json!({"type": "RUN_FINISHED"}),
+        ]);
+        for position in [1, 2, 3, 4] {
+            assert_eq!(seen[position].content["toolCallName"], "send");
+            assert_eq!(seen[position].raw.is_some(), position > 1);
+        }
+        assert_eq!(seen[5].content.get("toolCallName"), None);
+        assert_eq!(outcome, Some(Outcome::Finished(None)));
+    }
+
+    #[test]
+    fn chunks_expand_and_a_call_starts_once() {
+        let (seen, _) = read(&[
+            json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": "send", "delta": "{"}),
+            json!({"type": "TOOL_CALL_CHUNK", "delta": "}"}),
+            json!({"type": "CUSTOM", "name": "aside"}),
+            json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "delta": " "}),
+            json!({"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "delta": "hi"}),
+            json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "delta": "x"}),
+            json!({"type": "REASONING_MESSAGE_CHUNK", "delta": "lost"}),
+        ]);
+        assert_eq!(
+            operations(&seen),
+            [
+                "tool_call_chunk",
+                "tool_call_start",
+                "tool_call_args",
+                "tool_call_chunk",
+                "tool_call_args",
+                "custom",
+                "tool_call_chunk",
+                "tool_call_args",
+                "tool_call_end",
+                "text_message_chunk",
+                "text_message_start",
+                "text_message_content",
+                "text_message_end",
+                "tool_call_chunk",
+                "tool_call_args",
+                "tool_call_end",
+                "reasoning_message_chunk",
+            ]
+        );
+        assert_eq!(seen[1].content["toolCallName"], "send");
+        assert_eq!(
+            seen[3].content["toolCallName"], "send",
+            "a continuation is enriched"
+        );
+        assert_eq!(
+            seen[3].raw,
+            Some(json!({"type": "TOOL_CALL_CHUNK", "delta": "}"}))
+        );
+        assert_eq!(seen[8].content["toolCallName"], "send");
+    }
+
+    #[test]
+    fn outcomes_are_told_apart() {
+        for (event, expected) in [
+            (json!({}), Outcome::Finished(None)),
+            (
+                json!({"outcome": {"type": "success"}}),
+                Outcome::Finished(None),
+            ),
+            (
+                json!({"outcome": {"type": "success", "pendingToolCallIds": ["a"]}}),
+                Outcome::Finished(Some(vec!["a".to_owned()])),
+            ),
+            (json!({"outcome": {"type": "cancelled"}}), Outcome::Stopped),
+            (
+                json!({"outcome": {"type": "interrupt", "interrupts": [{"id": "i"}]}}),
+                Outcome::Interrupted(vec![json!({"id": "i"})]),
+            ),
+            (json!({"outcome": 7}), Outcome::Finished(None)),
+        ] {
+            assert_eq!(outcome(&event), expected, "{event}");
+        }
+    }
+}

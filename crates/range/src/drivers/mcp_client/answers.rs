@@ -1,0 +1,123 @@
+//! Answers to what servers ask of clients: from the dispatch lists, or a refusal the protocol knows.
+
+use std::sync::Arc;
+
+use proofhouse_oatf::select_response;
+use proofhouse_wire::rpc;
+use serde_json::{Value, json};
+
+use crate::actor::ActorContext;
+use crate::drivers::client::dispatch;
+use crate::exposure::CarrierKind;
+use crate::phases::PhaseView;
+
+use super::state::State;
+
+/// The client's user said no.
+const REJECTED: i64 = -1;
+
+/// An answer: a result, or the code and message of an error.
+pub(super) type Answer = Result<Value, (i64, String)>;
+
+/// Whether there is a result to answer with, and not only a refusal.
+pub(super) fn can_answer(phase: &Arc<PhaseView>, method: &str, params: &Value) -> bool {
+    match method {
+        "ping" | "roots/list" | "elicitation/create" => true,
+        "sampling/createMessage" => {
+            let state = phase.prepared(State::new);
+            let entry = select_response(&state.sampling_responses, params);
+            entry.is_some_and(|entry| entry.content.is_some() || entry.synthesize.is_some())
+        }
+        _ => false,
+    }
+}
+
+/// Answers a request of the server as the phase has it.
+pub(super) async fn answer(
+    context: &ActorContext,
+    phase: &Arc<PhaseView>,
+    method: &str,
+    params: &Value,
+) -> Answer {
+    let state = phase.prepared(State::new);
+    match method {
+        "ping" => Ok(json!({})),
+        "roots/list" => {
+            let roots = context.interpolate(&state.roots, Some(params), None);
+            Ok(json!({"roots": roots}))
+        }
+        "sampling/createMessage" => {
+            let refusal = || (REJECTED, "User rejected sampling request".to_owned());
+            let entry = select_response(&state.sampling_responses, params).ok_or_else(refusal)?;
+            let content = dispatch::content(context, entry, params, is_completion).await;
+            content.map(completion).ok_or_else(refusal)
+        }
+        "elicitation/create" => {
+            let Some(entry) = select_response(&state.elicitation_responses, params) else {
+                return Ok(json!({"action": "decline"}));
+            };
+            let action = entry.fields.get("action").cloned();
+            let action = action.unwrap_or_else(|| json!("accept"));
+            let mut result = json!({"action": context.interpolate(&action, Some(params), None)});
+            if let Some(content) = dispatch::content(context, entry, params, Value::is_object).await
+            {
+                result["content"] = content;
+            }
+            Ok(result)
+        }
+        _ => Err((rpc::METHOD_NOT_FOUND, format!("Method not found: {method}"))),
+    }
+}
+
+/// Tells that an answer from the document reached the server.
+pub(super) fn delivered(context: &ActorContext, method: &str) {
+    match method {
+        "sampling/createMessage" => context.delivered(CarrierKind::Sampling, method),
+        "elicitation/create" => context.delivered(CarrierKind::Elicitation, method),
+        "roots/list" => context.delivered(CarrierKind::Message, method),
+        _ => {}
+    }
+}
+
+/// Tells which answers could reach the server.
+pub(super) fn planned(context: &ActorContext, state: &State) {
+    if !state.sampling_responses.is_empty() {
+        context.planned(CarrierKind::Sampling, "sampling/createMessage");
+    }
+    if !state.elicitation_responses.is_empty() {
+        context.planned(CarrierKind::Elicitation, "elicitation/create");
+    }
+}
+
+fn is_completion(value: &Value) -> bool {
+    value.is_string() || value.is_object()
+}
+
+/// A whole result goes as it is; a text or a content block becomes the content of one.
+fn completion(content: Value) -> Value {
+    let block = match content {
+        Value::Object(ref map) if map.contains_key("content") => return content,
+        Value::String(text) => json!({"type": "text", "text": text}),
+        other => other,
+    };
+    json!({
+        "role": "assistant",
+        "content": block,
+        "model": "oatf-client",
+        "stopReason": "endTurn",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_completion_may_be_given_whole_or_in_part() {
+        let whole = json!({"role": "user", "content": [], "x": 1});
+        assert_eq!(completion(whole.clone()), whole);
+        let text = completion(json!("hi"));
+        assert_eq!(text["content"], json!({"type": "text", "text": "hi"}));
+        assert_eq!(text["role"], "assistant");
+    }
+}

@@ -1,0 +1,201 @@
+//! The client's own calls: one action of a document, through all rounds that it takes.
+
+use std::sync::Arc;
+
+use proofhouse_oatf::Direction;
+use serde_json::{Map, Value};
+
+use crate::exposure::CarrierKind;
+use crate::phases::PhaseView;
+
+use super::answers;
+use super::envelope::MODERN;
+use super::era::{UNSUPPORTED_VERSION, supported};
+use super::link::Link;
+use super::session::{Era, Outcome, Session, enriched};
+
+/// Rounds of one call, so that a server that always asks back comes to an end.
+const MAX_ROUNDS: usize = 10;
+/// Questions of one round that are answered.
+const MAX_QUESTIONS: usize = 100;
+
+impl Session {
+    /// Does one action of the document: a notification, or a request through all its rounds.
+    pub(super) async fn perform(
+        &mut self,
+        phase: &Arc<PhaseView>,
+        method: &str,
+        params: Option<&Value>,
+    ) {
+        self.context.planned(CarrierKind::Message, method);
+        if method.starts_with("notifications/") {
+            self.notify(phase, method, params).await;
+            self.context.delivered(CarrierKind::Message, method);
+            return;
+        }
+        let patience = self.context.limits().response_timeout;
+        let mut extra = None;
+        // Each of these mends the conversation once, and the call is made again.
+        let (mut renewed, mut renegotiated) = (false, false);
+        let mut round = 0;
+        loop {
+            let outcome = self
+                .request(phase, method, params, extra.as_ref(), patience)
+                .await;
+            let (outcome, raw, status) = match outcome {
+                Outcome::Answered {
+                    outcome,
+                    raw,
+                    status,
+                } => (outcome, Some(raw), status),
+                Outcome::Failed { status, reason, .. } => {
+                    if self.session_is_gone(status) && !renewed {
+                        renewed = true;
+                        if self.renew(phase).await {
+                            continue;
+                        }
+                    }
+                    self.context.warn(&format!("`{method}`: {reason}"));
+                    return;
+                }
+            };
+            if self.session_is_gone(status) && !renewed {
+                renewed = true;
+                if self.renew(phase).await {
+                    continue;
+                }
+            }
+            self.context.delivered(CarrierKind::Message, method);
+            if !renegotiated && self.renegotiate(&outcome) {
+                renegotiated = true;
+                let content = enriched(method, params, outcome);
+                self.context
+                    .overheard(method, Direction::Response, &content, raw);
+                continue;
+            }
+            if let Ok(result) = &outcome
+                && let Some(answers) = self.input_required(method, params, result, &raw).await
+            {
+                round += 1;
+                if round < MAX_ROUNDS {
+                    extra = Some(answers);
+                    continue;
+                }
+                self.context
+                    .warn(&format!("`{method}`: the server asks back for ever"));
+                return;
+            }
+            if method == "tools/list"
+                && let Ok(result) = &outcome
+            {
+                self.tools.learn(result);
+            }
+            let content = enriched(method, params, outcome);
+            let turn = self
+                .context
+                .received(method, Direction::Response, &content, raw);
+            drop(turn);
+            return;
+        }
+    }
+
+    fn session_is_gone(&self, status: Option<u16>) -> bool {
+        let Link::Http(link) = &self.link else {
+            return false;
+        };
+        status == Some(404) && link.session.is_some() && self.era == Era::Legacy
+    }
+
+    async fn renew(&mut self, phase: &Arc<PhaseView>) -> bool {
+        self.context
+            .warn("the server ended the session; a new one begins");
+        match self.initialize(phase, None).await {
+            Ok(()) => true,
+            Err(error) => {
+                self.context.warn(&error.message);
+                false
+            }
+        }
+    }
+
+    /// Takes over the version that the server asks for; whether there is one.
+    fn renegotiate(&mut self, outcome: &Result<Value, Value>) -> bool {
+        let Era::Modern(version) = &mut self.era else {
+            return false;
+        };
+        match outcome {
+            Err(error) if error["code"] == UNSUPPORTED_VERSION => {
+                match supported(&error["data"]["supported"]) {
+                    Some(offered) => {
+                        *version = offered;
+                        true
+                    }
+                    None => false,
+                }
+            }
+            _ => false,
+        }
+    }
+
+    /// What to send along in the next round, if the result asks for one and it can be answered.
+    async fn input_required(
+        &mut self,
+        method: &str,
+        params: Option<&Value>,
+        result: &Value,
+        raw: &Option<Value>,
+    ) -> Option<Value> {
+        let is_modern = matches!(self.era, Era::Modern(_));
+        if !is_modern || result["resultType"] != "input_required" {
+            return None;
+        }
+        if !matches!(method, "tools/call" | "prompts/get" | "resources/read") {
+            let warning = format!("`{method}` must not ask for input (version {MODERN})");
+            self.context.warn(&warning);
+            return None;
+        }
+        let context = self.context.clone();
+        let requests = result.get("inputRequests").and_then(Value::as_object);
+        let questions: Vec<_> = requests
+            .into_iter()
+            .flatten()
+            .take(MAX_QUESTIONS)
+            .map(|(key, request)| {
+                let asked = request["method"].as_str().unwrap_or("unknown");
+                let question = request.get("params").cloned().unwrap_or_default();
+                (key, request, asked, question)
+            })
+            .collect();
+        let phase = context.phase();
+        let refused = |(_, _, asked, question): &&(_, _, &str, Value)| {
+            !answers::can_answer(&phase, asked, question)
+        };
+        if let Some((_, _, asked, _)) = questions.iter().find(refused) {
+            // There is no way to refuse one question of many.
+            let warning = format!("`{method}` is not tried again: no answer to `{asked}`");
+            context.warn(&warning);
+            return None;
+        }
+        let content = enriched(method, params, Ok(result.clone()));
+        context.overheard(method, Direction::Response, &content, raw.clone());
+        let mut responses = Map::new();
+        for (key, request, asked, question) in questions {
+            let origin = Some(request.clone());
+            let turn = context.received(asked, Direction::Request, &question, origin);
+            let answer = answers::answer(&context, &turn.phase, asked, &question).await;
+            if let Ok(answer) = answer {
+                context.sent(&turn.phase, asked, Direction::Response, &answer, None);
+                answers::delivered(&context, asked);
+                responses.insert(key.clone(), answer);
+            }
+        }
+        let mut extra = Map::new();
+        if !responses.is_empty() {
+            extra.insert("inputResponses".to_owned(), responses.into());
+        }
+        if let Some(state) = result.get("requestState") {
+            extra.insert("requestState".to_owned(), state.clone());
+        }
+        Some(Value::Object(extra))
+    }
+}

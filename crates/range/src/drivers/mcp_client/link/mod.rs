@@ -1,0 +1,132 @@
+//! The connection to a server: tasks move bytes, what arrives comes through one queue.
+
+mod http;
+mod stdio;
+
+use proofhouse_wire::rpc;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::delivery::Delivery;
+
+pub(super) use http::HttpLink;
+pub(super) use stdio::StdioLink;
+
+/// Messages that wait to be looked at; a server that is faster has to wait.
+const QUEUE: usize = 64;
+
+/// Where something came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The process.
+    Process,
+    /// The answer to what was posted, by its number.
+    Post(u64),
+    /// The stream that the server may use at any time.
+    Stream,
+}
+
+/// Something that arrived.
+#[derive(Debug)]
+pub(super) struct Inbound {
+    pub(super) source: Source,
+    pub(super) what: What,
+}
+
+/// What arrived.
+#[derive(Debug)]
+pub(super) enum What {
+    /// A response begins.
+    Head {
+        status: u16,
+        session: Option<String>,
+    },
+    /// A message: JSON, and no more is known of it.
+    Message(Value),
+    /// Something that is no message.
+    Garbage(String),
+    /// Nothing more comes from there.
+    Ended(End),
+}
+
+/// Why nothing more comes.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    /// What went wrong, if anything did.
+    pub(super) problem: Option<String>,
+    /// Nobody was there at all.
+    pub(super) unreachable: bool,
+}
+
+pub(super) type Sender = mpsc::Sender<Inbound>;
+pub(super) type Receiver = mpsc::Receiver<Inbound>;
+
+/// A queue for what arrives.
+pub(super) fn queue() -> (Sender, Receiver) {
+    mpsc::channel(QUEUE)
+}
+
+/// A message on its way out.
+#[derive(Debug)]
+pub(super) struct Outgoing<'m> {
+    pub(super) message: &'m Value,
+    /// Headers, for those who have any.
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) delivery: &'m Delivery,
+}
+
+/// A connection to a server.
+pub(super) enum Link {
+    Http(HttpLink),
+    Stdio(StdioLink),
+}
+
+impl Link {
+    pub(super) fn is_http(&self) -> bool {
+        matches!(self, Self::Http(_))
+    }
+
+    /// Sends a message; the number tells which answer is its, where that can be told.
+    pub(super) async fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Source, String> {
+        match self {
+            Self::Http(link) => link.send(&outgoing),
+            Self::Stdio(link) => link.send(outgoing).await.map(|()| Source::Process),
+        }
+    }
+
+    /// Says goodbye as the protocol asks, and leaves nothing behind.
+    pub(super) async fn close(self) {
+        match self {
+            Self::Http(link) => link.close().await,
+            Self::Stdio(link) => link.close().await,
+        }
+    }
+}
+
+/// The notifications of a flood.
+fn flood(delivery: &Delivery) -> impl Iterator<Item = String> + use<> {
+    (1..=delivery.notification_flood.unwrap_or(0)).map(|number| {
+        let params = json!({"progressToken": "flood", "progress": number});
+        rpc::notification("notifications/progress", Some(&params)).to_string()
+    })
+}
+
+/// Messages in a text: one, or a batch of them.
+fn messages(text: &[u8], max_batch: usize) -> Vec<What> {
+    match serde_json::from_slice(text) {
+        Ok(Value::Array(batch)) => {
+            let mut all: Vec<What> = Vec::new();
+            let excess = batch.len() > max_batch;
+            all.extend(batch.into_iter().take(max_batch).map(What::Message));
+            if excess {
+                all.push(What::Garbage(format!("a batch of more than {max_batch}")));
+            }
+            all
+        }
+        Ok(value) => vec![What::Message(value)],
+        Err(error) => {
+            let start = String::from_utf8_lossy(&text[..text.len().min(100)]).into_owned();
+            vec![What::Garbage(format!("not JSON ({error}): {start}"))]
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! A server as a process of ours: a message a line.
+
+use std::time::Duration;
+
+use proofhouse_wire::{Child, Limits, Line, LineReader, ProcessError, Spawn};
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::drivers::client::post::pieces;
+
+use super::{End, Inbound, Outgoing, Sender, Source, What, flood, messages};
+
+/// Messages that wait for a server that does not read.
+const WRITE_QUEUE: usize = 64;
+
+/// A process that is spoken to.
+pub(in super::super) struct StdioLink {
+    child: Child,
+    writer: Option<mpsc::Sender<Job>>,
+    tasks: JoinSet<()>,
+    patience: Duration,
+}
+
+/// Bytes to write.
+struct Job {
+    pieces: Vec<Vec<u8>>,
+    pause: Duration,
+    /// Nothing is written after this.
+    last: bool,
+}
+
+impl StdioLink {
+    pub(in super::super) fn start(
+        spawn: &Spawn,
+        limits: &Limits,
+        inbound: Sender,
+    ) -> Result<Self, ProcessError> {
+        let (child, stdin, lines) = spawn.start(limits)?;
+        let (writer, jobs) = mpsc::channel(WRITE_QUEUE);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(write(stdin, jobs));
+        tasks.spawn(read(lines, inbound, limits.max_batch));
+        Ok(Self {
+            child,
+            writer: Some(writer),
+            tasks,
+            patience: limits.response_timeout,
+        })
+    }
+
+    /// The end of what the process wrote to its error output.
+    pub(in super::super) fn stderr(&self) -> String {
+        self.child.stderr()
+    }
+
+    pub(super) async fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), String> {
+        let delivery = outgoing.delivery;
+        if let Some(delay) = delivery.delay {
+            tokio::time::sleep(delay).await;
+        }
+        let mut before = String::new();
+        for notification in flood(delivery) {
+            before.push_str(&notification);
+            before.push('\n');
+        }
+        let mut line = delivery.shape(outgoing.message.to_string());
+        line.push('\n');
+        if delivery.duplicate_ids {
+            line = line.repeat(2);
+        }
+        let job = Job {
+            pieces: std::iter::once(before.into_bytes())
+                .filter(|before| !before.is_empty())
+                .chain(pieces(line.into_bytes(), delivery))
+                .collect(),
+            pause: delivery.slow_stream.unwrap_or_default(),
+            last: delivery.abrupt_close,
+        };
+        let Some(writer) = &self.writer else {
+            return Err("the input of the process is closed".to_owned());
+        };
+        match tokio::time::timeout(self.patience, writer.send(job)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err("the process does not read any more".to_owned()),
+            Err(_) => Err("the process does not read".to_owned()),
+        }
+    }
+
+    /// Closes its input, waits, asks, kills.
+    pub(super) async fn close(mut self) {
+        self.writer = None;
+        self.tasks.shutdown().await;
+        self.child.stop().await;
+    }
+}
+
+async fn write(mut stdin: ChildStdin, mut jobs: mpsc::Receiver<Job>) {
+    while let Some(job) = jobs.recv().await {
+        for (position, piece) in job.pieces.iter().enumerate() {
+            if position > 0 && !job.pause.is_zero() {
+                tokio::time::sleep(job.pause).await;
+            }
+            if stdin.write_all(piece).await.is_err() || stdin.flush().await.is_err() {
+                return;
+            }
+        }
+        if job.last {
+            return;
+        }
+    }
+}
+
+async fn read(mut lines: LineReader<BufReader<ChildStdout>>, inbound: Sender, max_batch: usize) {
+    loop {
+        let mut end = End::default();
+        let all = match lines.next().await {
+            Ok(Some(Line::Whole(line))) => messages(&line, max_batch),
+            Ok(Some(Line::Cut(line))) => {
+                vec![What::Garbage(format!(
+                    "a line without an end, of {} bytes",
+                    line.len()
+                ))]
+            }
+            Ok(Some(Line::TooLong { bytes })) => {
+                vec![What::Garbage(format!(
+                    "a line of {bytes} bytes, which is too long"
+                ))]
+            }
+            Ok(None) => vec![],
+            Err(error) => {
+                end.problem = Some(error.to_string());
+                vec![]
+            }
+        };
+        let is_end = all.is_empty();
+        let mut all = all;
+        if is_end {
+            all.push(What::Ended(end));
+        }
+        for what in all {
+            let source = Source::Process;
+            if inbound.send(Inbound { source, what }).await.is_err() {
+                return;
+            }
+        }
+        if is_end {
+            return;
+        }
+    }
+}
