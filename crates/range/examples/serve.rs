@@ -1,4 +1,4 @@
-//! Serves a document on a loopback port until it is interrupted: `serve FILE [PORT|stdio]`.
+//! Serves the first server of a document on a loopback port until it is interrupted: `serve FILE [PORT|stdio]`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string(file)?;
     let loaded = proofhouse_oatf::load(&text).map_err(|errors| format!("{errors:?}"))?;
     let actors = loaded.document.attack.execution.actors();
-    let name = actors.first().ok_or("no actor")?.name.clone();
+    let mut servers = actors
+        .iter()
+        .filter(|actor| actor.mode.ends_with("_server"));
+    let name = servers.next().ok_or("no server")?.name.clone();
     let options = RunOptions {
         endpoints: HashMap::from([(name, endpoint)]),
         quiet: Duration::from_secs(86_400),

@@ -188,6 +188,8 @@ pub async fn run(
 
     let mut tasks = JoinSet::new();
     let mut clients = JoinSet::new();
+    // Every server holds an end of this; when all are gone, so are the servers.
+    let (serving, mut served) = tokio::sync::mpsc::channel::<()>(1);
     let contexts: Vec<ActorContext> = parts.iter().map(|part| part.context.clone()).collect();
     for Part {
         context,
@@ -198,15 +200,28 @@ pub async fn run(
         context.begin();
         tasks.spawn(context.clone().keep_time().map_to_ok());
         if is_server {
-            tasks.spawn(prepared.play);
+            let serving = serving.clone();
+            tasks.spawn(async move {
+                let played = prepared.play.await;
+                drop(serving);
+                played
+            });
         } else {
             clients.spawn(prepared.play);
         }
     }
+    drop(serving);
+    let only_servers = clients.is_empty();
+    let all_served = async {
+        // Nothing is ever sent.
+        let _ = served.recv().await;
+        tokio::time::sleep(grace).await;
+    };
     let mut errors = Vec::new();
     let ending = tokio::select! {
         () = handle.interrupted.cancelled() => Ending::Interrupted,
         () = tokio::time::sleep(options.max_session) => Ending::TimeUp,
+        () = all_served, if only_servers => Ending::SubjectDone,
         ending = play(&contexts, &mut clients, &mut errors, &shared, grace, handle) => ending,
     };
     shared.over.cancel();
