@@ -16,7 +16,7 @@ fn peers() -> Option<PathBuf> {
     let directory = std::env::var_os("PROOFHOUSE_PEERS").map(PathBuf::from);
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let directory = directory.map(|directory| root.join(directory));
-    let installed = directory.filter(|directory| directory.join("mcp-client-js-1").exists());
+    let installed = directory.filter(|directory| directory.join("mcp-js-1").exists());
     if installed.is_none() {
         println!(
             "SKIPPED: mcp_server against its peers: run scripts/peers and set PROOFHOUSE_PEERS"
@@ -75,11 +75,11 @@ fn execution() -> Value {
 
 /// The clients, what precedes the address, the version they agree on, whether they hear of changes.
 const CLIENTS: [(&str, &[&str], Option<&str>, bool); 5] = [
-    ("mcp-client-js-1", &[], None, true),
-    ("mcp-client-js-2", &["legacy"], Some("2025-11-25"), true),
-    ("mcp-client-js-2", &["auto"], Some("2026-07-28"), true),
-    ("mcp-client-python-1", &[], Some("2025-11-25"), true),
-    ("mcp-client-python-2", &[], Some("2026-07-28"), false),
+    ("mcp-js-1", &[], None, true),
+    ("mcp-js-2", &["legacy"], Some("2025-11-25"), true),
+    ("mcp-js-2", &["auto"], Some("2026-07-28"), true),
+    ("mcp-python-1", &[], Some("2025-11-25"), true),
+    ("mcp-python-2", &[], Some("2026-07-28"), false),
 ];
 
 fn check(place: &str, seen: &Value, version: Option<&str>, hears: bool) {
