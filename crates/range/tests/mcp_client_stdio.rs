@@ -175,6 +175,75 @@ async fn whatever_a_process_does_the_run_ends_in_time() {
 }
 
 #[tokio::test]
+async fn deliveries_reach_the_process_as_asked() {
+    const SKEWED: &str = r#"
+oatf: "0.1"
+attack:
+  execution:
+    actors:
+      - name: default
+        mode: mcp_client
+        phases:
+          - state: {actions: []}
+            trigger: {event: initialize}
+          - x-delivery: DELIVERY
+            state: {actions: [{method: tools/call}]}
+  indicators:
+    - surface: notifications/seen
+      protocol: mcp
+      target: lines
+      pattern: {condition: EXPECTED}
+"#;
+    // The server tells how many lines it has read when it answers the last of them.
+    let call = r#"    *'"method":"tools/call"'*)
+      calls=$((calls + 1))
+      echo '{"jsonrpc":"2.0","method":"notifications/seen","params":{"lines":"'$calls $floods $((${#line} > 3000))'"}}'
+      echo '{"jsonrpc":"2.0","id":'$id',"result":{}}' ;;
+    *'"progressToken":"flood"'*) floods=$((floods + 1)) ;;
+"#;
+    let script = format!("calls=0; floods=0\n{}", script(&[LEGACY, call]));
+    for (delivery, expected) in [
+        ("{delay: 20ms}", "1 0 0"),
+        ("{slow_stream: 1ms}", "1 0 0"),
+        ("{oversized: 4000, deep_nesting: 20}", "1 0 1"),
+        ("{duplicate_ids: true}", "2 0 0"),
+        ("{notification_flood: 30}", "1 30 0"),
+    ] {
+        let document = SKEWED.replace("DELIVERY", delivery);
+        let document = document.replace("EXPECTED", expected);
+        let spawn = Spawn {
+            program: "sh".to_owned(),
+            arguments: vec!["-c".to_owned(), script.clone()],
+            ..Spawn::default()
+        };
+        let report = try_play(&document, options(Endpoint::Command(spawn)))
+            .await
+            .unwrap();
+        assert_eq!(
+            verdict(&report),
+            "Exploited",
+            "{delivery}: {:?}",
+            report.trace
+        );
+    }
+    let document = SKEWED.replace("DELIVERY", "{abrupt_close: true}");
+    let spawn = Spawn {
+        program: "sh".to_owned(),
+        arguments: vec!["-c".to_owned(), script],
+        ..Spawn::default()
+    };
+    let document = document.replace("EXPECTED", "never");
+    let report = try_play(&document, options(Endpoint::Command(spawn)))
+        .await
+        .unwrap();
+    assert!(
+        warned(&report, "`tools/call`: the server ended"),
+        "{:?}",
+        report.warnings
+    );
+}
+
+#[tokio::test]
 async fn a_command_that_cannot_be_is_an_error_that_says_so() {
     let spawn = Spawn {
         program: "no-such-program-anywhere".to_owned(),
