@@ -7,7 +7,7 @@ mod client_support;
 use std::time::Duration;
 
 use client_support::{contents, operations, options, try_play, verdict, warned};
-use proofhouse_range::{ActorErrorKind, Endpoint, RunError, RunReport};
+use proofhouse_range::{ActorErrorKind, Endpoint, RunError, RunHandle, RunReport, run};
 use proofhouse_wire::Spawn;
 
 const DOCUMENT: &str = r#"
@@ -301,4 +301,43 @@ fn is_running(pid: &str) -> bool {
     #[expect(clippy::disallowed_methods, reason = "the kernel's own few bytes")]
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     status.is_ok_and(|status| !status.contains(") Z "))
+}
+
+#[tokio::test]
+async fn an_interrupted_run_stops_the_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pid");
+    let start = format!("echo $$ > '{}'\n", file.display());
+    let call = r#"    *'"method":"tools/call"'*) sleep 300 ;;
+"#;
+    let spawn = Spawn {
+        program: "sh".to_owned(),
+        arguments: vec![
+            "-c".to_owned(),
+            format!("{start}{}", script(&[LEGACY, call])),
+        ],
+        ..Spawn::default()
+    };
+    let document = proofhouse_oatf::load(DOCUMENT).unwrap().document;
+    let handle = RunHandle::default();
+    let stop = handle.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        stop.interrupt();
+    });
+    let mut options = options(Endpoint::Command(spawn));
+    options.limits.response_timeout = Duration::from_secs(60);
+    let report = run(&document, options, &handle).await.unwrap();
+    assert!(
+        report.duration < Duration::from_secs(5),
+        "{:?}",
+        report.duration
+    );
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a file of a few bytes that the test wrote"
+    )]
+    let pid = std::fs::read_to_string(&file).unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!is_running(pid.trim()));
 }
