@@ -177,7 +177,15 @@ async fn interrupts_are_resumed_with_what_the_document_answers() {
     })
     .await;
     play(TOOLS, &agent.url).await;
-    let resume = &agent.arrived()[1].body["resume"];
+    let body = &agent.arrived()[1].body;
+    let resume = &body["resume"];
+    let messages = body["messages"].as_array().unwrap();
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    assert_eq!(
+        results.count(),
+        0,
+        "the interrupt asks about the call; it is not answered twice"
+    );
     let expected = json!([
         {"interruptId": "i1", "status": "resolved", "payload": "seen look"},
         {"interruptId": "i2", "status": "cancelled"},

@@ -153,6 +153,15 @@ async fn a_legacy_server_is_initialized_answered_and_left() {
         assert_eq!(request.headers["mcp-protocol-version"], "2025-06-18");
         assert_eq!(request.body["params"].get("_meta"), None);
     }
+    let order: Vec<&str> = arrived.iter().map(method).take(5).collect();
+    let expected = [
+        "server/discover",
+        "initialize",
+        "notifications/initialized",
+        "GET",
+        "tools/list",
+    ];
+    assert_eq!(order, expected, "nothing overtakes the beginning");
     for once in ["notifications/initialized", "GET", "DELETE"] {
         assert_eq!(
             arrived.iter().filter(|a| method(a) == once).count(),
