@@ -478,8 +478,8 @@ attack:
         operations(&report)[3..],
         [
             "> subscriptions/listen",
-            "> notifications/subscriptions/acknowledged",
-            "> notifications/tools/list_changed",
+            "< notifications/subscriptions/acknowledged",
+            "< notifications/tools/list_changed",
             "> tools/list",
             "< tools/list"
         ]

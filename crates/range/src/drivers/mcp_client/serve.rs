@@ -47,7 +47,8 @@ impl Session {
                     .await;
             }
             Ok(Message::Notification { method, params }) => {
-                let (direction, content) = (Direction::Request, content_of(Some(&params)));
+                // What a server says unasked stands on its side of the protocol.
+                let (direction, content) = (Direction::Response, content_of(Some(&params)));
                 let turn = self
                     .context
                     .received(&method, direction, &content, Some(raw));
