@@ -87,7 +87,7 @@ async fn both_eras_give_the_same_verdict() {
             "< initialize",
             "> notifications/initialized",
             "> tools/call",
-            "> notifications/message",
+            "< notifications/message",
             "> sampling/createMessage",
             "< sampling/createMessage",
             "< tools/call"
