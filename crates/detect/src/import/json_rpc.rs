@@ -11,6 +11,7 @@ use super::a2a;
 use super::methods;
 use super::open_requests::{OpenRequest, OpenRequests};
 use super::wrapper::{Envelope, open_envelope};
+use crate::trace::lenient::Notes;
 use crate::trace::lines::{Lines, json_error};
 use crate::trace::stream::{LineFormat, MessageReader};
 use crate::trace::{Item, LineError, LineErrorKind, Message, ReadError, ReadSummary};
@@ -51,6 +52,8 @@ struct State {
     /// The protocol of the last message that could only be of one.
     protocol: Option<&'static str>,
     sequence: u64,
+    /// Whether this is another reading of a message whose usual one is still to come.
+    tentative: bool,
 }
 
 impl<R: Read> JsonRpcReader<R> {
@@ -72,6 +75,7 @@ impl JsonRpcLines {
                 open,
                 protocol: None,
                 sequence: 0,
+                tentative: false,
             },
         }
     }
@@ -96,20 +100,33 @@ impl LineFormat for JsonRpcLines {
                 Ok(text) => text,
                 Err(error) => return Ok(Some(summary.problem(error))),
             };
-            let envelope = match open_envelope(text) {
-                Ok(envelope) => envelope,
+            let mut notes = Notes::default();
+            let envelopes = match open_envelope(text, &mut notes) {
+                Ok(envelopes) => envelopes,
                 Err(error) => {
-                    let error = json_error(number, line.terminated, &error);
+                    let error = match line.damage {
+                        Some(damage) => damage.error(number),
+                        None => json_error(number, line.terminated, &error),
+                    };
                     return Ok(Some(summary.problem(error)));
                 }
             };
-            let mut sink = Sink {
-                line: number,
-                bytes: text.len(),
-                summary,
-                queue: &mut self.queue,
-            };
-            self.state.take(envelope, &mut sink);
+            notes.repairs.not_utf8 = line.damage.map(|damage| damage.byte);
+            for problem in notes.problems(number) {
+                self.queue.push_back(summary.problem(problem));
+            }
+            // The usual reading comes first and is taken last, because it is the one that counts
+            // when the response is looked for.
+            for (position, envelope) in envelopes.into_iter().enumerate().rev() {
+                let mut sink = Sink {
+                    line: number,
+                    bytes: text.len(),
+                    summary,
+                    queue: &mut self.queue,
+                };
+                self.state.tentative = position > 0;
+                self.state.take(envelope, &mut sink);
+            }
             summary.forgotten_requests = self.state.open.forgotten();
         }
     }
@@ -254,9 +271,10 @@ impl State {
         sink: &mut Sink<'_>,
     ) {
         let last = is_error || ends_stream(&result);
-        let request = id.and_then(|id| {
-            self.open
-                .answer(id, last, |request| parties.may_answer(request))
+        let fits = |request: &OpenRequest| parties.may_answer(request);
+        let request = id.and_then(|id| match self.tentative {
+            true => self.open.peek(id, fits),
+            false => self.open.answer(id, last, fits),
         });
         let Some(request) = request else {
             let (protocol, operation) = methods::guess(&result, is_error);
@@ -269,10 +287,12 @@ impl State {
             } else {
                 format!("it looks like one to {operation}")
             };
-            sink.problem(
-                LineErrorKind::Unrequested,
-                format!("the request of this response was not seen; {guess}"),
-            );
+            if !self.tentative {
+                sink.problem(
+                    LineErrorKind::Unrequested,
+                    format!("the request of this response was not seen; {guess}"),
+                );
+            }
             let modern = protocol == "a2a" && !is_error && a2a::is_modern_result(&result);
             let (content, raw) = if modern {
                 projected(result, true)
