@@ -62,12 +62,12 @@ impl Rules {
 
     /// Loads one document; complains where it cannot be used.
     fn load(&self, input: &Input) -> Option<Document> {
-        let name = input.name();
+        let (name, shown) = (input.name(), input.shown());
         let limits = self.size.limits();
         let text = match input.read(self.size.max_size) {
             Ok(text) => text,
             Err(error) => {
-                complain(&format!("{name}: {error}"));
+                complain(&format!("{shown}: {error}"));
                 return None;
             }
         };
@@ -86,7 +86,7 @@ impl Rules {
         };
         if loaded.document.attack.indicators().is_empty() {
             complain(&format!(
-                "{name}: the document has no indicators, so there is nothing to judge a trace by"
+                "{shown}: the document has no indicators, so there is nothing to judge a trace by"
             ));
             return None;
         }
