@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
-use proofhouse_detect::{FORMATS, Format, ImportOptions};
+use proofhouse_detect::{FORMATS, Format, ImportOptions, ReadSummary};
 
 use crate::input::{Input, TRACES, collect, parse_size};
 use crate::output::CommandError;
@@ -32,6 +32,10 @@ pub(crate) struct TraceOptions {
     /// Longest line that is read, in bytes, or with K, M or G; longer ones are skipped
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = parse_size)]
     max_line: usize,
+
+    /// Exit as if nothing had been skipped; without it, lines that could not be read are no clean trace
+    #[arg(long)]
+    pub(crate) allow_skipped: bool,
 }
 
 fn formats() -> impl clap::builder::TypedValueParser<Value = Format> {
@@ -57,6 +61,32 @@ impl TraceOptions {
         options.limits.max_line_bytes = self.max_line;
         options
     }
+
+    /// What to say when a format that was told by the first lines fits few of them all.
+    pub(crate) fn hint(&self, format: Format, summary: &ReadSummary) -> Option<String> {
+        let few = summary.messages > 0 && summary.skipped() > summary.messages;
+        (few && self.from.is_none()).then(|| {
+            format!(
+                "most of it does not fit the format `{format}`, which was told by its first lines; \
+                 --from names another"
+            )
+        })
+    }
+}
+
+/// Why a trace could not be judged to its end. A file without one good line is no trace.
+pub(crate) fn failure(
+    format: Format,
+    summary: &ReadSummary,
+    error: Option<&str>,
+) -> Option<String> {
+    if let Some(error) = error {
+        return Some(error.to_owned());
+    }
+    let nothing = summary.messages == 0 && summary.skipped() > 0;
+    nothing.then(|| {
+        format!("no line could be read as one of the format `{format}`; --from names another")
+    })
 }
 
 /// The traces behind paths, in order, directories sorted by name.

@@ -8,7 +8,7 @@ use proofhouse_detect::{ScanEvent, ScanOptions, Scanner};
 
 use crate::exit_code::Exit;
 use crate::input::Input;
-use crate::output::{CommandError, Data, complain, talk};
+use crate::output::{CommandError, Data, complain, printable_line, talk};
 use crate::progress::Meter;
 use crate::report::scan::{self, MAX_PROBLEMS, Outcome};
 use crate::rules::Rules;
@@ -25,8 +25,9 @@ const TOLD_PROBLEMS: usize = 10;
     proofhouse scan trace.jsonl --rules scenarios/\n  \
     proofhouse scan spans.json.gz --rules attack.yaml --format sarif > results.sarif\n  \
     tail -n 1000 mcp.log | proofhouse scan - --from json-rpc --rules attack.yaml\n\n\
-    Exit codes: 0 nothing found, 1 an attack succeeded at least in part, 2 an indicator could not be\n\
-    evaluated, 3 a document cannot be used or a trace cannot be read to its end, 64 usage.")]
+    Exit codes: 0 nothing found, 1 an indicator matched, 2 nothing found, but an indicator could not be\n\
+    evaluated or lines were skipped, 3 a document cannot be used or a trace cannot be read to its end,\n\
+    64 usage.")]
 pub(crate) struct Scan {
     /// Traces: files, directories (searched for .jsonl, .ndjson, .json and .log, also .gz and .zst),
     /// or `-` for stdin
@@ -77,7 +78,7 @@ impl Scan {
             Format::Sarif => data.json(&scan::sarif::document(&scanner, &outcomes))?,
         }
         data.finish()?;
-        Ok(scan::exit(&outcomes))
+        Ok(scan::exit(&outcomes, self.options.allow_skipped))
     }
 
     fn scan(&self, scanner: &Scanner, input: &Input) -> Outcome {
@@ -107,6 +108,9 @@ impl Scan {
             problems,
         };
         tell(&outcome);
+        if let Some(hint) = self.options.hint(outcome.format, &outcome.summary) {
+            talk(&format!("{}: {hint}", printable_line(&outcome.name)));
+        }
         outcome
     }
 }
@@ -119,6 +123,7 @@ fn tell(outcome: &Outcome) {
         problems,
         ..
     } = outcome;
+    let name = printable_line(name);
     for problem in problems.iter().take(TOLD_PROBLEMS) {
         let (line, message) = (problem.line, &problem.message);
         let then = if problem.kind.is_warning() {

@@ -1,0 +1,248 @@
+//! When the answer of `proofhouse scan` can be trusted, and how it says so when it cannot.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests, helpers included")]
+
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use support::{Ran, json, run};
+
+const TRACE: &str = "examples/traces/poisoned-tool.jsonl";
+const RULES: &str = "examples/documents/poisoned-tool.yaml";
+
+/// A directory with a document and traces.
+struct Case {
+    directory: tempfile::TempDir,
+    rules: String,
+}
+
+impl Case {
+    fn new(indicators: &Value) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let document = json!({"oatf": "0.1", "attack": {
+            "id": "CASE-001",
+            "execution": {"mode": "mcp_server", "state": {"tools": []}},
+            "indicators": indicators,
+        }});
+        let rules = directory.path().join("rules.yaml");
+        fs::write(&rules, document.to_string()).unwrap();
+        Self {
+            rules: rules.to_str().unwrap().to_owned(),
+            directory,
+        }
+    }
+
+    /// Looks for `secret` in the text of any message.
+    fn secret() -> Self {
+        Self::new(&json!([{"target": "text", "pattern": {"contains": "secret"}}]))
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.directory.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn run(&self, command: &str, bytes: impl AsRef<[u8]>, more: &[&str]) -> Ran {
+        let trace = self.write("trace.jsonl", bytes);
+        let trace = trace.to_str().unwrap();
+        run(&[&[command, trace, "--rules", &self.rules], more].concat())
+    }
+}
+
+/// A line of a trace whose content is this JSON.
+fn line(content: &str) -> String {
+    format!("{{\"protocol\":\"mcp\",\"operation\":\"x\",\"content\":{content}}}\n")
+}
+
+fn text(text: &str) -> String {
+    line(&json!({ "text": text }).to_string())
+}
+
+#[test]
+fn what_was_skipped_is_not_passed_off_as_clean() {
+    let case = Case::secret();
+    let bad = text("fine") + "no json\n" + &text("fine");
+    let ran = case.run("scan", &bad, &[]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    let last = ran.stdout.lines().last().unwrap();
+    assert!(
+        last.ends_with(": 1 not exploited; 1 bad line skipped"),
+        "{last}"
+    );
+    assert_eq!(case.run("scan", &bad, &["--allow-skipped"]).code, Some(0));
+    let report = json(&case.run("scan", &bad, &["--format", "json"]).stdout);
+    assert_eq!(report["summary"]["skipped"], 1);
+    // What was found stands.
+    let found = bad.clone() + &text("secret");
+    assert_eq!(case.run("scan", &found, &[]).code, Some(1));
+    // A trace that was not read to its end is named in the last line, too.
+    let ended = text("fine") + "{\"proofhouse_trace\": 9}\n";
+    let ran = case.run("scan", &ended, &["--allow-skipped"]);
+    assert_eq!(ran.code, Some(3));
+    let last = ran.stdout.lines().last().unwrap();
+    assert!(
+        last.ends_with("1 not exploited; 1 trace not read to the end"),
+        "{last}"
+    );
+}
+
+#[test]
+fn messages_cannot_hide_behind_odd_json() {
+    let case = Case::secret();
+    let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
+    for content in [
+        r#"{"text":"secret","x":"\ud83d"}"#,
+        r#"{"text":"secret","x":1e400}"#,
+        r#"{"text":"secret","text":"fine"}"#,
+        &format!(r#"{{"text":"secret","x":{deep}}}"#),
+    ] {
+        let ran = case.run("scan", line(content), &[]);
+        assert_eq!(ran.code, Some(1), "{content}: {}", ran.stderr);
+        assert!(ran.stderr.contains("(kept)"), "{content}: {}", ran.stderr);
+        let harmless = content.replace("secret", "fine");
+        assert_eq!(case.run("scan", line(&harmless), &[]).code, Some(0));
+    }
+}
+
+#[test]
+fn one_odd_line_does_not_choose_the_format() {
+    let case = Case::secret();
+    let rpc = "{\"jsonrpc\":\"2.0\",\"method\":\"x/y\",\"params\":{\"text\":\"secret\"}}\n";
+    for (first, rest, format) in [
+        (
+            "{\"protocol\":\"http\",\"operation\":\"listen\"}\n",
+            rpc.repeat(3),
+            "json-rpc",
+        ),
+        (
+            "{\"level\":\"info\",\"msg\":\"up\",\"data\":{}}\n",
+            text("secret").repeat(3),
+            "trace",
+        ),
+    ] {
+        let ran = case.run("scan", first.to_owned() + &rest, &["--format", "json"]);
+        let report = json(&ran.stdout);
+        assert_eq!(report["traces"][0]["format"], format);
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("--from"), "{}", ran.stderr);
+    }
+    // Whoever makes the first lines look otherwise is told on.
+    let flooded = text("fine").repeat(70) + &rpc.repeat(200);
+    for command in ["scan", "explain-verdict"] {
+        let ran = case.run(command, &flooded, &[]);
+        assert_eq!(ran.code, Some(2), "{command}");
+        assert!(
+            ran.stderr
+                .contains("most of it does not fit the format `trace`"),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn an_error_beside_a_match_does_not_take_the_match_back() {
+    let case = Case::new(&json!([
+        {"target": "text", "pattern": {"contains": "secret"}},
+        {"target": "text", "expression": {"cel": "message.text > 1"}},
+    ]));
+    let ran = case.run("scan", text("secret"), &[]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stdout.contains("1 error"), "{}", ran.stdout);
+    assert_eq!(case.run("scan", text("fine"), &[]).code, Some(2));
+}
+
+#[test]
+fn the_example_judges_calls_without_arguments() {
+    let case = Case::secret();
+    let call = r#"{"protocol":"mcp","operation":"tools/call","direction":"request","content":{"name":"now"}}"#;
+    let trace = case.write("t.jsonl", call);
+    let ran = run(&["scan", trace.to_str().unwrap(), "--rules", RULES]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_that_cannot_be_read_costs_only_itself() {
+    let case = Case::secret();
+    let traces = case.directory.path().join("traces");
+    fs::create_dir(&traces).unwrap();
+    fs::write(traces.join("a.jsonl"), text("secret")).unwrap();
+    // Permissions do not stop everybody who runs tests; paths that are too long do.
+    let half: PathBuf = vec!["b".repeat(200); 12].into_iter().collect();
+    fs::create_dir_all(traces.join(&half)).unwrap();
+    let other = case.directory.path().join("c");
+    fs::create_dir_all(other.join(&half)).unwrap();
+    fs::rename(&other, traces.join(&half).join("c")).unwrap();
+    let ran = run(&["scan", traces.to_str().unwrap(), "--rules", &case.rules]);
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot read"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("2 traces, 1 message"), "{}", ran.stdout);
+    assert!(
+        ran.stdout
+            .contains("1 exploited, 1 not exploited; 1 trace not read")
+    );
+}
+
+#[test]
+fn explaining_goes_by_the_same_rules() {
+    let case = Case::secret();
+    let noise: Vec<u8> = (0..4000_u32)
+        .map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0])
+        .collect();
+    let ran = case.run("explain-verdict", noise, &["--format", "json"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    let report = json(&ran.stdout);
+    assert_eq!(report["complete"], false);
+    assert!(report["skipped"].as_u64().unwrap() > 0);
+    let bad = text("fine") + "no json\n";
+    assert_eq!(case.run("explain-verdict", &bad, &[]).code, Some(2));
+    let allowed = case.run("explain-verdict", &bad, &["--allow-skipped"]);
+    assert_eq!(allowed.code, Some(0));
+}
+
+#[test]
+fn nothing_invisible_leaves_the_machine_formats() {
+    let case = Case::new(&json!([{"target": "text", "pattern": {"regex": "(?s)secret.*"}}]));
+    let nasty = "secret\u{9b}31m\u{202e}\u{200b}\u{feff}\u{e0041}\u{7f}";
+    for (command, format) in [
+        ("scan", "json"),
+        ("scan", "sarif"),
+        ("explain-verdict", "json"),
+    ] {
+        let ran = case.run(command, text(nasty), &["--format", format]);
+        let bad = |c: char| {
+            (c.is_control() && c != '\n') || "\u{202e}\u{200b}\u{feff}\u{e0041}".contains(c)
+        };
+        assert!(!ran.stdout.contains(bad), "{}", ran.stdout);
+        assert!(
+            json(&ran.stdout).to_string().contains(nasty),
+            "{}",
+            ran.stdout
+        );
+    }
+}
+
+#[test]
+fn names_of_files_do_not_forge_lines() {
+    let case = Case::secret();
+    let trace = case.write("a\nproofhouse: all is well.jsonl", "bad\n");
+    let trace = trace.to_str().unwrap();
+    for command in ["scan", "explain-verdict"] {
+        let ran = run(&[command, trace, "--rules", &case.rules]);
+        assert!(ran.stderr.contains("all is well"), "{}", ran.stderr);
+        let forged = |line: &str| line.starts_with("proofhouse: all is well");
+        assert!(!ran.stderr.lines().any(forged), "{}", ran.stderr);
+    }
+    for args in [
+        &["scan", TRACE, "--rules", trace][..],
+        &["scan", "b\nproofhouse: all is well", "--rules", RULES],
+    ] {
+        let forged = |line: &str| line.starts_with("proofhouse: all is well");
+        let ran = run(args);
+        assert!(!ran.stderr.lines().any(forged), "{args:?}: {}", ran.stderr);
+    }
+}
