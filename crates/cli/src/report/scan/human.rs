@@ -215,6 +215,7 @@ fn matched(
             line,
             path,
             text,
+            reason,
             ..
         } = evidence;
         let line = line.and_then(|line| usize::try_from(line).ok());
@@ -233,6 +234,10 @@ fn matched(
         } else {
             data.line(&format!("{indent}{path}:"))?;
             data.line(&format!("{indent}{}", quoted(text, WIDTH - indent.len())))?;
+        }
+        if let Some(reason) = reason {
+            let room = WIDTH - indent.len() - "by ".len();
+            data.line(&format!("{indent}by {}", quoted(reason, room)))?;
         }
     }
     let untold = found.matches.saturating_sub(found.evidence.len() as u64);
