@@ -296,6 +296,26 @@ mod tests {
         assert!(repair(&text, &mut Repairs::default()).is_some());
     }
 
+    proptest::proptest! {
+        /// Whatever the text, the repair ends, JSON keeps its meaning, and a second repair has
+        /// nothing to do.
+        #[test]
+        fn repairing_is_safe(pieces in proptest::collection::vec(proptest::sample::select(vec![
+            "{", "}", "[", "]", ":", ",", "\"", "\\", "\\u", "\\ud83d", "\\ude00", "\\u00e9", "é", "😀",
+            "1", "-", "1e400", "0.5", "NaN", "true", "\t", "\"a\"", "\"k\":", " ", "\u{1}",
+        ]), 0..40)) {
+            let text = pieces.concat();
+            let mended = repair(&text, &mut Repairs::default());
+            if let Ok(value) = serde_json::from_str::<Value>(&text) {
+                let meant = mended.as_deref().map(|mended| serde_json::from_str::<Value>(mended).unwrap());
+                proptest::prop_assert_eq!(meant.unwrap_or_else(|| value.clone()), value);
+            }
+            if let Some(mended) = mended {
+                proptest::prop_assert_eq!(repair(&mended, &mut Repairs::default()), None);
+            }
+        }
+    }
+
     #[test]
     fn what_is_not_json_stays_so() {
         for text in [
