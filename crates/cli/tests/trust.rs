@@ -76,7 +76,7 @@ fn what_was_skipped_is_not_passed_off_as_clean() {
     let report = json(&case.run("scan", &bad, &["--format", "json"]).stdout);
     assert_eq!(report["summary"]["skipped"], 1);
     // What was found stands.
-    let found = bad.clone() + &text("secret");
+    let found = bad + &text("secret");
     assert_eq!(case.run("scan", &found, &[]).code, Some(1));
     // A trace that was not read to its end is named in the last line, too.
     let ended = text("fine") + "{\"proofhouse_trace\": 9}\n";
@@ -224,6 +224,50 @@ fn nothing_invisible_leaves_the_machine_formats() {
             ran.stdout
         );
     }
+}
+
+#[test]
+fn rules_of_sarif_do_not_depend_on_what_was_found() {
+    let case = Case::secret();
+    let document = |words: &str| {
+        json!({"oatf": "0.1", "attack": {
+            "severity": "critical",
+            "execution": {"mode": "mcp_server", "state": {}},
+            "indicators": [{"target": "text", "description": "Reads it.", "pattern": {"contains": words}}],
+        }})
+        .to_string()
+    };
+    case.write("a.yaml", document("first"));
+    case.write("b.yaml", document("second"));
+    let directory = case.directory.path().to_str().unwrap();
+    let scan = |words: &[&str]| {
+        let lines: String = words.iter().map(|words| text(words)).collect();
+        let trace = case.write("trace.jsonl", lines);
+        let trace = trace.to_str().unwrap();
+        let ran = run(&["scan", trace, "--rules", directory, "--format", "sarif"]);
+        json(&ran.stdout)["runs"][0].clone()
+    };
+    let rules = |run: &Value| -> Vec<String> {
+        let rules = run["tool"]["driver"]["rules"].as_array().unwrap().iter();
+        rules
+            .map(|rule| rule["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let both = scan(&["first second secret"]);
+    let second = scan(&["fine", "second"]);
+    let ids = rules(&both);
+    assert!(ids[0].contains("a.yaml#"), "{ids:?}");
+    assert_eq!(rules(&second), [ids[1].clone()]);
+    assert_eq!(ids[2], "CASE-001-01");
+    let rule = &both["tool"]["driver"]["rules"][0];
+    assert_eq!(rule["properties"]["security-severity"], "9.5");
+    assert_eq!(rule["fullDescription"]["text"], "Reads it.");
+    // What was found on another line is the same as before; what was found twice is two.
+    let print = |run: &Value, at: usize| run["results"][at]["partialFingerprints"].clone();
+    assert_eq!(print(&both, 1), print(&second, 0));
+    let twice = scan(&["second", "second"]);
+    assert_eq!(print(&twice, 0), print(&second, 0));
+    assert_ne!(print(&twice, 0), print(&twice, 1));
 }
 
 #[test]
