@@ -263,6 +263,7 @@ fn damaged_compression_ends_the_reading_after_what_was_whole() {
         let (messages, problems, end) = read(half, &ReadLimits::default());
         let end = end.unwrap();
         assert_eq!(end.kind, ReadErrorKind::Compression, "{end}");
+        assert!(end.to_string().len() < 80, "{end}");
         assert_eq!(end.line, messages.len() as u64);
         assert!(problems.is_empty());
         let mut flipped = packed.clone();
@@ -290,7 +291,19 @@ fn bombs_stop_at_the_limit() {
         ..ReadLimits::default()
     };
     let (.., end) = read(&zstd(&many(3000))[..], &limits);
-    assert_eq!(end.unwrap().kind, ReadErrorKind::Compression);
+    let end = end.unwrap();
+    assert_eq!(end.kind, ReadErrorKind::Compression);
+    assert!(end.to_string().contains("a window of"), "{end}");
+    // Errors are words, not the insides of the decoder.
+    let (.., end) = read(
+        &b"\x28\xb5\x2f\xfd\x00garbage garbage"[..],
+        &ReadLimits::default(),
+    );
+    let end = end.unwrap().to_string();
+    assert_eq!(
+        end,
+        "cannot decompress: the zstd stream is damaged (after line 0)"
+    );
 }
 
 #[test]
