@@ -271,6 +271,32 @@ fn rules_of_sarif_do_not_depend_on_what_was_found() {
 }
 
 #[test]
+fn people_are_pointed_at_what_they_may_have_overlooked() {
+    let ran = run(&["scan", "--rules", RULES, TRACE]);
+    assert_eq!(ran.code, Some(64));
+    assert!(
+        ran.stderr.contains("hint: name the traces before --rules"),
+        "{}",
+        ran.stderr
+    );
+    let ran = run(&["scan", TRACE]);
+    assert!(!ran.stderr.contains("hint:"), "{}", ran.stderr);
+
+    let case = Case::secret();
+    let line = text("fine").replace("\"content\"", "\"sender\":1,\"content\"");
+    let ran = case.run("scan", line.repeat(2), &[]);
+    assert_eq!(ran.code, Some(0));
+    let told = "fields that the format does not have were ignored (2)";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let ran = case.run("scan", "noise\n", &[]);
+    assert!(
+        ran.stdout.contains("found nothing in what could be read"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
 fn names_of_files_do_not_forge_lines() {
     let case = Case::secret();
     let trace = case.write("a\nproofhouse: all is well.jsonl", "bad\n");

@@ -144,6 +144,12 @@ fn tell(outcome: &Outcome) {
             summary.forgotten_requests
         ));
     }
+    if summary.unknown_fields > 0 {
+        talk(&format!(
+            "{name}: fields that the format does not have were ignored ({})",
+            summary.unknown_fields
+        ));
+    }
     match outcome.failure() {
         Some(failure) => complain(&format!("{name}: {failure}")),
         None if summary.messages == 0 => talk(&format!("{name}: there are no messages in it")),

@@ -142,8 +142,12 @@ fn trace(
     if quiet > 0 {
         let more = if shown.is_empty() { "" } else { "other " };
         data.line(&format!(
-            "{} found nothing; --all lists {}",
+            "{} found nothing{}; --all lists {}",
             plural(quiet, &format!("{more}document")),
+            match outcome.failure() {
+                Some(_) => " in what could be read",
+                None => "",
+            },
             if quiet == 1 { "it" } else { "them" },
         ))?;
     }
