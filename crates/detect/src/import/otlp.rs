@@ -3,8 +3,6 @@
 use std::collections::VecDeque;
 use std::io::Read;
 
-use serde::de::IgnoredAny;
-
 use super::gen_ai::Converter;
 use super::otlp_walk::Sink;
 use super::{Format, ImportOptions};
@@ -270,7 +268,9 @@ impl OtlpLines {
     }
 }
 
-fn is_document(text: &str) -> bool {
-    Format::detect(text.as_bytes()) == Some(Format::Otlp)
-        && serde_json::from_str::<IgnoredAny>(text).is_ok()
+/// Whether a line is a document by itself, though perhaps one that has to be mended.
+fn is_document(line: &str) -> bool {
+    let mut balance = Balance::default();
+    balance.line(line);
+    balance.is_closed() && Format::detect(line.as_bytes()) == Some(Format::Otlp)
 }

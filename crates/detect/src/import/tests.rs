@@ -586,6 +586,14 @@ fn bad_documents_cost_only_themselves() {
             (4, LineErrorKind::NotAMessage),
         ],
     );
+    // What follows may have to be mended.
+    let odd = good.replace("\"execute_tool a\"", "\"execute_tool a\",\"n\":NaN");
+    check(
+        &format!("{}\n{odd}\n", &good[..40]),
+        &options,
+        &[row(2, "a")],
+        &[(1, LineErrorKind::NotJson), (2, LineErrorKind::Repaired)],
+    );
     // One document, cut off after its first span.
     let pretty = format!(
         "{:#}",
