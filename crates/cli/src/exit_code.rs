@@ -18,6 +18,8 @@ pub(crate) enum Exit {
     CannotRun,
     /// The command line does not make sense, or names what does not exist.
     Usage,
+    /// Somebody pressed Ctrl-C; what was found before is printed.
+    Interrupted,
 }
 
 impl Exit {
@@ -29,6 +31,7 @@ impl Exit {
             Self::Inconclusive => 2,
             Self::CannotRun => 3,
             Self::Usage => 64,
+            Self::Interrupted => 130,
         }
     }
 }
@@ -49,4 +52,5 @@ Exit codes:
       evaluated or lines of a trace were skipped
   3   could not run, or not to the end: a document cannot be used, an input cannot be read to
       its end, a file cannot be written, a feature is not there
-  64  usage: the command line does not make sense, or names what does not exist";
+  64  usage: the command line does not make sense, or names what does not exist
+  130 ended by Ctrl-C; what was found before is printed";

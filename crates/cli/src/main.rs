@@ -4,6 +4,7 @@ mod commands;
 mod conformance;
 mod exit_code;
 mod input;
+mod interrupt;
 mod output;
 mod progress;
 mod report;

@@ -12,6 +12,7 @@ use clap::builder::TypedValueParser as _;
 use proofhouse_detect::{FORMATS, Format, ImportOptions, ReadSummary};
 
 use crate::input::{Input, TRACES, collect, parse_size};
+use crate::interrupt::Interrupt;
 use crate::output::CommandError;
 
 /// How traces are read.
@@ -109,7 +110,7 @@ pub(crate) struct Opened {
 }
 
 /// Opens a trace. One that cannot be opened fails at its first byte, like one that cannot be read.
-pub(crate) fn open(input: &Input) -> Opened {
+pub(crate) fn open(input: &Input, interrupt: &Interrupt) -> Opened {
     let read = Arc::new(AtomicU64::new(0));
     let mut size = None;
     let inner: Box<dyn Read + Send> = match input {
@@ -127,21 +128,27 @@ pub(crate) fn open(input: &Input) -> Opened {
         reader: Counted {
             inner,
             read: Arc::clone(&read),
+            interrupt: interrupt.clone(),
         },
         size,
         read,
     }
 }
 
-/// Counts the bytes that are read, compressed ones as they are.
+/// Counts the bytes that are read, compressed ones as they are, until Ctrl-C is pressed.
 pub(crate) struct Counted {
     inner: Box<dyn Read + Send>,
     read: Arc<AtomicU64>,
+    interrupt: Interrupt,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
+        if self.interrupt.happened() {
+            // Not the kind that means to try again.
+            return Err(io::Error::other("interrupted"));
+        }
         self.read.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }

@@ -296,6 +296,63 @@ fn people_are_pointed_at_what_they_may_have_overlooked() {
     );
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file of the system, which is small"
+)]
+fn what_was_found_before_an_interrupt_is_told() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    let case = Case::secret();
+    let mut child = support::command(&["scan", "-", "--rules", &case.rules])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin
+        .write_all(text("secret").repeat(100).as_bytes())
+        .unwrap();
+    stdin.flush().unwrap();
+    // Until the signal is caught, it would just end the program.
+    let status = format!("/proc/{}/status", child.id());
+    let catches = || {
+        let status = fs::read_to_string(&status).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        u64::from_str_radix(mask.unwrap().trim(), 16).unwrap() & 0b10 != 0
+    };
+    for _ in 0..1000 {
+        if catches() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let pid = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    std::thread::sleep(Duration::from_millis(500));
+    drop(stdin);
+    let ran = support::finish(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(130), "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains("1 exploited; 1 trace not read"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stderr.contains("interrupted"), "{}", ran.stderr);
+}
+
 #[test]
 fn names_of_files_do_not_forge_lines() {
     let case = Case::secret();

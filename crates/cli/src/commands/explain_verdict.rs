@@ -7,6 +7,7 @@ use proofhouse_detect::{Explanation, Item, Scanner, open};
 use proofhouse_oatf::did_you_mean;
 
 use crate::exit_code::Exit;
+use crate::interrupt::Interrupt;
 use crate::output::{CommandError, Data, complain, printable_line, shown_path, talk};
 use crate::progress::Meter;
 use crate::report::explain_verdict::{self, Explained};
@@ -22,7 +23,7 @@ use crate::traces::{self, TraceOptions};
     proofhouse explain-verdict trace.jsonl --rules attack.yaml\n  \
     proofhouse explain-verdict trace.jsonl --rules attack.yaml --indicator ACME-001-02 --limit 20\n\n\
     Exit codes: 0 explained, whatever the verdict, 2 explained, but lines were skipped, 3 a document cannot\n\
-    be used or the trace cannot be read to its end, 64 usage.")]
+    be used or the trace cannot be read to its end, 64 usage, 130 ended by Ctrl-C.")]
 pub(crate) struct ExplainVerdict {
     /// The trace: a file, or `-` for stdin
     #[arg(value_name = "TRACE")]
@@ -70,7 +71,8 @@ impl ExplainVerdict {
         let mut session = scanner.session();
 
         let name = input.name();
-        let opened = traces::open(input);
+        let interrupt = Interrupt::watch();
+        let opened = traces::open(input, &interrupt);
         let mut meter = Meter::new(&name, &opened);
         let (format, mut messages) =
             open(opened.reader, self.options.format(), &self.options.import());
@@ -123,6 +125,7 @@ impl ExplainVerdict {
         }
         data.finish()?;
         Ok(match explained.error {
+            Some(_) if interrupt.happened() => Exit::Interrupted,
             Some(_) => Exit::CannotRun,
             None if skipped > 0 && !self.options.allow_skipped => Exit::Inconclusive,
             None => Exit::Success,
