@@ -126,6 +126,31 @@ fn the_usual_reading_is_the_one_that_is_answered() {
 }
 
 #[test]
+fn a_message_that_is_two_is_judged_as_both() {
+    for log in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{"a":"CANARY"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"x","params":["CANARY"],"error":{}}"#,
+        r#"{"jsonrpc":"2.0","method":"ping","error":{"message":"CANARY"}}"#,
+    ] {
+        let (text, kinds) = read(Format::JsonRpc, log.as_bytes());
+        assert!(text.contains("CANARY"), "{log}: {text}");
+        assert!(kinds.is_empty(), "{log}: {kinds:?}");
+    }
+    // A null is only how some say that there is none.
+    for (log, expected) in [
+        (r#"{"id":1,"result":{"a":1},"error":null}"#, r#"{"a":1}"#),
+        (
+            r#"{"id":1,"result":null,"error":{"code":1}}"#,
+            r#"{"code":1}"#,
+        ),
+        (r#"{"id":1,"result":null}"#, "null"),
+        (r#"{"id":1,"method":"x","params":[1],"result":null}"#, "[1]"),
+    ] {
+        assert_eq!(read(Format::JsonRpc, log.as_bytes()).0, expected, "{log}");
+    }
+}
+
+#[test]
 fn more_readings_than_can_be_judged_are_not_silent() {
     let many = format!(r#"{{{}}}"#, vec![r#""a":1"#; 20].join(","));
     for (_, input) in in_every_format(&many) {

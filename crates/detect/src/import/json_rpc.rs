@@ -196,14 +196,33 @@ impl State {
             return;
         };
         let id = map.get("id").and_then(id_text);
+        let mut known = false;
         if let Some(Value::String(method)) = map.shift_remove("method") {
             let params = map.shift_remove("params");
-            self.request(&method, id, params, parties, sink);
-        } else if let Some(result) = map.shift_remove("result") {
-            self.response(id.as_deref(), result, false, parties, sink);
-        } else if let Some(error) = map.shift_remove("error") {
-            self.response(id.as_deref(), error, true, parties, sink);
-        } else {
+            self.request(&method, id.clone(), params, parties, sink);
+            known = true;
+        }
+        // A message should be one of the three. One that is more must not hide what else it is.
+        let tentative = self.tentative;
+        let mut answers = [("result", false), ("error", true)]
+            .map(|(key, is_error)| (map.shift_remove(key), is_error));
+        // Some write the one that it is not as null.
+        let said =
+            |(answer, _): &(Option<Value>, bool)| answer.as_ref().is_some_and(|a| !a.is_null());
+        if known || answers.iter().any(said) {
+            for (answer, _) in &mut answers {
+                answer.take_if(|answer| answer.is_null());
+            }
+        }
+        for (answer, is_error) in answers {
+            if let Some(answer) = answer {
+                self.tentative |= known;
+                self.response(id.as_deref(), answer, is_error, parties, sink);
+                known = true;
+            }
+        }
+        self.tentative = tentative;
+        if !known {
             sink.problem(
                 LineErrorKind::NotAMessage,
                 "not a message: none of `method`, `result` and `error` is there".into(),
