@@ -174,12 +174,14 @@ impl Pass<'_> {
             mended.push('"');
         }
         // What is kept as text is searched as text, so no letter of it may stay an escape.
-        match serde_json::from_str::<String>(&mended) {
-            Ok(plain) if self.deep.is_some() => {
+        let escapes = self.deep.is_some() && mended.contains('\\');
+        let plain = escapes.then(|| serde_json::from_str::<String>(&mended).ok());
+        match plain.flatten() {
+            Some(plain) => {
                 let canonical = serde_json::Value::String(plain).to_string();
                 self.push(&canonical);
             }
-            _ => self.push(&mended),
+            None => self.push(&mended),
         }
         (end + 1).min(text.len())
     }

@@ -8,8 +8,8 @@ use serde_json::{Map, Number, Value};
 /// How many readings of one message are judged.
 pub(crate) const MAX_READINGS: usize = 8;
 
-/// How many hidden values are kept.
-const MAX_HIDDEN: usize = 1024;
+/// How many hidden values are kept. They are compared with each other, so few must do.
+const MAX_HIDDEN: usize = 64;
 
 /// The longest text that may stand after a value on its line.
 const MAX_REST: usize = 256;
@@ -91,6 +91,9 @@ impl Hidden {
     /// A key came again: `earlier`, with what it hides itself, is hidden by what came now. Hidden
     /// values from `start` to `end` belong to the object before.
     fn hide(&mut self, key: &str, earlier: Value, start: usize, end: usize) {
+        if self.overflow {
+            return;
+        }
         let mut variants = 0;
         for (way, value) in &mut self.values[start..end] {
             if way.len() < 2 || !matches!(&way[0], Step::Key(first) if first == key) {
