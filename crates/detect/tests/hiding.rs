@@ -105,6 +105,14 @@ fn a_key_that_comes_twice_hides_nothing() {
             r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"execute_tool a","attributes":[{"key":"gen_ai.tool.call.arguments","value":{"stringValue":"CANARY"}},{"key":"gen_ai.tool.call.arguments","value":{"stringValue":"fine"}}]}]}]}]}"#,
             Format::Otlp,
         ),
+        (
+            r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"execute_tool a","attributes":[{"key":"gen_ai.tool.call.arguments","value":{"stringValue":"{\"a\":\"CANARY\",\"a\":1}"}}]}]}]}]}"#,
+            Format::Otlp,
+        ),
+        (
+            r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"chat","attributes":[{"key":"gen_ai.output.messages","value":{"stringValue":"[{\"parts\":[{\"type\":\"tool_call\",\"name\":\"x\",\"arguments\":\"{\\\"a\\\":\\\"CANARY\\\",\\\"a\\\":1}\"}]}]"}}]}]}]}]}"#,
+            Format::Otlp,
+        ),
     ] {
         let (text, kinds) = read(format, input.as_bytes());
         assert!(text.contains("CANARY"), "{input}: {text}");

@@ -64,6 +64,13 @@ impl<'a> Sink<'a> {
         for other in self.notes.readings(record, hidden) {
             self.record(&other);
         }
+        // Attributes are often texts of JSON, which are looked into.
+        if let Some((hidden, told)) = Hidden::in_texts(record) {
+            self.notes.twice(told, true);
+            for other in self.notes.readings(record, &hidden) {
+                self.record(&other);
+            }
+        }
         let (others, complete) = attribute_readings(record);
         if let Some((key, _)) = others.first() {
             let key: String = key.chars().take(40).collect();

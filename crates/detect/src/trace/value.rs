@@ -5,11 +5,17 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use super::lenient::read_mended;
+use super::repair::Repairs;
+
 /// How many readings of one message are judged.
 pub(crate) const MAX_READINGS: usize = 8;
 
 /// How many hidden values are kept. They are compared with each other, so few must do.
 const MAX_HIDDEN: usize = 64;
+
+/// How many texts of JSON within each other are looked into.
+const MAX_TEXTS: usize = 4;
 
 /// The longest text that may stand after a value on its line.
 const MAX_REST: usize = 256;
@@ -77,6 +83,62 @@ impl Hidden {
         Readings {
             others: others.collect(),
             complete,
+        }
+    }
+
+    /// What is hidden in texts of JSON within a value, for readers that look into them; and what to
+    /// tell about it.
+    pub(crate) fn in_texts(value: &Value) -> Option<(Self, String)> {
+        let mut hidden = Self::default();
+        let mut told = None;
+        hidden.look_into(value, MAX_TEXTS, &mut told);
+        told.map(|told| (hidden, told))
+    }
+
+    fn look_into(&mut self, value: &Value, levels: usize, told: &mut Option<String>) {
+        match value {
+            Value::String(text) => {
+                if levels == 0 || !text.trim_ascii_start().starts_with(['{', '[']) {
+                    return;
+                }
+                let Ok((inner, here)) = read_mended(text, &mut Repairs::default(), parse) else {
+                    return;
+                };
+                if !here.is_empty() {
+                    told.get_or_insert_with(|| here.describe());
+                }
+                let mut deeper = Self::default();
+                deeper.look_into(&inner, levels - 1, told);
+                for hidden in [here, deeper] {
+                    let readings = hidden.readings(&inner);
+                    self.overflow |= !readings.complete;
+                    for other in readings.others {
+                        self.push(Vec::new(), other.to_string().into());
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    let before = self.values.len();
+                    self.look_into(item, levels, told);
+                    self.under(before, || Step::Index(index));
+                }
+            }
+            Value::Object(map) => {
+                for (key, value) in map {
+                    let before = self.values.len();
+                    self.look_into(value, levels, told);
+                    self.under(before, || Step::Key(key.clone()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Says where the values that were noted since stand.
+    fn under(&mut self, before: usize, step: impl Fn() -> Step) {
+        for (way, _) in &mut self.values[before..] {
+            way.insert(0, step());
         }
     }
 
@@ -161,15 +223,6 @@ fn start<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Value, Hidden), 
 /// Reads a value as [`Value`] would, and notes what it hides.
 pub(crate) struct Noting<'h>(pub(crate) &'h mut Hidden);
 
-impl Noting<'_> {
-    /// Says where the values that were noted since stand.
-    fn under(&mut self, before: usize, step: impl Fn() -> Step) {
-        for (way, _) in &mut self.0.values[before..] {
-            way.insert(0, step());
-        }
-    }
-}
-
 impl<'de> DeserializeSeed<'de> for Noting<'_> {
     type Value = Value;
 
@@ -213,7 +266,7 @@ impl<'de> Visitor<'de> for Noting<'_> {
         Ok(Value::String(value))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
         loop {
             let before = self.0.values.len();
@@ -222,20 +275,20 @@ impl<'de> Visitor<'de> for Noting<'_> {
             };
             if self.0.values.len() > before {
                 let index = items.len();
-                self.under(before, || Step::Index(index));
+                self.0.under(before, || Step::Index(index));
             }
             items.push(item);
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         let start = self.0.values.len();
         while let Some(key) = access.next_key::<String>()? {
             let before = self.0.values.len();
             let value = access.next_value_seed(Noting(self.0))?;
             if self.0.values.len() > before {
-                self.under(before, || Step::Key(key.clone()));
+                self.0.under(before, || Step::Key(key.clone()));
             }
             match map.entry(key) {
                 serde_json::map::Entry::Vacant(place) => {
