@@ -275,8 +275,8 @@ impl State {
                 };
             self.open.insert(id, bytes, request);
         }
-        let mut message =
-            self.new_message(protocol, operation, Direction::Request, content, parties);
+        let side = methods::side_of(&operation);
+        let mut message = self.new_message(protocol, operation, side, content, parties);
         message.raw = raw;
         sink.message(message);
     }

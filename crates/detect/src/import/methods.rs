@@ -1,5 +1,6 @@
 //! Which protocol a JSON-RPC method belongs to, and what a result without a request may be.
 
+use proofhouse_oatf::Direction;
 use serde_json::Value;
 
 use super::a2a;
@@ -43,6 +44,27 @@ pub(crate) fn protocol_of(method: &str, params: &Value) -> Option<&'static str> 
                 None
             }
         }
+    }
+}
+
+/// Notifications of MCP that only a server sends; those that both may send are not among them.
+const OF_SERVERS: [&str; 7] = [
+    "notifications/tools/list_changed",
+    "notifications/resources/list_changed",
+    "notifications/resources/updated",
+    "notifications/prompts/list_changed",
+    "notifications/message",
+    "notifications/elicitation/complete",
+    "notifications/subscriptions/acknowledged",
+];
+
+/// The side of the protocol that a request or notification stands on: what a server says unasked
+/// stands on the side of its responses, as in a live run.
+pub(crate) fn side_of(method: &str) -> Direction {
+    if OF_SERVERS.contains(&method) {
+        Direction::Response
+    } else {
+        Direction::Request
     }
 }
 
@@ -141,5 +163,18 @@ mod tests {
             assert_eq!(guess(&result, false), expected, "{result}");
         }
         assert_eq!(guess(&json!({"tools": []}), true), (None, UNKNOWN));
+    }
+
+    #[test]
+    fn what_servers_say_unasked_is_on_their_side() {
+        for (method, side) in [
+            ("notifications/tools/list_changed", Direction::Response),
+            ("notifications/message", Direction::Response),
+            ("notifications/initialized", Direction::Request),
+            ("notifications/progress", Direction::Request),
+            ("sampling/createMessage", Direction::Request),
+        ] {
+            assert_eq!(side_of(method), side, "{method}");
+        }
     }
 }
