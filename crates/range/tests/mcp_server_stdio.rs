@@ -145,7 +145,9 @@ async fn nonsense_is_answered_and_passed_over() {
     pipes.write("{\"jsonrpc\": \"2.0\", \"id\": 3").await;
     pipes.input = None;
     assert_eq!(pipes.line().await, None, "the output ends with the input");
-    let report = stage.finish().await;
+    // And so does the run, for there is nobody left.
+    let report = stage.ended().await;
+    assert_eq!(report.ending, proofhouse_range::Ending::SubjectDone);
     assert!(
         report
             .warnings
