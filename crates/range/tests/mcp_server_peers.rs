@@ -1,7 +1,12 @@
 //! The `mcp_server` driver against clients of the official SDKs, of both eras: one document, one
 //! verdict, whatever they speak. Needs `scripts/peers`.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
+#![expect(
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say so, and what the peers saw is of interest"
+)]
 
 mod mcp_support;
 mod peers_support;

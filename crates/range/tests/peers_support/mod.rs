@@ -1,6 +1,12 @@
 //! Finds and starts the programs that `scripts/peers` installs.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(
+    dead_code,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a part of tests, of which each test program uses another piece"
+)]
 
 use std::path::{Path, PathBuf};
 
