@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::Targets;
-use crate::raw::{Answer, exchange, notification, post, request};
+use crate::raw::{exchange, request};
+use crate::speech::{say, start_session};
 
 /// How long the server may take for it, with everything else going on.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -79,26 +80,4 @@ async fn use_a2a(targets: &Targets) -> Result<(), String> {
     } else {
         Err(format!("a good A2A client got {answer:?}"))
     }
-}
-
-/// A session of the legacy era.
-pub(crate) async fn start_session(targets: &Targets, capabilities: &Value) -> Option<String> {
-    let hello = request(
-        &json!(0),
-        "initialize",
-        &json!({"protocolVersion": "2025-11-25", "capabilities": capabilities,
-            "clientInfo": {"name": "soak", "version": "1"}}),
-    );
-    let bytes = post("/mcp", &[("Connection", "close")], &hello);
-    let answer = exchange(targets.mcp, &bytes).await;
-    let session = answer.header("mcp-session-id")?.to_owned();
-    let ready = notification("notifications/initialized", &json!({}));
-    let _ = say(targets, &session, &ready).await;
-    Some(session)
-}
-
-/// One message of a session, and its answer.
-pub(crate) async fn say(targets: &Targets, session: &str, body: &str) -> Answer {
-    let headers = [("Mcp-Session-Id", session), ("Connection", "close")];
-    exchange(targets.mcp, &post("/mcp", &headers, body)).await
 }

@@ -9,6 +9,8 @@ mod raw;
 mod rough;
 mod server;
 mod sly;
+mod speech;
+mod streams;
 mod tally;
 
 use std::collections::HashMap;
@@ -103,7 +105,8 @@ async fn soak(seconds: u64, only: Option<&str>) -> Result<(), Problem> {
     // Threads of their own, so that the good client waits for the server only.
     let hostile = Runtime::new()?;
     let mut attackers = JoinSet::new();
-    for (name, attack) in rough::ATTACKS.iter().chain(sly::ATTACKS) {
+    let attacks = [rough::ATTACKS, sly::ATTACKS, streams::ATTACKS];
+    for (name, attack) in attacks.into_iter().flatten() {
         if !wanted(name) {
             continue;
         }

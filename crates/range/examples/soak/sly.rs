@@ -5,24 +5,19 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::good::{say, start_session};
 use crate::raw::{Answer, PATIENCE, Wire, enveloped, exchange, notification, post, request};
-use crate::server::{LARGE, limits};
+use crate::speech::{briefly, call, leave, modern, say, start_session};
 use crate::{Attack, Targets, attack};
 
 pub(crate) const ATTACKS: &[Attack] = &[
     attack!(sessions),
     attack!(modern_contacts),
     attack!(duplicate_ids),
-    attack!(dropped_streams),
-    attack!(listeners),
-    attack!(slow_readers),
     attack!(notifications),
     attack!(cancelled_calls),
     attack!(background_calls),
     attack!(unanswered_questions),
     attack!(unfinished_rounds),
-    attack!(resumed_streams),
     attack!(subscriptions),
     attack!(long_names),
     attack!(agent_tasks),
@@ -48,53 +43,6 @@ fn long() -> String {
 
 /// What is done at a time, where it takes many to meet a cap.
 const BATCH: usize = 20;
-
-fn call(id: usize, tool: &str) -> String {
-    request(
-        &json!(id),
-        "tools/call",
-        &json!({"name": tool, "arguments": {"text": "t"}}),
-    )
-}
-
-/// A request of the modern era.
-fn modern(method: &str, params: Value, client: &str) -> Vec<u8> {
-    let name = params["name"].as_str().unwrap_or_default().to_owned();
-    let body = request(&json!(1), method, &enveloped(params, client));
-    let mut headers = vec![
-        ("MCP-Protocol-Version", "2026-07-28"),
-        ("Mcp-Method", method),
-        ("Connection", "close"),
-    ];
-    if !name.is_empty() {
-        headers.push(("Mcp-Name", &name));
-    }
-    post("/mcp", &headers, &body)
-}
-
-/// Sends on a connection of its own and reads for a moment, for answers that keep it open.
-async fn briefly(targets: &Targets, bytes: &[u8], time: Duration) -> Answer {
-    targets.tally.request();
-    match Wire::open(targets.mcp).await {
-        Some(mut wire) => {
-            wire.write(bytes).await;
-            wire.read(time).await
-        }
-        None => Answer::default(),
-    }
-}
-
-/// Starts a call in a session and goes away, which cancels nothing.
-async fn leave(targets: &Targets, session: &str, body: &str) -> Answer {
-    targets.tally.request();
-    let Some(mut wire) = Wire::open(targets.mcp).await else {
-        return Answer::default();
-    };
-    wire.write(&post("/mcp", &[("Mcp-Session-Id", session)], body))
-        .await;
-    // A request whose client is gone before it is handled is not handled.
-    wire.first(PATIENCE).await
-}
 
 /// Sessions without end, some of them with much to remember.
 async fn sessions(targets: &Targets) {
@@ -127,66 +75,6 @@ async fn duplicate_ids(targets: &Targets) {
         leave(targets, &session, &call(7, "wait")).await;
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
-}
-
-async fn dropped_streams(targets: &Targets) {
-    let Some(session) = start_session(targets, &json!({})).await else {
-        return;
-    };
-    let listen = format!(
-        "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
-    );
-    for time in 0..50_u32 {
-        let moment = Duration::from_millis(u64::from(time % 10));
-        briefly(targets, listen.as_bytes(), moment).await;
-        let bytes = post("/mcp", &[("Mcp-Session-Id", &session)], &call(1, "talk"));
-        briefly(targets, &bytes, moment).await;
-        let stream = json!({"message": {"kind": "message", "messageId": "m", "role": "user",
-            "parts": [{"kind": "text", "text": "hello"}]}});
-        let bytes = post("/", &[], &request(&json!(time), "message/stream", &stream));
-        if let Some(mut wire) = Wire::open(targets.a2a).await {
-            wire.write(&bytes).await;
-        }
-    }
-}
-
-/// More streams that listen for changes than there may be.
-async fn listeners(targets: &Targets) {
-    let _alone = targets.crowd.lock().await;
-    let wanted = json!({"notifications": {"toolsListChanged": true}});
-    let listen = modern("subscriptions/listen", wanted, "listener");
-    let opening = (0..280).map(|_| async {
-        targets.tally.request();
-        let mut wire = Wire::open(targets.mcp).await?;
-        wire.write(&listen).await;
-        wire.first(PATIENCE).await;
-        Some(wire)
-    });
-    let _held = join_all(opening).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-}
-
-/// Asks for much and reads nothing of it.
-async fn slow_readers(targets: &Targets) {
-    let Some(session) = start_session(targets, &json!({})).await else {
-        return;
-    };
-    let read = request(&json!(1), "resources/read", &json!({"uri": "large://one"}));
-    let bytes = post("/mcp", &[("Mcp-Session-Id", &session)], &read);
-    let mut held = Vec::new();
-    for _ in 0..4 {
-        targets.tally.request();
-        if let Some(mut wire) = Wire::narrow(targets.mcp).await {
-            wire.write(&bytes).await;
-            held.push(wire);
-        }
-    }
-    tokio::time::sleep(limits().idle_timeout * 2).await;
-    for mut wire in held {
-        if wire.drain().await < LARGE {
-            targets.tally.met("reader_time");
-        }
-    }
 }
 
 /// A thousand notifications, one after the other on one connection.
@@ -289,31 +177,6 @@ async fn unfinished_rounds(targets: &Targets) {
     let answer = briefly(targets, &ask(Some(&first)), PATIENCE).await;
     if answer.json()["result"]["resultType"] != "complete" {
         targets.tally.met("rounds");
-    }
-}
-
-/// Comes back to a stream for more events than are kept of it.
-async fn resumed_streams(targets: &Targets) {
-    let Some(session) = start_session(targets, &json!({})).await else {
-        return;
-    };
-    let bytes = post("/mcp", &[("Mcp-Session-Id", &session)], &call(1, "talk"));
-    let whole = briefly(targets, &bytes, Duration::from_millis(500)).await;
-    let Some(first) = whole
-        .text()
-        .lines()
-        .find_map(|line| line.strip_prefix("id: "))
-    else {
-        return;
-    };
-    let resume = format!(
-        "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\
-         Last-Event-ID: {first}\r\nConnection: close\r\n\r\n"
-    );
-    let rest = briefly(targets, resume.as_bytes(), Duration::from_millis(500)).await;
-    let kept = rest.text().matches("id: ").count();
-    if kept > 0 && kept < whole.text().matches("id: ").count() - 1 {
-        targets.tally.met("kept_events");
     }
 }
 
