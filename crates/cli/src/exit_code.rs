@@ -10,8 +10,8 @@ pub(crate) enum Exit {
     /// The command did what it should and what it looked at is not: an invalid document, a file
     /// that is not in canonical form, a failed conformance case, an attack that succeeded.
     Failure,
-    /// The command did what it should, but there is no trustworthy answer: an indicator could not
-    /// be evaluated.
+    /// The command did what it should, but there is no trustworthy answer: nothing was found, but an
+    /// indicator could not be evaluated or a part of a trace was skipped.
     Inconclusive,
     /// The command could not do its work, or not all of it: a document cannot be used, a trace
     /// cannot be read to its end, a file cannot be written, a feature is not there.
@@ -48,7 +48,8 @@ Exit codes:
   0   done, and what was looked at is good
   1   done, and it is not: invalid documents, files not in canonical form, failed cases,
       attacks that succeeded
-  2   done, but without a trustworthy answer: an indicator could not be evaluated
+  2   done, but without a trustworthy answer: nothing was found, but an indicator could not be
+      evaluated or lines of a trace were skipped
   3   could not run, or not to the end: a document cannot be used, an input cannot be read to
       its end, a file cannot be written, a feature is not there
   64  usage: the command line does not make sense, or names what does not exist

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use proofhouse_oatf::Limits;
 
-use crate::output::CommandError;
+use crate::output::{CommandError, printable_line, shown_path};
 
 /// How deep directories are searched; symbolic links are not followed into directories.
 const MAX_DIRECTORY_DEPTH: usize = 32;
@@ -56,6 +56,11 @@ impl Input {
             Self::Stdin => "<stdin>".to_owned(),
             Self::File(path) => path.display().to_string(),
         }
+    }
+
+    /// The name on one line, for stderr.
+    pub(crate) fn shown(&self) -> String {
+        printable_line(&self.name())
     }
 
     /// Reads the text. Too much of it, or bytes that are no text, are errors in words.
@@ -177,7 +182,7 @@ pub(crate) fn collect(paths: &[PathBuf], wanted: Wanted) -> Result<Vec<Input>, C
             if inputs.len() == before {
                 return Err(CommandError::usage(format!(
                     "{}: no {} file in this directory",
-                    path.display(),
+                    shown_path(path),
                     wanted.names(),
                 )));
             }
@@ -186,7 +191,7 @@ pub(crate) fn collect(paths: &[PathBuf], wanted: Wanted) -> Result<Vec<Input>, C
         } else {
             return Err(CommandError::usage(format!(
                 "{}: no such file or directory",
-                path.display()
+                shown_path(path)
             )));
         }
     }
@@ -209,15 +214,19 @@ fn walk(
     if depth > MAX_DIRECTORY_DEPTH {
         return Ok(());
     }
-    let failed =
-        |error: io::Error| CommandError::cannot_run(format!("{}: {error}", directory.display()));
-    let mut entries = fs::read_dir(directory)
-        .and_then(Iterator::collect::<io::Result<Vec<_>>>)
-        .map_err(failed)?;
+    let listed = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let Ok(mut entries) = listed else {
+        // It is an input that cannot be read, which is told in its turn and costs no other.
+        inputs.push(Input::File(directory.to_owned()));
+        return Ok(());
+    };
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
-        let kind = entry.file_type().map_err(failed)?;
+        let Ok(kind) = entry.file_type() else {
+            inputs.push(Input::File(path));
+            continue;
+        };
         if kind.is_dir() {
             walk(&path, depth + 1, wanted, inputs)?;
         } else if wanted.has(&path)

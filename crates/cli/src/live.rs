@@ -3,7 +3,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proofhouse_oatf::{Document, LogLevel};
 use proofhouse_range::{Happening, Observer};
@@ -25,10 +25,12 @@ pub(crate) struct Live(Arc<Mutex<View>>);
 
 struct View {
     actors: Vec<Row>,
-    terminal: bool,
+    /// Lines of the view that stand on the screen.
     drawn: usize,
-    last: Option<Instant>,
+    /// Something has changed since they were drawn.
+    stale: bool,
     told: usize,
+    finished: bool,
 }
 
 struct Row {
@@ -42,7 +44,7 @@ struct Row {
 impl Live {
     pub(crate) fn new(document: &Document) -> Self {
         let actors = document.attack.execution.actors().iter();
-        Self(Arc::new(Mutex::new(View {
+        let live = Self(Arc::new(Mutex::new(View {
             actors: actors
                 .map(|actor| Row {
                     name: printable_line(&actor.name),
@@ -52,11 +54,35 @@ impl Live {
                     messages: 0,
                 })
                 .collect(),
-            terminal: io::stderr().is_terminal(),
             drawn: 0,
-            last: None,
+            stale: true,
             told: 0,
-        })))
+            finished: false,
+        })));
+        if io::stderr().is_terminal() {
+            live.keep_drawing();
+        }
+        live
+    }
+
+    /// Draws the view again while the run goes on, so that what comes in a burst is seen, too.
+    fn keep_drawing(&self) {
+        let view = Arc::downgrade(&self.0);
+        std::thread::spawn(move || {
+            while let Some(view) = view.upgrade() {
+                {
+                    let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
+                    if view.finished {
+                        return;
+                    }
+                    if std::mem::take(&mut view.stale) {
+                        view.draw();
+                    }
+                }
+                drop(view);
+                std::thread::sleep(INTERVAL);
+            }
+        });
     }
 
     /// What a run tells its news to.
@@ -69,9 +95,11 @@ impl Live {
     pub(crate) fn finish(&self) {
         let mut view = self.lock();
         view.erase();
-        if view.told > MAX_LINES {
-            talk(&format!("and {} more lines", view.told - MAX_LINES));
+        let untold = view.told.saturating_sub(MAX_LINES);
+        if untold > 0 && !view.finished {
+            talk(&format!("and {untold} more lines"));
         }
+        view.finished = true;
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, View> {
@@ -130,10 +158,7 @@ impl View {
             }
             _ => {}
         }
-        let due = self.last.is_none_or(|last| last.elapsed() >= INTERVAL);
-        if self.terminal && due {
-            self.draw();
-        }
+        self.stale = true;
     }
 
     fn row(&mut self, actor: &str, change: impl FnOnce(&mut Row)) {
@@ -164,7 +189,6 @@ impl View {
         }
         let _ = io::stderr().write_all(text.as_bytes());
         self.drawn = self.actors.len();
-        self.last = Some(Instant::now());
     }
 
     fn erase(&mut self) {

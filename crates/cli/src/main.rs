@@ -4,7 +4,9 @@ mod commands;
 mod conformance;
 mod endpoints;
 mod exit_code;
+mod generation_options;
 mod input;
+mod interrupt;
 mod live;
 mod output;
 mod progress;
@@ -16,7 +18,7 @@ mod traces;
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use commands::Cli;
 use exit_code::Exit;
@@ -27,6 +29,11 @@ fn main() -> ExitCode {
         Err(error) => {
             // A closed pipe is the reader's choice and no reason to complain.
             let _ = error.print();
+            if misses_traces(&error) {
+                output::talk(
+                    "hint: name the traces before --rules, which takes all paths up to the next flag",
+                );
+            }
             return match error.kind() {
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Success,
                 _ => Exit::Usage,
@@ -41,4 +48,15 @@ fn main() -> ExitCode {
             error.exit.into()
         }
     }
+}
+
+/// Whether the traces are missing, most likely because `--rules` took them.
+fn misses_traces(error: &clap::Error) -> bool {
+    let missing = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(missing)) => missing.as_slice(),
+        _ => return false,
+    };
+    error.kind() == ErrorKind::MissingRequiredArgument
+        && missing.iter().any(|argument| argument.contains("TRACE"))
+        && std::env::args_os().any(|argument| argument == "--rules")
 }

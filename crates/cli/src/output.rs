@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use crate::exit_code::Exit;
 
@@ -81,9 +82,9 @@ impl Data {
         self.write("\n")
     }
 
-    /// Writes a value as indented JSON.
+    /// Writes a value as indented JSON. What cannot be seen, or could drive a terminal, is escaped.
     pub(crate) fn json(&mut self, value: &serde_json::Value) -> Result<(), CommandError> {
-        self.line(&format!("{value:#}"))
+        self.line(&escaped_json(&format!("{value:#}")))
     }
 
     /// Flushes; what cannot be written is an error unless the reader went away.
@@ -109,6 +110,28 @@ impl Data {
             Ok(()) => Ok(()),
         }
     }
+}
+
+/// JSON with characters that are not visible as escapes, which means the same. They can only stand in
+/// texts, but for the line feeds between lines.
+fn escaped_json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c != '\n' && (c.is_control() || is_invisible(c)) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                escaped.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// A path as a message names it: on one line, whatever its name.
+pub(crate) fn shown_path(path: &Path) -> String {
+    printable_line(&path.display().to_string())
 }
 
 /// Says what went wrong.
@@ -172,10 +195,15 @@ pub(crate) fn printable_line(text: &str) -> String {
 pub(crate) fn is_invisible(c: char) -> bool {
     matches!(
         c,
-        '\u{200b}'..='\u{200f}'
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
             | '\u{feff}'
+            // Tags and variation selectors, in which whole texts can be hidden.
+            | '\u{e0000}'..='\u{e01ef}'
     )
 }
 
@@ -225,6 +253,25 @@ mod tests {
             "a\u{fffd}[31mb\u{fffd}\n\tc\u{fffd}"
         );
         assert_eq!(printable_line("a\nb\u{202e}c"), "a\u{fffd}b\u{fffd}c");
+    }
+
+    #[test]
+    fn json_shows_everything_and_means_the_same() {
+        let text = "a\u{9b}\u{7f}\u{202e}\u{200b}\u{feff}\u{e0041}\u{61c}é😀\n\t\u{1b}";
+        let value = serde_json::json!({ "k\u{202e}": [text] });
+        let escaped = escaped_json(&format!("{value:#}"));
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&escaped).unwrap(),
+            value
+        );
+        assert!(
+            escaped.contains(r"a\u009b\u007f\u202e\u200b\ufeff\udb40\udc41\u061cé😀\n\t\u001b")
+        );
+        assert!(
+            !escaped
+                .chars()
+                .any(|c| is_invisible(c) || (c.is_control() && c != '\n'))
+        );
     }
 
     #[test]

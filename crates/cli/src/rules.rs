@@ -64,9 +64,9 @@ impl Rules {
     fn load(&self, input: &Input) -> Option<Document> {
         let document = load_or_complain(input, self.size)?;
         if document.attack.indicators().is_empty() {
-            let name = input.name();
+            let shown = input.shown();
             complain(&format!(
-                "{name}: the document has no indicators, so there is nothing to judge a trace by"
+                "{shown}: the document has no indicators, so there is nothing to judge a trace by"
             ));
             return None;
         }
@@ -76,12 +76,12 @@ impl Rules {
 
 /// Loads one document; shows on stderr all that is wrong with one that cannot be used.
 pub(crate) fn load_or_complain(input: &Input, size: SizeLimit) -> Option<Document> {
-    let name = input.name();
+    let (name, shown) = (input.name(), input.shown());
     let limits = size.limits();
     let text = match input.read(size.max_size) {
         Ok(text) => text,
         Err(error) => {
-            complain(&format!("{name}: {error}"));
+            complain(&format!("{shown}: {error}"));
             return None;
         }
     };

@@ -109,8 +109,12 @@ impl SemanticOptions {
         // An empty variable is how scripts leave one out.
         let read = |name: &str| environment(name).filter(|key| !key.is_empty());
         let key = match &self.semantic_key_env {
+            // The name is not repeated: some give the key itself, and messages end up in logs.
             Some(name) => Some(read(name).ok_or_else(|| {
-                CommandError::usage(format!("--semantic-key-env: {name} is not set, or empty"))
+                CommandError::usage(
+                    "--semantic-key-env: no variable of this name is set, or it is empty; give the \
+                     name of a variable, not the key",
+                )
             })?),
             None => read(KEY_VARIABLE).or_else(|| {
                 let rest = url.strip_prefix(ITS_HOST)?;
@@ -225,7 +229,11 @@ mod tests {
         let named = judge("https://models.example/v1", "--semantic-key-env MINE");
         let error = named.config(|_| None).unwrap_err();
         assert_eq!(error.exit, Exit::Usage);
-        assert!(error.message.contains("MINE is not set"), "{error}");
+        assert!(
+            error.message.contains("no variable of this name is set"),
+            "{error}"
+        );
+        assert!(!error.message.contains("MINE"), "{error}");
         let error = judge("models.example", "").evaluator().err().unwrap();
         assert_eq!(error.exit, Exit::Usage);
         assert!(error.message.contains("https://"), "{error}");

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
-use proofhouse_detect::{FORMATS, Format, ImportOptions};
+use proofhouse_detect::{FORMATS, Format, ImportOptions, ReadSummary};
 
 use crate::input::{Input, TRACES, collect, parse_size};
+use crate::interrupt::Interrupt;
 use crate::output::CommandError;
 
 /// How traces are read.
@@ -32,6 +33,10 @@ pub(crate) struct TraceOptions {
     /// Longest line that is read, in bytes, or with K, M or G; longer ones are skipped
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = parse_size)]
     max_line: usize,
+
+    /// Exit as if nothing had been skipped; without it, lines that could not be read are no clean trace
+    #[arg(long)]
+    pub(crate) allow_skipped: bool,
 }
 
 fn formats() -> impl clap::builder::TypedValueParser<Value = Format> {
@@ -57,6 +62,32 @@ impl TraceOptions {
         options.limits.max_line_bytes = self.max_line;
         options
     }
+
+    /// What to say when a format that was told by the first lines fits few of them all.
+    pub(crate) fn hint(&self, format: Format, summary: &ReadSummary) -> Option<String> {
+        let few = summary.messages > 0 && summary.skipped() > summary.messages;
+        (few && self.from.is_none()).then(|| {
+            format!(
+                "most of it does not fit the format `{format}`, which was told by its first lines; \
+                 --from names another"
+            )
+        })
+    }
+}
+
+/// Why a trace could not be judged to its end. A file without one good line is no trace.
+pub(crate) fn failure(
+    format: Format,
+    summary: &ReadSummary,
+    error: Option<&str>,
+) -> Option<String> {
+    if let Some(error) = error {
+        return Some(error.to_owned());
+    }
+    let nothing = summary.messages == 0 && summary.skipped() > 0;
+    nothing.then(|| {
+        format!("no line could be read as one of the format `{format}`; --from names another")
+    })
 }
 
 /// The traces behind paths, in order, directories sorted by name.
@@ -79,7 +110,7 @@ pub(crate) struct Opened {
 }
 
 /// Opens a trace. One that cannot be opened fails at its first byte, like one that cannot be read.
-pub(crate) fn open(input: &Input) -> Opened {
+pub(crate) fn open(input: &Input, interrupt: &Interrupt) -> Opened {
     let read = Arc::new(AtomicU64::new(0));
     let mut size = None;
     let inner: Box<dyn Read + Send> = match input {
@@ -97,21 +128,27 @@ pub(crate) fn open(input: &Input) -> Opened {
         reader: Counted {
             inner,
             read: Arc::clone(&read),
+            interrupt: interrupt.clone(),
         },
         size,
         read,
     }
 }
 
-/// Counts the bytes that are read, compressed ones as they are.
+/// Counts the bytes that are read, compressed ones as they are, until Ctrl-C is pressed.
 pub(crate) struct Counted {
     inner: Box<dyn Read + Send>,
     read: Arc<AtomicU64>,
+    interrupt: Interrupt,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
+        if self.interrupt.happened() {
+            // Not the kind that means to try again.
+            return Err(io::Error::other("interrupted"));
+        }
         self.read.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }

@@ -174,7 +174,7 @@ fn what_could_not_be_read_is_said() {
         ],
         &[],
     );
-    assert_eq!(ran.code, Some(0));
+    assert_eq!(ran.code, Some(2));
     assert!(
         ran.stderr.contains("1 bad line was skipped"),
         "{}",

@@ -1,5 +1,5 @@
-//! Serves a document on a loopback port until it is interrupted: `serve FILE [PORT|stdio]`. The
-//! verdict, if there is one, is the last line of its error output.
+//! Serves the first server of a document on a loopback port until it is interrupted: `serve FILE [PORT|stdio]`.
+//! The verdict, if there is one, is the last line of its error output.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string(file)?;
     let loaded = proofhouse_oatf::load(&text).map_err(|errors| format!("{errors:?}"))?;
     let actors = loaded.document.attack.execution.actors();
-    let name = actors.first().ok_or("no actor")?.name.clone();
+    let mut servers = actors
+        .iter()
+        .filter(|actor| actor.mode.ends_with("_server"));
+    let name = servers.next().ok_or("no server")?.name.clone();
     let options = RunOptions {
         endpoints: HashMap::from([(name, endpoint)]),
         quiet: Duration::from_secs(86_400),

@@ -1,9 +1,8 @@
 //! The range: runs one attack over real connections and tells what was seen.
 //!
 //! [`run`] takes a normalized document and the endpoints of its actors. Every server actor listens
-//! before any client actor starts. Each actor has its phases ([`phases`]), its driver speaks the
-//! protocol ([`drivers`]), and every message of both directions becomes an entry of the trace
-//! ([`recorder`]). At the end there are verdicts with evidence, and the exposure: what of the attack
+//! before any client actor starts. Each actor has its phases, its [`Driver`] speaks the protocol, and
+//! every message of both directions becomes an entry of the trace. At the end there are verdicts with evidence, and the exposure: what of the attack
 //! reached the subject at all.
 //!
 //! The subject is hostile too: whatever it sends is recorded, answered as the protocol says, and

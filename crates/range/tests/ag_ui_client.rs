@@ -4,12 +4,15 @@
 
 mod client_support;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use client_support::{
-    Scripted, contents, events, operations, options, play, stream, try_play, verdict, warned,
+    Scripted, contents, events, operations, options, play, play_impatiently, stream, try_play,
+    verdict, warned,
 };
-use proofhouse_range::{ActorErrorKind, CarrierKind, Endpoint, RunError};
+use proofhouse_oatf::{GenerationError, GenerationProvider};
+use proofhouse_range::{ActorErrorKind, CarrierKind, Ending, Endpoint, RunError, RunHandle, run};
 use proofhouse_wire::StatusCode;
 use proofhouse_wire::server::Reply;
 use serde_json::{Value, json};
@@ -174,7 +177,15 @@ async fn interrupts_are_resumed_with_what_the_document_answers() {
     })
     .await;
     play(TOOLS, &agent.url).await;
-    let resume = &agent.arrived()[1].body["resume"];
+    let body = &agent.arrived()[1].body;
+    let resume = &body["resume"];
+    let messages = body["messages"].as_array().unwrap();
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    assert_eq!(
+        results.count(),
+        0,
+        "the interrupt asks about the call; it is not answered twice"
+    );
     let expected = json!([
         {"interruptId": "i1", "status": "resolved", "payload": "seen look"},
         {"interruptId": "i2", "status": "cancelled"},
@@ -189,6 +200,9 @@ async fn an_agent_that_always_asks_back_comes_to_an_end() {
     assert_eq!(agent.arrived().len(), 11);
     assert!(warned(&report, "asks back for ever"));
 }
+
+/// What is warned of when a peer says nothing.
+const SILENCE: &str = "no answer in time";
 
 #[tokio::test]
 async fn whatever_an_agent_answers_the_run_ends_in_time() {
@@ -241,7 +255,7 @@ async fn whatever_an_agent_answers_the_run_ends_in_time() {
                     writer.closed().await;
                 })
             },
-            "no answer in time",
+            SILENCE,
         ),
         (
             "an endless stream",
@@ -251,7 +265,7 @@ async fn whatever_an_agent_answers_the_run_ends_in_time() {
                     while writer.write(format!("data: {event}\n\n")).await.is_ok() {}
                 })
             },
-            "more than 5000 events",
+            "more than 1000 events",
         ),
         (
             "a huge event",
@@ -266,8 +280,12 @@ async fn whatever_an_agent_answers_the_run_ends_in_time() {
     for (name, answer, warning) in cases {
         let agent = Scripted::start(move |_, _| answer()).await;
         let begun = Instant::now();
-        let report = play(HELLO, &agent.url).await;
-        assert!(begun.elapsed() < Duration::from_secs(8), "{name}");
+        let report = if warning == SILENCE {
+            play_impatiently(HELLO, &agent.url).await
+        } else {
+            play(HELLO, &agent.url).await
+        };
+        assert!(begun.elapsed() < Duration::from_secs(30), "{name}");
         assert!(report.errors.is_empty(), "{name}: {:?}", report.errors);
         assert_eq!(verdict(&report), "NotExploited", "{name}");
         if warning == "warn" {
@@ -354,4 +372,110 @@ attack:
     let agent = Scripted::start(|_, _| events(a_run(Vec::new()))).await;
     let report = play(&document("{abrupt_close: true}"), &agent.url).await;
     assert!(warned(&report, "came to nothing"), "{:?}", report.warnings);
+}
+
+#[tokio::test]
+async fn an_interrupted_run_stops_at_once() {
+    let agent = Scripted::start(|_, _| {
+        stream(|writer| async move {
+            let _ = writer.write(format!("data: {}\n\n", started())).await;
+            writer.closed().await;
+        })
+    })
+    .await;
+    let document = proofhouse_oatf::load(HELLO).unwrap().document;
+    let handle = RunHandle::default();
+    let stop = handle.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        stop.interrupt();
+    });
+    let mut options = options(Endpoint::Url(agent.url.clone()));
+    options.limits.idle_timeout = Duration::from_secs(60);
+    let begun = Instant::now();
+    let report = run(&document, options, &handle).await.unwrap();
+    assert_eq!(report.ending, Ending::Interrupted);
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(report.trace.len(), 2, "what was seen until then is there");
+}
+
+#[tokio::test]
+async fn time_leads_on_and_older_names_are_understood() {
+    const TIMED: &str = r#"
+oatf: "0.1"
+attack:
+  execution:
+    mode: ag_ui_client
+    phases:
+      - state: {run_agent_input: {threadId: t, runId: r1, messages: []}}
+        trigger: {after: 1s}
+      - on_enter:
+          - send: {method: run_agent_input, params: {threadId: t, runId: r2}}
+          - send: {method: text_message_start}
+        trigger: {event: thinking_start}
+      - state: {run_agent_input: {threadId: t, runId: r3}}
+        trigger: {event: never}
+      - state: {run_agent_input: {threadId: t, runId: r4}}
+"#;
+    let agent = Scripted::start(|number, _| {
+        let thinking = json!({"type": "REASONING_START", "messageId": "m"});
+        events(a_run(if number == 1 {
+            vec![thinking]
+        } else {
+            Vec::new()
+        }))
+    })
+    .await;
+    let report = play(TIMED, &agent.url).await;
+    let runs: Vec<Value> = agent
+        .arrived()
+        .iter()
+        .map(|a| a.body["runId"].clone())
+        .collect();
+    assert_eq!(runs, ["r1", "r2", "r3"]);
+    assert!(warned(&report, "a frontend posts `run_agent_input` only"));
+    assert!(warned(&report, "what its trigger waits for did not happen"));
+    assert_eq!(report.ending, Ending::SubjectDone);
+}
+
+/// Answers with what it was made with.
+struct Fixed(Value);
+
+impl GenerationProvider for Fixed {
+    fn generate(&self, _: &str, _: &str, _: &Value) -> Result<Value, GenerationError> {
+        Ok(self.0.clone())
+    }
+}
+
+#[tokio::test]
+async fn generated_messages_are_used_when_they_are_messages() {
+    const GENERATED: &str = r#"
+oatf: "0.1"
+attack:
+  execution:
+    mode: ag_ui_client
+    state:
+      run_agent_input:
+        threadId: t
+        runId: r
+        messages: [{role: user, content: static}]
+        synthesize: {prompt: "Write something."}
+"#;
+    for (generated, content) in [
+        (json!([{"role": "user", "content": "made up"}]), "made up"),
+        (json!("no messages"), "static"),
+        (json!([]), "static"),
+    ] {
+        let agent = Scripted::start(|_, _| events(a_run(Vec::new()))).await;
+        let mut options = options(Endpoint::Url(agent.url.clone()));
+        options.generation = Some(Arc::new(Fixed(generated)));
+        try_play(GENERATED, options).await.unwrap();
+        let body = &agent.arrived()[0].body;
+        assert_eq!(body["messages"][0]["content"], content);
+        assert_eq!(body.get("synthesize"), None);
+    }
 }

@@ -6,97 +6,14 @@ mod client_support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use client_support::mcp::{DOCUMENT, discovered, error, legacy, method, result, tools};
 use client_support::{
     Arrived, Scripted, contents, operations, options, play, stream, try_play, verdict, warned,
 };
-use futures_util::future::join_all;
 use proofhouse_range::{ActorErrorKind, CarrierKind, Endpoint, RunError};
 use proofhouse_wire::StatusCode;
 use proofhouse_wire::server::Reply;
 use serde_json::{Value, json};
-
-const DOCUMENT: &str = r#"
-oatf: "0.1"
-attack:
-  execution:
-    mode: mcp_client
-    state:
-      client_info: {name: tester, version: "1"}
-      actions:
-        - {method: tools/list}
-        - {method: tools/call, params: {name: transfer, arguments: {to: mallory, region: é}}}
-      sampling_responses:
-        - when: {maxTokens: {gt: 100}}
-          content: {role: assistant, content: {type: text, text: long}, model: m}
-        - content: "short, {{request.maxTokens}}"
-      elicitation_responses:
-        - when: {message: {contains: password}}
-          action: decline
-        - content: {confirmed: true}
-      roots: [{uri: "file:///etc", name: etc}]
-  indicators:
-    - surface: tools/call
-      direction: response
-      target: ""
-      expression:
-        cel: message.name == 'transfer' && has(message.content) && message.content[0].text.contains('done')
-"#;
-
-fn result(arrived: &Arrived, result: &Value) -> Reply {
-    let answer = json!({"jsonrpc": "2.0", "id": arrived.body["id"], "result": result});
-    Reply::json(StatusCode::OK, answer.to_string())
-}
-
-fn error(arrived: &Arrived, status: StatusCode, code: i64, data: &Value) -> Reply {
-    let error = json!({"code": code, "message": "no", "data": data});
-    let answer = json!({"jsonrpc": "2.0", "id": arrived.body["id"], "error": error});
-    Reply::json(status, answer.to_string())
-}
-
-fn discovered(arrived: &Arrived) -> Reply {
-    let info = json!({"io.modelcontextprotocol/serverInfo": {"name": "modern", "version": "1"}});
-    result(
-        arrived,
-        &json!({
-            "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {},
-            "instructions": "be kind", "ttlMs": 0, "cacheScope": "private", "_meta": info,
-        }),
-    )
-}
-
-fn initialized(arrived: &Arrived) -> Reply {
-    let info = json!({"name": "legacy", "version": "1"});
-    let answer = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": info});
-    result(arrived, &answer).with_header("mcp-session-id", "s1")
-}
-
-fn tools() -> Value {
-    json!({"tools": [{"name": "transfer", "inputSchema": {"type": "object", "properties": {
-        "region": {"type": "string", "x-mcp-header": "Region"}, "to": {"type": "string"},
-    }}}]})
-}
-
-fn method(arrived: &Arrived) -> &str {
-    match arrived.method.as_str() {
-        "POST" => arrived.body["method"].as_str().unwrap_or("response"),
-        other => other,
-    }
-}
-
-/// What a legacy server answers besides its tools.
-fn legacy(arrived: &Arrived) -> Reply {
-    match method(arrived) {
-        "server/discover" => Reply::empty(StatusCode::BAD_REQUEST),
-        "initialize" => initialized(arrived),
-        "GET" | "DELETE" => Reply::empty(StatusCode::METHOD_NOT_ALLOWED),
-        "tools/list" => result(arrived, &tools()),
-        "tools/call" => result(
-            arrived,
-            &json!({"content": [{"type": "text", "text": "done"}]}),
-        ),
-        _ => Reply::empty(StatusCode::ACCEPTED),
-    }
-}
 
 const SAMPLING: &str = "sampling/createMessage";
 
@@ -236,6 +153,15 @@ async fn a_legacy_server_is_initialized_answered_and_left() {
         assert_eq!(request.headers["mcp-protocol-version"], "2025-06-18");
         assert_eq!(request.body["params"].get("_meta"), None);
     }
+    let order: Vec<&str> = arrived.iter().map(method).take(5).collect();
+    let expected = [
+        "server/discover",
+        "initialize",
+        "notifications/initialized",
+        "GET",
+        "tools/list",
+    ];
+    assert_eq!(order, expected, "nothing overtakes the beginning");
     for once in ["notifications/initialized", "GET", "DELETE"] {
         assert_eq!(
             arrived.iter().filter(|a| method(a) == once).count(),
@@ -319,7 +245,7 @@ attack:
 #[tokio::test]
 async fn the_era_is_found_by_asking() {
     type Answer = fn(&Arrived) -> Reply;
-    let cases: [(&str, Answer, bool); 9] = [
+    let cases: [(&str, Answer, bool); 10] = [
         ("a discovery", discovered, true),
         (
             "a modern error",
@@ -335,6 +261,15 @@ async fn the_era_is_found_by_asking() {
                     -32022,
                     &json!({"supported": ["2026-07-28"]}),
                 )
+            },
+            true,
+        ),
+        (
+            "a modern error that names no request",
+            |_| {
+                let error = json!({"code": -32020, "message": "no"});
+                let answer = json!({"jsonrpc": "2.0", "id": null, "error": error});
+                Reply::json(StatusCode::BAD_REQUEST, answer.to_string())
             },
             true,
         ),
@@ -506,6 +441,56 @@ async fn a_version_that_is_refused_is_given_up_for_one_that_is_offered() {
     assert_eq!(refusing.arrived().len(), 5, "each call is tried again once");
 }
 
+#[tokio::test]
+async fn a_subscription_is_listened_to_while_other_things_are_done() {
+    const LISTENING: &str = r#"
+oatf: "0.1"
+attack:
+  execution:
+    mode: mcp_client
+    phases:
+      - state:
+          client_info: {name: first, version: "1"}
+          actions:
+            - {method: subscriptions/listen, params: {notifications: {toolsListChanged: true}}}
+        trigger: {event: notifications/tools/list_changed}
+      - state:
+          client_info: {name: second, version: "1"}
+          actions: [{method: tools/list}]
+"#;
+    let server = Scripted::start(|_, arrived| match method(arrived) {
+        "server/discover" => discovered(arrived),
+        "subscriptions/listen" => stream(|writer| async move {
+            for name in ["subscriptions/acknowledged", "tools/list_changed"] {
+                let method = format!("notifications/{name}");
+                let event = json!({"jsonrpc": "2.0", "method": method});
+                let _ = writer.write(format!("data: {event}\n\n")).await;
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+            writer.closed().await;
+        }),
+        _ => legacy(arrived),
+    })
+    .await;
+    let report = play(LISTENING, &server.url).await;
+    assert_eq!(report.warnings, Vec::<String>::new());
+    assert_eq!(
+        operations(&report)[3..],
+        [
+            "> subscriptions/listen",
+            "< notifications/subscriptions/acknowledged",
+            "< notifications/tools/list_changed",
+            "> tools/list",
+            "< tools/list"
+        ]
+    );
+    let arrived = server.arrived();
+    let info = |n: usize| {
+        arrived[n].body["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"].clone()
+    };
+    assert_eq!((info(1), info(2)), (json!("first"), json!("second")));
+}
+
 const PHASES: &str = r#"
 oatf: "0.1"
 attack:
@@ -561,7 +546,7 @@ async fn phases_lead_on_and_one_that_waits_in_vain_ends() {
         "{:?}",
         report.warnings
     );
-    assert!(report.duration < std::time::Duration::from_secs(5));
+    assert!(report.duration < std::time::Duration::from_secs(20));
 }
 
 #[tokio::test]
@@ -641,121 +626,4 @@ async fn an_endpoint_that_cannot_be_is_an_error_that_says_so() {
         "{:?}",
         report.errors
     );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_a_server_answers_the_run_ends_in_time() {
-    type Answer = fn(&Arrived) -> Reply;
-    fn lines(text: &'static str) -> Reply {
-        stream(move |writer| async move { while writer.write(text).await.is_ok() {} })
-    }
-    let cases: [(&str, Answer, &str); 11] = [
-        (
-            "garbage",
-            |_| Reply::json(StatusCode::OK, "{]"),
-            "the server sent garbage",
-        ),
-        (
-            "a list",
-            |_| Reply::json(StatusCode::OK, "[1,2,{}]"),
-            "the server sent garbage",
-        ),
-        (
-            "a wrong id",
-            |_| Reply::json(StatusCode::OK, r#"{"jsonrpc":"2.0","id":99,"result":{}}"#),
-            "never made, id 99",
-        ),
-        (
-            "a text id",
-            |a| {
-                let id = a.body["id"].to_string();
-                let answer = json!({"jsonrpc": "2.0", "id": id, "result": {}});
-                Reply::json(StatusCode::OK, answer.to_string())
-            },
-            "never made",
-        ),
-        (
-            "two answers",
-            |a| {
-                let answer = json!({"jsonrpc": "2.0", "id": a.body["id"], "result": {}});
-                Reply::json(StatusCode::OK, json!([answer, answer]).to_string())
-            },
-            "was answered again",
-        ),
-        (
-            "a flood",
-            |_| lines("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n"),
-            "too many messages",
-        ),
-        (
-            "a huge event",
-            |_| {
-                stream(
-                    |writer| async move { while writer.write("x".repeat(50_000)).await.is_ok() {} },
-                )
-            },
-            "an event of more than",
-        ),
-        (
-            "a huge body",
-            |_| Reply::json(StatusCode::OK, "x".repeat(2 << 20)),
-            "more than",
-        ),
-        (
-            "silence",
-            |_| stream(|writer| async move { writer.closed().await }),
-            "no answer in time",
-        ),
-        ("a cut", |_| Reply::cut(), "`tools/list`: "),
-        (
-            "input for ever",
-            |a| {
-                result(
-                    a,
-                    &json!({"resultType": "input_required", "requestState": "x"}),
-                )
-            },
-            "asks back for ever",
-        ),
-    ];
-    let runs = cases.into_iter().flat_map(|(name, answer, warning)| {
-        [false, true].map(|modern| async move {
-            let server = Scripted::start(move |_, arrived| match method(arrived) {
-                "server/discover" if modern => discovered(arrived),
-                "tools/list" if name == "input for ever" => legacy(arrived),
-                "tools/list" | "tools/call" => answer(arrived),
-                _ => legacy(arrived),
-            })
-            .await;
-            let report = play(DOCUMENT, &server.url).await;
-            let took = report.duration;
-            assert!(
-                took < std::time::Duration::from_secs(15),
-                "{name}: {took:?}"
-            );
-            assert!(report.errors.is_empty(), "{name}: {:?}", report.errors);
-            assert_eq!(verdict(&report), "NotExploited", "{name}");
-            if name != "input for ever" || modern {
-                assert!(warned(&report, warning), "{name}: {:?}", report.warnings);
-            }
-            assert!(server.arrived().len() < 100, "{name}");
-        })
-    });
-    join_all(runs).await;
-}
-
-#[tokio::test]
-async fn a_flood_of_questions_is_answered_within_bounds() {
-    let server = Scripted::start(|_, arrived| match method(arrived) {
-        "tools/call" => stream(|writer| async move {
-            let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
-            while writer.write(format!("data: {ask}\n\n")).await.is_ok() {}
-        }),
-        "response" => stream(|writer| async move { writer.closed().await }),
-        _ => legacy(arrived),
-    })
-    .await;
-    let report = play(DOCUMENT, &server.url).await;
-    assert!(warned(&report, "requests wait for an answer already"));
-    assert!(report.duration < std::time::Duration::from_secs(15));
 }

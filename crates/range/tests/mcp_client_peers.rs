@@ -67,10 +67,10 @@ attack:
 "#;
 
 const PEERS: [(&str, bool); 4] = [
-    ("mcp-server-python-1", false),
-    ("mcp-server-python-2", true),
-    ("mcp-server-js-1", false),
-    ("mcp-server-js-2", true),
+    ("mcp-python-1", false),
+    ("mcp-python-2", true),
+    ("mcp-js-1", false),
+    ("mcp-js-2", true),
 ];
 
 async fn play(endpoint: Endpoint) -> RunReport {

@@ -7,7 +7,8 @@ mod client_support;
 use std::time::Duration;
 
 use client_support::{contents, operations, options, try_play, verdict, warned};
-use proofhouse_range::{ActorErrorKind, Endpoint, RunError, RunReport};
+use futures_util::future::join_all;
+use proofhouse_range::{ActorErrorKind, Endpoint, RunError, RunHandle, RunReport, run};
 use proofhouse_wire::Spawn;
 
 const DOCUMENT: &str = r#"
@@ -27,7 +28,7 @@ attack:
 /// Reads lines, with the id of each in `$id`.
 const LOOP: &str = r#"
 while read -r line; do
-  id=$(printf '%s' "$line" | sed -n 's/^{"jsonrpc":"2.0","id":\([0-9]*\).*/\1/p')
+  id=$(printf '%s' "$line" | sed -n 's/.*"jsonrpc":"2.0","id":\([0-9]*\).*/\1/p')
   case "$line" in
 "#;
 
@@ -86,7 +87,7 @@ async fn both_eras_give_the_same_verdict() {
             "< initialize",
             "> notifications/initialized",
             "> tools/call",
-            "> notifications/message",
+            "< notifications/message",
             "> sampling/createMessage",
             "< sampling/createMessage",
             "< tools/call"
@@ -127,7 +128,7 @@ async fn whatever_a_process_does_the_run_ends_in_time() {
         let case = format!("    *'\"method\":\"tools/call\"'*) {body} ;;\n");
         script(&[LEGACY, &case])
     };
-    for (name, script, warning) in [
+    let cases = [
         ("it exits", call("echo oops >&2; exit 1"), "`tools/call`: "),
         ("it is silent", call("sleep 5"), "no answer in time"),
         (
@@ -157,21 +158,106 @@ async fn whatever_a_process_does_the_run_ends_in_time() {
         ),
         (
             "it does not read",
-            call("exec <&-; sleep 5"),
+            call("exec <&-; sleep 1"),
             "`tools/call`: ",
         ),
         ("noise on stderr", call("yes >&2"), "no answer in time"),
-    ] {
-        let report = sh(&script).await;
+    ];
+    let runs = cases.map(|(name, script, warning)| async move {
+        let spawn = Spawn {
+            program: "sh".to_owned(),
+            arguments: vec!["-c".to_owned(), script],
+            ..Spawn::default()
+        };
+        let mut options = options(Endpoint::Command(spawn));
+        if warning == "no answer in time" {
+            options.limits.response_timeout = Duration::from_secs(2);
+        }
+        let report = try_play(DOCUMENT, options).await.unwrap();
         assert!(
-            report.duration < Duration::from_secs(8),
+            report.duration < Duration::from_secs(30),
             "{name}: {:?}",
             report.duration
         );
         assert!(report.errors.is_empty(), "{name}: {:?}", report.errors);
         assert_eq!(verdict(&report), "NotExploited", "{name}");
         assert!(warned(&report, warning), "{name}: {:?}", report.warnings);
+    });
+    join_all(runs).await;
+}
+
+#[tokio::test]
+async fn deliveries_reach_the_process_as_asked() {
+    const SKEWED: &str = r#"
+oatf: "0.1"
+attack:
+  execution:
+    actors:
+      - name: default
+        mode: mcp_client
+        phases:
+          - state: {actions: []}
+            trigger: {event: initialize}
+          - x-delivery: DELIVERY
+            state: {actions: [{method: tools/call}]}
+  indicators:
+    - surface: notifications/seen
+      protocol: mcp
+      target: lines
+      pattern: {condition: EXPECTED}
+"#;
+    // The server tells how many lines it has read when it answers the last of them.
+    let call = r#"    *'"method":"tools/call"'*)
+      calls=$((calls + 1))
+      echo '{"jsonrpc":"2.0","method":"notifications/seen","params":{"lines":"'$calls $floods $((${#line} > 3000))'"}}'
+      echo '{"jsonrpc":"2.0","id":'$id',"result":{}}' ;;
+    *'"progressToken":"flood"'*) floods=$((floods + 1)) ;;
+"#;
+    let script = format!("calls=0; floods=0\n{}", script(&[LEGACY, call]));
+    for (delivery, expected) in [
+        ("{delay: 20ms}", "1 0 0"),
+        ("{slow_stream: 1ms}", "1 0 0"),
+        ("{oversized: 4000, deep_nesting: 20}", "1 0 1"),
+        ("{duplicate_ids: true}", "2 0 0"),
+        ("{notification_flood: 5}", "1 5 0"),
+    ] {
+        let document = SKEWED.replace("DELIVERY", delivery);
+        let document = document.replace("EXPECTED", expected);
+        let spawn = Spawn {
+            program: "sh".to_owned(),
+            arguments: vec!["-c".to_owned(), script.clone()],
+            ..Spawn::default()
+        };
+        let report = try_play(&document, options(Endpoint::Command(spawn)))
+            .await
+            .unwrap();
+        assert_eq!(
+            verdict(&report),
+            "Exploited",
+            "{delivery}: {:?}",
+            report.trace
+        );
+        assert!(
+            report.duration < Duration::from_secs(10),
+            "{delivery}: {:?}",
+            report.warnings
+        );
     }
+    let document = SKEWED.replace("DELIVERY", "{abrupt_close: true}");
+    let spawn = Spawn {
+        program: "sh".to_owned(),
+        arguments: vec!["-c".to_owned(), script],
+        ..Spawn::default()
+    };
+    let document = document.replace("EXPECTED", "never");
+    let report = try_play(&document, options(Endpoint::Command(spawn)))
+        .await
+        .unwrap();
+    assert!(
+        warned(&report, "`tools/call`: the server ended"),
+        "{:?}",
+        report.warnings
+    );
 }
 
 #[tokio::test]
@@ -232,4 +318,43 @@ fn is_running(pid: &str) -> bool {
     #[expect(clippy::disallowed_methods, reason = "the kernel's own few bytes")]
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     status.is_ok_and(|status| !status.contains(") Z "))
+}
+
+#[tokio::test]
+async fn an_interrupted_run_stops_the_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pid");
+    let start = format!("echo $$ > '{}'\n", file.display());
+    let call = r#"    *'"method":"tools/call"'*) sleep 300 ;;
+"#;
+    let spawn = Spawn {
+        program: "sh".to_owned(),
+        arguments: vec![
+            "-c".to_owned(),
+            format!("{start}{}", script(&[LEGACY, call])),
+        ],
+        ..Spawn::default()
+    };
+    let document = proofhouse_oatf::load(DOCUMENT).unwrap().document;
+    let handle = RunHandle::default();
+    let stop = handle.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        stop.interrupt();
+    });
+    let mut options = options(Endpoint::Command(spawn));
+    options.limits.response_timeout = Duration::from_secs(60);
+    let report = run(&document, options, &handle).await.unwrap();
+    assert!(
+        report.duration < Duration::from_secs(15),
+        "{:?}",
+        report.duration
+    );
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a file of a few bytes that the test wrote"
+    )]
+    let pid = std::fs::read_to_string(&file).unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!is_running(pid.trim()));
 }

@@ -79,12 +79,12 @@ attack:
 
 /// A client's program, how it negotiates, and the version it must end up with.
 const CLIENTS: [(&str, &str, &str); 6] = [
-    ("mcp-client-python-1", "legacy", "2025-11-25"),
-    ("mcp-client-python-2", "legacy", "2025-11-25"),
-    ("mcp-client-python-2", "auto", "2026-07-28"),
-    ("mcp-client-js-1", "legacy", "2025-11-25"),
-    ("mcp-client-js-2", "legacy", "2025-11-25"),
-    ("mcp-client-js-2", "auto", "2026-07-28"),
+    ("mcp-python-1", "legacy", "2025-11-25"),
+    ("mcp-python-2", "legacy", "2025-11-25"),
+    ("mcp-python-2", "auto", "2026-07-28"),
+    ("mcp-js-1", "legacy", "2025-11-25"),
+    ("mcp-js-2", "legacy", "2025-11-25"),
+    ("mcp-js-2", "auto", "2026-07-28"),
 ];
 
 /// Runs a client to its end: what it saw, and what was written to its error output.

@@ -89,6 +89,37 @@ async fn notifications_questions_and_listeners_share_the_lines() {
 }
 
 #[tokio::test]
+async fn listening_ends_with_a_cancel_and_leaves_nothing_behind() {
+    let state = json!({"tools": [{"name": "poke", "x-steps": [
+        {"broadcast": {"method": "notifications/tools/list_changed"}},
+    ], "responses": [{"content": "poked"}]}]});
+    let (stage, mut pipes) = Stage::stdio(of_state(&state), options()).await;
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    // More than may run or listen at a time.
+    for id in 0..1_500 {
+        let params = envelope(wanted.clone(), json!({}));
+        let acknowledged = pipes.call(id, "subscriptions/listen", params).await;
+        let method = &acknowledged["method"];
+        assert_eq!(method, "notifications/subscriptions/acknowledged", "{id}");
+        let poke = envelope(json!({"name": "poke"}), json!({}));
+        if id % 100 == 0 {
+            // The listener is there as soon as it is told of, or a moment later.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let heard = pipes.call(9_000, "tools/call", poke.clone()).await;
+            assert_eq!(heard["method"], "notifications/tools/list_changed", "{id}");
+            assert_eq!(pipes.read().await["id"], 9_000);
+        }
+        let cancel = notification("notifications/cancelled", json!({"requestId": id}));
+        pipes.send(&cancel).await;
+        if id % 100 == 0 {
+            let answer = pipes.call(9_001, "tools/call", poke).await;
+            assert_eq!(answer["id"], 9_001, "nobody hears it any more");
+        }
+    }
+    stage.finish().await;
+}
+
+#[tokio::test]
 async fn a_call_is_cancelled_and_others_go_on() {
     let state = json!({"tools": [
         {"name": "sleep", "x-steps": [{"pause": "30s"}]},

@@ -1,11 +1,7 @@
 //! The public documents, each run to a verdict against a subject that follows a script: it takes every
 //! tool, resource and prompt it is offered, and passes on what it is told.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test that cannot go on should say so, as one that cannot run does"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 
 mod client_support;
 mod puppet_support;

@@ -110,7 +110,7 @@ impl Config {
     /// The host of the address, once all of it was checked.
     pub(crate) fn check(&self) -> Result<String, ConfigError> {
         let bad = |reason| ConfigError::BadUrl {
-            url: self.base_url.clone(),
+            url: without_secrets(&self.base_url),
             reason,
         };
         let uri: Uri = self
@@ -156,6 +156,22 @@ fn is_this_machine(host: &str) -> bool {
         || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
+/// An address for messages: what may hold a key is left out.
+fn without_secrets(url: &str) -> String {
+    let (path, rest) = match url.find(['?', '#']) {
+        Some(end) => (&url[..end], "?…"),
+        None => (url, ""),
+    };
+    let path = match path.rfind('@') {
+        Some(at) => {
+            let scheme = path.find("://").map_or("", |end| &path[..end + 3]);
+            format!("{scheme}…{}", &path[at..])
+        }
+        None => path.to_owned(),
+    };
+    format!("{path}{rest}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +182,22 @@ mod tests {
             ..Config::new(url, "m", Method::Judge)
         }
         .check()
+    }
+
+    #[test]
+    fn messages_do_not_repeat_keys() {
+        for url in [
+            "https://models.example/v1?api_key=HUSH",
+            "https://models.example/v1#HUSH",
+            "models.example/v1?key=HUSH",
+            "https://user:HUSH@models.example/v1",
+            "user:HUSH@models.example",
+            "https://user:HUSH@models.example/v1 ?",
+        ] {
+            let error = check(url, None).unwrap_err().to_string();
+            assert!(!error.contains("HUSH"), "{error}");
+            assert!(error.contains("models.example"), "{error}");
+        }
     }
 
     #[test]

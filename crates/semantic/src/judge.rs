@@ -11,27 +11,13 @@ use proofhouse_oatf::SemanticIntentClass;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::chat;
 use crate::client::Client;
 use crate::failure::Failure;
 
 /// The line before and after what is judged.
 #[derive(Debug)]
 pub(crate) struct Fence(String);
-
-#[derive(Deserialize)]
-struct Answer {
-    choices: Vec<Choice>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    message: Message,
-}
-
-#[derive(Deserialize)]
-struct Message {
-    content: Option<String>,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,14 +76,7 @@ pub(crate) fn judge(
     class: Option<SemanticIntentClass>,
 ) -> Result<f64, Failure> {
     let question = fence.question(&client.config().model, text, intent, class);
-    let answer: Answer = client.ask("/chat/completions", &question)?;
-    let content = match answer.choices.as_slice() {
-        [choice] => choice.message.content.as_deref(),
-        choices => {
-            return Err(Failure::bad_answer(format!("{} choices", choices.len())));
-        }
-    };
-    score(content.unwrap_or_default())
+    score(&chat::ask(client, &question)?)
 }
 
 /// The words of the judge are not quoted in errors: the judged text may have chosen them.

@@ -1,4 +1,5 @@
-//! Scores texts by meaning over an OpenAI-compatible endpoint, for semantic indicators.
+//! Asks a model over an OpenAI-compatible endpoint: for scores of texts by meaning, for semantic
+//! indicators, and for content of messages, for `synthesize` blocks.
 //!
 //! The format leaves semantic evaluation to a model that the user brings. [`OpenAiSemantic`] is a
 //! [`SemanticEvaluator`](proofhouse_oatf::SemanticEvaluator) for those whose model is behind an
@@ -25,15 +26,18 @@
 
 mod cache;
 mod calibration;
+mod chat;
 mod client;
 mod config;
 mod embeddings;
 mod evaluator;
 mod failure;
+mod generation;
 mod judge;
 mod secret;
 
 pub use config::{Config, ConfigError, Method};
 pub use evaluator::{OpenAiSemantic, Usage};
 pub use failure::Failure;
+pub use generation::OpenAiGeneration;
 pub use secret::Secret;

@@ -11,6 +11,7 @@ use proofhouse_range::{Endpoint, RunHandle, RunOptions, RunReport, run};
 
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
+use crate::generation_options::GenerationOptions;
 use crate::input::{Input, SizeLimit};
 use crate::live::Live;
 use crate::output::{CommandError, Data, talk};
@@ -75,6 +76,9 @@ pub(crate) struct Attack {
 
     #[command(flatten)]
     semantic: SemanticOptions,
+
+    #[command(flatten)]
+    generation: GenerationOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -146,6 +150,7 @@ impl Attack {
             secrets,
             observer: Some(live.observer()),
             semantic: self.semantic.evaluator()?,
+            generation: self.generation.provider()?,
             ..usual
         };
         Ok((options, live))

@@ -7,7 +7,8 @@ use proofhouse_detect::{Explanation, Item, Scanner, open};
 use proofhouse_oatf::did_you_mean;
 
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, complain, talk};
+use crate::interrupt::Interrupt;
+use crate::output::{CommandError, Data, complain, printable_line, shown_path, talk};
 use crate::progress::Meter;
 use crate::report::explain_verdict::{self, Explained};
 use crate::rules::Rules;
@@ -21,8 +22,8 @@ use crate::traces::{self, TraceOptions};
 #[command(after_help = "Examples:\n  \
     proofhouse explain-verdict trace.jsonl --rules attack.yaml\n  \
     proofhouse explain-verdict trace.jsonl --rules attack.yaml --indicator ACME-001-02 --limit 20\n\n\
-    Exit codes: 0 explained, whatever the verdict, 3 a document cannot be used or the trace cannot be\n\
-    read to its end, 64 usage.")]
+    Exit codes: 0 explained, whatever the verdict, 2 explained, but lines were skipped, 3 a document cannot\n\
+    be used or the trace cannot be read to its end, 64 usage, 130 ended by Ctrl-C.")]
 pub(crate) struct ExplainVerdict {
     /// The trace: a file, or `-` for stdin
     #[arg(value_name = "TRACE")]
@@ -58,7 +59,7 @@ impl ExplainVerdict {
         if self.trace.is_dir() {
             return Err(CommandError::usage(format!(
                 "{}: a directory; name one trace",
-                self.trace.display()
+                shown_path(&self.trace)
             )));
         }
         let inputs = traces::find(std::slice::from_ref(&self.trace), self.rules.read_stdin())?;
@@ -70,9 +71,11 @@ impl ExplainVerdict {
         let mut session = scanner.session();
 
         let name = input.name();
-        let opened = traces::open(input);
+        let interrupt = Interrupt::watch();
+        let opened = traces::open(input, &interrupt);
         let mut meter = Meter::new(&name, &opened);
-        let (_, mut messages) = open(opened.reader, self.options.format(), &self.options.import());
+        let (format, mut messages) =
+            open(opened.reader, self.options.format(), &self.options.import());
         let mut error = None;
         for item in messages.by_ref() {
             match item {
@@ -90,22 +93,29 @@ impl ExplainVerdict {
         }
         meter.finish();
         let summary = messages.summary();
-        if summary.skipped() > 0 {
+        let error = traces::failure(format, summary, error.as_deref());
+        let skipped = summary.skipped();
+        let shown = printable_line(&name);
+        if skipped > 0 {
             talk(&format!(
-                "{name}: {} skipped; `proofhouse scan` shows more",
-                match summary.skipped() {
+                "{shown}: {} skipped; `proofhouse scan` shows more",
+                match skipped {
                     1 => "1 bad line was".to_owned(),
                     several => format!("{several} bad lines were"),
                 }
             ));
         }
         if let Some(error) = &error {
-            complain(&format!("{name}: {error}"));
+            complain(&format!("{shown}: {error}"));
+        }
+        if let Some(hint) = self.options.hint(format, summary) {
+            talk(&format!("{shown}: {hint}"));
         }
         let explained = Explained {
             trace: name,
             verdicts: session.verdicts(),
             explanations,
+            skipped,
             error,
         };
         let mut data = Data::new();
@@ -115,7 +125,9 @@ impl ExplainVerdict {
         }
         data.finish()?;
         Ok(match explained.error {
+            Some(_) if interrupt.happened() => Exit::Interrupted,
             Some(_) => Exit::CannotRun,
+            None if skipped > 0 && !self.options.allow_skipped => Exit::Inconclusive,
             None => Exit::Success,
         })
     }

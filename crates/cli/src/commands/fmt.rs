@@ -52,18 +52,20 @@ impl Fmt {
 
     /// Formats one document; `false` when it is not, or cannot be brought, in canonical form.
     fn format(&self, input: &Input, data: &mut Data) -> Result<bool, CommandError> {
-        let name = input.name();
+        let (name, shown) = (input.name(), input.shown());
         // A pipe or a device can be read, but not replaced.
         if let Input::File(path) = input
             && !path.is_file()
         {
-            complain(&format!("{name}: not a regular file; use `-` and redirect"));
+            complain(&format!(
+                "{shown}: not a regular file; use `-` and redirect"
+            ));
             return Ok(false);
         }
         let text = match input.read(self.inputs.size.max_size) {
             Ok(text) => text,
             Err(error) => {
-                complain(&format!("{name}: {error}"));
+                complain(&format!("{shown}: {error}"));
                 return Ok(false);
             }
         };
@@ -102,7 +104,7 @@ impl Fmt {
         }
         if comments.inner() > 0 && !self.drop_comments {
             complain(&format!(
-                "{name}: left alone, because {} comment{} inside the document would be lost; \
+                "{shown}: left alone, because {} comment{} inside the document would be lost; \
                  use --drop-comments to rewrite it anyway",
                 comments.inner(),
                 if comments.inner() == 1 { "" } else { "s" },
@@ -113,8 +115,8 @@ impl Fmt {
             return Ok(true);
         };
         replace(path, &canonical)
-            .map_err(|error| CommandError::cannot_run(format!("{name}: cannot write: {error}")))?;
-        talk(&format!("formatted {name}"));
+            .map_err(|error| CommandError::cannot_run(format!("{shown}: cannot write: {error}")))?;
+        talk(&format!("formatted {shown}"));
         Ok(true)
     }
 }

@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory};
 
 use super::Cli;
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, talk};
+use crate::output::{CommandError, Data, shown_path, talk};
 
 /// Print the manual page, or write all pages into a directory
 #[derive(Debug, Args)]
@@ -32,11 +32,11 @@ impl Man {
             return Ok(Exit::Success);
         };
         let failed = |error: std::io::Error| {
-            CommandError::cannot_run(format!("{}: cannot write: {error}", dir.display()))
+            CommandError::cannot_run(format!("{}: cannot write: {error}", shown_path(&dir)))
         };
         fs::create_dir_all(&dir).map_err(failed)?;
         clap_mangen::generate_to(command, &dir).map_err(failed)?;
-        talk(&format!("manual pages written to {}", dir.display()));
+        talk(&format!("manual pages written to {}", shown_path(&dir)));
         Ok(Exit::Success)
     }
 }

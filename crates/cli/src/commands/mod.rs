@@ -30,7 +30,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
-    Attack(attack::Attack),
+    Attack(Box<attack::Attack>),
     Scan(scan::Scan),
     ExplainVerdict(explain_verdict::ExplainVerdict),
     Validate(validate::Validate),

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use proofhouse_source::to_inline_scalar;
 
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, talk};
+use crate::output::{CommandError, Data, shown_path, talk};
 
 /// Write a threat document to start from
 #[derive(Debug, Args)]
@@ -86,11 +86,11 @@ impl New {
                     ErrorKind::AlreadyExists => "it exists already".to_owned(),
                     _ => error.to_string(),
                 };
-                CommandError::cannot_run(format!("{}: cannot write: {why}", path.display()))
+                CommandError::cannot_run(format!("{}: cannot write: {why}", shown_path(&path)))
             })?;
         talk(&format!(
             "wrote {}; check it with: proofhouse validate {0}",
-            path.display()
+            shown_path(&path)
         ));
         Ok(Exit::Success)
     }

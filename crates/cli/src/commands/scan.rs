@@ -8,8 +8,10 @@ use proofhouse_detect::{ScanEvent, ScanOptions, Scanner};
 
 use crate::exit_code::Exit;
 use crate::input::Input;
-use crate::output::{CommandError, Data, complain, talk};
+use crate::interrupt::Interrupt;
+use crate::output::{CommandError, Data, complain, printable_line, talk};
 use crate::progress::Meter;
+use crate::report::plural;
 use crate::report::scan::{self, MAX_PROBLEMS, Outcome};
 use crate::rules::Rules;
 use crate::traces::{self, TraceOptions};
@@ -25,8 +27,9 @@ const TOLD_PROBLEMS: usize = 10;
     proofhouse scan trace.jsonl --rules scenarios/\n  \
     proofhouse scan spans.json.gz --rules attack.yaml --format sarif > results.sarif\n  \
     tail -n 1000 mcp.log | proofhouse scan - --from json-rpc --rules attack.yaml\n\n\
-    Exit codes: 0 nothing found, 1 an attack succeeded at least in part, 2 an indicator could not be\n\
-    evaluated, 3 a document cannot be used or a trace cannot be read to its end, 64 usage.")]
+    Exit codes: 0 nothing found, 1 an indicator matched, 2 nothing found, but an indicator could not be\n\
+    evaluated or lines were skipped, 3 a document cannot be used or a trace cannot be read to its end,\n\
+    64 usage, 130 ended by Ctrl-C.")]
 pub(crate) struct Scan {
     /// Traces: files, directories (searched for .jsonl, .ndjson, .json and .log, also .gz and .zst),
     /// or `-` for stdin
@@ -66,10 +69,19 @@ impl Scan {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let inputs = traces::find(&self.traces, self.rules.read_stdin())?;
         let scanner = self.rules.scanner()?;
-        let outcomes: Vec<Outcome> = inputs
-            .iter()
-            .map(|input| self.scan(&scanner, input))
-            .collect();
+        let interrupt = Interrupt::watch();
+        let mut outcomes = Vec::new();
+        for input in &inputs {
+            if interrupt.happened() {
+                let left = inputs.len() - outcomes.len();
+                complain(&format!(
+                    "interrupted; not looked at: {}",
+                    plural(left, "trace")
+                ));
+                break;
+            }
+            outcomes.push(self.scan(&scanner, input, &interrupt));
+        }
         let mut data = Data::new();
         match self.format {
             Format::Human => scan::human::write(&mut data, &scanner, &outcomes, self.all)?,
@@ -77,12 +89,15 @@ impl Scan {
             Format::Sarif => data.json(&scan::sarif::document(&scanner, &outcomes))?,
         }
         data.finish()?;
-        Ok(scan::exit(&outcomes))
+        if interrupt.happened() {
+            return Ok(Exit::Interrupted);
+        }
+        Ok(scan::exit(&outcomes, self.options.allow_skipped))
     }
 
-    fn scan(&self, scanner: &Scanner, input: &Input) -> Outcome {
+    fn scan(&self, scanner: &Scanner, input: &Input, interrupt: &Interrupt) -> Outcome {
         let name = input.name();
-        let opened = traces::open(input);
+        let opened = traces::open(input, interrupt);
         let mut meter = Meter::new(&name, &opened);
         let cores = || std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         let options = ScanOptions {
@@ -107,6 +122,9 @@ impl Scan {
             problems,
         };
         tell(&outcome);
+        if let Some(hint) = self.options.hint(outcome.format, &outcome.summary) {
+            talk(&format!("{}: {hint}", printable_line(&outcome.name)));
+        }
         outcome
     }
 }
@@ -119,6 +137,7 @@ fn tell(outcome: &Outcome) {
         problems,
         ..
     } = outcome;
+    let name = printable_line(name);
     for problem in problems.iter().take(TOLD_PROBLEMS) {
         let (line, message) = (problem.line, &problem.message);
         let then = if problem.kind.is_warning() {
@@ -137,6 +156,12 @@ fn tell(outcome: &Outcome) {
         talk(&format!(
             "{name}: {} requests were forgotten before their response came, to keep memory flat",
             summary.forgotten_requests
+        ));
+    }
+    if summary.unknown_fields > 0 {
+        talk(&format!(
+            "{name}: fields that the format does not have were ignored ({})",
+            summary.unknown_fields
         ));
     }
     match outcome.failure() {

@@ -13,7 +13,7 @@ use proofhouse_source::{Limits, Source};
 use serde_json::Value;
 
 use crate::input::Input;
-use crate::output::CommandError;
+use crate::output::{CommandError, shown_path};
 
 /// How large a suite may be.
 const MAX_BYTES: usize = 16 << 20;
@@ -87,7 +87,7 @@ pub(crate) fn run(dir: &Path) -> Result<Vec<CaseResult>, CommandError> {
     if !dir.is_dir() {
         return Err(CommandError::usage(format!(
             "{}: no such directory",
-            dir.display()
+            shown_path(dir)
         )));
     }
     let mut results = Vec::new();
@@ -101,7 +101,7 @@ pub(crate) fn run(dir: &Path) -> Result<Vec<CaseResult>, CommandError> {
     if results.is_empty() {
         return Err(CommandError::usage(format!(
             "{}: no suite in this directory",
-            dir.display()
+            shown_path(dir)
         )));
     }
     Ok(results)
@@ -117,7 +117,7 @@ fn run_suite(
     let Some(cases) = suite.as_array() else {
         return Err(CommandError::usage(format!(
             "{}: not a list of cases",
-            path.display()
+            shown_path(path)
         )));
     };
     for (index, whole) in cases.iter().enumerate() {
@@ -140,7 +140,7 @@ fn run_suite(
 
 /// Reads a YAML file of the suite as a value.
 fn read_value(path: &Path) -> Result<Value, CommandError> {
-    let failed = |reason: String| CommandError::usage(format!("{}: {reason}", path.display()));
+    let failed = |reason: String| CommandError::usage(format!("{}: {reason}", shown_path(path)));
     let text = Input::File(path.to_owned())
         .read(MAX_BYTES)
         .map_err(|error| failed(error.to_string()))?;

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::scanner::{Part, Worker};
-use crate::trace::lines::Line;
+use crate::trace::lines::{Damage, Line};
 use crate::trace::message::Entry;
-use crate::trace::reader::{check_version, out_of_order, read_line};
+use crate::trace::reader::{ReadLine, check_version, out_of_order, read_line};
 use crate::trace::{Item, LineError, ReadError, ReadSummary};
 
 /// How many lines or messages a piece holds, however short they are.
@@ -36,6 +36,7 @@ struct RawLine {
     /// Where it ends in the text, and what is wrong with it.
     end: usize,
     error: Option<LineError>,
+    damage: Option<Damage>,
     terminated: bool,
     /// Bytes of the input up to its end.
     bytes: u64,
@@ -61,6 +62,7 @@ impl RawLines {
             number: line.number,
             end: self.text.len(),
             error,
+            damage: line.damage,
             terminated: line.terminated,
             bytes: 0,
         });
@@ -244,27 +246,45 @@ fn judge_lines(piece: RawLines, worker: &mut Worker<'_>) -> Judged {
             None => Ok(&piece.text[start..line.end]),
         };
         start = line.end;
-        let entry = read_line(&Line {
+        let found = read_line(&Line {
             number,
             text,
+            damage: line.damage,
             terminated: line.terminated,
         });
+        let ReadLine {
+            entry,
+            others,
+            notes,
+        } = match found {
+            Ok(None) => continue,
+            Ok(Some(found)) => found,
+            Err(error) => {
+                summary.problem(error.clone());
+                judged.problems.push(error);
+                continue;
+            }
+        };
+        for problem in notes.problems(number) {
+            summary.problem(problem.clone());
+            judged.problems.push(problem);
+        }
         match entry {
-            Ok(None) => {}
-            Ok(Some(Entry::Header { version, .. })) => {
+            Entry::Header { version, .. } => {
                 if let Err(error) = check_version(number, version) {
                     judged.error = Some(error);
                     break;
                 }
                 judged.order.header();
             }
-            Ok(Some(Entry::Message {
+            Entry::Message {
                 mut message,
                 numbered,
                 unknown_fields,
-            })) => {
+                ..
+            } => {
                 summary.unknown_fields += unknown_fields;
-                summary.messages += 1;
+                summary.messages += 1 + others.len() as u64;
                 if numbered {
                     let problems = judged.problems.len();
                     if let Some(warning) = judged.order.number(number, message.sequence, problems) {
@@ -274,11 +294,12 @@ fn judge_lines(piece: RawLines, worker: &mut Worker<'_>) -> Judged {
                 } else {
                     message.sequence = number;
                 }
+                for content in others {
+                    let mut other = message.clone();
+                    other.content = content;
+                    worker.feed_line(number, &other);
+                }
                 worker.feed_line(number, &message);
-            }
-            Err(error) => {
-                summary.problem(error.clone());
-                judged.problems.push(error);
             }
         }
     }

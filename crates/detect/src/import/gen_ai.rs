@@ -10,6 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::{ImportOptions, methods};
 use crate::trace::Message;
+use crate::trace::lenient::read_mended;
+use crate::trace::repair::Repairs;
 
 /// Tool calls that are remembered so that a history that is repeated in every span is told once.
 const MAX_SEEN: usize = 65_536;
@@ -293,7 +295,7 @@ impl<'a> Span<'a> {
             .or_else(|| text("eventName"))
             .or_else(|| text("event_name"));
         let mut attributes = attributes(record);
-        let events: Vec<_> = list(record, "events")
+        let mut events: Vec<_> = list(record, "events")
             .map(|event| {
                 (
                     event
@@ -304,6 +306,18 @@ impl<'a> Span<'a> {
                 )
             })
             .collect();
+        // A log record is an event by itself, with its content in the body.
+        let body = record
+            .get("body")
+            .map(any_value)
+            .map(|body| structured(&body));
+        if let Some(Value::Object(body)) = body {
+            let event = match attributes.get("event.name") {
+                Some(Value::String(event)) => old_event(event),
+                _ => name.and_then(old_event),
+            };
+            events.push((event.unwrap_or_default(), body));
+        }
         // The content may be in an event instead, so as not to weigh down the span.
         for (_, event) in &events {
             for (key, value) in event.iter().filter(|(key, _)| key.starts_with("gen_ai.")) {
@@ -386,16 +400,23 @@ impl<'a> Span<'a> {
     }
 }
 
-/// A message of the events that were used before there was one attribute for all.
+/// The events that were used before there was one attribute for all, and whose message each is.
+const OLD_EVENTS: &[(&str, &str)] = &[
+    ("gen_ai.system.message", "system"),
+    ("gen_ai.user.message", "user"),
+    ("gen_ai.assistant.message", "assistant"),
+    ("gen_ai.tool.message", "tool"),
+    ("gen_ai.choice", "assistant"),
+];
+
+fn old_event(name: &str) -> Option<&'static str> {
+    let found = OLD_EVENTS.iter().find(|(known, _)| *known == name);
+    found.map(|(known, _)| *known)
+}
+
+/// A message of one of these events.
 fn old_message(name: &str, attributes: &Map<String, Value>, input: bool) -> Option<Value> {
-    let role = match name {
-        "gen_ai.system.message" => "system",
-        "gen_ai.user.message" => "user",
-        "gen_ai.assistant.message" => "assistant",
-        "gen_ai.tool.message" => "tool",
-        "gen_ai.choice" => "assistant",
-        _ => return None,
-    };
+    let (_, role) = *OLD_EVENTS.iter().find(|(known, _)| *known == name)?;
     if input == (name == "gen_ai.choice") {
         return None;
     }
@@ -496,7 +517,9 @@ fn is_content_block(item: &Value) -> bool {
 fn structured(value: &Value) -> Value {
     if let Value::String(text) = value
         && text.trim_ascii_start().starts_with(['{', '['])
-        && let Ok(parsed) = serde_json::from_str(text)
+        && let Ok(parsed) = read_mended(text, &mut Repairs::default(), |text| {
+            serde_json::from_str(text)
+        })
     {
         return parsed;
     }

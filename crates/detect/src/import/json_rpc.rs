@@ -11,6 +11,7 @@ use super::a2a;
 use super::methods;
 use super::open_requests::{OpenRequest, OpenRequests};
 use super::wrapper::{Envelope, open_envelope};
+use crate::trace::lenient::Notes;
 use crate::trace::lines::{Lines, json_error};
 use crate::trace::stream::{LineFormat, MessageReader};
 use crate::trace::{Item, LineError, LineErrorKind, Message, ReadError, ReadSummary};
@@ -51,6 +52,8 @@ struct State {
     /// The protocol of the last message that could only be of one.
     protocol: Option<&'static str>,
     sequence: u64,
+    /// Whether this is another reading of a message whose usual one is still to come.
+    tentative: bool,
 }
 
 impl<R: Read> JsonRpcReader<R> {
@@ -72,6 +75,7 @@ impl JsonRpcLines {
                 open,
                 protocol: None,
                 sequence: 0,
+                tentative: false,
             },
         }
     }
@@ -96,20 +100,33 @@ impl LineFormat for JsonRpcLines {
                 Ok(text) => text,
                 Err(error) => return Ok(Some(summary.problem(error))),
             };
-            let envelope = match open_envelope(text) {
-                Ok(envelope) => envelope,
+            let mut notes = Notes::default();
+            let envelopes = match open_envelope(text, &mut notes) {
+                Ok(envelopes) => envelopes,
                 Err(error) => {
-                    let error = json_error(number, line.terminated, &error);
+                    let error = match line.damage {
+                        Some(damage) => damage.error(number),
+                        None => json_error(number, line.terminated, &error),
+                    };
                     return Ok(Some(summary.problem(error)));
                 }
             };
-            let mut sink = Sink {
-                line: number,
-                bytes: text.len(),
-                summary,
-                queue: &mut self.queue,
-            };
-            self.state.take(envelope, &mut sink);
+            notes.repairs.not_utf8 = line.damage.map(|damage| damage.byte);
+            for problem in notes.problems(number) {
+                self.queue.push_back(summary.problem(problem));
+            }
+            // The usual reading comes first and is taken last, because it is the one that counts
+            // when the response is looked for.
+            for (position, envelope) in envelopes.into_iter().enumerate().rev() {
+                let mut sink = Sink {
+                    line: number,
+                    bytes: text.len(),
+                    summary,
+                    queue: &mut self.queue,
+                };
+                self.state.tentative = position > 0;
+                self.state.take(envelope, &mut sink);
+            }
             summary.forgotten_requests = self.state.open.forgotten();
         }
     }
@@ -179,14 +196,33 @@ impl State {
             return;
         };
         let id = map.get("id").and_then(id_text);
+        let mut known = false;
         if let Some(Value::String(method)) = map.shift_remove("method") {
             let params = map.shift_remove("params");
-            self.request(&method, id, params, parties, sink);
-        } else if let Some(result) = map.shift_remove("result") {
-            self.response(id.as_deref(), result, false, parties, sink);
-        } else if let Some(error) = map.shift_remove("error") {
-            self.response(id.as_deref(), error, true, parties, sink);
-        } else {
+            self.request(&method, id.clone(), params, parties, sink);
+            known = true;
+        }
+        // A message should be one of the three. One that is more must not hide what else it is.
+        let tentative = self.tentative;
+        let mut answers = [("result", false), ("error", true)]
+            .map(|(key, is_error)| (map.shift_remove(key), is_error));
+        // Some write the one that it is not as null.
+        let said =
+            |(answer, _): &(Option<Value>, bool)| answer.as_ref().is_some_and(|a| !a.is_null());
+        if known || answers.iter().any(said) {
+            for (answer, _) in &mut answers {
+                answer.take_if(|answer| answer.is_null());
+            }
+        }
+        for (answer, is_error) in answers {
+            if let Some(answer) = answer {
+                self.tentative |= known;
+                self.response(id.as_deref(), answer, is_error, parties, sink);
+                known = true;
+            }
+        }
+        self.tentative = tentative;
+        if !known {
             sink.problem(
                 LineErrorKind::NotAMessage,
                 "not a message: none of `method`, `result` and `error` is there".into(),
@@ -254,9 +290,10 @@ impl State {
         sink: &mut Sink<'_>,
     ) {
         let last = is_error || ends_stream(&result);
-        let request = id.and_then(|id| {
-            self.open
-                .answer(id, last, |request| parties.may_answer(request))
+        let fits = |request: &OpenRequest| parties.may_answer(request);
+        let request = id.and_then(|id| match self.tentative {
+            true => self.open.peek(id, fits),
+            false => self.open.answer(id, last, fits),
         });
         let Some(request) = request else {
             let (protocol, operation) = methods::guess(&result, is_error);
@@ -269,10 +306,12 @@ impl State {
             } else {
                 format!("it looks like one to {operation}")
             };
-            sink.problem(
-                LineErrorKind::Unrequested,
-                format!("the request of this response was not seen; {guess}"),
-            );
+            if !self.tentative {
+                sink.problem(
+                    LineErrorKind::Unrequested,
+                    format!("the request of this response was not seen; {guess}"),
+                );
+            }
             let modern = protocol == "a2a" && !is_error && a2a::is_modern_result(&result);
             let (content, raw) = if modern {
                 projected(result, true)

@@ -7,6 +7,7 @@ mod json_rpc;
 mod methods;
 mod open_requests;
 mod otlp;
+mod otlp_walk;
 #[cfg(test)]
 mod tests;
 mod wrapper;
@@ -54,19 +55,20 @@ pub struct FormatInfo {
     pub name: &'static str,
     /// What it is, in a few words.
     pub summary: &'static str,
-    /// Whether an object with these keys belongs to it.
-    recognises: fn(&[&str]) -> bool,
+    /// Whether an object with these keys clearly belongs to it.
+    recognises: fn(&[detect::Key<'_>]) -> bool,
 }
 
-/// Every format. The first that recognises an input has it.
+/// Every format. The first that recognises a line has it.
 pub const FORMATS: &[FormatInfo] = &[
     FormatInfo {
         format: Format::Trace,
         name: "trace",
         summary: "Proofhouse trace, JSON Lines",
         recognises: |keys| {
-            keys.first() == Some(&"proofhouse_trace")
-                || (keys.contains(&"protocol") && keys.contains(&"operation"))
+            let first = keys.first().map(|key| key.name);
+            first == Some("proofhouse_trace")
+                || (detect::has(keys, "protocol") && detect::has(keys, "operation"))
         },
     },
     FormatInfo {
@@ -81,7 +83,7 @@ pub const FORMATS: &[FormatInfo] = &[
                 "resource_logs",
             ]
             .iter()
-            .any(|key| keys.contains(key))
+            .any(|key| detect::has(keys, key))
         },
     },
     FormatInfo {
@@ -89,11 +91,12 @@ pub const FORMATS: &[FormatInfo] = &[
         name: "json-rpc",
         summary: "JSON-RPC log of MCP or A2A, one message a line",
         recognises: |keys| {
-            let has = |key| keys.contains(&key);
+            let has = |key| detect::has(keys, key);
             has("jsonrpc")
                 || has("method")
                 || (has("id") && (has("result") || has("error")))
-                || ["message", "msg", "payload", "data"].into_iter().any(has)
+                // A line of a log that only has a text there is no message in a wrapper.
+                || (keys.iter()).any(|key| key.opens && wrapper::PAYLOAD_KEYS.contains(&key.name))
         },
     },
 ];
@@ -106,8 +109,8 @@ impl Format {
         row.map_or("", |row| row.name)
     }
 
-    /// The format of an input that starts like this, decompressed; `None` when no line of it is
-    /// recognised.
+    /// The format of most lines of an input that starts like this, decompressed, among those that
+    /// clearly are of one; `None` when none is.
     #[must_use]
     pub fn detect(start: &[u8]) -> Option<Self> {
         detect::detect(start)
@@ -198,7 +201,7 @@ pub(crate) fn open_lines<R: Read>(
 ) -> (Format, Lines<R>) {
     let mut lines = Lines::new(input, &options.limits, options.limits.max_line_bytes);
     let format = format.unwrap_or_else(|| {
-        let start = lines.peek(|start| Format::detect(start).is_some());
+        let start = lines.peek(detect::is_enough);
         Format::detect(start).unwrap_or(Format::Trace)
     });
     (format, lines)

@@ -101,6 +101,18 @@ impl OpenRequests {
         self.remove(age, id)
     }
 
+    /// The request that would be answered, which stays open.
+    pub(crate) fn peek(
+        &self,
+        id: &str,
+        fits: impl Fn(&OpenRequest) -> bool,
+    ) -> Option<OpenRequest> {
+        let age = self.find(id, fits)?;
+        let requests = self.by_id.get(id)?;
+        let found = requests.iter().find(|(known, ..)| *known == age);
+        found.map(|(_, _, request)| request.clone())
+    }
+
     fn find(&self, id: &str, fits: impl Fn(&OpenRequest) -> bool) -> Option<u64> {
         let requests = self.by_id.get(id)?;
         let found = requests.iter().rev().find(|(_, _, request)| fits(request));

@@ -1,15 +1,13 @@
 //! OpenTelemetry GenAI spans in OTLP JSON, seen as a trace.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::io::Read;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
-
 use super::gen_ai::Converter;
+use super::otlp_walk::Sink;
 use super::{Format, ImportOptions};
-use crate::trace::lines::{Lines, json_error};
+use crate::trace::lines::{Damage, Lines, json_error};
+use crate::trace::repair::{Repairs, repair};
 use crate::trace::stream::{LineFormat, MessageReader};
 use crate::trace::{Item, LineError, LineErrorKind, ReadError, ReadSummary};
 
@@ -39,16 +37,48 @@ pub type OtlpReader<R> = MessageReader<R, OtlpLines>;
 pub struct OtlpLines {
     queue: VecDeque<Item>,
     converter: Converter,
-    /// The first line and what follows it, while it is not known whether they are one document.
-    first: Option<First>,
+    /// A document over several lines whose end has not come yet.
+    open: Option<Open>,
+    /// Whether the last document was broken, so that what follows may be the rest of it.
+    lost: bool,
     max_document: usize,
 }
 
 /// The beginning of a document that goes on after its first line.
-struct First {
+struct Open {
     line: u64,
     text: String,
-    error: LineError,
+    balance: Balance,
+    damage: Option<Damage>,
+    /// Whether its second line is indented, so that one that is not and opens begins another.
+    indented: Option<bool>,
+}
+
+/// How deep the brackets of a text are open.
+#[derive(Debug, Clone, Copy, Default)]
+struct Balance {
+    open: i64,
+}
+
+impl Balance {
+    /// Goes on with a line. A text does not go on after its line, whatever the quotes say.
+    fn line(&mut self, line: &str) {
+        let (mut quoted, mut escaped) = (false, false);
+        for byte in line.bytes() {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if quoted => escaped = true,
+                b'"' => quoted = !quoted,
+                b'{' | b'[' if !quoted => self.open += 1,
+                b'}' | b']' if !quoted => self.open -= 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn is_closed(self) -> bool {
+        self.open <= 0
+    }
 }
 
 impl<R: Read> OtlpReader<R> {
@@ -67,60 +97,87 @@ impl LineFormat for OtlpLines {
     ) -> Result<Option<Item>, ReadError> {
         // A document may be a line, and longer than lines usually are.
         lines.set_max_line(self.max_document);
-        let mut at_start = lines.number() == 0;
         loop {
             if let Some(item) = self.queue.pop_front() {
                 return Ok(Some(item));
             }
             let Some(line) = lines.next_line()? else {
-                let Some(first) = self.first.take() else {
+                if self.open.is_none() {
                     return Ok(None);
-                };
-                self.document(&first.text, first.line, false, summary);
+                }
+                self.close(false, summary);
                 continue;
             };
-            let (number, terminated) = (line.number, line.terminated);
+            let (number, terminated, damage) = (line.number, line.terminated, line.damage);
             let text = match line.text {
                 Ok(text) if text.trim_ascii().is_empty() => continue,
                 Ok(text) => text,
                 Err(error) => {
-                    at_start = false;
-                    self.give_up_first(summary);
+                    self.close(true, summary);
                     self.queue.push_back(summary.problem(error));
                     continue;
                 }
             };
-            if let Some(first) = &mut self.first {
-                // Lines that are documents by themselves show that the first one was just bad.
-                let alone = is_document(text);
-                if !alone && first.text.len() + text.len() < self.max_document {
-                    first.text.push('\n');
-                    first.text.push_str(text);
-                    continue;
-                }
-                if !alone {
-                    first.error.kind = LineErrorKind::TooLong;
-                    first.error.message =
-                        format!("a document of more than {} bytes", self.max_document);
-                }
-            } else if at_start
-                && let Err(error) = serde_json::from_str::<IgnoredAny>(text)
-                && error.is_eof()
+            if self
+                .open
+                .as_ref()
+                .is_some_and(|open| open.ends_before(text))
             {
-                let error = json_error(number, terminated, &error);
-                self.first = Some(First {
-                    line: number,
-                    text: text.to_owned(),
-                    error,
-                });
-                at_start = false;
-                continue;
+                self.close(true, summary);
             }
-            at_start = false;
-            let text = text.to_owned();
-            self.give_up_first(summary);
-            self.document(&text, number, terminated, summary);
+            match &mut self.open {
+                Some(open) if open.text.len() + text.len() < self.max_document => {
+                    open.push(text, damage);
+                    if open.balance.is_closed() {
+                        self.close(true, summary);
+                    }
+                }
+                Some(open) => {
+                    let error = LineError {
+                        line: open.line,
+                        kind: LineErrorKind::TooLong,
+                        message: format!("a document of more than {} bytes", self.max_document),
+                    };
+                    self.give_up(error, summary);
+                }
+                None if self.lost && !text.starts_with(['{', '[']) => {}
+                None => {
+                    let mut balance = Balance::default();
+                    balance.line(text);
+                    if balance.is_closed() {
+                        let text = text.to_owned();
+                        self.document(&text, (number, terminated), damage, summary);
+                    } else {
+                        self.open = Some(Open {
+                            line: number,
+                            text: text.to_owned(),
+                            balance,
+                            damage,
+                            indented: None,
+                        });
+                    }
+                }
+            }
         }
+    }
+}
+
+impl Open {
+    fn push(&mut self, line: &str, damage: Option<Damage>) {
+        self.indented.get_or_insert(line.starts_with([' ', '\t']));
+        self.balance.line(line);
+        self.text.push('\n');
+        self.text.push_str(line);
+        self.damage = self.damage.or(damage);
+    }
+
+    /// Whether a line shows that the document before it was just broken: because it begins one
+    /// itself.
+    fn ends_before(&self, line: &str) -> bool {
+        if !line.starts_with(['{', '[']) {
+            return false;
+        }
+        self.indented == Some(true) || is_document(line)
     }
 }
 
@@ -129,176 +186,91 @@ impl OtlpLines {
         Self {
             queue: VecDeque::new(),
             converter: Converter::new(options),
-            first: None,
+            open: None,
+            lost: false,
             max_document: options.limits.max_document_bytes,
         }
     }
 
-    /// Reports a first line that turned out not to begin a document, after what can be saved of it.
-    fn give_up_first(&mut self, summary: &mut ReadSummary) {
-        if let Some(first) = self.first.take() {
-            let mut sink = Sink::new(first.line, summary, &mut self.queue, &mut self.converter);
-            // What stood before the break is not lost.
-            let _ = sink.read(&first.text);
-            self.queue.push_back(summary.problem(first.error));
+    /// Takes the messages out of the document that is open.
+    fn close(&mut self, terminated: bool, summary: &mut ReadSummary) {
+        if let Some(open) = self.open.take() {
+            let broken = self.document(&open.text, (open.line, terminated), open.damage, summary);
+            self.lost |= broken;
         }
     }
 
-    /// Takes the messages out of a document, or several one after the other.
-    fn document(&mut self, text: &str, line: u64, terminated: bool, summary: &mut ReadSummary) {
-        let mut sink = Sink::new(line, summary, &mut self.queue, &mut self.converter);
-        if let Err(error) = sink.read(text) {
-            let error = json_error(line, terminated, &error);
+    /// Reports an open document that cannot be read to its end, after what can be saved of it.
+    fn give_up(&mut self, error: LineError, summary: &mut ReadSummary) {
+        if let Some(open) = self.open.take() {
+            let mut sink = Sink::new(open.line, summary, &mut self.queue, &mut self.converter);
+            let _ = sink.read(&open.text);
             self.queue.push_back(summary.problem(error));
-        } else if !sink.known {
-            self.queue.push_back(summary.problem(LineError {
+            self.lost = true;
+        }
+    }
+
+    /// Takes the messages out of a document, or several one after the other. Says whether one broke
+    /// off.
+    fn document(
+        &mut self,
+        text: &str,
+        (line, terminated): (u64, bool),
+        damage: Option<Damage>,
+        summary: &mut ReadSummary,
+    ) -> bool {
+        let place = self.queue.len();
+        let mut sink = Sink::new(line, summary, &mut self.queue, &mut self.converter);
+        let mut repairs = Repairs::default();
+        let mut result = sink.read(text);
+        if result.is_err()
+            && let Some(mended) = repair(text, &mut repairs)
+        {
+            // What stood before the bad spot was taken already.
+            sink.taken = std::mem::take(&mut sink.records);
+            let again = sink.read(&mended);
+            match again {
+                Ok(()) => result = Ok(()),
+                // The bad spot was another one, but what could be mended before it was.
+                Err(_) if sink.records > sink.taken => {}
+                Err(_) => repairs = Repairs::default(),
+            }
+        }
+        let known = sink.known;
+        let mut notes = std::mem::take(&mut sink.notes);
+        notes.repairs = repairs;
+        notes.repairs.not_utf8 = damage.map(|damage| damage.byte);
+        if self.lost && !known {
+            // Most likely the rest of a document that is reported already.
+            return false;
+        }
+        self.lost = false;
+        let broken = result.is_err();
+        let error = match (result, damage) {
+            (Ok(()), _) if known => None,
+            (Ok(()), _) => Some(LineError {
                 line,
                 kind: LineErrorKind::NotAMessage,
-                message:
-                    "not a message: neither `resourceSpans` nor `resourceLogs` is there".into(),
-            }));
-        }
-    }
-}
-
-fn is_document(text: &str) -> bool {
-    Format::detect(text.as_bytes()) == Some(Format::Otlp)
-        && serde_json::from_str::<IgnoredAny>(text).is_ok()
-}
-
-/// Where the spans of a document go while it is being read.
-struct Sink<'a> {
-    line: u64,
-    summary: &'a mut ReadSummary,
-    queue: &'a mut VecDeque<Item>,
-    converter: &'a mut Converter,
-    /// Whether there was any list of spans.
-    known: bool,
-}
-
-impl<'a> Sink<'a> {
-    fn new(
-        line: u64,
-        summary: &'a mut ReadSummary,
-        queue: &'a mut VecDeque<Item>,
-        converter: &'a mut Converter,
-    ) -> Self {
-        Self {
-            line,
-            summary,
-            queue,
-            converter,
-            known: false,
-        }
-    }
-
-    fn read(&mut self, text: &str) -> Result<(), serde_json::Error> {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        loop {
-            Walk {
-                sink: self,
-                level: 0,
-            }
-            .deserialize(&mut deserializer)?;
-            if deserializer.end().is_ok() {
-                return Ok(());
+                message: "not a message: neither `resourceSpans` nor `resourceLogs` is there"
+                    .into(),
+            }),
+            (Err(_), Some(damage)) if !known => Some(damage.error(line)),
+            (Err(error), _) => Some(json_error(line, terminated, &error)),
+        };
+        self.queue.extend(error.map(|error| summary.problem(error)));
+        if known {
+            for (position, problem) in notes.problems(line).enumerate() {
+                let item = summary.problem(problem);
+                self.queue.insert(place + position, item);
             }
         }
-    }
-
-    fn record(&mut self, record: &Value) {
-        let before = self.queue.len();
-        let Self {
-            line,
-            summary,
-            queue,
-            converter,
-            ..
-        } = self;
-        converter.convert(record, |message| {
-            queue.push_back(summary.message(*line, message));
-        });
-        if self.queue.len() == before {
-            self.summary.ignored += 1;
-        }
+        broken
     }
 }
 
-/// The keys that lead to spans and log records, level by level.
-const LEVELS: [&[&str]; 3] = [
-    &[
-        "resourceSpans",
-        "resource_spans",
-        "resourceLogs",
-        "resource_logs",
-    ],
-    &[
-        "scopeSpans",
-        "scope_spans",
-        "instrumentationLibrarySpans",
-        "scopeLogs",
-        "scope_logs",
-    ],
-    &["spans", "logRecords", "log_records"],
-];
-
-/// Goes down to the records and hands out each as soon as it is read, so that no more than one is
-/// held as a tree.
-struct Walk<'w, 'a> {
-    sink: &'w mut Sink<'a>,
-    level: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Walk<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an OTLP object")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<(), E> {
-        Err(E::invalid_type(serde::de::Unexpected::Other("text"), &self))
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let keys = LEVELS.get(self.level).copied().unwrap_or_default();
-        while let Some(key) = map.next_key::<String>()? {
-            if keys.contains(&key.as_str()) {
-                self.sink.known = true;
-                map.next_value_seed(Walk {
-                    sink: &mut *self.sink,
-                    level: self.level,
-                })?;
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        if self.level + 1 < LEVELS.len() {
-            while let Some(()) = seq.next_element_seed(Walk {
-                sink: &mut *self.sink,
-                level: self.level + 1,
-            })? {}
-        } else {
-            while let Some(record) = seq.next_element::<Value>()? {
-                self.sink.record(&record);
-            }
-        }
-        Ok(())
-    }
+/// Whether a line is a document by itself, though perhaps one that has to be mended.
+fn is_document(line: &str) -> bool {
+    let mut balance = Balance::default();
+    balance.line(line);
+    balance.is_closed() && Format::detect(line.as_bytes()) == Some(Format::Otlp)
 }

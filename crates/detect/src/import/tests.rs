@@ -523,8 +523,44 @@ fn events_of_before_and_log_records() {
         attribute("gen_ai.input.messages", message("user", "hi")["messages"].clone()),
         attribute("gen_ai.output.messages", message("assistant", "yo")["messages"].clone()),
     ]});
-    let logs = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]});
-    check(&logs.to_string(), &ImportOptions::default(), &expected, &[]);
+    let logs = |records: Value| {
+        json!({"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}).to_string()
+    };
+    let options = ImportOptions::default();
+    check(&logs(json!([record])), &options, &expected, &[]);
+    // The older events as log records, named by either of the two fields, with a body.
+    let body = |body: Value| attribute("", body)["value"].clone();
+    let records = json!([
+        {"eventName": "gen_ai.user.message", "body": body(json!({"content": "hi"}))},
+        {
+            "attributes": [attribute("event.name", json!("gen_ai.choice"))],
+            "body": body(json!({"index": 0, "message": {"content": "yo", "tool_calls": [
+                {"id": "c", "function": {"name": "weather", "arguments": "{\"city\":\"Oslo\"}"}},
+            ]}})),
+        },
+        {"eventName": "gen_ai.tool.message", "body": body(json!({"id": "c", "content": "rain"}))},
+        {"eventName": "app.started", "body": body(json!({"content": "hi"}))},
+    ]);
+    let (messages, problems, summary) = read(&logs(records), None, &options);
+    assert!(problems.is_empty());
+    assert_eq!(summary.ignored, 1);
+    let found: Vec<_> = messages
+        .iter()
+        .map(|(_, message)| (&*message.operation, message.content.to_string()))
+        .collect();
+    for (operation, part) in [
+        ("chat", "hi"),
+        ("tools/call", "Oslo"),
+        ("chat", "yo"),
+        ("tools/call", "rain"),
+    ] {
+        assert!(
+            found
+                .iter()
+                .any(|(of, content)| *of == operation && content.contains(part)),
+            "{operation} {part}: {found:?}"
+        );
+    }
 }
 
 #[test]
@@ -550,6 +586,14 @@ fn bad_documents_cost_only_themselves() {
             (4, LineErrorKind::NotAMessage),
         ],
     );
+    // What follows may have to be mended.
+    let odd = good.replace("\"execute_tool a\"", "\"execute_tool a\",\"n\":NaN");
+    check(
+        &format!("{}\n{odd}\n", &good[..40]),
+        &options,
+        &[row(2, "a")],
+        &[(1, LineErrorKind::NotJson), (2, LineErrorKind::Repaired)],
+    );
     // One document, cut off after its first span.
     let pretty = format!(
         "{:#}",
@@ -562,13 +606,50 @@ fn bad_documents_cost_only_themselves() {
         &[row(1, "a")],
         &[(1, LineErrorKind::Truncated)],
     );
+    let lines = pretty.lines().count() as u64;
     // Two documents over several lines, one after the other.
     check(
         &format!("{pretty}\n{pretty}\n"),
         &options,
-        &[row(1, "a"), row(1, "b"), row(1, "a"), row(1, "b")],
+        &[
+            row(1, "a"),
+            row(1, "b"),
+            row(lines + 1, "a"),
+            row(lines + 1, "b"),
+        ],
         &[],
     );
+    // One that breaks in the middle costs no other, and is told once.
+    let middle = pretty.find("execute_tool b").unwrap() - 20;
+    for broken in [
+        format!("{}\n    @@@\n{}", &pretty[..middle], &pretty[middle..]),
+        format!(
+            "{}\n    }}}}}}}}}}}}\n{}",
+            &pretty[..middle],
+            &pretty[middle..]
+        ),
+        pretty[..middle].to_owned(),
+    ] {
+        let next = broken.lines().count() as u64 + 1;
+        check(
+            &format!("{broken}\n{pretty}\n{good}\n"),
+            &options,
+            &[
+                row(1, "a"),
+                row(next, "a"),
+                row(next, "b"),
+                row(next + lines, "a"),
+            ],
+            &[(1, LineErrorKind::NotJson)],
+        );
+    }
+    // A list of documents, on one line and on many.
+    for list in [
+        format!("[{good},{good}]"),
+        format!("[\n  {good},\n  {good}\n]"),
+    ] {
+        check(&list, &options, &[row(1, "a"), row(1, "a")], &[]);
+    }
     // Larger than allowed.
     let mut small = ImportOptions::default();
     small.limits.max_document_bytes = good.len() + 10;

@@ -1,7 +1,10 @@
 //! What people put around a JSON-RPC message when they log it: a time, a direction, an object.
 
 use jiff::Timestamp;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Number, Value};
+
+use crate::trace::lenient::{Notes, parse_all, parse_first};
 
 /// A message out of its wrapper.
 #[derive(Debug, PartialEq)]
@@ -14,52 +17,90 @@ pub(crate) struct Envelope {
     pub(crate) time: Option<String>,
 }
 
-const PAYLOAD_KEYS: &[&str] = &["message", "msg", "payload", "data"];
+pub(super) const PAYLOAD_KEYS: &[&str] = &["message", "msg", "payload", "data"];
 const TIME_KEYS: &[&str] = &["time", "ts", "timestamp"];
 
 /// The longest text that may stand before a message on its line.
 const MAX_PREFIX: usize = 256;
 
-/// Reads a line of a log.
-pub(crate) fn open_envelope(line: &str) -> Result<Envelope, serde_json::Error> {
+/// How many places on a line are tried as the beginning of a message.
+const MAX_CANDIDATES: usize = 8;
+
+/// Reads a line of a log: every way to read it, the usual one first.
+pub(crate) fn open_envelope(
+    line: &str,
+    notes: &mut Notes,
+) -> Result<Vec<Envelope>, serde_json::Error> {
     let line = line.trim_ascii();
-    let bare = |payload| Envelope {
-        payload,
-        sender: None,
-        receiver: None,
-        time: None,
-    };
-    let error = match serde_json::from_str(line) {
-        Ok(Value::Object(map)) if !is_message(&map) => return Ok(unwrap_object(map)),
-        Ok(payload) => return Ok(bare(payload)),
+    let error = match open_text(line, notes, parse_all) {
+        Ok(envelopes) => return Ok(envelopes),
         Err(error) => error,
     };
-    // A logger's text, then the message. A `[` may belong to that text, so `{` is what counts.
-    let Some(start) =
-        memchr::memchr(b'{', line.as_bytes()).filter(|start| (1..=MAX_PREFIX).contains(start))
-    else {
-        return Err(error);
-    };
-    let (prefix, message) = line.split_at(start);
-    if let Ok(Value::Object(map)) = serde_json::from_str(message) {
-        let mut envelope = if is_message(&map) {
-            bare(Value::Object(map))
-        } else {
-            unwrap_object(map)
+    // A logger's text, then the message. A `[` may belong to that text, so `{` is what counts; and
+    // braces may belong to it too.
+    let starts = memchr::memchr_iter(b'{', line.as_bytes());
+    let starts: Vec<_> = starts
+        .take_while(|start| *start <= MAX_PREFIX)
+        .take(MAX_CANDIDATES)
+        .collect();
+    for start in starts {
+        let (prefix, message) = line.split_at(start);
+        let Ok(mut envelopes) = open_text(message, notes, parse_first) else {
+            // Two messages on one line: none of them may hide the other.
+            let mut values = serde_json::Deserializer::from_str(message).into_iter::<IgnoredAny>();
+            if values.next().is_some_and(|value| value.is_ok()) {
+                break;
+            }
+            continue;
         };
-        if envelope.time.is_none() {
-            envelope.time = time_in(prefix);
+        if !envelopes.iter().any(Envelope::has_message) {
+            continue;
         }
-        if envelope.sender.is_none() {
-            let words = prefix.split(|c: char| c.is_whitespace() || "[]():,|".contains(c));
-            if let Some(side) = words.into_iter().find_map(side) {
-                envelope.sender = Some(side.0.to_owned());
-                envelope.receiver = Some(side.1.to_owned());
+        for envelope in &mut envelopes {
+            if envelope.time.is_none() {
+                envelope.time = time_in(prefix);
+            }
+            if envelope.sender.is_none() {
+                let words = prefix.split(|c: char| c.is_whitespace() || "[]():,|".contains(c));
+                if let Some(side) = words.into_iter().find_map(side) {
+                    envelope.sender = Some(side.0.to_owned());
+                    envelope.receiver = Some(side.1.to_owned());
+                }
             }
         }
-        return Ok(envelope);
+        return Ok(envelopes);
     }
     Err(error)
+}
+
+/// Reads a text of JSON.
+fn open_text(
+    text: &str,
+    notes: &mut Notes,
+    parse: fn(&str, &mut Notes) -> Result<Vec<Value>, serde_json::Error>,
+) -> Result<Vec<Envelope>, serde_json::Error> {
+    let mut envelopes = Vec::new();
+    for reading in parse(text, notes)? {
+        match reading {
+            Value::Object(map) if !is_message(&map) => unwrap_object(map, notes, &mut envelopes),
+            payload => envelopes.push(Envelope {
+                payload,
+                sender: None,
+                receiver: None,
+                time: None,
+            }),
+        }
+    }
+    Ok(envelopes)
+}
+
+impl Envelope {
+    fn has_message(&self) -> bool {
+        match &self.payload {
+            Value::Object(map) => is_message(map),
+            other => other.is_array(),
+        }
+    }
 }
 
 /// Whether the object is a JSON-RPC message itself.
@@ -70,14 +111,13 @@ fn is_message(map: &Map<String, Value>) -> bool {
         || (answers && map.contains_key("id"))
 }
 
-fn unwrap_object(mut map: Map<String, Value>) -> Envelope {
-    let payload = PAYLOAD_KEYS.iter().find_map(|key| match map.get(*key)? {
-        Value::Object(_) | Value::Array(_) => map.shift_remove(*key),
+fn unwrap_object(mut map: Map<String, Value>, notes: &mut Notes, envelopes: &mut Vec<Envelope>) {
+    let payloads = PAYLOAD_KEYS.iter().find_map(|key| match map.get(*key)? {
+        Value::Object(_) | Value::Array(_) => map.shift_remove(*key).map(|payload| vec![payload]),
         // Loggers that know texts only write the message as one.
-        Value::String(text) => match serde_json::from_str(text) {
-            Ok(value @ (Value::Object(_) | Value::Array(_))) => Some(value),
-            _ => None,
-        },
+        Value::String(text) if text.trim_ascii_start().starts_with(['{', '[']) => {
+            parse_all(text, notes).ok()
+        }
         _ => None,
     });
     let text = |key: &str| map.get(key).and_then(Value::as_str);
@@ -93,12 +133,14 @@ fn unwrap_object(mut map: Map<String, Value>) -> Envelope {
         receiver = Some(to.to_owned());
     }
     let time = TIME_KEYS.iter().find_map(|key| time_of(map.get(*key)?));
-    Envelope {
-        // Without a message inside, the object itself is what the caller complains about.
-        payload: payload.unwrap_or(Value::Object(map)),
-        sender,
-        receiver,
-        time,
+    // Without a message inside, the object itself is what the caller complains about.
+    for payload in payloads.unwrap_or_else(|| vec![Value::Object(map)]) {
+        envelopes.push(Envelope {
+            payload,
+            sender: sender.clone(),
+            receiver: receiver.clone(),
+            time: time.clone(),
+        });
     }
 }
 
@@ -161,7 +203,9 @@ mod tests {
     use serde_json::json;
 
     fn check(line: &str, payload: &Value, sides: Option<(&str, &str)>, time: Option<&str>) {
-        let envelope = open_envelope(line).unwrap();
+        let envelope = open_envelope(line, &mut Notes::default())
+            .unwrap()
+            .remove(0);
         assert_eq!(envelope.payload, *payload, "{line}");
         assert_eq!(
             envelope.sender.as_deref().zip(envelope.receiver.as_deref()),
@@ -222,6 +266,9 @@ mod tests {
             Some("2026-01-02T03:04:05.5Z"),
         );
         check(&format!("[debug] {text}"), ping, None, None);
+        check(&format!("[debug] {text} (3 ms)"), ping, None, None);
+        check(&format!("{text} // sent"), ping, None, None);
+        check(&format!("session {{7}} sent {text} ok"), ping, out, None);
         check(
             r#"{"level": "info"}"#,
             &json!({"level": "info"}),
@@ -232,10 +279,24 @@ mod tests {
 
     #[test]
     fn what_is_not_json_is_said_to_be_so() {
-        for line in ["hello", "hello {", "{\"a\"", "a { b } {}"] {
-            assert!(open_envelope(line).is_err(), "{line}");
+        let two = format!("{0}{0}", json!({"method": "ping"}));
+        for line in [
+            two.as_str(),
+            "hello",
+            "hello {",
+            "{\"a\"",
+            "a { b } {}",
+            "a {} b",
+            "{} {}",
+        ] {
+            assert!(
+                open_envelope(line, &mut Notes::default()).is_err(),
+                "{line}"
+            );
         }
-        assert!(open_envelope(&format!("{} {{}}", "x".repeat(300))).is_err());
+        assert!(
+            open_envelope(&format!("{} {{}}", "x".repeat(300)), &mut Notes::default()).is_err()
+        );
     }
 
     #[test]

@@ -22,8 +22,11 @@ pub struct Evidence {
     pub time: Option<String>,
     /// The place in the message, such as `tools[3].description`.
     pub path: String,
-    /// The words that matched, shortened.
+    /// The words that matched, shortened; of an expression or a semantic indicator, what was judged.
     pub text: String,
+    /// Why it matched, where the words do not say it: the expression, or the score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl Evidence {
@@ -62,8 +65,19 @@ impl Evidence {
         Self::new(message, target.to_owned(), "absent")
     }
 
-    pub(super) fn of_message(message: &Message, target: &str, text: &str) -> Self {
-        Self::new(message, target.to_owned(), text)
+    /// The message as a whole was judged; shown is `value`, if there is one at the target.
+    pub(super) fn of_judgement(
+        message: &Message,
+        target: &str,
+        value: Option<&Value>,
+        reason: &str,
+    ) -> Self {
+        let mut evidence = match value {
+            Some(value) => Self::of_value(message, target, value),
+            None => Self::new(message, String::new(), &coerce_to_text(&message.content)),
+        };
+        evidence.reason = Some(shorten(reason)).filter(|reason| !reason.is_empty());
+        evidence
     }
 
     fn new(message: &Message, path: String, text: &str) -> Self {
@@ -74,6 +88,7 @@ impl Evidence {
             time: message.time.clone(),
             path,
             text,
+            reason: None,
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Judging one message.
 
 use proofhouse_oatf::{
-    IndicatorResult, coerce_to_text, evaluate_condition, evaluate_indicator, resolve_wildcard_path,
+    DEFAULT_SEMANTIC_THRESHOLD, Indicator, IndicatorResult, coerce_to_text, evaluate_condition,
+    evaluate_indicator, resolve_wildcard_path,
 };
+
+use serde_json::Value;
 
 use super::Scanner;
 use super::class::KnownClasses;
@@ -158,6 +161,39 @@ impl Scanner {
         }
     }
 
+    /// The value that an expression or a semantic indicator is about, and the path to it.
+    fn judged<'m>(
+        &self,
+        indicator: &'m Indicator,
+        message: &'m Message,
+    ) -> (&'m str, Option<&'m Value>) {
+        let semantic = indicator.semantic.as_ref();
+        let target = semantic.and_then(|semantic| semantic.target.as_deref());
+        let target = target.unwrap_or(&indicator.target);
+        let values = resolve_wildcard_path(target, &message.content);
+        // Of several texts, the one that was close enough. Those were all scored a moment ago, and
+        // are remembered.
+        let close = |value: &&Value| {
+            let (Some(semantic), Some(evaluator)) = (semantic, self.semantic.as_deref()) else {
+                return false;
+            };
+            let score = evaluator.evaluate(
+                &coerce_to_text(value),
+                &semantic.intent,
+                semantic.intent_class,
+                semantic.threshold,
+                semantic.examples.as_ref(),
+            );
+            let threshold = semantic.threshold.unwrap_or(DEFAULT_SEMANTIC_THRESHOLD);
+            score.is_ok_and(|score| score >= threshold)
+        };
+        let found = match values.as_slice() {
+            [] | [_] => None,
+            several => several.iter().copied().find(close),
+        };
+        (target, found.or(values.first().copied()))
+    }
+
     /// Evaluates a rule that nothing narrows down.
     fn evaluate(
         &self,
@@ -174,8 +210,11 @@ impl Scanner {
         );
         match verdict.result {
             IndicatorResult::Matched => {
-                let text = verdict.evidence.unwrap_or_default();
-                let evidence = || Evidence::of_message(message, &indicator.target, &text);
+                let reason = verdict.evidence.unwrap_or_default();
+                let evidence = || {
+                    let (target, value) = self.judged(indicator, message);
+                    Evidence::of_judgement(message, target, value, &reason)
+                };
                 report(rule, Judged::Matched(&evidence));
             }
             IndicatorResult::Error => {

@@ -1,5 +1,6 @@
 //! Bytes in, bytes out: undoes gzip and zstd, told by their first bytes, and counts what comes out.
 
+use std::error::Error;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
@@ -152,11 +153,31 @@ impl<R: BufRead> Frames<R> {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
                 }
-                Err(error) => return Err(io::Error::other(error)),
+                Err(FrameDecoderError::WindowSizeTooBig { requested, max }) => {
+                    return Err(io::Error::other(format!(
+                        "the zstd frame asks for a window of {requested} bytes, more than {max}"
+                    )));
+                }
+                Err(error) => return Err(damaged(&error)),
             }
         }
         Ok(false)
     }
+}
+
+/// What is wrong in words: the decoder's own are for those who wrote it.
+fn damaged(error: &FrameDecoderError) -> io::Error {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            return match io.kind() {
+                io::ErrorKind::UnexpectedEof => io::Error::other("the zstd stream is cut off"),
+                kind => io::Error::new(kind, io.to_string()),
+            };
+        }
+        cause = error.source();
+    }
+    io::Error::other("the zstd stream is damaged")
 }
 
 impl<R: BufRead> Read for Frames<R> {
@@ -178,7 +199,7 @@ impl<R: BufRead> Read for Frames<R> {
             }
             self.decoder
                 .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
-                .map_err(io::Error::other)?;
+                .map_err(|error| damaged(&error))?;
         }
     }
 }

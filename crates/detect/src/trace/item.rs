@@ -87,7 +87,7 @@ impl std::error::Error for LineError {}
 pub enum LineErrorKind {
     /// Longer than [`ReadLimits::max_line_bytes`].
     TooLong,
-    /// Not UTF-8.
+    /// Not UTF-8, and no message with the bad bytes replaced either.
     NotUtf8,
     /// Not JSON.
     NotJson,
@@ -99,6 +99,10 @@ pub enum LineErrorKind {
     OutOfOrder,
     /// Warning: a response whose request was not seen, so that its operation is a guess.
     Unrequested,
+    /// Warning: not quite JSON; it was mended so that the message could be judged.
+    Repaired,
+    /// Warning: a key comes twice in one object; each reading of the message was judged.
+    DuplicateKey,
 }
 
 impl LineErrorKind {
@@ -111,12 +115,17 @@ impl LineErrorKind {
         Self::Truncated,
         Self::OutOfOrder,
         Self::Unrequested,
+        Self::Repaired,
+        Self::DuplicateKey,
     ];
 
     /// Whether the message was kept.
     #[must_use]
     pub fn is_warning(self) -> bool {
-        matches!(self, Self::OutOfOrder | Self::Unrequested)
+        matches!(
+            self,
+            Self::OutOfOrder | Self::Unrequested | Self::Repaired | Self::DuplicateKey
+        )
     }
 
     /// The name in reports.
@@ -130,6 +139,8 @@ impl LineErrorKind {
             Self::Truncated => "truncated",
             Self::OutOfOrder => "out_of_order",
             Self::Unrequested => "unrequested",
+            Self::Repaired => "repaired",
+            Self::DuplicateKey => "duplicate_key",
         }
     }
 }

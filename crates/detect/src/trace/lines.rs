@@ -19,6 +19,8 @@ pub struct Lines<R: Read> {
     ready: Range<usize>,
     /// The line that did not fit into one chunk.
     spill: Vec<u8>,
+    /// The line that was not UTF-8, with its bad bytes replaced.
+    mended: String,
     max_line: usize,
     number: u64,
     bytes: u64,
@@ -33,8 +35,34 @@ pub struct Lines<R: Read> {
 pub(crate) struct Line<'a> {
     pub(crate) number: u64,
     pub(crate) text: Result<&'a str, LineError>,
+    /// Where the first bytes were replaced because they are not UTF-8.
+    pub(crate) damage: Option<Damage>,
     /// Whether a line feed ended it.
     pub(crate) terminated: bool,
+}
+
+/// That a line was not UTF-8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Damage {
+    /// The first bad byte, from 1.
+    pub(crate) byte: usize,
+    /// Whether a character was cut off by the end of the input.
+    cut_off: bool,
+}
+
+impl Damage {
+    /// What to say when the line is of no use even with the bytes replaced.
+    pub(crate) fn error(self, line: u64) -> LineError {
+        LineError {
+            line,
+            kind: if self.cut_off {
+                LineErrorKind::Truncated
+            } else {
+                LineErrorKind::NotUtf8
+            },
+            message: format!("not UTF-8 at byte {}", self.byte),
+        }
+    }
 }
 
 /// Where the bytes of a line are.
@@ -52,6 +80,7 @@ impl<R: Read> Lines<R> {
             chunk: vec![0; CHUNK].into_boxed_slice(),
             ready: 0..0,
             spill: Vec::new(),
+            mended: String::new(),
             max_line,
             number: 0,
             bytes: 0,
@@ -97,6 +126,7 @@ impl<R: Read> Lines<R> {
     pub(crate) fn next_line(&mut self) -> Result<Option<Line<'_>>, ReadError> {
         self.spill.clear();
         self.spill.shrink_to(KEPT);
+        self.mended = String::new();
         let mut skipped: Option<u64> = None;
         let (place, terminated) = loop {
             let ready = self.ready.clone();
@@ -136,6 +166,7 @@ impl<R: Read> Lines<R> {
                 return Ok(Some(Line {
                     number,
                     text: Err(error),
+                    damage: None,
                     terminated,
                 }));
             }
@@ -143,24 +174,26 @@ impl<R: Read> Lines<R> {
             Place::Spill => &self.spill[..],
         };
         self.bytes += bytes.len() as u64 + u64::from(terminated);
-        let text = std::str::from_utf8(bytes).map_err(|error| LineError {
-            line: number,
-            // A character that is cut off by the end of the input was cut off with its line.
-            kind: if error.error_len().is_none() && !terminated {
-                LineErrorKind::Truncated
-            } else {
-                LineErrorKind::NotUtf8
-            },
-            message: format!("not UTF-8 at byte {}", error.valid_up_to() + 1),
-        });
-        // Editors of some systems put a byte order mark at the beginning of a file.
-        let text = match text {
-            Ok(text) if number == 1 => Ok(text.strip_prefix('\u{feff}').unwrap_or(text)),
-            other => other,
+        let (mut text, damage) = match std::str::from_utf8(bytes) {
+            Ok(text) => (text, None),
+            Err(error) => {
+                let damage = Damage {
+                    byte: error.valid_up_to() + 1,
+                    // A character that is cut off by the end of the input was cut off with its line.
+                    cut_off: error.error_len().is_none() && !terminated,
+                };
+                self.mended = String::from_utf8_lossy(bytes).into_owned();
+                (self.mended.as_str(), Some(damage))
+            }
         };
+        // Editors of some systems put a byte order mark at the beginning of a file.
+        if number == 1 {
+            text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        }
         Ok(Some(Line {
             number,
-            text,
+            text: Ok(text),
+            damage,
             terminated,
         }))
     }

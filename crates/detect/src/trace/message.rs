@@ -10,6 +10,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use super::redact::{RedactedValue, Redactor};
+use super::value::{Hidden, Noting};
 
 /// The version of the format, as the header line names it.
 pub const TRACE_VERSION: u64 = 1;
@@ -135,6 +136,8 @@ pub(crate) enum Entry {
         message: Message,
         numbered: bool,
         unknown_fields: u64,
+        /// Parts of the content under keys that came again.
+        hidden: Hidden,
     },
     /// The header: the version and the whole line.
     Header {
@@ -183,6 +186,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
         let (mut time, mut actor, mut phase) = (None, None, None);
         let (mut protocol, mut operation) = (None, None);
         let (mut content, mut raw) = (None, None);
+        let mut hidden = Hidden::default();
         let mut unknown_fields = 0;
         let mut unknown = Map::new();
         let mut header = None;
@@ -226,7 +230,10 @@ impl<'de> Visitor<'de> for EntryVisitor {
                     let found = map.next_value_seed(Field("direction"))?.direction()?;
                     set(&mut direction, "direction", found)?;
                 }
-                Key::Content => set(&mut content, "content", map.next_value::<Value>()?)?,
+                Key::Content => {
+                    let found = map.next_value_seed(Noting(&mut hidden))?;
+                    set(&mut content, "content", found)?;
+                }
                 Key::Raw => set(&mut raw, "raw", map.next_value::<Value>()?)?,
                 Key::Header => {
                     let found = map.next_value_seed(Field(HEADER_KEY))?.sequence()?;
@@ -265,6 +272,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
                 raw,
             },
             unknown_fields,
+            hidden,
         })
     }
 }
@@ -453,6 +461,7 @@ mod tests {
                 message,
                 numbered,
                 unknown_fields,
+                ..
             } => (message, numbered, unknown_fields),
             Entry::Header { .. } => panic!("a header"),
         }

@@ -2,11 +2,14 @@
 
 mod input;
 mod item;
+pub(crate) mod lenient;
 pub(crate) mod lines;
 pub(crate) mod message;
 pub(crate) mod reader;
 mod redact;
+pub(crate) mod repair;
 pub(crate) mod stream;
+pub(crate) mod value;
 mod writer;
 
 pub use item::{

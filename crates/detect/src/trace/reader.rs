@@ -1,5 +1,6 @@
 //! Reads a trace, line by line.
 
+use std::collections::VecDeque;
 use std::io::Read;
 
 use serde::de::IgnoredAny;
@@ -8,8 +9,9 @@ use serde_json::{Map, Value};
 use super::item::{
     Item, LineError, LineErrorKind, ReadError, ReadErrorKind, ReadLimits, ReadSummary,
 };
+use super::lenient::{Notes, read_mended};
 use super::lines::{Line, Lines, json_error};
-use super::message::{Entry, Message, TRACE_VERSION, read_entry};
+use super::message::{Entry, TRACE_VERSION, read_entry};
 use super::stream::{LineFormat, MessageReader};
 
 /// Reads a trace in JSON Lines, plain or compressed with gzip or zstd, in flat memory.
@@ -44,8 +46,8 @@ pub type TraceReader<R> = MessageReader<R, TraceLines>;
 pub struct TraceLines {
     header: Option<Map<String, Value>>,
     previous: Option<u64>,
-    /// The message a warning was just given for.
-    pending: Option<(u64, Message)>,
+    /// What else the last line gave.
+    pending: VecDeque<Item>,
 }
 
 impl<R: Read> TraceReader<R> {
@@ -73,41 +75,61 @@ impl LineFormat for TraceLines {
         lines: &mut Lines<R>,
         summary: &mut ReadSummary,
     ) -> Result<Option<Item>, ReadError> {
-        if let Some((line, message)) = self.pending.take() {
-            return Ok(Some(summary.message(line, message)));
-        }
-        while let Some(line) = lines.next_line()? {
+        loop {
+            if let Some(item) = self.pending.pop_front() {
+                return Ok(Some(item));
+            }
+            let Some(line) = lines.next_line()? else {
+                return Ok(None);
+            };
             let number = line.number;
-            match read_line(&line) {
-                Ok(None) => {}
-                Ok(Some(Entry::Header { version, metadata })) => {
+            let ReadLine {
+                entry,
+                others,
+                notes,
+            } = match read_line(&line) {
+                Ok(None) => continue,
+                Ok(Some(found)) => found,
+                Err(error) => return Ok(Some(summary.problem(error))),
+            };
+            for problem in notes.problems(number) {
+                self.pending.push_back(summary.problem(problem));
+            }
+            match entry {
+                Entry::Header { version, metadata } => {
                     check_version(number, version)?;
                     // Traces may be joined end to end; each counts anew.
                     self.previous = None;
                     self.header = Some(metadata);
                 }
-                Ok(Some(Entry::Message {
+                Entry::Message {
                     mut message,
                     numbered,
                     unknown_fields,
-                })) => {
+                    ..
+                } => {
                     summary.unknown_fields += unknown_fields;
-                    if !numbered {
+                    if numbered {
+                        let sequence = message.sequence;
+                        let previous = self.previous.replace(sequence);
+                        if let Some(warning) = out_of_order(previous, number, sequence) {
+                            self.pending.push_back(summary.problem(warning));
+                        }
+                    } else {
                         message.sequence = number;
+                    }
+                    if self.pending.is_empty() && others.is_empty() {
                         return Ok(Some(summary.message(number, message)));
                     }
-                    let sequence = message.sequence;
-                    let previous = self.previous.replace(sequence);
-                    if let Some(warning) = out_of_order(previous, number, sequence) {
-                        self.pending = Some((number, message));
-                        return Ok(Some(summary.problem(warning)));
+                    for content in others {
+                        let mut other = message.clone();
+                        other.content = content;
+                        self.pending.push_back(summary.message(number, other));
                     }
-                    return Ok(Some(summary.message(number, message)));
+                    self.pending.push_back(summary.message(number, message));
                 }
-                Err(error) => return Ok(Some(summary.problem(error))),
             }
         }
-        Ok(None)
     }
 }
 
@@ -134,18 +156,47 @@ pub(crate) fn out_of_order(previous: Option<u64>, line: u64, sequence: u64) -> O
     })
 }
 
+/// The entry on a line.
+pub(crate) struct ReadLine {
+    pub(crate) entry: Entry,
+    /// Other contents of its message, where keys come twice.
+    pub(crate) others: Vec<Value>,
+    pub(crate) notes: Notes,
+}
+
 /// The entry on a line; `None` for a blank one.
-pub(crate) fn read_line(line: &Line<'_>) -> Result<Option<Entry>, LineError> {
+pub(crate) fn read_line(line: &Line<'_>) -> Result<Option<ReadLine>, LineError> {
     let text = line.text.as_ref().map_err(Clone::clone)?;
-    read_entry(text).map(Some).or_else(|error| {
-        if text.trim_ascii().is_empty() {
-            return Ok(None);
+    let mut notes = Notes::default();
+    let entry = match read_mended(text, &mut notes.repairs, read_entry) {
+        Ok(entry) => entry,
+        Err(_) if text.trim_ascii().is_empty() => return Ok(None),
+        Err(error) => {
+            if let Some(damage) = line.damage {
+                return Err(damage.error(line.number));
+            }
+            // An entry is refused at its first wrong field; what comes after may not be JSON at all.
+            let error = match serde_json::from_str::<IgnoredAny>(text) {
+                Err(syntax) if error.is_data() => syntax,
+                _ => error,
+            };
+            return Err(json_error(line.number, line.terminated, &error));
         }
-        // An entry is refused at its first wrong field; what comes after may not be JSON at all.
-        let error = match serde_json::from_str::<IgnoredAny>(text) {
-            Err(syntax) if error.is_data() => syntax,
-            _ => error,
-        };
-        Err(json_error(line.number, line.terminated, &error))
-    })
+    };
+    notes.repairs.not_utf8 = line.damage.map(|damage| damage.byte);
+    let others = match &entry {
+        Entry::Message {
+            message, hidden, ..
+        } => notes.readings(&message.content, hidden),
+        // Nothing of a header is judged, so nothing needs to be told.
+        Entry::Header { .. } => {
+            notes = Notes::default();
+            Vec::new()
+        }
+    };
+    Ok(Some(ReadLine {
+        entry,
+        others,
+        notes,
+    }))
 }

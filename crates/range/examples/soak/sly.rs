@@ -1,11 +1,11 @@
-//! Clients that keep to HTTP and make the protocol expensive: floods, streams, silence, long names.
+//! Clients that keep to HTTP and make the protocol expensive: floods, silence, long names.
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::raw::{Answer, PATIENCE, Wire, enveloped, exchange, notification, post, request};
+use crate::raw::{PATIENCE, Wire, exchange, notification, post, request};
 use crate::speech::{briefly, call, leave, modern, say, start_session};
 use crate::{Attack, Targets, attack};
 

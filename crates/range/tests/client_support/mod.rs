@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub(crate) mod mcp;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -115,25 +117,32 @@ pub(crate) fn events(events: Vec<Value>) -> Reply {
     })
 }
 
-/// Short times, so that what never comes is not waited for.
+/// Small limits, so that they are reached, and times that a busy machine keeps.
 pub(crate) fn options(endpoint: Endpoint) -> RunOptions {
     RunOptions {
         endpoints: HashMap::from([("default".to_owned(), endpoint)]),
         grace: Duration::from_millis(10),
         quiet: Duration::from_millis(300),
-        max_session: Duration::from_secs(20),
+        max_session: Duration::from_secs(60),
         limits: Limits {
-            connect_timeout: Duration::from_secs(2),
-            response_timeout: Duration::from_millis(1500),
-            idle_timeout: Duration::from_millis(1500),
+            connect_timeout: Duration::from_secs(10),
+            response_timeout: Duration::from_secs(15),
+            idle_timeout: Duration::from_secs(15),
             exit_timeout: Duration::from_millis(500),
             max_message_bytes: 1 << 20,
             max_stream_bytes: 4 << 20,
-            max_events: 5_000,
+            max_events: 1_000,
             ..Limits::default()
         },
         ..RunOptions::default()
     }
+}
+
+/// With short times, for those who never answer.
+pub(crate) fn impatient(mut options: RunOptions) -> RunOptions {
+    options.limits.response_timeout = Duration::from_millis(700);
+    options.limits.idle_timeout = Duration::from_millis(700);
+    options
 }
 
 pub(crate) async fn try_play(document: &str, options: RunOptions) -> Result<RunReport, RunError> {
@@ -146,6 +155,14 @@ pub(crate) async fn try_play(document: &str, options: RunOptions) -> Result<RunR
 pub(crate) async fn play(document: &str, url: &str) -> RunReport {
     let endpoint = Endpoint::Url(url.to_owned());
     try_play(document, options(endpoint)).await.unwrap()
+}
+
+/// As [`play`], with short times.
+pub(crate) async fn play_impatiently(document: &str, url: &str) -> RunReport {
+    let endpoint = Endpoint::Url(url.to_owned());
+    try_play(document, impatient(options(endpoint)))
+        .await
+        .unwrap()
 }
 
 /// The operations of a trace: `>` for requests, `<` for responses.

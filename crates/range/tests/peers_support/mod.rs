@@ -2,12 +2,11 @@
 
 #![allow(
     dead_code,
-    clippy::panic,
-    clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a part of tests, of which each test program uses another piece"
 )]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use proofhouse_wire::{Child, Limits, Line, Spawn};
@@ -17,7 +16,11 @@ pub(crate) fn peers(test: &str) -> Option<PathBuf> {
     #[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
     let directory = std::env::var_os("PROOFHOUSE_PEERS").map(PathBuf::from);
     if directory.is_none() {
-        println!("SKIPPED: {test}: run scripts/peers and set PROOFHOUSE_PEERS to its directory");
+        // Not with `println!`, which is only heard when a test fails.
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: {test}: run scripts/peers and set PROOFHOUSE_PEERS to its directory"
+        );
     }
     // Tests run in the directory of their package, the variable is set in that of the workspace.
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -59,8 +62,15 @@ fn script(peers: &Path, peer: &str, name: &str, arguments: &[&str]) -> Spawn {
 pub(crate) async fn listening(spawn: &Spawn) -> (String, Child, tokio::process::ChildStdin) {
     let (child, stdin, mut lines) = spawn.start(&Limits::default()).unwrap();
     let line = tokio::time::timeout(std::time::Duration::from_secs(60), lines.next()).await;
-    match line {
-        Ok(Ok(Some(Line::Whole(url)))) => (String::from_utf8(url).unwrap(), child, stdin),
-        other => panic!("{}: {other:?}: {}", spawn.program, child.stderr()),
-    }
+    let url = match &line {
+        Ok(Ok(Some(Line::Whole(url)))) => String::from_utf8_lossy(url).into_owned(),
+        _ => String::new(),
+    };
+    assert!(
+        !url.is_empty(),
+        "{}: {line:?}: {}",
+        spawn.program,
+        child.stderr()
+    );
+    (url, child, stdin)
 }

@@ -3,6 +3,7 @@
 
 mod answers;
 mod calibration;
+mod generation;
 mod limits;
 mod scanner;
 mod server;

@@ -33,6 +33,7 @@ pub(crate) fn document(scanner: &Scanner, explained: &Explained<'_>) -> Value {
         "trace": explained.trace,
         "complete": explained.error.is_none(),
         "error": explained.error,
+        "skipped": explained.skipped,
         "indicators": indicators,
         "documents": documents,
     })

@@ -11,6 +11,8 @@ pub(crate) struct Explained<'s> {
     pub(crate) trace: String,
     pub(crate) verdicts: Vec<DocumentVerdict>,
     pub(crate) explanations: Vec<Explanation<'s>>,
+    /// How many lines were skipped.
+    pub(crate) skipped: u64,
     /// Why reading ended before the end.
     pub(crate) error: Option<String>,
 }

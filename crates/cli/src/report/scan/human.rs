@@ -6,7 +6,7 @@ use clap::builder::styling::{AnsiColor, Style};
 use proofhouse_detect::{DocumentVerdict, Evidence, IndicatorReport, Scanner};
 use proofhouse_oatf::{AttackResult, Document, Indicator, IndicatorResult};
 
-use super::{Outcome, Tally};
+use super::{Outcome, Tally, incomplete, skipped};
 use crate::output::{CommandError, Data, printable_line, quoted};
 use crate::report::plural;
 
@@ -37,7 +37,7 @@ pub(crate) fn write(
         .map(|outcome| outcome.summary.messages)
         .sum();
     data.line(&format!(
-        "{}, {}, {} with {}: {}",
+        "{}, {}, {} with {}: {}{}",
         plural(outcomes.len(), "trace"),
         plural(usize::try_from(messages).unwrap_or(usize::MAX), "message"),
         plural(scanner.documents().len(), "document"),
@@ -45,7 +45,24 @@ pub(crate) fn write(
         in_words(Tally::of(
             outcomes.iter().flat_map(|outcome| &outcome.verdicts)
         )),
+        remarks(outcomes),
     ))
+}
+
+/// What stands against the verdicts: whoever reads only the last line must not take what was not
+/// looked at for clean.
+fn remarks(outcomes: &[Outcome]) -> String {
+    let mut remarks = String::new();
+    let skipped = usize::try_from(skipped(outcomes)).unwrap_or(usize::MAX);
+    if skipped > 0 {
+        remarks.push_str(&format!("; {} skipped", plural(skipped, "bad line")));
+    }
+    let incomplete = incomplete(outcomes);
+    if incomplete > 0 {
+        let traces = plural(incomplete, "trace");
+        remarks.push_str(&format!("; {traces} not read to the end"));
+    }
+    remarks
 }
 
 /// Why indicators were skipped, and how many: a document that found nothing because it could not
@@ -125,8 +142,12 @@ fn trace(
     if quiet > 0 {
         let more = if shown.is_empty() { "" } else { "other " };
         data.line(&format!(
-            "{} found nothing; --all lists {}",
+            "{} found nothing{}; --all lists {}",
             plural(quiet, &format!("{more}document")),
+            match outcome.failure() {
+                Some(_) => " in what could be read",
+                None => "",
+            },
             if quiet == 1 { "it" } else { "them" },
         ))?;
     }
@@ -198,6 +219,7 @@ fn matched(
             line,
             path,
             text,
+            reason,
             ..
         } = evidence;
         let line = line.and_then(|line| usize::try_from(line).ok());
@@ -216,6 +238,10 @@ fn matched(
         } else {
             data.line(&format!("{indent}{path}:"))?;
             data.line(&format!("{indent}{}", quoted(text, WIDTH - indent.len())))?;
+        }
+        if let Some(reason) = reason {
+            let room = WIDTH - indent.len() - "by ".len();
+            data.line(&format!("{indent}by {}", quoted(reason, room)))?;
         }
     }
     let untold = found.matches.saturating_sub(found.evidence.len() as u64);

@@ -4,7 +4,7 @@ use proofhouse_detect::{DocumentVerdict, LineErrorKind, ReadSummary, Scanner};
 use proofhouse_oatf::Document;
 use serde_json::{Map, Value, json};
 
-use super::{Outcome, Tally};
+use super::{Outcome, Tally, incomplete, skipped};
 
 /// The version of this format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
@@ -47,8 +47,9 @@ pub(crate) fn document(scanner: &Scanner, outcomes: &[Outcome]) -> Value {
     let all = Tally::of(outcomes.iter().flat_map(|outcome| &outcome.verdicts));
     let mut summary = json!({
         "traces": outcomes.len(),
-        "incomplete": outcomes.iter().filter(|outcome| outcome.failure().is_some()).count(),
+        "incomplete": incomplete(outcomes),
         "messages": messages,
+        "skipped": skipped(outcomes),
         "documents": scanner.documents().len(),
         "indicators": scanner.len(),
     });

@@ -5,9 +5,10 @@ pub(crate) mod json;
 pub(crate) mod sarif;
 
 use proofhouse_detect::{DocumentVerdict, Format, LineError, ReadSummary};
-use proofhouse_oatf::AttackResult;
+use proofhouse_oatf::{AttackResult, IndicatorResult};
 
 use crate::exit_code::Exit;
+use crate::traces::failure;
 
 /// How many bad lines of a trace are kept for reports; all are counted.
 pub(crate) const MAX_PROBLEMS: usize = 100;
@@ -27,17 +28,24 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Why the trace could not be judged to its end. A file without one good line is no trace.
+    /// Why the trace could not be judged to its end.
     pub(crate) fn failure(&self) -> Option<String> {
-        let nothing = self.summary.messages == 0 && self.summary.skipped() > 0;
-        self.error.clone().or_else(|| {
-            nothing.then(|| format!("no line could be read as {}", described(self.format)))
-        })
+        failure(self.format, &self.summary, self.error.as_deref())
     }
 }
 
-fn described(format: Format) -> String {
-    format!("one of the format `{format}`; --from names another")
+/// How many lines, or parts of them, were skipped.
+pub(crate) fn skipped(outcomes: &[Outcome]) -> u64 {
+    let summaries = outcomes.iter().map(|outcome| &outcome.summary);
+    summaries.map(ReadSummary::skipped).sum()
+}
+
+/// How many traces were not read to their end.
+pub(crate) fn incomplete(outcomes: &[Outcome]) -> usize {
+    let failed = outcomes
+        .iter()
+        .filter(|outcome| outcome.failure().is_some());
+    failed.count()
 }
 
 /// How many documents had which result.
@@ -65,14 +73,18 @@ impl Tally {
 }
 
 /// How a scan ends. That a trace was not read to its end comes before everything: what was found
-/// stands, but it may not be all.
-pub(crate) fn exit(outcomes: &[Outcome]) -> Exit {
-    let tally = Tally::of(outcomes.iter().flat_map(|outcome| &outcome.verdicts));
+/// stands, but it may not be all. What was found comes before what could not be told.
+pub(crate) fn exit(outcomes: &[Outcome], allow_skipped: bool) -> Exit {
+    let verdicts = || outcomes.iter().flat_map(|outcome| &outcome.verdicts);
+    let tally = Tally::of(verdicts());
+    let mut indicators = verdicts().flat_map(|verdict| &verdict.indicators);
     if outcomes.iter().any(|outcome| outcome.failure().is_some()) {
         Exit::CannotRun
-    } else if tally.exploited + tally.partial > 0 {
+    } else if tally.exploited + tally.partial > 0
+        || indicators.any(|found| found.result == IndicatorResult::Matched)
+    {
         Exit::Failure
-    } else if tally.error > 0 {
+    } else if tally.error > 0 || (skipped(outcomes) > 0 && !allow_skipped) {
         Exit::Inconclusive
     } else {
         Exit::Success

@@ -1,10 +1,10 @@
 //! What scans found as SARIF 2.1.0: results locate the line of the trace, and point at that of the
 //! document.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use proofhouse_detect::{DocumentVerdict, Evidence, IndicatorReport, Scanner};
-use proofhouse_oatf::{AttackResult, Document, Indicator, IndicatorResult};
+use proofhouse_oatf::{AttackResult, Document, Indicator, IndicatorResult, SeverityLevel};
 use serde_json::{Value, json};
 
 use super::Outcome;
@@ -12,21 +12,36 @@ use crate::report::sarif::{location, log};
 
 pub(crate) fn document(scanner: &Scanner, outcomes: &[Outcome]) -> Value {
     let documents: Vec<(&str, &Document)> = scanner.documents().collect();
-    let mut rules = Rules::default();
+    let mut rules = Rules::new(&documents);
+    let mut seen = HashMap::new();
     let (mut results, mut notifications) = (Vec::new(), Vec::new());
     for outcome in outcomes {
         notifications.extend(unread(outcome));
-        for ((name, document), verdict) in documents.iter().zip(&outcome.verdicts) {
+        for (position, ((name, document), verdict)) in
+            documents.iter().zip(&outcome.verdicts).enumerate()
+        {
             notifications.extend(inconclusive(outcome, name, verdict));
             let declared = document.attack.indicators().iter();
-            for (found, declared) in verdict.indicators.iter().zip(declared) {
+            for (index, (found, declared)) in verdict.indicators.iter().zip(declared).enumerate() {
                 if found.result != IndicatorResult::Matched {
                     continue;
                 }
-                let rule = rules.number(name, document, declared, found);
+                let rule = rules.number((position, index), document, declared);
                 for evidence in &found.evidence {
-                    let found = (verdict, found, evidence);
-                    results.push(result(outcome, &rules.list[rule]["id"], rule, found));
+                    let id = &rules.list[rule]["id"];
+                    let mut result = result(outcome, id, rule, (verdict, found, evidence));
+                    let print = fingerprint(&[
+                        id.as_str().unwrap_or_default(),
+                        &outcome.name,
+                        &evidence.path,
+                        &evidence.text,
+                    ]);
+                    // The same words may be found again; what counts is that they are told apart.
+                    let times: &mut u64 = seen.entry(print).or_default();
+                    *times += 1;
+                    result["partialFingerprints"] =
+                        json!({"evidence/v1": format!("{print:016x}:{times}")});
+                    results.push(result);
                 }
             }
         }
@@ -35,45 +50,104 @@ pub(crate) fn document(scanner: &Scanner, outcomes: &[Outcome]) -> Value {
 }
 
 /// The indicators that matched, each once.
-#[derive(Default)]
-struct Rules<'a> {
+struct Rules {
+    /// The id of every indicator there is, by document and position, whether it matched or not.
+    ids: Vec<Vec<String>>,
     list: Vec<Value>,
-    known: BTreeMap<(&'a str, &'a str), usize>,
+    known: HashMap<(usize, usize), usize>,
 }
 
-impl<'a> Rules<'a> {
+impl Rules {
+    /// An id is that of the indicator where it is the only one of that name in documents that have
+    /// an id themselves, and else has the name of its document before it. So it depends on what was
+    /// loaded, never on what was found.
+    fn new(documents: &[(&str, &Document)]) -> Self {
+        let mut times: HashMap<&str, usize> = HashMap::new();
+        let indicators = documents
+            .iter()
+            .flat_map(|(_, document)| document.attack.indicators());
+        for indicator in indicators {
+            *times
+                .entry(indicator.id.as_deref().unwrap_or_default())
+                .or_default() += 1;
+        }
+        let ids = documents.iter().map(|(name, document)| {
+            let ids = document.attack.indicators().iter().map(|indicator| {
+                let id = indicator.id.as_deref().unwrap_or_default();
+                // Documents without an id of their own number their indicators alike.
+                if document.attack.id.is_some() && times.get(id) == Some(&1) {
+                    id.to_owned()
+                } else {
+                    format!("{name}#{id}")
+                }
+            });
+            ids.collect()
+        });
+        Self {
+            ids: ids.collect(),
+            list: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+
     fn number(
         &mut self,
-        name: &'a str,
+        place: (usize, usize),
         document: &Document,
         declared: &Indicator,
-        found: &'a IndicatorReport,
     ) -> usize {
-        if let Some(number) = self.known.get(&(name, found.id.as_str())) {
+        if let Some(number) = self.known.get(&place) {
             return *number;
         }
-        // Documents without an id of their own number their indicators alike.
-        let taken = self.known.keys().any(|(_, id)| *id == found.id);
-        let id = if taken {
-            format!("{name}#{}", found.id)
-        } else {
-            found.id.clone()
-        };
-        let title = document.attack.name.as_deref().unwrap_or("Untitled");
+        let id = self.ids.get(place.0).and_then(|ids| ids.get(place.1));
+        let attack = &document.attack;
+        let title = attack.name.as_deref().unwrap_or("Untitled");
         let about = [
             declared.description.as_deref(),
-            document.attack.description.as_deref(),
+            attack.description.as_deref(),
         ];
-        let text = about.into_iter().flatten().next().unwrap_or(title);
-        self.list.push(json!({
+        let about: Vec<_> = about.into_iter().flatten().map(str::trim_end).collect();
+        let text = match about.as_slice() {
+            [] => title.to_owned(),
+            parts => parts.join("\n\n"),
+        };
+        let mut rule = json!({
             "id": id,
             "shortDescription": {"text": title},
-            "fullDescription": {"text": text.trim_end()},
-        }));
+            "fullDescription": {"text": text},
+        });
+        let attack_level = attack.severity.as_ref().map(|severity| severity.level);
+        if let Some(level) = declared.severity.or(attack_level) {
+            rule["properties"] = json!({
+                "security-severity": score(level),
+                "tags": ["security"],
+            });
+        }
+        self.list.push(rule);
         let number = self.list.len() - 1;
-        self.known.insert((name, found.id.as_str()), number);
+        self.known.insert(place, number);
         number
     }
+}
+
+/// The middle of the range that code scanning services have for a level.
+fn score(level: SeverityLevel) -> &'static str {
+    match level {
+        SeverityLevel::Informational => "0.0",
+        SeverityLevel::Low => "2.0",
+        SeverityLevel::Medium => "5.5",
+        SeverityLevel::High => "8.0",
+        SeverityLevel::Critical => "9.5",
+    }
+}
+
+/// A number that stays the same from one version to the next (FNV-1a), so that services can tell what
+/// they have seen before, even when lines moved.
+fn fingerprint(parts: &[&str]) -> u64 {
+    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0xff]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 fn result(
@@ -97,13 +171,15 @@ fn result(
     } else {
         format!(" at {}", evidence.path)
     };
+    let reason = evidence.reason.as_ref();
+    let reason = reason.map(|reason| format!(" (by {reason})"));
     json!({
         "ruleId": id,
         "ruleIndex": rule,
         "level": level,
         "message": {"text": format!(
-            "{} matched message {}{place}: {}",
-            found.id, evidence.sequence, evidence.text
+            "{} matched message {}{place}: {}{}",
+            found.id, evidence.sequence, evidence.text, reason.unwrap_or_default()
         )},
         "locations": [location(&outcome.name, at_line(evidence.line), logical)],
         "relatedLocations": [declared],

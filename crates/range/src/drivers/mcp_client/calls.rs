@@ -9,10 +9,11 @@ use crate::exposure::CarrierKind;
 use crate::phases::PhaseView;
 
 use super::answers;
+use super::content::{content_of, enriched};
 use super::envelope::MODERN;
 use super::era::{UNSUPPORTED_VERSION, supported};
 use super::link::Link;
-use super::session::{Era, Outcome, Session, enriched};
+use super::session::{Era, Outcome, Session};
 
 /// Rounds of one call, so that a server that always asks back comes to an end.
 const MAX_ROUNDS: usize = 10;
@@ -30,6 +31,11 @@ impl Session {
         self.context.planned(CarrierKind::Message, method);
         if method.starts_with("notifications/") {
             self.notify(phase, method, params).await;
+            self.context.delivered(CarrierKind::Message, method);
+            return;
+        }
+        if method == "subscriptions/listen" && matches!(self.era, Era::Modern(_)) {
+            self.subscribe(phase, method, params).await;
             self.context.delivered(CarrierKind::Message, method);
             return;
         }
@@ -162,7 +168,7 @@ impl Session {
             .take(MAX_QUESTIONS)
             .map(|(key, request)| {
                 let asked = request["method"].as_str().unwrap_or("unknown");
-                let question = request.get("params").cloned().unwrap_or_default();
+                let question = content_of(request.get("params"));
                 (key, request, asked, question)
             })
             .collect();

@@ -2,10 +2,12 @@
 
 mod answers;
 mod calls;
+mod content;
 mod envelope;
 mod era;
 mod link;
 mod play;
+mod serve;
 mod session;
 mod state;
 
@@ -94,7 +96,9 @@ async fn connect(
         }
     };
     let state = context.phase().prepared(State::new);
-    let info = context.interpolate(&state.client_info, None, None);
+    let info = state.client_info.clone();
+    let info = info.unwrap_or_else(state::default_client_info);
+    let info = context.interpolate(&info, None, None);
     let capabilities = context.interpolate(capabilities, None, None);
     let context = context.clone();
     Ok(Session::new(context, link, inbound, capabilities, info))

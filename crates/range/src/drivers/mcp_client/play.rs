@@ -88,6 +88,7 @@ async fn enter(session: &mut Session, actions: &mut VecDeque<Action>, scene: Sce
     if scene.phase.own_state {
         let state = scene.phase.prepared(State::new);
         *actions = state.actions.iter().cloned().collect();
+        session.become_client(state.client_info.as_ref(), state.capabilities.as_ref());
     }
     for action in scene.actions {
         match action {

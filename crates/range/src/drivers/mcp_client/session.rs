@@ -12,7 +12,7 @@ use crate::actor::ActorContext;
 use crate::delivery::Delivery;
 use crate::phases::PhaseView;
 
-use super::answers;
+use super::content::content_of;
 use super::envelope::{self, ToolHeaders};
 use super::link::{End, Inbound, Link, Outgoing, Receiver, Source, What};
 
@@ -44,14 +44,14 @@ pub(super) struct Session {
     inbound: Receiver,
     next_id: u64,
     /// Requests that were answered or given up.
-    remembered: VecDeque<Remembered>,
+    pub(super) remembered: VecDeque<Remembered>,
 }
 
 /// A request that nobody waits for any more.
-struct Remembered {
-    id: u64,
-    method: String,
-    params: Option<Value>,
+pub(super) struct Remembered {
+    pub(super) id: u64,
+    pub(super) method: String,
+    pub(super) params: Option<Value>,
 }
 
 /// What became of a request.
@@ -103,6 +103,32 @@ impl Session {
         }
     }
 
+    /// Says from now on that the client is another, or can do something else. Only modern servers
+    /// hear of it; legacy ones are told once, at the beginning.
+    pub(super) fn become_client(&mut self, info: Option<&Value>, capabilities: Option<&Value>) {
+        if let Some(info) = info {
+            self.client_info = self.context.interpolate(info, None, None);
+        }
+        if let Some(capabilities) = capabilities {
+            self.capabilities = self.context.interpolate(capabilities, None, None);
+        }
+    }
+
+    /// Sends a request whose answer comes when it pleases the server: what it sends until then is
+    /// taken in as it comes.
+    pub(super) async fn subscribe(
+        &mut self,
+        phase: &Arc<PhaseView>,
+        method: &str,
+        params: Option<&Value>,
+    ) {
+        let (id, message, headers) = self.compose(phase, method, params, None);
+        if let Some(source) = self.post(&message, headers, &phase.delivery).await {
+            self.settled(source).await;
+        }
+        self.remember(id, method, params);
+    }
+
     /// Sends a request and waits for its answer, serving the server meanwhile. The request is
     /// recorded, the answer is not.
     pub(super) async fn request(
@@ -121,20 +147,7 @@ impl Session {
         if self.dead {
             return failed("the server is gone".to_owned());
         }
-        self.next_id += 1;
-        let id = self.next_id;
-        let wire = self.wrapped(params, extra);
-        let message = rpc::request(&id.into(), method, wire.as_ref());
-        let content = params.cloned().unwrap_or(Value::Null);
-        let context = self.context.clone();
-        context.sent(
-            phase,
-            method,
-            Direction::Request,
-            &content,
-            Some(message.clone()),
-        );
-        let headers = self.headers(method, wire.as_ref());
+        let (id, message, headers) = self.compose(phase, method, params, extra);
         let outgoing = Outgoing {
             message: &message,
             headers,
@@ -151,6 +164,30 @@ impl Session {
             status: None,
         };
         let outcome = self.wait(waiting, patience).await;
+        self.remember(id, method, params);
+        outcome
+    }
+
+    /// Puts a request together and records it.
+    fn compose(
+        &mut self,
+        phase: &Arc<PhaseView>,
+        method: &str,
+        params: Option<&Value>,
+        extra: Option<&Value>,
+    ) -> (u64, Value, Vec<(String, String)>) {
+        self.next_id += 1;
+        let wire = self.wrapped(params, extra);
+        let message = rpc::request(&self.next_id.into(), method, wire.as_ref());
+        let raw = Some(message.clone());
+        let content = content_of(params);
+        self.context
+            .sent(phase, method, Direction::Request, &content, raw);
+        let headers = self.headers(method, wire.as_ref());
+        (self.next_id, message, headers)
+    }
+
+    fn remember(&mut self, id: u64, method: &str, params: Option<&Value>) {
         self.remembered.push_back(Remembered {
             id,
             method: method.to_owned(),
@@ -159,7 +196,6 @@ impl Session {
         if self.remembered.len() > MAX_REMEMBERED {
             self.remembered.pop_front();
         }
-        outcome
     }
 
     async fn wait(&mut self, mut waiting: Waiting, patience: std::time::Duration) -> Outcome {
@@ -239,10 +275,10 @@ impl Session {
             Era::Modern(_) => self.wrapped(params, None),
         };
         let message = rpc::notification(method, wire.as_ref());
-        let content = params.cloned().unwrap_or(Value::Null);
         let raw = Some(message.clone());
-        let context = self.context.clone();
-        context.sent(phase, method, Direction::Request, &content, raw);
+        let content = content_of(params);
+        self.context
+            .sent(phase, method, Direction::Request, &content, raw);
         let headers = self.headers(method, wire.as_ref());
         if let Some(source) = self.post(&message, headers, &phase.delivery).await
             && self.link.is_http()
@@ -274,103 +310,7 @@ impl Session {
         self.inbound.recv().await
     }
 
-    /// Takes in what came while nothing was waited for.
-    pub(super) async fn serve(&mut self, inbound: Inbound) {
-        match inbound.what {
-            What::Message(message) => self.take(message).await,
-            what => self.aside(inbound.source, what),
-        }
-    }
-
-    /// Something that is no message, and not about the request that waits.
-    fn aside(&mut self, source: Source, what: What) {
-        match what {
-            What::Garbage(garbage) => {
-                self.context
-                    .warn(&format!("the server sent garbage: {garbage}"));
-            }
-            What::Head { status, .. } if status >= 400 && source != Source::Stream => {
-                let warning = format!("the server refused a message: status {status}");
-                self.context.warn(&warning);
-            }
-            What::Ended(_) if source == Source::Process => self.dead = true,
-            What::Ended(End {
-                problem: Some(problem),
-                ..
-            }) => self.context.warn(&format!("a stream broke off: {problem}")),
-            What::Head { .. } | What::Ended(_) | What::Message(_) => {}
-        }
-    }
-
-    /// A message of the server that answers nothing that waits.
-    async fn take(&mut self, message: Value) {
-        let raw = message.clone();
-        match rpc::from_value(message) {
-            Ok(Message::Request { id, method, params }) => {
-                self.asked(&id, &method, &params, raw).await;
-            }
-            Ok(Message::Notification { method, params }) => {
-                let direction = Direction::Request;
-                let turn = self
-                    .context
-                    .received(&method, direction, &params, Some(raw));
-                drop(turn);
-            }
-            Ok(Message::Response { id, outcome }) => self.stray(&id, outcome, raw),
-            Err(invalid) => self
-                .context
-                .warn(&format!("the server sent garbage: {invalid}")),
-        }
-    }
-
-    /// The server asks something.
-    async fn asked(&mut self, id: &Value, method: &str, params: &Value, raw: Value) {
-        let context = self.context.clone();
-        let turn = context.received(method, Direction::Request, params, Some(raw));
-        if let Era::Modern(_) = self.era {
-            let warning = format!("`{method}`: servers of this version must not send requests");
-            context.warn(&warning);
-            return;
-        }
-        let answer = answers::answer(&context, &turn.phase, method, params).await;
-        let answered = answer.is_ok();
-        let (message, content) = match answer {
-            Ok(result) => (rpc::response(id, result.clone()), result),
-            Err((code, text)) => {
-                let message = rpc::error(id, code, &text, None);
-                let content = message["error"].clone();
-                (message, content)
-            }
-        };
-        let sent = Some(message.clone());
-        context.sent(&turn.phase, method, Direction::Response, &content, sent);
-        let posted = self.post(&message, Vec::new(), &turn.phase.delivery).await;
-        if posted.is_some() && answered {
-            answers::delivered(&context, method);
-        }
-    }
-
-    /// An answer that nothing waits for: a repeated one, a late one, or an invention.
-    fn stray(&self, id: &Value, outcome: Result<Value, Value>, raw: Value) {
-        let known = id.as_u64().and_then(|id| {
-            let mut remembered = self.remembered.iter();
-            remembered.find(|known| known.id == id)
-        });
-        let Some(Remembered { method, params, .. }) = known else {
-            let id: String = id.to_string().chars().take(100).collect();
-            let warning = format!("an answer to a request that was never made, id {id}");
-            self.context.warn(&warning);
-            return;
-        };
-        let content = enriched(method, params.as_ref(), outcome);
-        let direction = Direction::Response;
-        self.context
-            .overheard(method, direction, &content, Some(raw));
-        let warning = format!("`{method}` was answered again, or too late");
-        self.context.warn(&warning);
-    }
-
-    async fn post(
+    pub(super) async fn post(
         &mut self,
         message: &Value,
         headers: Vec<(String, String)>,
@@ -425,23 +365,6 @@ fn answer_of(message: &Value, waiting: &Waiting, is_own: bool) -> Option<Result<
     }
 }
 
-/// The content of a response. Those to calls of tools and prompts tell which call it was.
-pub(super) fn enriched(
-    method: &str,
-    params: Option<&Value>,
-    outcome: Result<Value, Value>,
-) -> Value {
-    let mut content = outcome.unwrap_or_else(|error| error);
-    if matches!(method, "tools/call" | "prompts/get")
-        && let (Value::Object(content), Some(Value::Object(params))) = (&mut content, params)
-    {
-        for (key, value) in params.iter().filter(|(key, _)| *key != "_meta") {
-            content.entry(key).or_insert_with(|| value.clone());
-        }
-    }
-    content
-}
-
 fn ended(end: End, status: Option<u16>) -> Outcome {
     let reason = match (end.problem, status) {
         (Some(problem), _) => problem,
@@ -452,22 +375,5 @@ fn ended(end: End, status: Option<u16>) -> Outcome {
         reason,
         unreachable: end.unreachable,
         status,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn responses_to_calls_tell_which_call_it_was() {
-        let params = json!({"name": "x", "content": "hidden", "_meta": {}});
-        let result = enriched("tools/call", Some(&params), Ok(json!({"content": []})));
-        assert_eq!(result, json!({"content": [], "name": "x"}));
-        let error = enriched("prompts/get", Some(&params), Err(json!({"code": 1})));
-        assert_eq!(error["name"], "x");
-        let list = enriched("tools/list", Some(&params), Ok(json!({"tools": []})));
-        assert_eq!(list, json!({"tools": []}));
     }
 }

@@ -8,7 +8,7 @@ use crate::drivers::client::dispatch;
 /// What a phase has the client do, and how it answers.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) client_info: Value,
+    pub(super) client_info: Option<Value>,
     pub(super) capabilities: Option<Value>,
     /// The version to speak, when the document insists on one.
     pub(super) protocol_version: Option<String>,
@@ -35,10 +35,7 @@ impl State {
         let actions = actions(state.get("actions"), &mut problems);
         let version = state.get("protocol_version").and_then(Value::as_str);
         Self {
-            client_info: state
-                .get("client_info")
-                .cloned()
-                .unwrap_or_else(|| json!({"name": "oatf-client", "version": "1.0.0"})),
+            client_info: state.get("client_info").cloned(),
             capabilities: state.get("capabilities").cloned(),
             protocol_version: version.map(str::to_owned),
             actions,
@@ -72,6 +69,11 @@ fn actions(list: Option<&Value>, problems: &mut Vec<String>) -> Vec<Action> {
     actions
 }
 
+/// Who a client says it is when the document does not say.
+pub(super) fn default_client_info() -> Value {
+    json!({"name": "oatf-client", "version": "1.0.0"})
+}
+
 /// The capabilities a client declares when the document does not say: roots, and whatever one of
 /// its phases has answers for, because servers do not ask what a client did not declare.
 pub(super) fn default_capabilities<'s>(states: impl Iterator<Item = &'s State>) -> Value {
@@ -101,7 +103,6 @@ mod tests {
         assert_eq!(state.actions.len(), 1);
         assert_eq!(state.sampling_responses.len(), 1);
         assert_eq!(state.problems.len(), 4, "{:?}", state.problems);
-        assert_eq!(state.client_info["name"], "oatf-client");
         let capabilities = default_capabilities([&state].into_iter());
         let expected = json!({"roots": {"listChanged": true}, "sampling": {}});
         assert_eq!(capabilities, expected);

@@ -37,6 +37,14 @@ fn value(digit: u8) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn anything_may_be_read(text in "\\PC{0,20}") {
+            let _ = decode(&text);
+        }
+    }
 
     #[test]
     fn only_what_is_well_formed_is_read() {

@@ -83,22 +83,16 @@ impl Service {
             }
             Some(Some(round)) => {
                 let surface = round.phase.prepared(Surface::of);
-                let place = (&round.phase, &*surface);
-                let work = self.use_item(
-                    call,
-                    kind,
-                    place,
-                    round.answers,
-                    &mut advances,
-                    &mut carried,
-                );
-                (round.phase, surface, work)
+                let phase = Arc::clone(&round.phase);
+                let place = (&phase, &*surface);
+                let work =
+                    self.use_item(call, kind, place, Some(round), &mut advances, &mut carried);
+                (phase, surface, work)
             }
             None => {
                 let surface = phase.prepared(Surface::of);
                 let place = (&phase, &*surface);
-                let work =
-                    self.use_item(call, kind, place, Map::new(), &mut advances, &mut carried);
+                let work = self.use_item(call, kind, place, None, &mut advances, &mut carried);
                 (phase, surface, work)
             }
         };
@@ -116,7 +110,7 @@ impl Service {
         call: &Call,
         kind: Kind,
         (phase, surface): (&Arc<PhaseView>, &Surface),
-        mut answers: Map<String, Value>,
+        round: Option<Round>,
         advances: &mut Vec<Advance>,
         carried: &mut Carried,
     ) -> Result<Work, Failure> {
@@ -125,8 +119,11 @@ impl Service {
             find(surface, kind, name).ok_or_else(|| not_found(kind, name, call.era))?;
         check_capabilities(call, item)?;
         let asks = asks(call, kind, item, surface, &self.context);
+        let is_news = round.as_ref().is_none_or(|round| !round.resumed);
+        let mut answers = round.map(|round| round.answers).unwrap_or_default();
         if call.era == Era::Modern {
-            self.take_answers(call, &asks, &mut answers, advances)?;
+            let given = self.take_answers(call, &asks, &mut answers, is_news)?;
+            advances.extend(given);
             let open = asks.iter().filter(|ask| !answers.contains_key(&ask.key));
             if let Some(round) = open.map(|ask| ask.round).min() {
                 let result = self.require_input(call, kind, phase, &asks, round, answers);
@@ -158,16 +155,17 @@ impl Service {
         ))))
     }
 
-    /// Takes the answers that came with the request; each is an event of its own.
+    /// Takes the answers that came with the request; each is an event of its own, once.
     fn take_answers(
         &self,
         call: &Call,
         asks: &[Ask],
         answers: &mut Map<String, Value>,
-        advances: &mut Vec<Advance>,
-    ) -> Result<(), Failure> {
+        is_news: bool,
+    ) -> Result<Vec<Advance>, Failure> {
+        let mut advances = Vec::new();
         let given = match call.params.get("inputResponses") {
-            None => return Ok(()),
+            None => return Ok(advances),
             Some(Value::Object(given)) => given,
             Some(_) => {
                 let message = "`inputResponses` is not an object";
@@ -178,10 +176,13 @@ impl Service {
             let Some(answer) = given.get(&ask.key) else {
                 continue;
             };
-            let turn = self
-                .context
-                .received(&ask.method, Direction::Response, answer, None);
-            advances.push(turn.advance);
+            let direction = Direction::Response;
+            if is_news {
+                let turn = self.context.received(&ask.method, direction, answer, None);
+                advances.push(turn.advance);
+            } else {
+                self.context.overheard(&ask.method, direction, answer, None);
+            }
             if answer.is_object() {
                 answers.insert(ask.key.clone(), answer.clone());
             } else {
@@ -189,7 +190,7 @@ impl Service {
                 self.context.warn(&warning);
             }
         }
-        Ok(())
+        Ok(advances)
     }
 
     /// The result that asks the client for the questions of a round.
@@ -224,6 +225,7 @@ impl Service {
             name: call.text(kind.name_key()).to_owned(),
             phase: Arc::clone(phase),
             answers,
+            resumed: false,
         });
         json!({
             "resultType": "input_required",

@@ -341,6 +341,8 @@ async fn in_stream(
 
 /// Tells a client of changes for as long as it listens.
 pub(super) async fn listen(service: &Arc<Service>, call: &Call, filter: Value, outlet: &Outlet) {
+    // Cancelled as soon as the client can know of it.
+    let token = call.peer.as_ref().and_then(|peer| peer.start(&call.id));
     let params = tagged(&json!({"notifications": filter}), &call.id);
     let method = "notifications/subscriptions/acknowledged";
     let phase = service.context.phase();
@@ -361,7 +363,16 @@ pub(super) async fn listen(service: &Arc<Service>, call: &Call, filter: Value, o
         return;
     }
     service.greet().await;
-    outlet.abandoned().await;
+    let cancelled = async {
+        match &token {
+            Some(token) => token.cancelled().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = cancelled => {}
+        () = outlet.abandoned() => {}
+    }
     service.stop_listening(&call.id, outlet);
 }
 

@@ -21,11 +21,11 @@ impl Service {
                 "notifications/initialized" => self.ready_now(peer).await,
                 "notifications/cancelled" => {
                     let id = params.get("requestId").unwrap_or(&Value::Null);
+                    // Too late is not an error: the answer may be on its way.
+                    peer.cancel(id);
                     if let Some(lines) = &peer.lines {
                         self.stop_listening(id, &Outlet::Lines(Arc::clone(lines)));
                     }
-                    // Too late is not an error: the answer may be on its way.
-                    peer.cancel(id);
                 }
                 _ => {}
             }

@@ -45,6 +45,16 @@ fn is_local(host: &str, address: SocketAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn only_hosts_of_this_machine_pass(authority in "[\\[\\]:a-z0-9.]{0,16}") {
+            let address = SocketAddr::from(([127, 0, 0, 1], 80));
+            let local = is_local(host_of(&authority), address);
+            prop_assert!(!local || ["localhost", "127.", "::1"].iter().any(|name| authority.contains(name)));
+        }
+    }
 
     #[test]
     fn only_this_machine_may_ask_a_loopback_server() {

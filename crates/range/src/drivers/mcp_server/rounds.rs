@@ -23,6 +23,8 @@ pub(super) struct Round {
     pub(super) phase: Arc<PhaseView>,
     /// What the client answered so far.
     pub(super) answers: Map<String, Value>,
+    /// Whether the client has come back already; coming back again is no news.
+    pub(super) resumed: bool,
 }
 
 /// All calls that wait, by the `requestState` that the client must bring back.
@@ -57,8 +59,12 @@ impl Rounds {
     /// The call that a state belongs to. It stays, for the answer may get lost on its way and the
     /// client ask again.
     pub(super) fn resume(&self, state: &str, method: &str, name: &str) -> Option<Round> {
-        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let round = waiting.by_state.get(state)?;
-        (round.method == method && round.name == name).then(|| round.clone())
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let round = waiting.by_state.get_mut(state)?;
+        (round.method == method && round.name == name).then(|| {
+            let found = round.clone();
+            round.resumed = true;
+            found
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! What all connections to one server actor share: clients, listeners, waiting calls, running tasks.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub(super) struct Service {
     sessions: Mutex<HashMap<String, Arc<Peer>>>,
     listeners: Mutex<Vec<Listener>>,
     waiting: Mutex<VecDeque<Waiting>>,
+    /// Whether anyone was ever there to be told something.
+    had_audience: AtomicBool,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -59,6 +62,7 @@ impl Service {
             sessions: Mutex::default(),
             listeners: Mutex::default(),
             waiting: Mutex::default(),
+            had_audience: AtomicBool::new(false),
             tasks: Mutex::default(),
         }
     }
@@ -163,6 +167,7 @@ impl Service {
 
     /// A client is ready: what waited for the first one goes out.
     pub(super) async fn greet(&self) {
+        self.had_audience.store(true, Ordering::Relaxed);
         let waiting = std::mem::take(&mut *lock(&self.waiting));
         for Waiting {
             phase,
@@ -202,11 +207,8 @@ impl Service {
         if self.tell_everyone(phase, method, params).await {
             return;
         }
-        let anyone = lock(&self.sessions)
-            .values()
-            .any(|peer| peer.is_initialized());
         let mut waiting = lock(&self.waiting);
-        if anyone || waiting.len() >= MAX_WAITING {
+        if self.had_audience.load(Ordering::Relaxed) || waiting.len() >= MAX_WAITING {
             drop(waiting);
             self.undelivered(method);
         } else {

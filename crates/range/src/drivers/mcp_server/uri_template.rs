@@ -44,6 +44,7 @@ pub(super) fn variables(template: &str, uri: &str) -> Option<Map<String, Value>>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
 
     #[test]
@@ -70,5 +71,19 @@ mod tests {
             assert_eq!(found, expected, "{template} {uri}");
         }
         assert!(variables("{+x}", &"a".repeat(MAX_URI_BYTES + 1)).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn anything_may_be_compared(template in "[a{}+*/é]{0,12}", uri in "[a{}/é]{0,12}") {
+            let _ = variables(&template, &uri);
+        }
+
+        #[test]
+        fn what_was_put_in_is_found(one in "[a-zé]{1,8}", other in "[a-zé/]{1,8}") {
+            let found = variables("t://{one}!{+other}", &format!("t://{one}!{other}"));
+            let expected = json!({"one": one, "other": other});
+            prop_assert_eq!(found.map(Value::Object), Some(expected));
+        }
     }
 }

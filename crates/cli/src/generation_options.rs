@@ -1,0 +1,53 @@
+//! The flags that choose who writes the content of `synthesize` blocks.
+
+use std::sync::Arc;
+
+use clap::Args;
+use proofhouse_oatf::GenerationProvider;
+use proofhouse_semantic::{Config, Method, OpenAiGeneration, Secret};
+
+use crate::output::CommandError;
+
+/// How `synthesize` blocks are filled in.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Generated content")]
+pub(crate) struct GenerationOptions {
+    /// Let a model behind this OpenAI-compatible endpoint write what `synthesize` asks for. Without it,
+    /// the static content is used
+    #[arg(long, value_name = "URL", requires = "generate_model")]
+    generate_url: Option<String>,
+
+    /// The model, as the endpoint calls it
+    #[arg(long, value_name = "NAME", requires = "generate_url")]
+    generate_model: Option<String>,
+
+    /// The environment variable with the key for that endpoint
+    #[arg(long, value_name = "NAME", requires = "generate_url")]
+    generate_key_env: Option<String>,
+}
+
+impl GenerationOptions {
+    /// The provider that was asked for, if one was.
+    pub(crate) fn provider(&self) -> Result<Option<Arc<dyn GenerationProvider>>, CommandError> {
+        let (Some(url), Some(model)) = (&self.generate_url, &self.generate_model) else {
+            return Ok(None);
+        };
+        let api_key = match &self.generate_key_env {
+            #[expect(clippy::disallowed_methods, reason = "the user names the variable")]
+            Some(name) => Some(std::env::var(name).map(Secret::new).map_err(|_| {
+                // The name is not repeated: people paste keys here.
+                CommandError::usage("--generate-key-env: there is no such variable")
+            })?),
+            None => None,
+        };
+        let config = Config {
+            api_key,
+            proxy_from_environment: true,
+            // The method is for scores, of which none are asked.
+            ..Config::new(url, model, Method::Judge)
+        };
+        let provider = OpenAiGeneration::new(config)
+            .map_err(|error| CommandError::usage(error.to_string()))?;
+        Ok(Some(Arc::new(provider)))
+    }
+}

@@ -1,0 +1,98 @@
+//! Reading JSON from outside so that as much of it as possible is judged, and telling what was done.
+
+use serde_json::Value;
+
+use super::item::{LineError, LineErrorKind};
+use super::repair::{Repairs, repair};
+use super::value::{Hidden, MAX_READINGS, parse, parse_start};
+
+/// What has to be told about a line that was kept.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) repairs: Repairs,
+    /// About keys that came twice.
+    twice: Option<String>,
+    /// Whether some of their values are not judged.
+    left_out: bool,
+}
+
+impl Notes {
+    /// The other readings of a value, and the notes they ask for.
+    pub(crate) fn readings(&mut self, value: &Value, hidden: &Hidden) -> Vec<Value> {
+        if hidden.is_empty() {
+            return Vec::new();
+        }
+        self.twice.get_or_insert_with(|| hidden.describe());
+        let readings = hidden.readings(value);
+        self.left_out |= !readings.complete;
+        readings.others
+    }
+
+    /// Notes that a name came twice where names are not keys of objects.
+    pub(crate) fn twice(&mut self, what: String, complete: bool) {
+        self.twice.get_or_insert(what);
+        self.left_out |= !complete;
+    }
+
+    /// The problems to report, which come before the messages of the line.
+    pub(crate) fn problems(self, line: u64) -> impl Iterator<Item = LineError> {
+        let problem = move |kind, message| LineError {
+            line,
+            kind,
+            message,
+        };
+        let repaired = (!self.repairs.is_empty())
+            .then(|| problem(LineErrorKind::Repaired, self.repairs.to_string()));
+        let twice = self
+            .twice
+            .map(|message| problem(LineErrorKind::DuplicateKey, message));
+        let left_out = self.left_out.then(|| {
+            problem(
+                LineErrorKind::NotAMessage,
+                format!(
+                    "keys come again so often that there are more than {MAX_READINGS} ways to read it; the others are not judged"
+                ),
+            )
+        });
+        [repaired, twice, left_out].into_iter().flatten()
+    }
+}
+
+/// Reads a text; what is refused is mended and tried again. The error is that of the first try.
+pub(crate) fn read_mended<T>(
+    text: &str,
+    repairs: &mut Repairs,
+    read: impl Fn(&str) -> Result<T, serde_json::Error>,
+) -> Result<T, serde_json::Error> {
+    let error = match read(text) {
+        Ok(found) => return Ok(found),
+        Err(error) => error,
+    };
+    let mut done = Repairs::default();
+    let found = repair(text, &mut done).and_then(|mended| read(&mended).ok());
+    let found = found.ok_or(error)?;
+    repairs.add(&done);
+    Ok(found)
+}
+
+/// Every reading of a JSON text, the usual one first.
+pub(crate) fn parse_all(text: &str, notes: &mut Notes) -> Result<Vec<Value>, serde_json::Error> {
+    all_readings(text, notes, parse)
+}
+
+/// Every reading of the JSON at the beginning of a text, whatever comes after it.
+pub(crate) fn parse_first(text: &str, notes: &mut Notes) -> Result<Vec<Value>, serde_json::Error> {
+    all_readings(text, notes, parse_start)
+}
+
+fn all_readings(
+    text: &str,
+    notes: &mut Notes,
+    parse: fn(&str) -> Result<(Value, Hidden), serde_json::Error>,
+) -> Result<Vec<Value>, serde_json::Error> {
+    let (value, hidden) = read_mended(text, &mut notes.repairs, parse)?;
+    let others = notes.readings(&value, &hidden);
+    let mut all = vec![value];
+    all.extend(others);
+    Ok(all)
+}

@@ -1,0 +1,110 @@
+//! The other side of the conversation: what the server sends without being asked.
+
+use proofhouse_oatf::Direction;
+use proofhouse_wire::rpc::{self, Message};
+use serde_json::Value;
+
+use super::answers;
+use super::content::{content_of, enriched};
+use super::link::{End, Inbound, Source, What};
+use super::session::{Era, Remembered, Session};
+
+impl Session {
+    /// Takes in what came while nothing was waited for.
+    pub(super) async fn serve(&mut self, inbound: Inbound) {
+        match inbound.what {
+            What::Message(message) => self.take(message).await,
+            what => self.aside(inbound.source, what),
+        }
+    }
+
+    /// Something that is no message, and not about the request that waits.
+    pub(super) fn aside(&mut self, source: Source, what: What) {
+        match what {
+            What::Garbage(garbage) => {
+                self.context
+                    .warn(&format!("the server sent garbage: {garbage}"));
+            }
+            What::Head { status, .. } if status >= 400 && source != Source::Stream => {
+                let warning = format!("the server refused a message: status {status}");
+                self.context.warn(&warning);
+            }
+            What::Ended(_) if source == Source::Process => self.dead = true,
+            What::Ended(End {
+                problem: Some(problem),
+                ..
+            }) => self.context.warn(&format!("a stream broke off: {problem}")),
+            What::Head { .. } | What::Ended(_) | What::Message(_) => {}
+        }
+    }
+
+    /// A message of the server that answers nothing that waits.
+    pub(super) async fn take(&mut self, message: Value) {
+        let raw = message.clone();
+        match rpc::from_value(message) {
+            Ok(Message::Request { id, method, params }) => {
+                self.asked(&id, &method, &content_of(Some(&params)), raw)
+                    .await;
+            }
+            Ok(Message::Notification { method, params }) => {
+                // What a server says unasked stands on its side of the protocol.
+                let (direction, content) = (Direction::Response, content_of(Some(&params)));
+                let turn = self
+                    .context
+                    .received(&method, direction, &content, Some(raw));
+                drop(turn);
+            }
+            Ok(Message::Response { id, outcome }) => self.stray(&id, outcome, raw),
+            Err(invalid) => self
+                .context
+                .warn(&format!("the server sent garbage: {invalid}")),
+        }
+    }
+
+    /// The server asks something.
+    async fn asked(&mut self, id: &Value, method: &str, params: &Value, raw: Value) {
+        let context = self.context.clone();
+        let turn = context.received(method, Direction::Request, params, Some(raw));
+        if let Era::Modern(_) = self.era {
+            let warning = format!("`{method}`: servers of this version must not send requests");
+            context.warn(&warning);
+            return;
+        }
+        let answer = answers::answer(&context, &turn.phase, method, params).await;
+        let answered = answer.is_ok();
+        let (message, content) = match answer {
+            Ok(result) => (rpc::response(id, result.clone()), result),
+            Err((code, text)) => {
+                let message = rpc::error(id, code, &text, None);
+                let content = message["error"].clone();
+                (message, content)
+            }
+        };
+        let sent = Some(message.clone());
+        context.sent(&turn.phase, method, Direction::Response, &content, sent);
+        let posted = self.post(&message, Vec::new(), &turn.phase.delivery).await;
+        if posted.is_some() && answered {
+            answers::delivered(&context, method);
+        }
+    }
+
+    /// An answer that nothing waits for: a repeated one, a late one, or an invention.
+    fn stray(&self, id: &Value, outcome: Result<Value, Value>, raw: Value) {
+        let known = id.as_u64().and_then(|id| {
+            let mut remembered = self.remembered.iter();
+            remembered.find(|known| known.id == id)
+        });
+        let Some(Remembered { method, params, .. }) = known else {
+            let id: String = id.to_string().chars().take(100).collect();
+            let warning = format!("an answer to a request that was never made, id {id}");
+            self.context.warn(&warning);
+            return;
+        };
+        let content = enriched(method, params.as_ref(), outcome);
+        let direction = Direction::Response;
+        self.context
+            .overheard(method, direction, &content, Some(raw));
+        let warning = format!("`{method}` was answered again, or too late");
+        self.context.warn(&warning);
+    }
+}
