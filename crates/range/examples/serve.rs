@@ -1,4 +1,5 @@
 //! Serves the first server of a document on a loopback port until it is interrupted: `serve FILE [PORT|stdio]`.
+//! The verdict, if there is one, is the last line of its error output.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,5 +50,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     let report = run(&loaded.document, options, &handle).await?;
     eprintln!("{} messages, {:?}", report.messages, report.ending);
+    if let Some(verdict) = &report.verdict {
+        let reached = if report.exposure.reached {
+            "reached"
+        } else {
+            "never reached"
+        };
+        eprintln!("{}, {reached}", verdict.attack.result.as_str());
+    }
     Ok(())
 }

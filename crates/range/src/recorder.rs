@@ -88,6 +88,9 @@ impl Default for TraceLimits {
     }
 }
 
+/// How much of one warning is told: what it quotes may be as long as a message.
+const MAX_WARNING_BYTES: usize = 1_000;
+
 /// A trace on its way to a file.
 pub(crate) type TraceOutput = TraceWriter<Box<dyn Write + Send>>;
 
@@ -233,6 +236,8 @@ impl Recorder {
     }
 
     pub(crate) fn warn(&self, actor: Option<&str>, message: &str) {
+        let end = message.floor_char_boundary(MAX_WARNING_BYTES);
+        let message = &message[..end];
         {
             let mut inner = self.lock();
             inner.warned += 1;

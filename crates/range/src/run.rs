@@ -1,6 +1,7 @@
 //! One run: everyone ready, everyone playing, and an end that always comes.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use proofhouse_detect::{
 use proofhouse_oatf::{Document, GenerationProvider, SemanticEvaluator};
 use proofhouse_wire::{CancellationToken, Limits};
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::actor::{ActorContext, Shared};
@@ -188,9 +189,9 @@ pub async fn run(
 
     let mut tasks = JoinSet::new();
     let mut clients = JoinSet::new();
-    // Every server holds an end of this; when all are gone, so are the servers.
-    let (serving, mut served) = tokio::sync::mpsc::channel::<()>(1);
     let contexts: Vec<ActorContext> = parts.iter().map(|part| part.context.clone()).collect();
+    // Every server holds a sender, so that the channel closes when the last of them has played.
+    let (serving, mut served) = mpsc::channel::<Infallible>(1);
     for Part {
         context,
         prepared,
@@ -212,16 +213,13 @@ pub async fn run(
     }
     drop(serving);
     let only_servers = clients.is_empty();
-    let all_served = async {
-        // Nothing is ever sent.
-        let _ = served.recv().await;
-        tokio::time::sleep(grace).await;
-    };
     let mut errors = Vec::new();
     let ending = tokio::select! {
         () = handle.interrupted.cancelled() => Ending::Interrupted,
         () = tokio::time::sleep(options.max_session) => Ending::TimeUp,
-        () = all_served, if only_servers => Ending::SubjectDone,
+        // Its only client is gone for good: there is nothing left to observe, and it may be waiting
+        // for us to end.
+        None = served.recv(), if only_servers => Ending::SubjectDone,
         ending = play(&contexts, &mut clients, &mut errors, &shared, grace, handle) => ending,
     };
     shared.over.cancel();

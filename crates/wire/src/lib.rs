@@ -7,6 +7,7 @@
 pub mod client;
 mod limits;
 mod lines;
+mod patient;
 mod process;
 pub mod rpc;
 pub mod server;

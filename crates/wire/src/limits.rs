@@ -34,7 +34,7 @@ pub struct Limits {
     pub connect_timeout: Duration,
     /// Waiting for a response to begin.
     pub response_timeout: Duration,
-    /// Waiting for the next piece of a stream.
+    /// Waiting for the next piece of a stream, or for the other end to take one.
     pub idle_timeout: Duration,
     /// What is kept of the error output of a process.
     pub max_stderr_bytes: usize,

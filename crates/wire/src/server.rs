@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::Limits;
+use crate::patient::Patient;
 
 /// Pieces of a stream that wait for a slow reader.
 const STREAM_QUEUE: usize = 64;
@@ -357,7 +358,10 @@ async fn serve_connection<H: Handler>(
         .header_read_timeout(limits.header_timeout)
         .max_headers(limits.max_headers)
         .max_buf_size(limits.max_header_bytes.max(8192))
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(
+            TokioIo::new(Patient::new(stream, limits.idle_timeout)),
+            service,
+        )
         .await;
     if let Err(error) = served {
         handler.broken(peer, &error.to_string());

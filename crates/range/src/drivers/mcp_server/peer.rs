@@ -18,6 +18,10 @@ const MAX_ASKED: usize = 256;
 const MAX_RUNNING: usize = 256;
 /// Resources that one client may subscribe to.
 const MAX_SUBSCRIPTIONS: usize = 1_000;
+/// Bytes of their names: a name may be as long as a message, and there may be many clients.
+const MAX_SUBSCRIPTION_BYTES: usize = 256 << 10;
+/// Bytes of JSON that are kept of what a client says it can do, for the same reason.
+const MAX_CAPABILITY_BYTES: usize = 64 << 10;
 
 /// The levels of log messages, the least urgent first.
 const LEVELS: [&str; 8] = [
@@ -93,7 +97,7 @@ impl Peer {
     pub(super) fn introduce(&self, version: &str, capabilities: &Value) {
         let mut known = lock(&self.known);
         version.clone_into(&mut known.version);
-        known.capabilities = Arc::new(capabilities.clone());
+        known.capabilities = Arc::new(bounded(capabilities));
     }
 
     /// The client is ready; `true` the first time.
@@ -125,11 +129,14 @@ impl Peer {
     /// `false` when there are too many.
     pub(super) fn subscribe(&self, uri: &str) -> bool {
         let subscriptions = &mut lock(&self.known).subscriptions;
-        if subscriptions.len() >= MAX_SUBSCRIPTIONS && !subscriptions.contains(uri) {
+        if subscriptions.contains(uri) {
+            return true;
+        }
+        let bytes: usize = subscriptions.iter().map(String::len).sum();
+        if subscriptions.len() >= MAX_SUBSCRIPTIONS || bytes + uri.len() > MAX_SUBSCRIPTION_BYTES {
             return false;
         }
-        subscriptions.insert(uri.to_owned());
-        true
+        subscriptions.insert(uri.to_owned())
     }
 
     pub(super) fn unsubscribe(&self, uri: &str) {
@@ -211,6 +218,46 @@ impl Peer {
     }
 }
 
+/// The capabilities that there is room for; the rest counts as not declared.
+fn bounded(capabilities: &Value) -> Value {
+    let mut room = MAX_CAPABILITY_BYTES;
+    let declared = capabilities.as_object().into_iter().flatten();
+    let kept = declared.filter(|(name, detail)| {
+        let size = name.len() + detail.to_string().len();
+        let fits = size <= room;
+        room -= if fits { size } else { 0 };
+        fits
+    });
+    Value::Object(
+        kept.map(|(name, detail)| (name.clone(), detail.clone()))
+            .collect(),
+    )
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_makes_us_remember_is_bounded_in_bytes() {
+        let peer = Peer::new("a".to_owned(), None);
+        let long = "x".repeat(MAX_CAPABILITY_BYTES);
+        peer.introduce(
+            "2025-11-25",
+            &json!({"big": long, "sampling": {}, "roots": {}}),
+        );
+        assert_eq!(*peer.capabilities(), json!({"sampling": {}, "roots": {}}));
+        peer.introduce("2025-11-25", &json!("nonsense"));
+        assert_eq!(*peer.capabilities(), json!({}));
+
+        let name = |number: usize| format!("{number}{}", "x".repeat(MAX_SUBSCRIPTION_BYTES / 4));
+        let kept = (0..10).filter(|number| peer.subscribe(&name(*number)));
+        assert_eq!(kept.count(), 3);
+        assert!(peer.subscribe(&name(0)), "it is there already");
+        assert!(peer.subscribe("short"));
+    }
 }

@@ -1,0 +1,96 @@
+//! What the soak has counted: requests, and how often each cap was met.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Every cap that must be met at least once.
+pub(crate) const CAPS: [&str; 20] = [
+    "a2a_tasks",
+    "background_calls",
+    "batch",
+    "body_size",
+    "body_time",
+    "connections",
+    "depth",
+    "header_size",
+    "header_time",
+    "headers",
+    "kept_events",
+    "kept_messages",
+    "kept_warnings",
+    "listeners",
+    "questions",
+    "reader_time",
+    "rounds",
+    "running_ids",
+    "sessions",
+    "subscriptions",
+];
+
+/// The words of a warning that tell that a cap was met.
+const WARNINGS: [(&str, &str); 4] = [
+    ("too many sessions", "sessions"),
+    ("too many clients listen", "listeners"),
+    ("too many requests unanswered", "questions"),
+    ("of a call that still runs", "running_ids"),
+];
+
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    requests: AtomicU64,
+    caps: Mutex<BTreeMap<&'static str, u64>>,
+    panics: Mutex<Vec<String>>,
+}
+
+impl Tally {
+    pub(crate) fn request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn met(&self, cap: &'static str) {
+        let mut caps = self.caps.lock().unwrap_or_else(PoisonError::into_inner);
+        *caps.entry(cap).or_default() += 1;
+    }
+
+    pub(crate) fn has_met(&self, cap: &str) -> bool {
+        let caps = self.caps.lock().unwrap_or_else(PoisonError::into_inner);
+        caps.contains_key(cap)
+    }
+
+    /// A line of the server's error output.
+    pub(crate) fn heard(&self, line: &str) {
+        if !line.starts_with("warning: ") {
+            let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
+            if panics.len() < 20 {
+                panics.push(line.to_owned());
+            }
+        }
+        for (words, cap) in WARNINGS {
+            if line.contains(words) {
+                self.met(cap);
+            }
+        }
+    }
+
+    /// What the server wrote that is no warning of its own: it should be nothing.
+    pub(crate) fn panics(&self) -> Vec<String> {
+        let panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
+        panics.clone()
+    }
+
+    /// The caps and how often they were met, as one word, and those that never were.
+    pub(crate) fn caps(&self) -> (String, Vec<&'static str>) {
+        let caps = self.caps.lock().unwrap_or_else(PoisonError::into_inner);
+        let told: Vec<String> = caps
+            .iter()
+            .map(|(cap, times)| format!("{cap}:{times}"))
+            .collect();
+        let missing = CAPS.into_iter().filter(|cap| !caps.contains_key(cap));
+        (told.join(","), missing.collect())
+    }
+}
