@@ -1,5 +1,6 @@
 //! What a driver holds of its actor: the phase, the trace, the templates, the end of the run.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -12,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use crate::driver::{ActorError, ActorErrorKind};
-use crate::exposure::{CarrierKind, Ledger};
+use crate::exposure::{CarrierKind, Ledger, is_armed};
 use crate::extractors::Extractors;
 use crate::phases::{Entry, PhaseView, Phases};
 use crate::recorder::{Happening, Recorded, Recorder};
@@ -26,12 +27,16 @@ pub(crate) struct Shared {
     pub(crate) generation: Option<Arc<dyn GenerationProvider>>,
     pub(crate) limits: Limits,
     pub(crate) check_origin: bool,
+    /// Whether an actor speaks over our own standard input and output.
+    pub(crate) over_stdio: bool,
     /// Silence after which nothing more is expected.
     pub(crate) quiet: std::time::Duration,
     /// Headers that clients send.
     pub(crate) headers: Vec<(String, String)>,
     /// Counts every message, so that silence can be told.
     pub(crate) activity: watch::Sender<u64>,
+    /// How many messages of the subject wait for their answer.
+    pub(crate) owed: Arc<AtomicUsize>,
     /// The run is over: everyone stops.
     pub(crate) over: CancellationToken,
 }
@@ -67,11 +72,33 @@ pub struct Turn {
 /// The entry into the next phase, which happens when this is dropped: its actions must not overtake
 /// the answer to the message that led there.
 #[derive(Debug, Default)]
-pub struct Advance(Option<(Entry, mpsc::UnboundedSender<Entry>)>);
+pub struct Advance {
+    entry: Option<(Entry, mpsc::UnboundedSender<Entry>)>,
+    /// While an answer is owed, silence is ours.
+    owed: Option<Owed>,
+}
+
+/// Something that the subject waits for.
+#[derive(Debug)]
+struct Owed(Arc<AtomicUsize>);
+
+impl Owed {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl Drop for Advance {
     fn drop(&mut self) {
-        if let Some((entry, entries)) = self.0.take() {
+        drop(self.owed.take());
+        if let Some((entry, entries)) = self.entry.take() {
             // Nobody listens any more when the run is over.
             let _ = entries.send(entry);
         }
@@ -186,7 +213,8 @@ impl ActorContext {
             event_type: operation.to_owned(),
             content: content.clone(),
         };
-        let advance = self.happened(Some(&event));
+        let mut advance = self.happened(Some(&event));
+        advance.owed = Some(Owed::new(&self.inner.shared.owed));
         Turn { phase, advance }
     }
 
@@ -214,10 +242,24 @@ impl ActorContext {
         self.note(Some(phase), operation, direction, content, raw);
     }
 
-    /// Something that carries a part of the attack reached the subject.
+    /// Something that carries a part of the attack, as the phase that holds now has it, reached the
+    /// subject.
     pub fn delivered(&self, kind: CarrierKind, name: &str) {
+        self.delivered_in(&self.phase(), kind, name);
+    }
+
+    /// The same, as `phase` has it: an answer belongs to the phase that was asked.
+    pub fn delivered_in(&self, phase: &PhaseView, kind: CarrierKind, name: &str) {
+        let armed = self.carries_attack() && is_armed(self.phases().all(), phase, kind, name);
         let ledger = &self.inner.shared.ledger;
-        ledger.delivered(&self.inner.name, kind, name);
+        ledger.delivered(&self.inner.name, kind, name, armed);
+    }
+
+    /// A frontend says what a user would say, and carries an attack only where nobody else does.
+    fn carries_attack(&self) -> bool {
+        let actors = self.inner.shared.document.attack.execution.actors();
+        let is_frontend = |mode: &str| mode == "ag_ui_client";
+        !is_frontend(&self.inner.mode) || actors.iter().all(|actor| is_frontend(&actor.mode))
     }
 
     /// Something that carries a part of the attack may be delivered; when it never is, the report
@@ -349,6 +391,11 @@ impl ActorContext {
         }
     }
 
+    /// Whether time alone will end the phase that holds.
+    pub(crate) fn waits_for_time(&self) -> bool {
+        self.phases().time_left(Instant::now()).is_some()
+    }
+
     /// Waits until the last phase has begun.
     pub(crate) async fn reaches_terminal(&self) {
         let mut position = self.inner.position.subscribe();
@@ -361,10 +408,13 @@ impl ActorContext {
 
     fn happened(&self, event: Option<&ProtocolEvent>) -> Advance {
         let entry = self.phases().happened(event, Instant::now());
-        Advance(entry.map(|entry| {
-            self.inner.position.send_replace(entry.phase.index);
-            (entry, self.inner.entries.clone())
-        }))
+        Advance {
+            entry: entry.map(|entry| {
+                self.inner.position.send_replace(entry.phase.index);
+                (entry, self.inner.entries.clone())
+            }),
+            owed: None,
+        }
     }
 
     fn tell_phase(&self, entry: &Entry) {
@@ -385,6 +435,17 @@ impl ActorContext {
     ) -> Arc<PhaseView> {
         let phase = phase.map_or_else(|| self.phase(), Arc::clone);
         let shared = &self.inner.shared;
+        // Kept before it is told, so that whoever hears of a message can count on what it held.
+        let source = match direction {
+            Direction::Request => ExtractorSource::Request,
+            Direction::Response => ExtractorSource::Response,
+        };
+        for extractor in &phase.extractors {
+            if let Some(value) = evaluate_extractor(extractor, content, source) {
+                let extractors = &shared.extractors;
+                extractors.set(&self.inner.name, &extractor.name, value);
+            }
+        }
         shared.recorder.record(Recorded {
             actor: &self.inner.name,
             phase: &phase.name,
@@ -397,16 +458,6 @@ impl ActorContext {
         shared
             .activity
             .send_modify(|messages| *messages = messages.wrapping_add(1));
-        let source = match direction {
-            Direction::Request => ExtractorSource::Request,
-            Direction::Response => ExtractorSource::Response,
-        };
-        for extractor in &phase.extractors {
-            if let Some(value) = evaluate_extractor(extractor, content, source) {
-                let extractors = &shared.extractors;
-                extractors.set(&self.inner.name, &extractor.name, value);
-            }
-        }
         phase
     }
 

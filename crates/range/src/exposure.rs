@@ -1,9 +1,17 @@
 //! Exposure: which parts of the attack reached the subject, and which never did.
+//!
+//! A document that changes what it offers begins with a disguise: what its first phase shows is there
+//! to be trusted. Such an actor has reached the subject only when something of a later phase was
+//! delivered that the first one did not have in that form. And a frontend that only says what a user
+//! would say carries no attack while others do.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
+use serde_json::Value;
+
+use crate::phases::PhaseView;
 
 /// What can carry an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -50,6 +58,8 @@ pub struct Carrier {
     pub name: String,
     /// How often it reached the subject.
     pub delivered: u64,
+    /// How often it did so in a form that carries the attack.
+    pub armed: u64,
 }
 
 /// What reached the subject.
@@ -66,24 +76,36 @@ const MAX_CARRIERS: usize = 10_000;
 
 /// Counts deliveries while a run goes on.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger(Mutex<BTreeMap<(String, CarrierKind, String), u64>>);
+pub(crate) struct Ledger(Mutex<BTreeMap<(String, CarrierKind, String), Count>>);
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Count {
+    delivered: u64,
+    armed: u64,
+}
 
 impl Ledger {
     /// Something that the document has and that may be delivered.
     pub(crate) fn plan(&self, actor: &str, kind: CarrierKind, name: &str) {
-        self.add(actor, kind, name, 0);
+        self.add(actor, kind, name, Count::default());
     }
 
-    pub(crate) fn delivered(&self, actor: &str, kind: CarrierKind, name: &str) {
-        self.add(actor, kind, name, 1);
+    pub(crate) fn delivered(&self, actor: &str, kind: CarrierKind, name: &str, armed: bool) {
+        let count = Count {
+            delivered: 1,
+            armed: u64::from(armed),
+        };
+        self.add(actor, kind, name, count);
     }
 
-    fn add(&self, actor: &str, kind: CarrierKind, name: &str, times: u64) {
+    fn add(&self, actor: &str, kind: CarrierKind, name: &str, more: Count) {
         let mut ledger = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let name: String = name.chars().take(200).collect();
         let key = (actor.to_owned(), kind, name);
         if ledger.len() < MAX_CARRIERS || ledger.contains_key(&key) {
-            *ledger.entry(key).or_default() += times;
+            let count = ledger.entry(key).or_default();
+            count.delivered += more.delivered;
+            count.armed += more.armed;
         }
     }
 
@@ -91,17 +113,76 @@ impl Ledger {
         let ledger = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let carriers: Vec<Carrier> = ledger
             .iter()
-            .map(|((actor, kind, name), delivered)| Carrier {
+            .map(|((actor, kind, name), count)| Carrier {
                 actor: actor.clone(),
                 kind: *kind,
                 name: name.clone(),
-                delivered: *delivered,
+                delivered: count.delivered,
+                armed: count.armed,
             })
             .collect();
         Exposure {
-            reached: carriers.iter().any(|carrier| carrier.delivered > 0),
+            reached: carriers.iter().any(|carrier| carrier.armed > 0),
             carriers,
         }
+    }
+}
+
+/// Whether what `phase` delivers carries the attack, or only the disguise of the first phase.
+pub(crate) fn is_armed(
+    phases: &[Arc<PhaseView>],
+    phase: &PhaseView,
+    kind: CarrierKind,
+    name: &str,
+) -> bool {
+    let Some(first) = phases.first() else {
+        return true;
+    };
+    let changes = phases.iter().any(|later| later.state != first.state);
+    if !changes || first.ends_by_what_is_done() {
+        return true;
+    }
+    phase.index > 0
+        && match (
+            part(&first.state, kind, name),
+            part(&phase.state, kind, name),
+        ) {
+            (Some(before), Some(now)) => before != now,
+            _ => true,
+        }
+}
+
+/// The part of a state that a carrier comes from.
+fn part(state: &Value, kind: CarrierKind, name: &str) -> Option<Value> {
+    let item = |list: &str, key: &str| {
+        let mut items = state.get(list)?.as_array()?.iter();
+        items.find(|item| item.get(key).is_some_and(|value| value == name))
+    };
+    let without_answers = |item: &Value| {
+        let mut item = item.clone();
+        if let Some(object) = item.as_object_mut() {
+            object.remove("responses");
+            object.remove("content");
+        }
+        item
+    };
+    match kind {
+        CarrierKind::Instructions => state.get("instructions").cloned(),
+        CarrierKind::ToolListed => item("tools", "name").map(without_answers),
+        CarrierKind::ToolResponse => item("tools", "name")?.get("responses").cloned(),
+        CarrierKind::ResourceListed => item("resources", "uri").map(without_answers),
+        CarrierKind::Resource => item("resources", "uri")?.get("content").cloned(),
+        CarrierKind::PromptListed => item("prompts", "name").map(without_answers),
+        CarrierKind::Prompt => item("prompts", "name")?.get("responses").cloned(),
+        CarrierKind::Elicitation => state.get("elicitations").cloned(),
+        CarrierKind::Card => state.get("agent_card").cloned(),
+        CarrierKind::TaskResponse => state.get("task_responses").cloned(),
+        CarrierKind::Message => state
+            .get("actions")
+            .or_else(|| state.get("run_agent_input"))
+            .cloned(),
+        CarrierKind::FrontendToolResult => state.get("tool_responses").cloned(),
+        CarrierKind::Sampling | CarrierKind::Notification => None,
     }
 }
 
@@ -114,10 +195,55 @@ mod tests {
         let ledger = Ledger::default();
         ledger.plan("default", CarrierKind::ToolListed, "weather");
         assert!(!ledger.exposure().reached);
-        ledger.delivered("default", CarrierKind::ToolResponse, "weather");
+        ledger.delivered("default", CarrierKind::ToolResponse, "weather", false);
+        assert!(!ledger.exposure().reached, "only the disguise");
+        ledger.delivered("default", CarrierKind::ToolResponse, "weather", true);
         let exposure = ledger.exposure();
         assert!(exposure.reached);
         let counts: Vec<u64> = exposure.carriers.iter().map(|c| c.delivered).collect();
-        assert_eq!(counts, [0, 1]);
+        assert_eq!(counts, [0, 2]);
+    }
+
+    #[test]
+    fn what_the_first_phase_shows_is_a_disguise_unless_nothing_changes() {
+        let phases = |yaml: &str| {
+            let document = proofhouse_oatf::load(yaml).unwrap().document;
+            let actor = &document.attack.execution.actors()[0];
+            crate::phases::Phases::new(actor, std::time::Instant::now())
+                .unwrap()
+                .all()
+                .to_vec()
+        };
+        let rug_pull = r#"
+oatf: "0.1"
+attack:
+  execution:
+    mode: mcp_server
+    phases:
+      - name: trust
+        state: {tools: [{name: a, description: kind}, {name: b, description: same}]}
+        trigger: {event: tools/call}
+      - name: strike
+        state: {tools: [{name: a, description: evil}, {name: b, description: same}]}
+"#;
+        let armed = |yaml: &str, phase: usize, name: &str| {
+            let all = phases(yaml);
+            is_armed(&all, &all[phase], CarrierKind::ToolListed, name)
+        };
+        assert!(!armed(rug_pull, 0, "a"));
+        assert!(armed(rug_pull, 1, "a"));
+        assert!(!armed(rug_pull, 1, "b"), "it was there before");
+        assert!(
+            armed(&rug_pull.replace("evil", "kind"), 0, "a"),
+            "nothing changes"
+        );
+        let provoked = rug_pull.replace(
+            "{event: tools/call}",
+            "{event: tools/call, match: {name: x}}",
+        );
+        assert!(
+            armed(&provoked, 0, "a"),
+            "the first phase already asks for something"
+        );
     }
 }

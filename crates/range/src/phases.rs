@@ -50,6 +50,12 @@ impl PhaseView {
         self.trigger.is_none()
     }
 
+    /// Whether what the subject does decides that the phase ends, and not only how often or how long.
+    pub(crate) fn ends_by_what_is_done(&self) -> bool {
+        let trigger = self.trigger.as_ref();
+        trigger.is_some_and(|trigger| trigger.r#match.is_some())
+    }
+
     /// Whether time alone ends the phase, so that the next one comes even if nothing happens.
     #[must_use]
     pub fn ends_with_time(&self) -> bool {

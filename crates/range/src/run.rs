@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -60,12 +61,12 @@ pub struct RunOptions {
 }
 
 impl Default for RunOptions {
-    /// Five minutes at most, ten seconds of silence, five of grace.
+    /// Five minutes at most, thirty seconds of silence, five of grace.
     fn default() -> Self {
         Self {
             endpoints: HashMap::new(),
             grace: Duration::from_secs(5),
-            quiet: Duration::from_secs(10),
+            quiet: Duration::from_secs(30),
             max_session: Duration::from_secs(300),
             limits: Limits::default(),
             trace_limits: TraceLimits::default(),
@@ -288,8 +289,13 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<Shared, 
         limits: options.limits.clone(),
         check_origin: options.check_origin,
         quiet: options.quiet,
+        over_stdio: options
+            .endpoints
+            .values()
+            .any(|endpoint| matches!(endpoint, Endpoint::Stdio)),
         headers: options.headers.clone(),
         activity: watch::Sender::new(0),
+        owed: Arc::default(),
         over: CancellationToken::new(),
     })
 }
@@ -386,12 +392,12 @@ async fn play(
             // that still waits for it waits in vain.
             tokio::select! {
                 () = all_there => Ending::Complete,
-                () = silence_from_now(shared, shared.quiet) => Ending::SubjectDone,
+                () = silence_from_now(shared, contexts) => Ending::SubjectDone,
             }
         };
         tokio::select! {
             ending = complete => ending,
-            () = silence(shared, shared.quiet, has_clients) => Ending::SubjectDone,
+            () = silence(shared, contexts, has_clients) => Ending::SubjectDone,
             () = handle.subject_done.cancelled() => Ending::SubjectDone,
         }
     };
@@ -399,22 +405,32 @@ async fn play(
     ending
 }
 
-/// Waits until something was seen, and then nothing more for `quiet`. While clients play, it is
-/// their work that tells the end.
-async fn silence(shared: &Shared, quiet: Duration, has_clients: bool) {
-    if has_clients {
+/// Waits until something was seen, and then nothing more for as long as silence means something. While
+/// clients play, it is their work that tells the end; over stdio, it is the end of the input.
+async fn silence(shared: &Shared, contexts: &[ActorContext], has_clients: bool) {
+    if has_clients || shared.over_stdio {
         return std::future::pending().await;
     }
     let mut activity = shared.activity.subscribe();
     if activity.changed().await.is_err() {
         return;
     }
-    silence_from_now(shared, quiet).await;
+    silence_from_now(shared, contexts).await;
 }
 
-async fn silence_from_now(shared: &Shared, quiet: Duration) {
+/// Silence is the subject's only while it waits neither for our answer nor for time to lead on.
+async fn silence_from_now(shared: &Shared, contexts: &[ActorContext]) {
     let mut activity = shared.activity.subscribe();
-    while let Ok(Ok(())) = tokio::time::timeout(quiet, activity.changed()).await {}
+    loop {
+        let changed = tokio::time::timeout(shared.quiet, activity.changed()).await;
+        let ours = shared.owed.load(Ordering::Relaxed) > 0
+            || contexts.iter().any(ActorContext::waits_for_time);
+        match changed {
+            Ok(Ok(())) => {}
+            Err(_) if ours => {}
+            _ => return,
+        }
+    }
 }
 
 /// Gives everyone a moment to stop, then stops them.

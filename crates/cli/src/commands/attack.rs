@@ -44,7 +44,7 @@ pub(crate) struct Attack {
     grace: Option<Duration>,
 
     /// Silence after which an agent that came to our servers counts as done
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
     quiet: Duration,
 
     /// The longest the run may take

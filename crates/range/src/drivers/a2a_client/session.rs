@@ -192,7 +192,10 @@ impl Session {
         for _ in 0..if delivery.duplicate_ids { 2 } else { 1 } {
             match self.post(request.generation, text.clone(), delivery).await {
                 Ok(response) => {
-                    self.context.delivered(CarrierKind::Message, &reader.event);
+                    // Who refuses at the door has not seen what was sent.
+                    if response.status.is_success() {
+                        self.context.delivered(CarrierKind::Message, &reader.event);
+                    }
                     self.read(reader.clone(), response).await;
                 }
                 // The subject cannot answer what it got half of.

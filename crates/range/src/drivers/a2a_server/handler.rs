@@ -163,8 +163,8 @@ impl Server {
         self.context
             .sent(&phase, CARD_EVENT, Direction::Response, &served, None);
         if let Some(card) = &state.card {
-            self.context
-                .delivered(CarrierKind::Card, state::card_name(card));
+            let (kind, name) = (CarrierKind::Card, state::card_name(card));
+            self.context.delivered_in(&phase, kind, name);
         }
         self.tell_flood(&phase);
         // Cards change between phases; nobody is to keep one.
@@ -188,8 +188,8 @@ impl Server {
     pub(super) fn extended_card(&self, call: &Call) -> Result<Value, Problem> {
         let state = call.phase.prepared(State::read);
         let card = state.card.as_ref().ok_or(Problem::NoExtendedCard)?;
-        self.context
-            .delivered(CarrierKind::Card, state::card_name(card));
+        let (kind, name) = (CarrierKind::Card, state::card_name(card));
+        self.context.delivered_in(&call.phase, kind, name);
         Ok(self.served_card(&state, &call.address))
     }
 

@@ -71,7 +71,7 @@ async fn write(
         if index == 0
             && let Some(name) = name
         {
-            context.delivered(CarrierKind::TaskResponse, name);
+            context.delivered_in(&call.phase, CarrierKind::TaskResponse, name);
         }
     }
     Ok(())

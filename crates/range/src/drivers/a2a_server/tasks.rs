@@ -1,5 +1,7 @@
 //! What each operation is answered with.
 
+use std::sync::Arc;
+
 use proofhouse_wire::server::Reply;
 use serde_json::{Value, json};
 
@@ -62,12 +64,14 @@ impl Server {
             return self.stream(call, answer.items(), name).await;
         }
         let wire = answer.wire(call.generation);
+        let phase = Arc::clone(&call.phase);
         let reply = self.reply(call, Ok((answer.content().clone(), wire))).await;
         // A run that is over delivers nothing more.
         if let Some(name) = name
             && !self.context.over().is_cancelled()
         {
-            self.context.delivered(CarrierKind::TaskResponse, &name);
+            let kind = CarrierKind::TaskResponse;
+            self.context.delivered_in(&phase, kind, &name);
         }
         reply
     }

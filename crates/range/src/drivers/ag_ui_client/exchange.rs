@@ -126,16 +126,11 @@ impl Agent {
         };
         self.met = true;
         drop(turn);
-        self.context.delivered(CarrierKind::Message, INPUT);
-        for tool in tools {
-            self.context
-                .delivered(CarrierKind::FrontendToolResult, tool);
-        }
         if !response.status.is_success() || !response.is_event_stream() {
             self.refused(response).await;
             return Ok(None);
         }
-        Ok(self.read(input, response).await)
+        Ok(self.read(input, tools, response).await)
     }
 
     async fn post(&self, phase: &PhaseView, input: &Value) -> Result<Response, ClientError> {
@@ -177,12 +172,21 @@ impl Agent {
             .overheard(INPUT, Direction::Response, &content, None);
     }
 
-    async fn read(&self, input: &Value, response: Response) -> Option<Waiting> {
+    /// Counts what the agent was told, once it shows that it has listened.
+    fn count(&self, tools: &[String]) {
+        self.context.delivered(CarrierKind::Message, INPUT);
+        for tool in tools {
+            self.context
+                .delivered(CarrierKind::FrontendToolResult, tool);
+        }
+    }
+
+    async fn read(&self, input: &Value, tools: &[String], response: Response) -> Option<Waiting> {
         let messages = input.get("messages").and_then(Value::as_array).cloned();
         let mut reader = Reader::new(&self.names, messages.unwrap_or_default());
         let mut starts = Starts::new();
         let mut events = response.events();
-        let mut first = true;
+        let (mut first, mut heard) = (true, false);
         loop {
             let next = if reader.outcome.is_some() {
                 match tokio::time::timeout(TAIL, events.next()).await {
@@ -212,6 +216,11 @@ impl Agent {
                 }
             };
             let kind = text(&parsed, "type");
+            // An agent that only says that it cannot run has not looked at what it was told.
+            if !heard && !matches!(kind, "RUN_STARTED" | "RUN_ERROR") {
+                heard = true;
+                self.count(tools);
+            }
             if std::mem::take(&mut first) && !matches!(kind, "RUN_STARTED" | "RUN_ERROR") {
                 self.context.warn("the run begins without RUN_STARTED");
             }

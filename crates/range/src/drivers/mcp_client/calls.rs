@@ -71,7 +71,10 @@ impl Session {
                     continue;
                 }
             }
-            self.context.delivered(CarrierKind::Message, method);
+            // Who refuses at the door has not seen what was sent.
+            if status.is_none_or(|status| status < 300) {
+                self.context.delivered(CarrierKind::Message, method);
+            }
             if !renegotiated && self.renegotiate(&outcome) {
                 renegotiated = true;
                 let content = enriched(method, params, outcome);

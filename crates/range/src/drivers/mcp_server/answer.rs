@@ -268,13 +268,13 @@ impl Service {
 
     /// Counts what an answer carried to the subject.
     pub(super) fn count(&self, begun: &Begun, call: &Call) {
-        let surface = &begun.surface;
+        let (surface, phase) = (&begun.surface, &begun.phase);
         match &begun.carried {
             Carried::Nothing => {}
             Carried::Instructions => {
                 if surface.instructions.is_some() {
-                    self.context
-                        .delivered(CarrierKind::Instructions, "instructions");
+                    let kind = CarrierKind::Instructions;
+                    self.context.delivered_in(phase, kind, "instructions");
                 }
             }
             Carried::Listed(kind, range) => {
@@ -285,10 +285,10 @@ impl Service {
                     _ => &surface.resources,
                 };
                 for item in list.items.get(range.clone()).unwrap_or_default() {
-                    self.context.delivered(*kind, &item.name);
+                    self.context.delivered_in(phase, *kind, &item.name);
                 }
             }
-            Carried::One(kind, name) => self.context.delivered(*kind, name),
+            Carried::One(kind, name) => self.context.delivered_in(phase, *kind, name),
         }
     }
 }
