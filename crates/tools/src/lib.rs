@@ -1,3 +1,4 @@
-//! Declarative agent tools: what a manifest's references mean and how their values are put in.
+//! Declarative agent tools: manifests, and the references in them.
 
 pub mod interpolate;
+pub mod manifest;
