@@ -39,11 +39,11 @@ fn check(text: &str, codes: &[&str]) {
     if !places.is_empty() {
         let starts: Vec<usize> = findings
             .iter()
-            .map(|finding| finding.span.unwrap().offset)
+            .map(|finding| finding.span.expect("a place").offset)
             .collect();
         assert_eq!(starts, places, "{findings:#?}\n{plain}");
         for finding in &findings {
-            let span = finding.span.unwrap();
+            let span = finding.span.expect("a place");
             let line = plain[..span.offset].matches('\n').count() + 1;
             assert_eq!(span.line, line, "{finding:?}");
         }
@@ -458,4 +458,23 @@ fn the_schema_agrees_with_the_reader() {
         assert_eq!(schema.is_valid(&to_value(&text)), valid, "{execute}");
         assert_eq!(Bundle::read(&text).1.is_empty(), valid, "{execute}");
     }
+}
+
+#[test]
+fn the_guide_lists_every_code() {
+    let guide = include_str!("../../../docs/tools.md");
+    for (code, meaning) in CODES {
+        assert!(guide.contains(&format!("| {code} | {meaning} |")), "{code}");
+    }
+    for (_, _, word) in proofhouse_tools::runtime::ERROR_TABLE {
+        assert!(guide.contains(&format!("`{word}`")), "{word}");
+    }
+}
+
+#[test]
+fn the_example_of_the_guide_is_valid() {
+    let guide = include_str!("../../../docs/tools.md");
+    let example = guide.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next());
+    let tool = tool(example.expect("an example"));
+    assert_eq!(tool.actions[0].parameters.properties().len(), 2);
 }

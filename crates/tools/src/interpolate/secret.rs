@@ -106,6 +106,16 @@ impl Secrets {
         }
     }
 
+    /// Adds the secrets of another.
+    pub fn extend(&mut self, other: &Self) {
+        for form in &other.forms {
+            if !self.forms.contains(form) {
+                self.forms.push(form.clone());
+            }
+        }
+        self.forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    }
+
     /// Whether there is nothing to hide.
     #[must_use]
     pub fn is_empty(&self) -> bool {

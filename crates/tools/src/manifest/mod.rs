@@ -11,6 +11,8 @@ mod receive;
 mod schema;
 mod tool;
 
+pub(crate) use fields::METHODS;
+
 pub use bundle::{Bundle, BundleLimits, Manifest, OtherManifest};
 pub use model::{
     Action, CelCall, Event, EventParameters, Execute, HttpCall, KubernetesJob, Mcp, McpTransport,
