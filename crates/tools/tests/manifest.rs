@@ -474,7 +474,10 @@ fn the_guide_lists_every_code() {
 #[test]
 fn the_example_of_the_guide_is_valid() {
     let guide = include_str!("../../../docs/tools.md");
-    let example = guide.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next());
+    let example = guide
+        .split("```yaml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
     let tool = tool(example.expect("an example"));
     assert_eq!(tool.actions[0].parameters.properties().len(), 2);
 }

@@ -61,4 +61,5 @@ pub const CODES: &[(&str, &str)] = &[
         "A reference names a setting that the tool does not declare.",
     ),
     ("TM-018", "A key is empty and counts as absent."),
+    ("TM-019", "The actions of a tool define different sessions."),
 ];

@@ -98,7 +98,7 @@ pub struct CelCall {
 }
 
 /// One HTTP request. In a shared block anything may be absent; in an action `method` and `url` are there.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct HttpCall {
     /// The method.
     pub method: Option<Template>,
@@ -113,7 +113,7 @@ pub struct HttpCall {
 }
 
 /// A remote session.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Session {
     /// The call that makes it.
     pub create: Option<HttpCall>,
@@ -125,6 +125,16 @@ pub struct Session {
     pub execute: Option<HttpCall>,
     /// The call that ends it.
     pub destroy: Option<HttpCall>,
+}
+
+impl Session {
+    /// Whether both make, keep and end the session in the same way.
+    pub(super) fn is_same_session(&self, other: &Self) -> bool {
+        self.create == other.create
+            && self.initialize == other.initialize
+            && self.extract == other.extract
+            && self.destroy == other.destroy
+    }
 }
 
 /// An OpenAPI specification.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::decode::Decoder;
 use super::fields;
-use super::model::{Action, Shared, Tool};
+use super::model::{Action, Execute, Session, Shared, Tool};
 use super::names::Site;
 use super::parameters::ParameterSchema;
 
@@ -43,8 +43,14 @@ impl<'s> Decoder<'s> {
         let actions = fields
             .read("actions", |decoder, node| {
                 decoder.unique_names(node);
+                let mut session: Option<Session> = None;
                 decoder.list(node, |decoder, node| {
-                    decoder.action(node, &parameters, &shared)
+                    let action = decoder.action(node, &parameters, &shared)?;
+                    if let Execute::StatefulSession(own) = &action.execute {
+                        let first = session.get_or_insert_with(|| own.clone());
+                        decoder.one_session(first, own);
+                    }
+                    Some(action)
                 })
             })
             .unwrap_or_default();
@@ -101,6 +107,18 @@ impl<'s> Decoder<'s> {
             parameters,
             execute: execute?,
         })
+    }
+
+    /// A tool has one session per task, so its actions must agree on what it is.
+    fn one_session(&mut self, first: &Session, own: &Session) {
+        if !first.is_same_session(own) {
+            self.within(Segment::Key("execute"), |decoder| {
+                let message = "this session differs from the one of an earlier action";
+                let help = "a tool has one session per task: define it once, in `stateful_session` \
+                            at the top level";
+                decoder.error("TM-019", message.to_owned(), Some(help.to_owned()));
+            });
+        }
     }
 
     fn name(&mut self, node: NodeRef<'s>) -> Option<String> {

@@ -167,7 +167,8 @@ impl Environment {
     }
 }
 
-fn sounds_secret(name: &str) -> bool {
+/// Whether a name says that its value is a secret.
+pub(crate) fn sounds_secret(name: &str) -> bool {
     let words = [
         "key",
         "token",

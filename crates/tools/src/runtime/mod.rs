@@ -13,6 +13,7 @@ use futures_util::future::BoxFuture;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
 
+pub(crate) use environment::sounds_secret;
 pub use environment::{Environment, NoTokens, TokenError, TokenSource};
 pub use error::{ActionError, Class, ERROR_TABLE, Failure};
 pub use limits::{Limits, Retry};
@@ -101,7 +102,7 @@ pub trait ActionRuntime: Send + Sync {
 /// use proofhouse_tools::runtime::{Limits, Runtimes};
 ///
 /// let runtimes = Runtimes::new(&Limits::default(), EgressPolicy::default()).unwrap();
-/// assert_eq!(runtimes.keys().collect::<Vec<_>>(), ["cel", "stateless_http"]);
+/// assert_eq!(runtimes.keys().collect::<Vec<_>>(), ["cel", "stateless_http", "stateful_session"]);
 /// ```
 #[derive(Clone)]
 pub struct Runtimes {
@@ -121,7 +122,11 @@ impl Runtimes {
                 ("cel", Arc::new(crate::actions::CelRuntime)),
                 (
                     "stateless_http",
-                    Arc::new(crate::actions::StatelessHttp::new(client)),
+                    Arc::new(crate::actions::StatelessHttp::new(Arc::clone(&client))),
+                ),
+                (
+                    "stateful_session",
+                    Arc::new(crate::actions::StatefulSession::new(client)),
                 ),
             ],
         })
