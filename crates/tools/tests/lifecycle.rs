@@ -218,3 +218,29 @@ async fn backends_without_a_runtime_say_so() {
         (Failure::NoRuntime, false)
     );
 }
+
+#[tokio::test]
+async fn a_cancelled_request_may_have_had_its_effect() {
+    let server = Server::start(|_, _| Reply::Silence).await;
+    for (method, unknown) in [("GET", false), ("POST", true), ("DELETE", false)] {
+        let url = format!("http://127.0.0.1:{}/", server.port);
+        let task = task(tool(&format!(
+            "stateless_http: {{method: {method}, url: \"{url}\"}}"
+        )));
+        let cancel = CancellationToken::new();
+        let stop = cancel.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            stop.cancel();
+        });
+        let error = task
+            .invoke("act", Map::new(), json!({}), cancel)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.failure, error.outcome_unknown),
+            (Failure::Cancelled, unknown),
+            "{method}"
+        );
+    }
+}

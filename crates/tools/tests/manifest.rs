@@ -4,6 +4,7 @@ use proofhouse_source::DiagnosticSeverity;
 use proofhouse_tools::manifest::{
     Bundle, CODES, EventParameters, Execute, Manifest, Receive, Tool, json_schema,
 };
+use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 const HEAD: &str =
@@ -393,6 +394,16 @@ fn bundles_hold_several_documents_and_survive_a_bad_one() {
 }
 
 #[test]
+fn directives_and_markers_are_no_documents() {
+    let text = format!(
+        "%YAML 1.2\n---\n{}...\n---\n# end\n",
+        action("cel: {expression: now}")
+    );
+    check(&text, &[]);
+    assert_eq!(Bundle::read(&text).0.manifests.len(), 1);
+}
+
+#[test]
 fn files_have_limits() {
     let comment = "# ".to_owned() + &"x".repeat(2_000_000);
     check(&comment, &["TM-001"]);
@@ -480,4 +491,22 @@ fn the_example_of_the_guide_is_valid() {
         .and_then(|rest| rest.split("```").next());
     let tool = tool(example.expect("an example"));
     assert_eq!(tool.actions[0].parameters.properties().len(), 2);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_and_findings_lie_inside_it(at in 0usize..600, length in 0usize..40, with in "[{}:\\[\\]\"a\\n ».-]{0,6}") {
+        let mut text = action("stateless_http: {method: GET, url: \"https://h.test/{city}\", body: {a: [\"{x}\"]}}");
+        text.push_str("---\nkind: commonagents.info/v1/tool\n");
+        let (from, to) = (at.min(text.len()), (at + length).min(text.len()));
+        text.replace_range(from..to, &with);
+        let (_, findings) = Bundle::read(&text);
+        let mut last = 0;
+        for finding in findings {
+            let span = finding.span.expect("a place");
+            prop_assert!(text.get(span.range()).is_some());
+            prop_assert!(last <= span.offset);
+            last = span.offset;
+        }
+    }
 }

@@ -75,7 +75,7 @@ impl Secrets {
         let encoded = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
         let component = super::url::encode(secret);
         let json = Value::from(secret).to_string();
-        let escaped = json.trim_matches('"').to_owned();
+        let escaped = json[1..json.len() - 1].to_owned();
         let mut forms = vec![
             secret.to_owned(),
             encoded.to_lowercase(),

@@ -151,7 +151,8 @@ fn whole(code: &'static str, message: String) -> Diagnostic {
 }
 
 /// The documents of a text and where they start. In YAML a line of `---` starts one wherever it
-/// stands, also within a quoted or a block text. Pieces with nothing but comments are none.
+/// stands, also within a quoted or a block text. Pieces with nothing but comments
+/// and directives are none.
 fn documents(text: &str) -> Vec<(Start, &str)> {
     let mut starts = vec![Start::default()];
     let mut offset = 0;
@@ -176,7 +177,8 @@ fn documents(text: &str) -> Vec<(Start, &str)> {
         .filter(|(_, piece)| {
             piece.trim_start_matches('\u{feff}').lines().any(|line| {
                 let line = line.trim();
-                !(line.is_empty() || line.starts_with('#') || line == "---" || line == "...")
+                let empty = line.is_empty() || line.starts_with(['#', '%']);
+                !(empty || line == "---" || line == "...")
             })
         })
         .collect()

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use super::{
     ActionError, ActionRuntime, Call, Environment, Failure, Limits, Outcome, Runtimes, State,
 };
-use crate::manifest::Tool;
+use crate::manifest::{Execute, Tool};
 
 /// A tool for the length of one task. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -79,7 +79,7 @@ impl ToolTask {
         let secrets = self.inner.environment.secrets(&self.inner.tool);
         let invoked = tokio::select! {
             biased;
-            () = cancel.cancelled() => Err(ActionError::new(Failure::Cancelled, "the call was cancelled")),
+            () = cancel.cancelled() => Err(self.cancelled(action)),
             result = self.carry_out(action, arguments, context, cancel.clone()) => result,
         };
         match invoked {
@@ -90,6 +90,16 @@ impl ToolTask {
             )),
             Err(error) => Err(error.redacted(&secrets)),
         }
+    }
+
+    /// The error of a cancelled call. What had been sent by then is not known here.
+    fn cancelled(&self, action: &str) -> ActionError {
+        let mut error = ActionError::new(Failure::Cancelled, "the call was cancelled");
+        let mut actions = self.inner.tool.actions.iter();
+        error.outcome_unknown = actions
+            .find(|known| known.name == action)
+            .is_some_and(|known| !may_be_repeated(&known.execute));
+        error
     }
 
     async fn carry_out(
@@ -185,5 +195,17 @@ impl ToolTask {
             }
         }
         errors
+    }
+}
+
+/// Whether carrying out an action twice has the effect of doing it once.
+fn may_be_repeated(execute: &Execute) -> bool {
+    match execute {
+        Execute::Cel(_) => true,
+        Execute::StatelessHttp(call) => call
+            .method
+            .as_ref()
+            .is_some_and(|method| matches!(method.source(), "GET" | "PUT" | "DELETE")),
+        _ => false,
     }
 }
