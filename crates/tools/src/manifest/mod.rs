@@ -9,6 +9,7 @@ mod names;
 mod parameters;
 mod receive;
 mod schema;
+mod texts;
 mod tool;
 
 pub(crate) use fields::METHODS;
