@@ -3,7 +3,7 @@
 use proofhouse_wire::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
-use super::scope::{ResolveError, Scope};
+use super::scope::{MAX_BYTES, ResolveError, Scope, as_text};
 use super::secret::Sealed;
 use super::template::{Reference, Template};
 
@@ -131,9 +131,10 @@ impl BodyTemplate {
     ///
     /// # Errors
     ///
-    /// Returns an error when a reference has no value.
+    /// Returns an error when a reference has no value, or the body becomes too long.
     pub fn render(&self, scope: &Scope) -> Result<Sealed<Value>, RenderError> {
-        Ok(Sealed::new(self.body.render(scope)?))
+        let mut left = MAX_BYTES;
+        Ok(Sealed::new(self.body.render(scope, &mut left)?))
     }
 }
 
@@ -160,18 +161,23 @@ impl Body {
         }
     }
 
-    fn render(&self, scope: &Scope) -> Result<Value, ResolveError> {
+    fn render(&self, scope: &Scope, left: &mut usize) -> Result<Value, ResolveError> {
         Ok(match self {
             Self::Literal(value) => value.clone(),
-            Self::Text(template) => scope.value(template)?.into_exposed(),
+            Self::Text(template) => {
+                let value = scope.value(template)?.into_exposed();
+                let length = as_text(&value).len();
+                *left = left.checked_sub(length).ok_or(ResolveError::TooLarge)?;
+                value
+            }
             Self::List(items) => items
                 .iter()
-                .map(|item| item.render(scope))
+                .map(|item| item.render(scope, left))
                 .collect::<Result<_, _>>()?,
             Self::Object(entries) => {
                 let mut map = Map::with_capacity(entries.len());
                 for (key, item) in entries {
-                    map.insert(key.clone(), item.render(scope)?);
+                    map.insert(key.clone(), item.render(scope, left)?);
                 }
                 Value::Object(map)
             }
@@ -232,5 +238,16 @@ mod tests {
             })
         );
         assert_eq!(body.templates().len(), 4);
+    }
+
+    #[test]
+    fn bodies_do_not_grow_without_bound() {
+        let mut scope = Scope::default();
+        scope.set(Root::Parameters, json!({"x": "y".repeat(1 << 20)}));
+        let render = |texts: Vec<String>| BodyTemplate::new(&json!(texts)).render(&scope);
+        assert!(render(vec!["{x}".to_owned(); 10]).is_ok());
+        let error = render(vec!["{x}".to_owned(); 11]).unwrap_err();
+        assert_eq!(error, RenderError::Resolve(ResolveError::TooLarge));
+        assert!(render(vec!["{x}".repeat(11)]).is_err());
     }
 }

@@ -7,6 +7,9 @@ use serde_json::Value;
 use super::secret::{Sealed, Secrets};
 use super::template::{Part, Reference, Root, Template};
 
+/// How long a text or a body may become.
+pub(super) const MAX_BYTES: usize = 10 << 20;
+
 /// Why a reference has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
@@ -19,6 +22,9 @@ pub enum ResolveError {
     /// Nothing is there.
     #[error("`{0}` has no value")]
     Missing(String),
+    /// A manifest that names a long value often enough would fill the memory.
+    #[error("what the references make is longer than {MAX_BYTES} bytes")]
+    TooLarge,
 }
 
 /// Values by root, and the secrets among them.
@@ -112,13 +118,16 @@ impl Scope {
     ///
     /// # Errors
     ///
-    /// Returns an error when a reference has no value.
+    /// Returns an error when a reference has no value, or the text becomes too long.
     pub fn text(&self, template: &Template) -> Result<Sealed<String>, ResolveError> {
         let mut text = String::new();
         for part in template.parts() {
             match part {
                 Part::Text(literal) => text.push_str(literal),
                 Part::Value(reference) => text.push_str(&as_text(&self.resolve(reference)?)),
+            }
+            if text.len() > MAX_BYTES {
+                return Err(ResolveError::TooLarge);
             }
         }
         Ok(Sealed::new(text))

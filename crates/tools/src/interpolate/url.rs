@@ -98,7 +98,8 @@ impl UrlTemplate {
                         base.push_str(&rest[..end]);
                         pieces.push(Piece::Text(Place::Base, rest[..end].to_owned()));
                         rest = &rest[end..];
-                        if rest.starts_with('/') {
+                        // To a URL of http, a backslash is a slash.
+                        if rest.starts_with(['/', '\\']) {
                             place = Place::Path;
                         } else if !rest.is_empty() {
                             place = Place::Query;
@@ -225,7 +226,7 @@ struct PathCheck {
 
 impl PathCheck {
     fn text(&mut self, text: &str) -> Result<(), RenderError> {
-        let mut pieces = text.split('/');
+        let mut pieces = text.split(['/', '\\']);
         self.segment.push_str(pieces.next().unwrap_or_default());
         for piece in pieces {
             self.end()?;
@@ -345,6 +346,8 @@ mod tests {
         }
         assert!(render("http://h.test/{x}{y}", json!({"x": ".", "y": "."})).is_err());
         assert!(render("http://h.test/.{x}", json!({"x": "."})).is_err());
+        assert!(render("http://h.test\\a\\{x}", json!({"x": ".."})).is_err());
+        assert!(render("http://h.test\\.{x}\\", json!({"x": "."})).is_err());
         assert!(render("http://h.test/{x}", json!({"x": "..."})).is_ok());
         assert!(render("http://h.test/a?x={x}", json!({"x": "a\r\nHost: b"})).is_err());
         assert!(render("http://h.test/a?x={x}", json!({"x": ".."})).is_ok());

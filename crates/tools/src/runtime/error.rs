@@ -44,7 +44,7 @@ pub enum Failure {
     Broken,
     /// No answer in time.
     Timeout,
-    /// The answer is larger than it may be.
+    /// The answer, or what would be sent, is larger than it may be.
     TooLarge,
     /// The answer is not what was announced.
     Response,
@@ -185,6 +185,7 @@ impl From<ResolveError> for ActionError {
             ResolveError::MissingSetting(_) => Failure::Setting,
             ResolveError::MissingToken(_) => Failure::Token,
             ResolveError::Missing(_) => Failure::Arguments,
+            ResolveError::TooLarge => Failure::TooLarge,
         };
         Self::new(failure, error.to_string())
     }

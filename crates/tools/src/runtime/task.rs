@@ -141,6 +141,11 @@ impl ToolTask {
         runtime: &Arc<dyn ActionRuntime>,
         call: &Call,
     ) -> Result<Arc<State>, ActionError> {
+        if let Some(slot) = self.inner.slots.get(key)
+            && let Slot::Ready(state) = &*slot.lock().await
+        {
+            return Ok(Arc::clone(state));
+        }
         // In a task of its own: a caller that is cancelled must not lose a session that was made.
         let (inner, runtime, call) = (Arc::clone(&self.inner), Arc::clone(runtime), call.clone());
         let making = tokio::spawn(async move {

@@ -130,7 +130,7 @@ async fn read_request(stream: &mut TcpStream) -> String {
 /// Short times, and the loopback address allowed.
 pub(crate) fn limits() -> Limits {
     Limits {
-        http: Duration::from_millis(400),
+        http: Duration::from_millis(1500),
         retry: Retry {
             base: Duration::from_millis(1),
             ..Retry::default()
