@@ -1,18 +1,31 @@
 //! An HTTP client for drivers: bounded bodies, streamed events, no redirects, no proxies.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use http::{HeaderMap, Method, StatusCode};
 
 use crate::Limits;
+use crate::guard::{AddressGuard, Denied, GuardedResolver};
 use crate::sse::{Decoder, Event, EventTooLarge};
 
 /// Sends requests; cheap to clone, connections are shared.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Client {
     inner: reqwest::Client,
     limits: Limits,
+    guard: Option<Arc<dyn AddressGuard>>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client")
+            .field("limits", &self.limits)
+            .field("guarded", &self.guard.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why a request came to nothing.
@@ -37,6 +50,9 @@ pub enum ClientError {
         /// What the system said.
         reason: String,
     },
+    /// The guard allows no connection there.
+    #[error("{0}")]
+    Denied(String),
     /// No answer in time.
     #[error("no answer in time")]
     TooSlow,
@@ -67,6 +83,20 @@ impl Client {
     ///
     /// Returns an error when TLS cannot be set up.
     pub fn new(limits: Limits) -> Result<Self, ClientError> {
+        Self::build(limits, None)
+    }
+
+    /// Makes a client that connects only where the guard allows it: every answer of a name is
+    /// checked, and every address that stands in a URL.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when TLS cannot be set up.
+    pub fn guarded(limits: Limits, guard: Arc<dyn AddressGuard>) -> Result<Self, ClientError> {
+        Self::build(limits, Some(guard))
+    }
+
+    fn build(limits: Limits, guard: Option<Arc<dyn AddressGuard>>) -> Result<Self, ClientError> {
         let setup = |error: &dyn std::fmt::Display| ClientError::Setup(error.to_string());
         let roots = rustls::RootCertStore {
             roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
@@ -81,16 +111,35 @@ impl Client {
             clippy::disallowed_methods,
             reason = "the one place that makes clients"
         )]
-        let inner = reqwest::Client::builder()
+        let builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
             .connect_timeout(limits.connect_timeout)
             .redirect(reqwest::redirect::Policy::none())
             .tcp_nodelay(true)
             .no_proxy()
-            .user_agent(concat!("proofhouse/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| setup(&error))?;
-        Ok(Self { inner, limits })
+            .user_agent(concat!("proofhouse/", env!("CARGO_PKG_VERSION")));
+        let builder = match &guard {
+            Some(guard) => builder.dns_resolver(GuardedResolver(Arc::clone(guard))),
+            None => builder,
+        };
+        let inner = builder.build().map_err(|error| setup(&error))?;
+        Ok(Self {
+            inner,
+            limits,
+            guard,
+        })
+    }
+
+    /// Addresses in a URL are never looked up, so the resolver does not see them.
+    fn check_literal(&self, url: &reqwest::Url) -> Result<(), ClientError> {
+        let (Some(guard), Some(host)) = (&self.guard, url.host_str()) else {
+            return Ok(());
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        match host.parse() {
+            Ok(address) => guard.check(address).map_err(ClientError::Denied),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Tells whether anybody listens at a URL: opens a connection and closes it again.
@@ -111,7 +160,16 @@ impl Client {
             });
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        let connecting = tokio::net::TcpStream::connect((host, port));
+        let connecting = async {
+            let found: Vec<_> = tokio::net::lookup_host((host, port)).await?.collect();
+            if let Some(guard) = &self.guard {
+                for address in &found {
+                    let checked = guard.check(address.ip());
+                    checked.map_err(|reason| std::io::Error::other(Denied(reason)))?;
+                }
+            }
+            tokio::net::TcpStream::connect(found.as_slice()).await
+        };
         match tokio::time::timeout(self.limits.connect_timeout, connecting).await {
             Err(_) => Err(connect("no answer in time".to_owned())),
             Ok(Err(error)) => Err(connect(error.to_string())),
@@ -158,6 +216,7 @@ impl Client {
         body: reqwest::Body,
     ) -> Result<Response, ClientError> {
         let parsed = parse_url(url)?;
+        self.check_literal(&parsed)?;
         let sending = self
             .inner
             .request(method, parsed)
@@ -166,6 +225,9 @@ impl Client {
             .send();
         match tokio::time::timeout(self.limits.response_timeout, sending).await {
             Err(_) => Err(ClientError::TooSlow),
+            Ok(Err(error)) if denied(&error).is_some() => {
+                Err(ClientError::Denied(denied(&error).unwrap_or_default()))
+            }
             Ok(Err(error)) if error.is_connect() => Err(ClientError::Connect {
                 url: url.to_owned(),
                 reason: root_cause(&error),
@@ -180,6 +242,18 @@ impl Client {
             }),
         }
     }
+}
+
+/// What the guard said, if it is behind an error.
+fn denied(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut cause = Some(error);
+    while let Some(inner) = cause {
+        if let Some(denied) = inner.downcast_ref::<Denied>() {
+            return Some(denied.0.clone());
+        }
+        cause = inner.source();
+    }
+    None
 }
 
 fn parse_url(url: &str) -> Result<reqwest::Url, ClientError> {

@@ -5,6 +5,7 @@
 //! is free: a caller may write any bytes, also those that no library would send.
 
 pub mod client;
+mod guard;
 mod limits;
 mod lines;
 mod patient;
@@ -14,6 +15,7 @@ pub mod server;
 pub mod sse;
 
 pub use bytes::Bytes;
+pub use guard::AddressGuard;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 pub use limits::Limits;
 pub use lines::{Line, LineReader};

@@ -1,0 +1,65 @@
+//! Exchanges: one HTTP call of a manifest, filled in, sent, and sent again with a new token on 401.
+
+use serde_json::Value;
+
+use super::response;
+use crate::http::{Answer, HttpClient, Request, references};
+use crate::interpolate::{Root, Secrets};
+use crate::manifest::HttpCall;
+use crate::runtime::{ActionError, Call, Environment};
+
+/// A response and the secrets that must not be shown of it.
+pub(super) struct Exchanged {
+    pub(super) answer: Answer,
+    pub(super) secrets: Secrets,
+}
+
+impl Exchanged {
+    /// What the action yields, without secrets.
+    pub(super) fn result(&self, http: &HttpCall) -> Result<Value, ActionError> {
+        match response::result(&self.answer, http.response_path.as_ref()) {
+            Ok(value) => Ok(self.secrets.redact_value(value)),
+            Err(error) => Err(self.clean(error)),
+        }
+    }
+
+    /// An error without secrets.
+    pub(super) fn clean(&self, error: ActionError) -> ActionError {
+        clean(error, &self.secrets)
+    }
+}
+
+fn clean(error: ActionError, secrets: &Secrets) -> ActionError {
+    response::cut_body(error.redacted(secrets))
+}
+
+/// Sends a call. `session` holds what `{session.key}` names.
+pub(super) async fn exchange(
+    client: &HttpClient,
+    http: &HttpCall,
+    call: &Call,
+    environment: &Environment,
+    session: Option<&Value>,
+) -> Result<Exchanged, ActionError> {
+    let used = references(http);
+    let uses_token = used.iter().any(|reference| reference.root == Root::Auth);
+    let mut secrets = environment.secrets(&call.tool);
+    let mut fresh = false;
+    loop {
+        let mut scope = environment.scope(call, used.iter().copied(), fresh).await?;
+        if let Some(session) = session {
+            scope.set(Root::Session, session.clone());
+        }
+        secrets.extend(scope.secrets());
+        let request = Request::new(http, &scope).map_err(|error| clean(error, &secrets))?;
+        let answer = client
+            .send(&request)
+            .await
+            .map_err(|error| clean(error, &secrets))?;
+        if answer.status.as_u16() == 401 && uses_token && !fresh {
+            fresh = true;
+            continue;
+        }
+        return Ok(Exchanged { answer, secrets });
+    }
+}

@@ -1,0 +1,11 @@
+//! The action runtimes: one file each.
+
+mod cel;
+mod exchange;
+mod response;
+mod stateful_session;
+mod stateless_http;
+
+pub use cel::CelRuntime;
+pub use stateful_session::StatefulSession;
+pub use stateless_http::StatelessHttp;

@@ -1,0 +1,200 @@
+//! The HTTP client of runtimes: guarded, bounded, and careful about what it repeats.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofhouse_wire::client::{Client, ClientError};
+use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode};
+use url::Url;
+
+use super::egress::EgressPolicy;
+use super::request::Request;
+use crate::runtime::{ActionError, Failure, Limits};
+
+/// How many redirects of a GET are followed.
+const MAX_REDIRECTS: usize = 3;
+
+/// Sends the requests of runtimes.
+#[derive(Debug)]
+pub struct HttpClient {
+    client: Client,
+    limits: Limits,
+}
+
+/// A whole response.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// A header's text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// How long the server asks to wait, in whole seconds.
+    fn retry_after(&self) -> Option<Duration> {
+        let seconds = self.header("retry-after")?.trim().parse().ok()?;
+        Some(Duration::from_secs(seconds))
+    }
+}
+
+impl HttpClient {
+    /// Makes a client.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when TLS cannot be set up.
+    pub fn new(limits: &Limits, egress: EgressPolicy) -> Result<Self, ActionError> {
+        let wire = proofhouse_wire::Limits {
+            max_message_bytes: limits.max_response_bytes,
+            connect_timeout: limits.connect,
+            response_timeout: limits.http,
+            idle_timeout: limits.http,
+            ..proofhouse_wire::Limits::default()
+        };
+        let client = Client::guarded(wire, Arc::new(egress))
+            .map_err(|error| ActionError::new(Failure::Manifest, error.to_string()))?;
+        Ok(Self {
+            client,
+            limits: limits.clone(),
+        })
+    }
+
+    /// Sends a request and reads the whole response.
+    ///
+    /// A request that was not sent is repeated; so is one that may be sent twice, when the connection
+    /// broke or the server asks for patience. A request that may have had its effect is never repeated.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there is no response. A status is never one.
+    pub async fn send(&self, request: &Request) -> Result<Answer, ActionError> {
+        let retry = &self.limits.retry;
+        let mut number = 1;
+        loop {
+            let last = number >= retry.tries;
+            let wait = match self.follow(request).await {
+                Ok(answer) if last || !request.is_idempotent() || !is_busy(answer.status) => {
+                    return Ok(answer);
+                }
+                Ok(answer) => match answer.retry_after() {
+                    Some(wait) if wait > retry.max_retry_after => return Ok(answer),
+                    Some(wait) => wait,
+                    None => retry.wait(number, chance()),
+                },
+                Err(ClientError::Connect { .. }) if !last => retry.wait(number, chance()),
+                Err(ClientError::Broken(_)) if !last && request.is_idempotent() => {
+                    retry.wait(number, chance())
+                }
+                Err(error) => return Err(self.failure(&error, request)),
+            };
+            tokio::time::sleep(wait).await;
+            number += 1;
+        }
+    }
+
+    /// Sends once, and follows the redirects of a GET within its origin.
+    async fn follow(&self, request: &Request) -> Result<Answer, ClientError> {
+        let mut url = request.url.expose().clone();
+        let mut followed = 0;
+        loop {
+            let answer = self.once(request, &url).await?;
+            let target = answer
+                .header("location")
+                .and_then(|target| url.join(target).ok());
+            match target {
+                Some(target)
+                    if request.method == Method::GET
+                        && answer.status.is_redirection()
+                        && followed < MAX_REDIRECTS
+                        && target.origin() == url.origin() =>
+                {
+                    url = target;
+                    followed += 1;
+                }
+                _ => return Ok(answer),
+            }
+        }
+    }
+
+    async fn once(&self, request: &Request, url: &Url) -> Result<Answer, ClientError> {
+        let exchange = async {
+            let headers = request.headers.expose().clone();
+            let body = request.body.expose().clone();
+            let response = self
+                .client
+                .send(request.method.clone(), url.as_str(), headers, body)
+                .await?;
+            let (status, headers) = (response.status, response.headers.clone());
+            Ok(Answer {
+                status,
+                headers,
+                body: response.bytes().await?,
+            })
+        };
+        let result = tokio::time::timeout(self.limits.http, exchange).await;
+        result.unwrap_or(Err(ClientError::TooSlow))
+    }
+
+    /// What an error of the connection means for the task. The URL is named by its host alone: the rest
+    /// may hold secrets.
+    fn failure(&self, error: &ClientError, request: &Request) -> ActionError {
+        let host = request
+            .url
+            .expose()
+            .host_str()
+            .unwrap_or("the host")
+            .to_owned();
+        let (failure, message) = match error {
+            ClientError::Denied(reason) => (Failure::EgressDenied, format!("{host}: {reason}")),
+            ClientError::Connect { reason, .. } => {
+                let tries = self.limits.retry.tries;
+                (
+                    Failure::Unreachable,
+                    format!("cannot connect to {host} after {tries} tries: {reason}"),
+                )
+            }
+            ClientError::Url { reason, .. } => (Failure::Setting, format!("not a URL: {reason}")),
+            ClientError::Setup(reason) => (Failure::Manifest, reason.clone()),
+            ClientError::TooSlow => {
+                let seconds = self.limits.http.as_secs_f32();
+                (
+                    Failure::Timeout,
+                    format!("{host} gave no whole answer in {seconds} s"),
+                )
+            }
+            ClientError::TooLarge { limit } => (
+                Failure::TooLarge,
+                format!("the answer of {host} has more than {limit} bytes"),
+            ),
+            other => (
+                Failure::Broken,
+                format!("the connection to {host} broke: {other}"),
+            ),
+        };
+        let mut failed = ActionError::new(failure, message);
+        failed.outcome_unknown =
+            matches!(failure, Failure::Timeout | Failure::Broken) && !request.is_idempotent();
+        failed
+    }
+}
+
+/// Whether a server says that it would answer later.
+fn is_busy(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 429 | 502 | 503 | 504)
+}
+
+/// A number between 0 and 1 that differs each time; it spreads retries and guards nothing.
+fn chance() -> f64 {
+    let bits = RandomState::new().hash_one(0) >> 32;
+    f64::from(u32::try_from(bits).unwrap_or_default()) / f64::from(u32::MAX)
+}

@@ -1,0 +1,160 @@
+//! The egress policy: which addresses tools may connect to.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+use proofhouse_wire::AddressGuard;
+
+/// Addresses that tools may not reach unless the operator says so, by what they are.
+const DENIED: &[(&str, &str)] = &[
+    ("0.0.0.0/8", "an unspecified address"),
+    ("10.0.0.0/8", "a private address"),
+    ("100.64.0.0/10", "a carrier-grade NAT address"),
+    ("127.0.0.0/8", "a loopback address"),
+    ("168.63.129.16/32", "a metadata address"),
+    ("169.254.0.0/16", "a link-local or metadata address"),
+    ("172.16.0.0/12", "a private address"),
+    ("192.0.0.0/24", "a reserved address"),
+    ("192.168.0.0/16", "a private address"),
+    ("198.18.0.0/15", "a benchmarking address"),
+    ("224.0.0.0/4", "a multicast address"),
+    ("240.0.0.0/4", "a reserved or broadcast address"),
+    ("::/128", "an unspecified address"),
+    ("::1/128", "a loopback address"),
+    ("::ffff:0:0/96", "an IPv4 address in IPv6 form"),
+    ("fc00::/7", "a unique local address"),
+    ("fe80::/10", "a link-local address"),
+    ("fec0::/10", "a site-local address"),
+    ("ff00::/8", "a multicast address"),
+];
+
+/// What tools may connect to: everything public, and what is allowed by CIDR.
+///
+/// ```
+/// use proofhouse_tools::http::EgressPolicy;
+/// let policy = EgressPolicy::default();
+/// assert!(policy.check("93.184.216.34".parse().unwrap()).is_ok());
+/// assert!(policy.check("169.254.169.254".parse().unwrap()).is_err());
+/// let policy = EgressPolicy::allowing(["10.1.0.0/16".parse().unwrap()]);
+/// assert!(policy.check("10.1.2.3".parse().unwrap()).is_ok());
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct EgressPolicy {
+    allow: Vec<IpNet>,
+}
+
+impl EgressPolicy {
+    /// A policy that allows these networks beside the public ones.
+    #[must_use]
+    pub fn allowing(networks: impl IntoIterator<Item = IpNet>) -> Self {
+        Self {
+            allow: networks.into_iter().collect(),
+        }
+    }
+
+    /// Says whether an address may be connected to.
+    ///
+    /// # Errors
+    ///
+    /// Returns why not, and what would allow it.
+    pub fn check(&self, address: IpAddr) -> Result<(), String> {
+        if self.allow.iter().any(|network| network.contains(&address)) {
+            return Ok(());
+        }
+        let inner = embedded(address).map(IpAddr::V4);
+        let found = std::iter::once(address).chain(inner).find_map(kind);
+        match found {
+            None => Ok(()),
+            Some(kind) => {
+                let bits = if address.is_ipv4() { 32 } else { 128 };
+                Err(format!(
+                    "{address} is {kind}, which tools may not reach; to permit it, add \
+                     `{address}/{bits}` to the setting `egress.allow`"
+                ))
+            }
+        }
+    }
+}
+
+impl AddressGuard for EgressPolicy {
+    fn check(&self, address: IpAddr) -> Result<(), String> {
+        Self::check(self, address)
+    }
+}
+
+fn kind(address: IpAddr) -> Option<&'static str> {
+    DENIED
+        .iter()
+        .find(|(network, _)| {
+            network
+                .parse::<IpNet>()
+                .is_ok_and(|network| network.contains(&address))
+        })
+        .map(|(_, kind)| *kind)
+}
+
+/// The IPv4 address that a translated IPv6 address leads to: NAT64, 6to4, IPv4-compatible.
+fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(address) = address else {
+        return None;
+    };
+    let from = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        Ipv4Addr::new(a, b, c, d)
+    };
+    match Ipv6Addr::segments(&address) {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0, 0, high, low] => {
+            Some(from(high, low))
+        }
+        [0x2002, high, low, ..] => Some(from(high, low)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_public_addresses_are_open() {
+        for (network, _) in DENIED {
+            assert!(network.parse::<IpNet>().is_ok(), "{network}");
+        }
+        let policy = EgressPolicy::default();
+        for denied in [
+            "127.0.0.1",
+            "127.8.8.8",
+            "0.0.0.0",
+            "10.0.0.1",
+            "172.31.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "100.100.100.200",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::ffff:8.8.8.8",
+            "::ffff:127.0.0.1",
+            "fd00:ec2::254",
+            "fe80::1",
+            "64:ff9b::7f00:1",
+            "64:ff9b::a9fe:a9fe",
+            "2002:7f00:1::",
+            "::127.0.0.1",
+            "168.63.129.16",
+        ] {
+            let error = policy.check(denied.parse().unwrap()).unwrap_err();
+            assert!(error.contains("egress.allow"), "{denied}: {error}");
+        }
+        for open in [
+            "8.8.8.8",
+            "172.32.0.1",
+            "100.128.0.1",
+            "2606:4700::1111",
+            "64:ff9b::808:808",
+        ] {
+            assert_eq!(policy.check(open.parse().unwrap()), Ok(()), "{open}");
+        }
+    }
+}

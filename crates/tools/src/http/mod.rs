@@ -1,0 +1,10 @@
+//! HTTP for runtimes: one client with one egress policy, one way to repeat and one way to fail.
+
+mod client;
+mod egress;
+mod request;
+
+pub use client::{Answer, HttpClient};
+pub use egress::EgressPolicy;
+pub use request::Request;
+pub(crate) use request::references;

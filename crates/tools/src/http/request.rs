@@ -1,0 +1,83 @@
+//! Requests: an HTTP call of a manifest with its values in place.
+
+use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method};
+use url::Url;
+
+use crate::interpolate::{Reference, Scope, Sealed};
+use crate::manifest::{HttpCall, METHODS};
+use crate::runtime::{ActionError, Failure};
+
+/// A request that is ready to be sent. It may hold secrets and shows none.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// Where to.
+    pub url: Sealed<Url>,
+    /// Headers.
+    pub headers: Sealed<HeaderMap>,
+    /// The body.
+    pub body: Sealed<Bytes>,
+}
+
+impl Request {
+    /// Fills in a call.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when a value is missing or may not stand where it stands.
+    pub fn new(call: &HttpCall, scope: &Scope) -> Result<Self, ActionError> {
+        let incomplete =
+            |key: &str| ActionError::new(Failure::Manifest, format!("the call has no `{key}`"));
+        let method = scope.text(call.method.as_ref().ok_or_else(|| incomplete("method"))?)?;
+        let method = METHODS
+            .into_iter()
+            .find(|known| known == method.expose())
+            .and_then(|known| Method::from_bytes(known.as_bytes()).ok())
+            .ok_or_else(|| {
+                let message = format!("the method must be one of: {}", METHODS.join(", "));
+                ActionError::new(Failure::Arguments, message)
+            })?;
+        let url = call
+            .url
+            .as_ref()
+            .ok_or_else(|| incomplete("url"))?
+            .render(scope)?;
+        let mut headers = HeaderMap::new();
+        for header in &call.headers {
+            headers.insert(header.name.clone(), header.render(scope)?.into_exposed());
+        }
+        let body = match &call.body {
+            Some(body) => {
+                let json = body.render(scope)?;
+                let kind = HeaderName::from_static("content-type");
+                headers
+                    .entry(kind)
+                    .or_insert(HeaderValue::from_static("application/json"));
+                Bytes::from(json.expose().to_string())
+            }
+            None => Bytes::new(),
+        };
+        Ok(Self {
+            method,
+            url,
+            headers: Sealed::new(headers),
+            body: Sealed::new(body),
+        })
+    }
+
+    /// Whether sending it twice has the effect of sending it once.
+    #[must_use]
+    pub fn is_idempotent(&self) -> bool {
+        self.method.is_idempotent()
+    }
+}
+
+/// The references of a call, for fetching the tokens it needs.
+pub(crate) fn references(call: &HttpCall) -> Vec<&Reference> {
+    let url = call.url.as_ref().map(|url| url.template());
+    let headers = call.headers.iter().map(|header| &header.value);
+    let body = call.body.iter().flat_map(|body| body.templates());
+    let texts = call.method.iter().chain(url).chain(headers).chain(body);
+    texts.flat_map(|text| text.references()).collect()
+}

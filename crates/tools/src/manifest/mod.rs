@@ -1,0 +1,66 @@
+//! Manifests: tool documents as YAML, read with every finding collected.
+
+mod bundle;
+mod decode;
+mod execute;
+mod fields;
+mod model;
+mod names;
+mod parameters;
+mod receive;
+mod schema;
+mod texts;
+mod tool;
+
+pub(crate) use fields::METHODS;
+
+pub use bundle::{Bundle, BundleLimits, Manifest, OtherManifest};
+pub use model::{
+    Action, CelCall, Event, EventParameters, Execute, HttpCall, KubernetesJob, Mcp, McpTransport,
+    OpenApi, Poll, Receive, Session, Shared, Subscription, Tool, Webhook,
+};
+pub use parameters::ParameterSchema;
+pub use schema::json_schema;
+
+/// The codes of findings about manifests, and what each means.
+///
+/// ```
+/// use proofhouse_tools::manifest::CODES;
+/// assert!(CODES.iter().any(|(code, _)| *code == "TM-007"));
+/// ```
+pub const CODES: &[(&str, &str)] = &[
+    (
+        "TM-001",
+        "The text is not YAML that can be read, or is larger than it may be.",
+    ),
+    (
+        "TM-002",
+        "The kind is not one of the specification; the document is skipped.",
+    ),
+    ("TM-003", "A value has the wrong type."),
+    ("TM-004", "A key is unknown."),
+    ("TM-005", "A key that is needed is missing."),
+    ("TM-006", "Two keys mean the same; only one may be there."),
+    (
+        "TM-007",
+        "Exactly one backend or receive block must be there.",
+    ),
+    ("TM-008", "A value is not one of those that may be used."),
+    ("TM-009", "A CEL expression cannot be used."),
+    ("TM-010", "A JSONPath cannot be used."),
+    (
+        "TM-011",
+        "A parameter schema cannot be used, or a default does not fit it.",
+    ),
+    ("TM-012", "A reference names something that is not there."),
+    ("TM-013", "A URL cannot be used."),
+    ("TM-014", "A header cannot be used."),
+    ("TM-015", "A name is used twice, or cannot be a name."),
+    ("TM-016", "A duration cannot be used."),
+    (
+        "TM-017",
+        "A reference names a setting that the tool does not declare.",
+    ),
+    ("TM-018", "A key is empty and counts as absent."),
+    ("TM-019", "The actions of a tool define different sessions."),
+];

@@ -1,0 +1,175 @@
+//! Reads events and how they arrive. Nothing receives them yet; they are checked and kept.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use proofhouse_source::{NodeRef, Segment};
+
+use super::decode::Decoder;
+use super::fields;
+use super::model::{Event, EventParameters, HttpCall, Poll, Receive, Subscription, Webhook};
+use super::names::Site;
+
+/// How often a poll asks when it does not say.
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(60);
+
+impl<'s> Decoder<'s> {
+    pub(super) fn event(&mut self, node: NodeRef<'s>) -> Option<Event> {
+        let outer = self.names.clone();
+        let event = self.event_with_names(node);
+        self.names = outer;
+        event
+    }
+
+    fn event_with_names(&mut self, node: NodeRef<'s>) -> Option<Event> {
+        let polled = node
+            .get("receive")
+            .is_some_and(|receive| receive.get("poll").is_some());
+        let mut fields = self.fields(node, &fields::EVENT)?;
+        let name = fields.text("name");
+        let description = fields.text("description");
+        let parameters = fields.read("parameters", |decoder, node| {
+            decoder.event_parameters(node, if polled { "item" } else { "event" })
+        });
+        match &parameters {
+            Some(EventParameters::Aliases(aliases)) => {
+                let names: BTreeSet<String> =
+                    aliases.iter().map(|(name, _)| name.clone()).collect();
+                fields.decoder.names.aliases = Some(names);
+            }
+            Some(EventParameters::Schema(schema)) => {
+                let names = schema.properties().keys().cloned();
+                fields
+                    .decoder
+                    .names
+                    .parameters
+                    .get_or_insert_default()
+                    .extend(names);
+                fields.decoder.names.aliases = Some(BTreeSet::new());
+            }
+            None => fields.decoder.names.aliases = Some(BTreeSet::new()),
+        }
+        let message = fields.read("message", |decoder, node| {
+            decoder.template(node, Site::Message)
+        });
+        let timeout = fields.read("timeout", Decoder::duration);
+        let max_timeout = fields.read("max_timeout", Decoder::duration);
+        if let (Some(timeout), Some(most)) = (timeout, max_timeout)
+            && most < timeout
+        {
+            let message = "`max_timeout` is shorter than `timeout`".to_owned();
+            fields
+                .decoder
+                .within(Segment::Key("max_timeout"), |decoder| {
+                    decoder.error("TM-016", message, None);
+                });
+        }
+        let receive = fields.read("receive", Self::receive);
+        Some(Event {
+            name: name?,
+            description,
+            message: message?,
+            timeout,
+            max_timeout,
+            parameters: parameters.unwrap_or(EventParameters::Aliases(Vec::new())),
+            receive: receive?,
+        })
+    }
+
+    /// Aliases are names with CEL texts behind them; a schema has `properties` that is a mapping.
+    fn event_parameters(
+        &mut self,
+        node: NodeRef<'s>,
+        variable: &'static str,
+    ) -> Option<EventParameters> {
+        if node
+            .get("properties")
+            .is_some_and(|properties| properties.entries().is_some())
+        {
+            return self.parameters(node).map(EventParameters::Schema);
+        }
+        let Some(entries) = node.entries() else {
+            let message = "`parameters` must be a mapping of names to CEL, or a schema".to_owned();
+            self.error("TM-003", message, None);
+            return None;
+        };
+        let mut aliases = Vec::new();
+        for (key, value) in entries {
+            let program = self.within(Segment::Key(key), |decoder| {
+                decoder.cel(value, &["event", variable])
+            });
+            aliases.extend(program.map(|program| (key.to_owned(), program)));
+        }
+        Some(EventParameters::Aliases(aliases))
+    }
+
+    fn receive(&mut self, node: NodeRef<'s>) -> Option<Receive> {
+        let mut block = self.fields(node, &fields::RECEIVE)?;
+        match block.only()? {
+            "webhook" => block.read("webhook", |decoder, node| {
+                let mut fields = decoder.fields(node, &fields::WEBHOOK)?;
+                Some(Receive::Webhook(Webhook {
+                    filter: fields.read("filter", Self::filter),
+                    secret: fields.read("secret", |decoder, node| {
+                        decoder.template(node, Site::Secret)
+                    }),
+                }))
+            }),
+            "subscription" => block.read("subscription", |decoder, node| {
+                let mut fields = decoder.fields(node, &fields::SUBSCRIPTION)?;
+                let filter = fields.read("filter", Self::filter);
+                let subscribe = fields.read("subscribe", |decoder, node| {
+                    decoder.whole_call(node, Site::Subscribe)
+                });
+                let unsubscribe = fields.read("unsubscribe", |decoder, node| {
+                    decoder.whole_call(node, Site::Unsubscribe)
+                });
+                Some(Receive::Subscription(Subscription {
+                    filter,
+                    subscribe: subscribe?,
+                    unsubscribe,
+                }))
+            }),
+            _ => block.read("poll", Self::poll),
+        }
+    }
+
+    fn filter(&mut self, node: NodeRef<'s>) -> Option<proofhouse_expr::Program> {
+        self.cel(node, &["event", "parameters"])
+    }
+
+    fn whole_call(&mut self, node: NodeRef<'s>, site: Site) -> Option<HttpCall> {
+        let before = self.findings.len();
+        let call = self.http(node, site, &fields::HTTP)?;
+        self.complete(&call, before).then_some(call)
+    }
+
+    fn poll(&mut self, node: NodeRef<'s>) -> Option<Receive> {
+        let site = Site::Execute;
+        let mut fields = self.fields(node, &fields::POLL)?;
+        let filter = fields.read("filter", Self::filter);
+        let call = HttpCall {
+            method: fields.read("method", |decoder, node| decoder.method(node, site)),
+            url: fields.read("url", |decoder, node| decoder.url(node, site)),
+            headers: fields
+                .read("headers", |decoder, node| decoder.headers(node, site))
+                .unwrap_or_default(),
+            body: fields.read("body", |decoder, node| decoder.body(node, site)),
+            response_path: None,
+        };
+        let detect = fields.read("detect", |decoder, node| {
+            decoder.cel(node, &["response", "poll", "parameters"])
+        });
+        let interval = fields
+            .read("interval", Decoder::duration)
+            .unwrap_or(DEFAULT_INTERVAL);
+        call.method.as_ref()?;
+        call.url.as_ref()?;
+        Some(Receive::Poll(Poll {
+            filter,
+            call,
+            detect: detect?,
+            interval,
+        }))
+    }
+}

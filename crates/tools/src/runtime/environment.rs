@@ -1,0 +1,197 @@
+//! Environments: what a task knows beside the parameters of a call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::{ActionError, Call, Failure};
+use crate::interpolate::{Reference, Root, Scope, Sealed, Secrets};
+use crate::manifest::Tool;
+
+/// Why there is no token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no token for `{provider}`: {reason}")]
+pub struct TokenError {
+    /// The provider.
+    pub provider: String,
+    /// What went wrong.
+    pub reason: String,
+}
+
+/// Where the tokens of `{auth.provider()}` come from.
+pub trait TokenSource: Send + Sync {
+    /// A token. With `fresh`, the one given before was refused.
+    fn token<'a>(
+        &'a self,
+        provider: &'a str,
+        fresh: bool,
+    ) -> BoxFuture<'a, Result<String, TokenError>>;
+}
+
+/// No providers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoTokens;
+
+impl TokenSource for NoTokens {
+    fn token<'a>(
+        &'a self,
+        provider: &'a str,
+        _fresh: bool,
+    ) -> BoxFuture<'a, Result<String, TokenError>> {
+        let provider = provider.to_owned();
+        Box::pin(async move {
+            Err(TokenError {
+                provider,
+                reason: "no provider of that name is registered".to_owned(),
+            })
+        })
+    }
+}
+
+/// What a task knows: settings, the runtime, the agent, tokens and the time.
+#[derive(Clone)]
+pub struct Environment {
+    settings: Sealed<Value>,
+    roots: BTreeMap<Root, Value>,
+    tokens: Arc<dyn TokenSource>,
+    now: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+impl Environment {
+    /// An environment with the operator's settings and a clock that tells the time as RFC 3339 in UTC.
+    ///
+    /// ```
+    /// use proofhouse_tools::runtime::Environment;
+    /// use serde_json::json;
+    ///
+    /// let environment = Environment::new(json!({"api_key": "sk-1"}), || "2026-01-01T00:00:00.000Z".into());
+    /// assert!(!format!("{environment:?}").contains("sk-1"));
+    /// ```
+    pub fn new(settings: Value, now: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self {
+            settings: Sealed::new(settings),
+            roots: BTreeMap::new(),
+            tokens: Arc::new(NoTokens),
+            now: Arc::new(now),
+        }
+    }
+
+    /// The same with the values of a root: `runtime`, `agent` or `mount`.
+    #[must_use]
+    pub fn with(mut self, root: Root, value: Value) -> Self {
+        self.roots.insert(root, value);
+        self
+    }
+
+    /// The same with tokens.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: Arc<dyn TokenSource>) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> String {
+        (self.now)()
+    }
+
+    /// The values of a root that was given.
+    #[must_use]
+    pub fn root(&self, root: Root) -> Option<&Value> {
+        self.roots.get(&root)
+    }
+
+    /// The secrets among a tool's settings. A setting is secret if its format is `password`, if it is
+    /// write-only or not declared, or if its name says so.
+    #[must_use]
+    pub fn secrets(&self, tool: &Tool) -> Secrets {
+        let mut secrets = Secrets::default();
+        let declared = tool.settings.as_ref().map(|schema| schema.properties());
+        for (name, value) in self.settings.expose().as_object().into_iter().flatten() {
+            let schema = declared.and_then(|declared| declared.get(name));
+            let marked = schema.is_none_or(|schema| {
+                schema
+                    .get("format")
+                    .is_some_and(|format| format == "password")
+                    || schema.get("writeOnly").is_some_and(|flag| flag == true)
+            });
+            if marked || sounds_secret(name) || value.is_object() {
+                secrets.add_value(value);
+            }
+        }
+        secrets
+    }
+
+    /// What the references of a call can name. Tokens are fetched for those that are used.
+    pub(crate) async fn scope<'r>(
+        &self,
+        call: &Call,
+        references: impl Iterator<Item = &'r Reference> + Send,
+        fresh: bool,
+    ) -> Result<Scope, ActionError> {
+        let mut scope = Scope::default();
+        scope.set(Root::Parameters, Value::Object(call.parameters.clone()));
+        scope.set(Root::Settings, self.settings_of(&call.tool));
+        scope.set(Root::Context, call.context.clone());
+        for (root, value) in &self.roots {
+            scope.set(*root, value.clone());
+        }
+        let mut fetched = Vec::new();
+        for reference in references {
+            let provider = reference.path.join(".");
+            if reference.root == Root::Auth && !fetched.contains(&provider) {
+                let token = self.tokens.token(&provider, fresh).await;
+                let token =
+                    token.map_err(|error| ActionError::new(Failure::Token, error.to_string()))?;
+                scope.set_token(&provider, token);
+                fetched.push(provider);
+            }
+        }
+        Ok(scope)
+    }
+
+    /// The settings with the defaults of the tool's schema.
+    fn settings_of(&self, tool: &Tool) -> Value {
+        let mut settings = self.settings.expose().clone();
+        if let (Some(schema), Some(map)) = (&tool.settings, settings.as_object_mut()) {
+            for (name, property) in schema.properties() {
+                if let (false, Some(default)) = (map.contains_key(name), property.get("default")) {
+                    map.insert(name.clone(), default.clone());
+                }
+            }
+        }
+        settings
+    }
+}
+
+/// Whether a name says that its value is a secret.
+pub(crate) fn sounds_secret(name: &str) -> bool {
+    let words = [
+        "key",
+        "token",
+        "secret",
+        "password",
+        "passwd",
+        "passphrase",
+        "credential",
+        "credentials",
+        "auth",
+        "private",
+        "apikey",
+        "pat",
+    ];
+    name.to_ascii_lowercase()
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| words.contains(&word))
+}
+
+impl std::fmt::Debug for Environment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Environment")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}

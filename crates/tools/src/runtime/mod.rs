@@ -1,0 +1,168 @@
+//! The life of a runtime: initialize once per tool and task, invoke, and tear down when the task ends.
+
+mod environment;
+mod error;
+mod limits;
+mod outcome;
+mod task;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use proofhouse_wire::CancellationToken;
+use serde_json::{Map, Value};
+
+pub(crate) use environment::sounds_secret;
+pub use environment::{Environment, NoTokens, TokenError, TokenSource};
+pub use error::{ActionError, Class, ERROR_TABLE, Failure};
+pub use limits::{Limits, Retry};
+pub use outcome::Outcome;
+pub use task::ToolTask;
+
+use crate::manifest::{Action, Execute, Tool};
+
+/// What a runtime keeps between the calls of one task.
+pub struct State(Box<dyn Any + Send + Sync>);
+
+impl State {
+    /// Keeps a value.
+    #[must_use]
+    pub fn new<T: Any + Send + Sync>(value: T) -> Self {
+        Self(Box::new(value))
+    }
+
+    /// The value, if it is of that type.
+    #[must_use]
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("State(..)")
+    }
+}
+
+/// One invocation of an action: its parameters are complete and checked.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The tool.
+    pub tool: Arc<Tool>,
+    /// The position of the action in the tool.
+    pub action: usize,
+    /// The values of its parameters.
+    pub parameters: Map<String, Value>,
+    /// The task's context at this moment.
+    pub context: Value,
+    /// Ends the call early.
+    pub cancel: CancellationToken,
+}
+
+impl Call {
+    /// The action that is called.
+    #[must_use]
+    pub fn action(&self) -> Option<&Action> {
+        self.tool.actions.get(self.action)
+    }
+}
+
+/// What carries out the actions of one kind of backend.
+pub trait ActionRuntime: Send + Sync {
+    /// Prepares what the calls of a task share. Called once per tool and task, at the first call.
+    fn initialize<'a>(
+        &'a self,
+        call: &'a Call,
+        environment: &'a Environment,
+    ) -> BoxFuture<'a, Result<State, ActionError>>;
+
+    /// Carries out one action.
+    fn invoke<'a>(
+        &'a self,
+        state: &'a State,
+        call: &'a Call,
+        environment: &'a Environment,
+    ) -> BoxFuture<'a, Result<Value, ActionError>>;
+
+    /// Cleans up when the task ends, also after a failure. Nothing to do where there is no session.
+    fn teardown<'a>(
+        &'a self,
+        _state: &'a State,
+        _environment: &'a Environment,
+    ) -> BoxFuture<'a, Result<(), ActionError>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// The runtimes there are, by their key in the manifest.
+///
+/// ```
+/// use proofhouse_tools::http::EgressPolicy;
+/// use proofhouse_tools::runtime::{Limits, Runtimes};
+///
+/// let runtimes = Runtimes::new(&Limits::default(), EgressPolicy::default()).unwrap();
+/// assert_eq!(runtimes.keys().collect::<Vec<_>>(), ["cel", "stateless_http", "stateful_session"]);
+/// ```
+#[derive(Clone)]
+pub struct Runtimes {
+    table: Vec<(&'static str, Arc<dyn ActionRuntime>)>,
+}
+
+impl Runtimes {
+    /// The runtimes of this crate.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the HTTP client cannot be set up.
+    pub fn new(limits: &Limits, egress: crate::http::EgressPolicy) -> Result<Self, ActionError> {
+        let client = Arc::new(crate::http::HttpClient::new(limits, egress)?);
+        Ok(Self {
+            table: vec![
+                ("cel", Arc::new(crate::actions::CelRuntime)),
+                (
+                    "stateless_http",
+                    Arc::new(crate::actions::StatelessHttp::new(Arc::clone(&client))),
+                ),
+                (
+                    "stateful_session",
+                    Arc::new(crate::actions::StatefulSession::new(client)),
+                ),
+            ],
+        })
+    }
+
+    /// The same runtimes and one more, which stands in for an earlier one of its key.
+    #[must_use]
+    pub fn with(mut self, key: &'static str, runtime: Arc<dyn ActionRuntime>) -> Self {
+        self.table.retain(|(known, _)| *known != key);
+        self.table.push((key, runtime));
+        self
+    }
+
+    /// The keys that can be run.
+    pub fn keys(&self) -> impl Iterator<Item = &'static str> {
+        self.table.iter().map(|(key, _)| *key)
+    }
+
+    /// The runtime of an action.
+    fn find(
+        &self,
+        execute: &Execute,
+    ) -> Result<(&'static str, Arc<dyn ActionRuntime>), ActionError> {
+        let key = execute.key();
+        match self.table.iter().find(|(known, _)| *known == key) {
+            Some((key, runtime)) => Ok((key, Arc::clone(runtime))),
+            None => Err(ActionError::new(
+                Failure::NoRuntime,
+                format!("actions with `{key}` can be read but not run yet"),
+            )),
+        }
+    }
+}
+
+impl std::fmt::Debug for Runtimes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.keys()).finish()
+    }
+}
