@@ -42,7 +42,8 @@ pub(crate) struct EndpointOptions {
     #[arg(long = "endpoint", value_name = "ACTOR=ENDPOINT")]
     endpoints: Vec<String>,
 
-    /// A header that requests carry, such as `Authorization: Bearer …`; its value stays out of traces
+    /// A header that requests carry, such as `Authorization: Bearer …`; its value stays out of
+    /// everything that is written
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
 }

@@ -51,6 +51,10 @@ struct Ended {
 
 impl Attack {
     fn start(document: &str, arguments: &[&str]) -> Self {
+        Self::start_with(document, arguments, &[])
+    }
+
+    fn start_with(document: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("attack.yaml");
         std::fs::write(&path, document).unwrap();
@@ -59,6 +63,7 @@ impl Attack {
             .arg(&path)
             .args(["--grace", "0s", "--quiet", "1s", "--max-session", "20s"])
             .args(arguments)
+            .envs(environment.iter().copied())
             .current_dir(directory.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -319,4 +324,59 @@ fn what_cannot_start_names_the_actor_and_exits_with_3() {
     let ended = Attack::start("oatf: [", &[]).end();
     assert_eq!(ended.code, Some(3), "{}", ended.stderr);
     assert!(ended.stderr.contains("attack.yaml:1"), "{}", ended.stderr);
+}
+
+#[test]
+fn secrets_leave_nowhere() {
+    let document = DOCUMENT.replace("{contains: KEY-}", "{regex: 'KEY-.*'}");
+    let arguments = [
+        "--redact-env",
+        "PROOFHOUSE_TEST_SECRET",
+        "--header",
+        "Authorization: Bearer hdr-token-1",
+        "--verdict",
+        "v.json",
+        "--trace",
+        "t.jsonl",
+    ];
+    let secret = [("PROOFHOUSE_TEST_SECRET", "hunter-2-hunter")];
+    let mut attack = Attack::start_with(&document, &arguments, &secret);
+    play(&attack.address(), "KEY- hunter-2-hunter hdr-token-1");
+    let files = [attack.file("v.json"), attack.file("t.jsonl")];
+    let directory = std::mem::replace(&mut attack.directory, tempfile::tempdir().unwrap());
+    let ended = attack.end();
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let [verdict, trace] = files.map(|file| read(&file));
+    for text in [&ended.stdout, &ended.stderr, &verdict, &trace] {
+        assert!(text.contains("[redacted]"), "{text}");
+        assert!(
+            !text.contains("hunter") && !text.contains("hdr-token"),
+            "{text}"
+        );
+    }
+    drop(directory);
+
+    // What could not start tells no more.
+    let client = DOCUMENT
+        .replace("mcp_server", "mcp_client")
+        .replace("tools:", "x-tools:");
+    let arguments = [
+        "--redact-env",
+        "PROOFHOUSE_TEST_SECRET",
+        "--mcp-client-command",
+        "/no/hunter-2-hunter",
+    ];
+    let ended = Attack::start_with(&client, &arguments, &secret).end();
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("hunter"), "{}", ended.stderr);
+
+    let short = [("PROOFHOUSE_TEST_SECRET", "xyz")];
+    let ended = Attack::start_with(DOCUMENT, &arguments[..2], &short).end();
+    assert_eq!(ended.code, Some(64), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("PROOFHOUSE_TEST_SECRET"),
+        "{}",
+        ended.stderr
+    );
+    assert!(!ended.stderr.contains("xyz"), "{}", ended.stderr);
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use proofhouse_detect::REDACTED;
 use proofhouse_oatf::{Document, parse_duration};
 use proofhouse_range::{Endpoint, RunHandle, RunOptions, RunReport, run};
 
@@ -18,6 +19,9 @@ use crate::output::{CommandError, Data, talk};
 use crate::report::attack;
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
+
+/// The fewest characters of a text that can be kept out of what is written.
+const SHORTEST_SECRET: usize = 4;
 
 /// Attack an agent with one threat document
 ///
@@ -59,7 +63,8 @@ pub(crate) struct Attack {
     #[arg(long, value_name = "FILE")]
     verdict: Option<PathBuf>,
 
-    /// Keep the value of this environment variable out of the trace; may be given again
+    /// Keep the value of this environment variable out of everything that is written; may be given
+    /// again
     #[arg(long = "redact-env", value_name = "NAME")]
     redact: Vec<String>,
 
@@ -121,19 +126,47 @@ impl Attack {
         Ok(attack::exit(&report))
     }
 
-    fn options(&self, document: &Document) -> Result<(RunOptions, Live), CommandError> {
-        let live = Live::new(document);
-        let headers = self.endpoints.headers()?;
-        // Values of headers are credentials more often than not.
-        let mut secrets: Vec<String> = headers.iter().map(|(_, value)| value.clone()).collect();
+    /// What must not appear in anything that leaves: values of headers, which are credentials more
+    /// often than not, and of the variables the user names.
+    fn secrets(&self, headers: &[(String, String)]) -> Result<Vec<String>, CommandError> {
+        let mut secrets = Vec::new();
+        for (name, value) in headers {
+            secrets.push(value.clone());
+            // `Bearer TOKEN`: the token travels without its scheme, too.
+            if name.to_ascii_lowercase().ends_with("authorization")
+                && let Some((_, credentials)) = value.split_once(' ')
+            {
+                secrets.push(credentials.trim().to_owned());
+            }
+        }
+        secrets.retain(|secret| secret.chars().count() >= SHORTEST_SECRET);
         for variable in &self.redact {
             #[expect(clippy::disallowed_methods, reason = "the user names the variable")]
             let value = std::env::var(variable).map_err(|_| {
                 CommandError::usage(format!("--redact-env: `{variable}` is not set"))
             })?;
+            if value.chars().count() < SHORTEST_SECRET {
+                return Err(CommandError::usage(format!(
+                    "--redact-env: the value of `{variable}` has fewer than {SHORTEST_SECRET} \
+                     characters, which would be found everywhere"
+                )));
+            }
+            if REDACTED.contains(&value) {
+                return Err(CommandError::usage(format!(
+                    "--redact-env: the value of `{variable}` is a part of `{REDACTED}`, which \
+                     stands for what was taken out"
+                )));
+            }
             secrets.push(value);
         }
-        secrets.retain(|secret| secret.chars().count() >= 4);
+        secrets.retain(|secret| !REDACTED.contains(secret.as_str()));
+        Ok(secrets)
+    }
+
+    fn options(&self, document: &Document) -> Result<(RunOptions, Live), CommandError> {
+        let live = Live::new(document);
+        let headers = self.endpoints.headers()?;
+        let secrets = self.secrets(&headers)?;
         let trace: Option<Box<dyn Write + Send>> = match &self.trace {
             Some(path) => Some(Box::new(LineWriter::new(create(path)?))),
             None => None,
