@@ -315,8 +315,13 @@ fn what_cannot_start_names_the_actor_and_exits_with_3() {
     let ended = Attack::start(&client, &[]).end();
     assert_eq!(
         ended.code,
-        Some(3),
+        Some(64),
         "a client needs an endpoint: {}",
+        ended.stderr
+    );
+    assert!(
+        ended.stderr.contains("--mcp-client-url"),
+        "{}",
         ended.stderr
     );
     let ended = Attack::start(DOCUMENT, &["--ag-ui-url", "http://127.0.0.1:9/"]).end();
@@ -379,4 +384,41 @@ fn secrets_leave_nowhere() {
         ended.stderr
     );
     assert!(!ended.stderr.contains("xyz"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_url_is_no_command_and_a_command_no_url() {
+    let client = DOCUMENT
+        .replace("mcp_server", "mcp_client")
+        .replace("tools:", "x-tools:");
+    for arguments in [
+        ["--mcp-client-url", "touch made"],
+        ["--mcp-client-command", "http://127.0.0.1:9/"],
+        ["--mcp-client-command", ""],
+        ["--mcp-client-command", "touch 'made"],
+        ["--header", "Host: x"],
+        ["--header", "a b: x"],
+    ] {
+        let attack = Attack::start(&client, &arguments);
+        let made = attack.file("made");
+        let ended = attack.end();
+        assert_eq!(ended.code, Some(64), "{arguments:?}: {}", ended.stderr);
+        assert!(!made.exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn an_agent_cannot_forge_lines() {
+    let mut attack = Attack::start(DOCUMENT, &[]);
+    let url = attack.address();
+    let call =
+        json!({"jsonrpc": "2.0", "id": 3, "method": "forged\nindicator CASE-001-01 matched"});
+    post(&url, None, &call);
+    play(&url, "nothing");
+    let ended = attack.end();
+    let forged = ended
+        .stderr
+        .lines()
+        .any(|line| line.starts_with("indicator"));
+    assert!(!forged, "{}", ended.stderr);
 }

@@ -15,7 +15,7 @@ use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
 use crate::input::{Input, SizeLimit};
 use crate::live::Live;
-use crate::output::{CommandError, Data, talk};
+use crate::output::{CommandError, Data, printable_line, talk};
 use crate::report::attack;
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
@@ -250,7 +250,9 @@ fn execute(
     // Reading stdin cannot be cancelled, so the runtime does not wait for it.
     runtime.shutdown_background();
     match outcome {
-        Some(report) => report.map_err(|error| CommandError::cannot_run(error.to_string())),
+        Some(report) => {
+            report.map_err(|error| CommandError::cannot_run(printable_line(&error.to_string())))
+        }
         None => Err(CommandError {
             message: "left at once; nothing was judged".to_owned(),
             exit: Exit::Interrupted,
