@@ -322,7 +322,8 @@ impl Recorder {
         }
     }
 
-    fn clean(&self, text: &mut String) {
+    /// Takes secrets out of a text.
+    pub(crate) fn clean(&self, text: &mut String) {
         if let Cow::Owned(redacted) = self.redact(text) {
             *text = redacted;
         }

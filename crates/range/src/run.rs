@@ -243,11 +243,15 @@ pub async fn run(
     for error in &mut errors {
         shared.recorder.clean_error(error);
     }
+    let mut exposure = shared.ledger.exposure();
+    for carrier in &mut exposure.carriers {
+        shared.recorder.clean(&mut carrier.name);
+    }
     Ok(RunReport {
         ending,
         duration: started.elapsed(),
         verdict,
-        exposure: shared.ledger.exposure(),
+        exposure,
         messages: record.messages,
         trace: record.kept,
         warnings: record.warnings,

@@ -32,11 +32,26 @@ pub(crate) fn exit(report: &RunReport) -> Exit {
 pub(crate) fn human(
     data: &mut Data,
     document: &Document,
-    trace: &str,
+    path: &str,
+    trace: Option<&str>,
     report: &RunReport,
 ) -> Result<(), CommandError> {
     match &report.verdict {
-        Some(verdict) => scan::human::details(data, trace, document, verdict)?,
+        Some(verdict) => {
+            let result = verdict.attack.result;
+            // Nothing is proved about a subject that never saw the attack.
+            let unproved = result == AttackResult::NotExploited && !report.exposure.reached;
+            let (word, style) = if unproved {
+                ("not reached", scan::human::YELLOW)
+            } else {
+                (result.as_str(), scan::human::attack_style(result))
+            };
+            let tier = verdict.attack.max_tier;
+            let tier = tier.map(|tier| format!(" ({})", tier.as_str()));
+            let headline = scan::human::headline(word, style, document);
+            data.line(&format!("{headline}{}", tier.unwrap_or_default()))?;
+            scan::human::findings(data, trace, path, document, verdict)?;
+        }
         None => data.line("no verdict: the document has no indicators\n")?,
     }
     let carriers = &report.exposure.carriers;
@@ -80,7 +95,10 @@ pub(crate) fn human(
             usize::try_from(report.messages).unwrap_or(usize::MAX),
             "message"
         ),
-        ending(report.ending),
+        match report.ending {
+            Ending::Complete if !report.errors.is_empty() => "an actor broke off",
+            other => ending(other),
+        },
     ))
 }
 
