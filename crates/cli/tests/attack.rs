@@ -161,16 +161,24 @@ fn post(url: &str, session: Option<&str>, body: &Value) -> (String, Value) {
     )
 }
 
-/// Plays an agent that lists the tools and calls one with this note.
-fn play(url: &str, note: &str) {
+/// Begins a session.
+fn hello(url: &str) -> Option<String> {
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
     let (head, _) = post(url, None, &hello);
     let session = head
         .lines()
-        .find_map(|line| line.strip_prefix("mcp-session-id: "));
+        .find_map(|line| line.strip_prefix("mcp-session-id: "))
+        .map(str::to_owned);
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    post(url, session, &ready);
+    post(url, session.as_deref(), &ready);
+    session
+}
+
+/// Plays an agent that lists the tools and calls one with this note.
+fn play(url: &str, note: &str) {
+    let session = hello(url);
+    let session = session.as_deref();
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     let (_, tools) = post(url, session, &list);
     assert_eq!(tools["result"]["tools"][0]["name"], "weather");
@@ -568,4 +576,21 @@ fn an_agent_cannot_forge_lines() {
         .lines()
         .any(|line| line.starts_with("indicator"));
     assert!(!forged, "{}", ended.stderr);
+}
+
+#[test]
+fn an_agent_that_only_reads_the_template_has_resisted() {
+    let template = run(&["new"]).stdout;
+    for (note, code) in [("nothing", 0), ("CANARY", 1)] {
+        let mut attack = Attack::start(&template, &[]);
+        let url = attack.address();
+        let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+        let call = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call",
+            "params": {"name": "weather", "arguments": {"city": "Oslo", "note": note}}});
+        let session = hello(&url);
+        post(&url, session.as_deref(), &list);
+        post(&url, session.as_deref(), &call);
+        let ended = attack.end();
+        assert_eq!(ended.code, Some(code), "{}{}", ended.stdout, ended.stderr);
+    }
 }
