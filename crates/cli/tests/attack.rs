@@ -532,6 +532,16 @@ fn secrets_leave_nowhere() {
     assert_eq!(ended.code, Some(3), "{}", ended.stderr);
     assert!(!ended.stderr.contains("hunter"), "{}", ended.stderr);
 
+    let arguments = [
+        "--redact-env",
+        "PROOFHOUSE_TEST_SECRET",
+        "--mcp-client-url",
+        "ftp://hunter-2-hunter/",
+    ];
+    let ended = Attack::start_with(&client, &arguments, &secret).end();
+    assert_eq!(ended.code, Some(64), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("hunter"), "{}", ended.stderr);
+
     let short = [("PROOFHOUSE_TEST_SECRET", "xyz")];
     let ended = Attack::start_with(DOCUMENT, &arguments[..2], &short).end();
     assert_eq!(ended.code, Some(64), "{}", ended.stderr);

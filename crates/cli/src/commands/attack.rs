@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use proofhouse_detect::REDACTED;
+use proofhouse_detect::{REDACTED, Redactor};
 use proofhouse_oatf::{Document, parse_duration};
 use proofhouse_range::{Delivery, Endpoint, RunHandle, RunOptions, RunReport, run};
 
@@ -257,9 +257,16 @@ impl Attack {
     fn options(&self, document: &Document) -> Result<RunOptions, CommandError> {
         let headers = self.endpoints.headers()?;
         let secrets = self.secrets(&headers)?;
+        let redactor = Redactor::new(&secrets)
+            .map_err(|error| CommandError::cannot_run(format!("secrets: {error}")))?;
+        // What is wrong with an endpoint quotes it.
+        let endpoints = self.endpoints.of(document).map_err(|error| CommandError {
+            message: redactor.redact(&error.message).into_owned(),
+            ..error
+        })?;
         let usual = RunOptions::default();
         Ok(RunOptions {
-            endpoints: self.endpoints.of(document)?,
+            endpoints,
             grace: self.grace.unwrap_or(usual.grace),
             quiet: self.quiet,
             max_session: self.max_session,

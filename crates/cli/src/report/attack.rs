@@ -95,10 +95,7 @@ pub(crate) fn human(
             usize::try_from(report.messages).unwrap_or(usize::MAX),
             "message"
         ),
-        match report.ending {
-            Ending::Complete if !report.errors.is_empty() => "an actor broke off",
-            other => ending(other),
-        },
+        ending(report.ending, !report.errors.is_empty()),
     ))
 }
 
@@ -126,8 +123,9 @@ pub(crate) fn json(document: &Document, path: &str, report: &RunReport) -> Value
     })
 }
 
-fn ending(ending: Ending) -> &'static str {
+fn ending(ending: Ending, broke_off: bool) -> &'static str {
     match ending {
+        Ending::Complete if broke_off => "an actor broke off",
         Ending::Complete => "every actor did its part",
         Ending::SubjectDone => "the subject fell silent",
         Ending::TimeUp => "the time was up (--max-session)",
@@ -137,4 +135,16 @@ fn ending(ending: Ending) -> &'static str {
 
 fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_broke_off_did_not_do_its_part() {
+        assert_eq!(ending(Ending::Complete, false), "every actor did its part");
+        assert_eq!(ending(Ending::Complete, true), "an actor broke off");
+        assert_eq!(ending(Ending::Interrupted, true), "interrupted");
+    }
 }
