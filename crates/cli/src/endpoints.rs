@@ -5,10 +5,13 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use clap::Args;
 use proofhouse_oatf::{Actor, Document, did_you_mean};
-use proofhouse_range::Endpoint;
+use proofhouse_range::{DRIVERS, Endpoint};
 use proofhouse_wire::Spawn;
 
-use crate::output::{CommandError, talk};
+use crate::output::{CommandError, printable_line, talk};
+
+/// Headers that say where a request goes and where it ends.
+const FRAMING: [&str; 3] = ["content-length", "host", "transfer-encoding"];
 
 /// Where actors meet the agent, by mode or by name.
 #[derive(Debug, Clone, Default, Args)]
@@ -42,7 +45,8 @@ pub(crate) struct EndpointOptions {
     #[arg(long = "endpoint", value_name = "ACTOR=ENDPOINT")]
     endpoints: Vec<String>,
 
-    /// A header that requests carry, such as `Authorization: Bearer …`; its value stays out of traces
+    /// A header that requests carry, such as `Authorization: Bearer …`; its value stays out of
+    /// everything that is written
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
 }
@@ -99,6 +103,24 @@ impl EndpointOptions {
         for (actor, text) in named {
             endpoints.insert(actor.name.clone(), read("--endpoint", actor, text)?);
         }
+        for actor in actors {
+            let driver = DRIVERS.iter().find(|driver| driver.mode() == actor.mode);
+            if driver.is_none_or(|driver| driver.default_endpoint().is_some())
+                || endpoints.contains_key(&actor.name)
+            {
+                continue;
+            }
+            let fitting = by_mode.iter().filter(|(_, mode, _)| *mode == actor.mode);
+            let mut flags: Vec<&str> = fitting.map(|(flag, ..)| *flag).collect();
+            if flags.is_empty() {
+                flags.push("--endpoint");
+            }
+            return Err(CommandError::usage(format!(
+                "actor `{}` has no endpoint: say where the agent is with {}",
+                actor.name,
+                flags.join(" or ")
+            )));
+        }
         for (name, endpoint) in &endpoints {
             if let Endpoint::Listen(address) = endpoint
                 && !address.ip().is_loopback()
@@ -120,10 +142,35 @@ impl EndpointOptions {
                 let (name, value) = header.split_once(':').ok_or_else(|| {
                     CommandError::usage("--header: write `Name: value`, with a colon")
                 })?;
-                Ok((name.trim().to_owned(), value.trim().to_owned()))
+                let (name, value) = (name.trim(), value.trim());
+                if name.is_empty() || !name.bytes().all(is_token) {
+                    let name = printable_line(name);
+                    return Err(CommandError::usage(format!(
+                        "--header: `{name}` is not a name of a header"
+                    )));
+                }
+                if FRAMING.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+                    return Err(CommandError::usage(format!(
+                        "--header: `{name}` follows from the request and cannot be set"
+                    )));
+                }
+                if !value
+                    .bytes()
+                    .all(|b| b == b'\t' || (b' '..=b'~').contains(&b))
+                {
+                    return Err(CommandError::usage(format!(
+                        "--header: the value of `{name}` has characters other than visible ASCII"
+                    )));
+                }
+                Ok((name.to_owned(), value.to_owned()))
             })
             .collect()
     }
+}
+
+/// Whether a byte may stand in the name of a header.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 fn find_actor<'d, 't>(
@@ -147,7 +194,7 @@ fn find_actor<'d, 't>(
 
 /// What a text means for an actor of this mode.
 fn read(flag: &str, actor: &Actor, text: &str) -> Result<Endpoint, CommandError> {
-    if text == "stdio" {
+    if text == "stdio" && !flag.starts_with("--mcp-client") {
         return Ok(Endpoint::Stdio);
     }
     if actor.mode.ends_with("_server") {
@@ -157,20 +204,54 @@ fn read(flag: &str, actor: &Actor, text: &str) -> Result<Endpoint, CommandError>
             ))
         });
     }
-    if text.starts_with("http://") || text.starts_with("https://") {
+    let takes_command = match flag {
+        "--mcp-client-command" => true,
+        "--endpoint" => actor.mode == "mcp_client" && !text.contains("://"),
+        _ => false,
+    };
+    if takes_command {
+        return command(flag, text);
+    }
+    if is_url(text) {
         return Ok(Endpoint::Url(text.to_owned()));
     }
-    let words = shlex::split(text).unwrap_or_default();
+    Err(CommandError::usage(format!(
+        "{flag} {text}: write a URL that begins with http:// or https://"
+    )))
+}
+
+fn command(flag: &str, text: &str) -> Result<Endpoint, CommandError> {
+    if is_url(text) {
+        return Err(CommandError::usage(format!(
+            "{flag} {text}: write a command; for a URL there is --mcp-client-url"
+        )));
+    }
+    let words = shlex::split(text).ok_or_else(|| {
+        CommandError::usage(format!(
+            "{flag} {text}: a quote or a backslash is not closed"
+        ))
+    })?;
     match words.split_first() {
-        Some((program, arguments)) if actor.mode == "mcp_client" => Ok(Endpoint::Command(Spawn {
+        Some((program, arguments)) if !program.is_empty() => Ok(Endpoint::Command(Spawn {
             program: program.clone(),
             arguments: arguments.to_vec(),
             ..Spawn::default()
         })),
-        _ => Err(CommandError::usage(format!(
-            "{flag} {text}: write a URL that begins with http:// or https://"
-        ))),
+        _ => Err(CommandError::usage(format!("{flag}: the command is empty"))),
     }
+}
+
+/// Whether a text is a URL with a host.
+fn is_url(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let rest = lower
+        .strip_prefix("http://")
+        .or_else(|| lower.strip_prefix("https://"));
+    rest.is_some_and(|rest| {
+        !rest.starts_with(['/', '?', '#', ':'])
+            && !rest.is_empty()
+            && !rest.contains(|c: char| c.is_whitespace() || c.is_control())
+    })
 }
 
 fn address(text: &str) -> Option<SocketAddr> {
@@ -262,13 +343,64 @@ attack:
                 with(|o| o.endpoints = vec!["peer=cmd".into()]),
                 "begins with http://",
             ),
+            (
+                with(|o| o.mcp_client_url = Some("touch /tmp/x".into())),
+                "begins with http://",
+            ),
+            (
+                with(|o| o.mcp_client_url = Some("http://".into())),
+                "begins with http://",
+            ),
+            (
+                with(|o| o.endpoints = vec!["probe=ftp://x/".into()]),
+                "begins with http://",
+            ),
+            (
+                with(|o| o.mcp_client_command = Some("http://x/".into())),
+                "--mcp-client-url",
+            ),
+            (
+                with(|o| o.mcp_client_command = Some(" ".into())),
+                "the command is empty",
+            ),
+            (
+                with(|o| o.mcp_client_command = Some("a 'b".into())),
+                "is not closed",
+            ),
+            (
+                with(|o| o.mcp_client_url = Some("http://x/".into())),
+                "actor `peer` has no endpoint: say where the agent is with --a2a-client-url",
+            ),
+            (
+                with(|o| o.endpoints = vec!["peer=http://x/".into()]),
+                "--mcp-client-command or --mcp-client-url",
+            ),
         ] {
             assert!(message.contains(expected), "{message}");
         }
-        let options = EndpointOptions {
-            headers: vec!["sk-secret".to_owned()],
-            ..EndpointOptions::default()
-        };
-        assert!(!options.headers().unwrap_err().message.contains("sk-secret"));
+        for header in [
+            "sk-secret",
+            ": sk-secret",
+            "a b: sk-secret",
+            "a: sk-secret\n",
+            "a: sk-secret\r\nb: c",
+            "a: sk-secreté",
+            "Host: sk-secret",
+            "content-length: 3",
+            "Transfer-Encoding: chunked",
+        ] {
+            let options = EndpointOptions {
+                headers: vec![header.to_owned()],
+                ..EndpointOptions::default()
+            };
+            match options.headers() {
+                Err(error) => {
+                    assert_eq!(error.exit.code(), 64);
+                    assert!(!error.message.contains("sk-secret"), "{header}");
+                }
+                // What stands around a value is no part of it.
+                Ok(headers) => assert_eq!(headers, [("a".to_owned(), "sk-secret".to_owned())]),
+            }
+        }
     }
 }

@@ -172,7 +172,8 @@ impl View {
         self.told += 1;
         if self.told <= MAX_LINES {
             self.erase();
-            talk(line);
+            // A line feed from outside must not begin a line that looks like ours.
+            talk(&printable_line(line));
         }
     }
 

@@ -52,7 +52,7 @@ fn programs_get_the_same() {
         "--rules",
         RULES,
         "--indicator",
-        "EXAMPLE-001-02",
+        "EXAMPLE-001-01",
         "--format",
         "json",
     ]);
@@ -145,11 +145,11 @@ fn unknown_indicators_are_guessed() {
         "--rules",
         RULES,
         "--indicator",
-        "EXAMPLE-001-2",
+        "EXAMPLE-001-1",
     ]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(64), ""));
     assert!(
-        ran.stderr.contains("did you mean `EXAMPLE-001-02`?"),
+        ran.stderr.contains("did you mean `EXAMPLE-001-01`?"),
         "{}",
         ran.stderr
     );

@@ -1,12 +1,17 @@
 //! The record of a run: every message in the trace, judged as it comes, and told to who watches.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
-use proofhouse_detect::{Evidence, Message, Outcome, Redactor, Scanner, Session, TraceWriter};
+use proofhouse_detect::{
+    DocumentVerdict, Evidence, Message, Outcome, REDACTED, Redactor, Scanner, Session, TraceWriter,
+};
 use proofhouse_oatf::{AdvanceReason, Direction, LogLevel};
 use serde_json::{Map, Value};
+
+use crate::driver::ActorError;
 
 /// Something that happened in a run, for a live view.
 #[derive(Debug, Clone)]
@@ -98,6 +103,35 @@ pub(crate) struct Recorder {
     inner: Mutex<Inner>,
     observer: Option<Observer>,
     limits: TraceLimits,
+    secrets: Option<Secrets>,
+}
+
+/// What must not leave a run, in whatever it tells.
+pub(crate) struct Secrets {
+    pub(crate) redactor: Redactor,
+    pub(crate) plain: Vec<String>,
+}
+
+impl Secrets {
+    /// The fewest characters of a secret that are taken for its beginning.
+    const SHORTEST_BEGINNING: usize = 4;
+
+    fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let text = self.redactor.redact(text);
+        // What was shortened before it came here may end in the beginning of a secret.
+        let Some(kept) = text.strip_suffix('…') else {
+            return text;
+        };
+        let beginning = |secret: &String| {
+            let ends = secret.char_indices().map(|(end, _)| end);
+            let ends = ends.skip(Self::SHORTEST_BEGINNING);
+            ends.filter(|end| kept.ends_with(&secret[..*end])).last()
+        };
+        match self.plain.iter().filter_map(beginning).max() {
+            Some(length) => Cow::Owned(format!("{}{REDACTED}…", &kept[..kept.len() - length])),
+            None => text,
+        }
+    }
 }
 
 struct Inner {
@@ -108,7 +142,6 @@ struct Inner {
     messages: u64,
     warnings: Vec<String>,
     warned: u64,
-    redactor: Option<Redactor>,
 }
 
 /// What is left of a run's record.
@@ -134,7 +167,7 @@ impl Recorder {
     pub(crate) fn new(
         scanner: Option<&Arc<Scanner>>,
         output: Option<TraceOutput>,
-        redactor: Option<Redactor>,
+        secrets: Option<Secrets>,
         observer: Option<Observer>,
         limits: TraceLimits,
     ) -> Self {
@@ -147,10 +180,10 @@ impl Recorder {
                 messages: 0,
                 warnings: Vec::new(),
                 warned: 0,
-                redactor,
             }),
             observer,
             limits,
+            secrets,
         }
     }
 
@@ -236,6 +269,8 @@ impl Recorder {
     }
 
     pub(crate) fn warn(&self, actor: Option<&str>, message: &str) {
+        // Secrets go first: one that is cut in two is not found any more.
+        let message = self.redact(message);
         let end = message.floor_char_boundary(MAX_WARNING_BYTES);
         let message = &message[..end];
         {
@@ -245,10 +280,6 @@ impl Recorder {
                 let line = match actor {
                     Some(actor) => format!("{actor}: {message}"),
                     None => message.to_owned(),
-                };
-                let line = match &inner.redactor {
-                    Some(redactor) => redactor.redact(&line).into_owned(),
-                    None => line,
                 };
                 inner.warnings.push(line);
             }
@@ -260,9 +291,75 @@ impl Recorder {
     }
 
     pub(crate) fn tell(&self, happening: &Happening) {
-        if let Some(observer) = &self.observer {
-            observer(happening);
+        let Some(observer) = &self.observer else {
+            return;
+        };
+        if self.secrets.is_none() {
+            return observer(happening);
         }
+        let mut happening = happening.clone();
+        match &mut happening {
+            Happening::Ready { address, .. } => {
+                if let Some(address) = address {
+                    self.clean(address);
+                }
+            }
+            Happening::Matched { evidence, .. } => self.clean_evidence(evidence),
+            Happening::Warning { message, .. } | Happening::Log { message, .. } => {
+                self.clean(message);
+            }
+            Happening::Phase { .. } => {}
+            Happening::Message { operation, .. } => self.clean(operation),
+        }
+        observer(&happening);
+    }
+
+    /// A text that leaves the run, without secrets.
+    pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match &self.secrets {
+            Some(secrets) => secrets.redact(text),
+            None => Cow::Borrowed(text),
+        }
+    }
+
+    /// Takes secrets out of a text.
+    pub(crate) fn clean(&self, text: &mut String) {
+        if let Cow::Owned(redacted) = self.redact(text) {
+            *text = redacted;
+        }
+    }
+
+    fn clean_evidence(&self, evidence: &mut Evidence) {
+        self.clean(&mut evidence.path);
+        self.clean(&mut evidence.text);
+        if let Some(reason) = &mut evidence.reason {
+            self.clean(reason);
+        }
+    }
+
+    /// Takes secrets out of everything that a verdict quotes.
+    pub(crate) fn clean_verdict(&self, verdict: &mut DocumentVerdict) {
+        if let Some(diagnostic) = &mut verdict.attack.diagnostic {
+            self.clean(diagnostic);
+        }
+        for judged in &mut verdict.attack.indicator_verdicts {
+            if let Some(evidence) = &mut judged.evidence {
+                self.clean(evidence);
+            }
+        }
+        for found in &mut verdict.indicators {
+            if let Some(reason) = &mut found.reason {
+                self.clean(reason);
+            }
+            for evidence in &mut found.evidence {
+                self.clean_evidence(evidence);
+            }
+        }
+    }
+
+    /// Takes secrets out of what an actor says at its end.
+    pub(crate) fn clean_error(&self, error: &mut ActorError) {
+        self.clean(&mut error.message);
     }
 
     /// Ends the record: the file is flushed, what was found is handed out.
@@ -317,5 +414,69 @@ fn weight(value: &Value) -> usize {
             .map(|(key, value)| key.len() + weight(value))
             .sum(),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_leave_whole_or_cut() {
+        let plain = vec!["sk-live-123456".to_owned()];
+        let secrets = Secrets {
+            redactor: Redactor::new(&plain).unwrap(),
+            plain,
+        };
+        for (text, expected) in [
+            ("key sk-live-123456 here", "key [redacted] here"),
+            ("key sk-live-12…", "key [redacted]…"),
+            ("key sk-…", "key sk-…"),
+            ("nothing…", "nothing…"),
+        ] {
+            assert_eq!(secrets.redact(text), expected);
+        }
+    }
+
+    #[test]
+    fn everything_that_is_told_is_redacted() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let hears = Arc::clone(&told);
+        let plain = vec!["sk-live-123456".to_owned()];
+        let recorder = Recorder::new(
+            None,
+            None,
+            Some(Secrets {
+                redactor: Redactor::new(&plain).unwrap(),
+                plain,
+            }),
+            Some(Arc::new(move |happening: &Happening| {
+                hears.lock().unwrap().push(format!("{happening:?}"));
+            })),
+            TraceLimits::default(),
+        );
+        // The secret stands where a warning is cut.
+        let long = format!("{}sk-live-123456", "x".repeat(MAX_WARNING_BYTES - 6));
+        recorder.warn(None, &long);
+        recorder.tell(&Happening::Log {
+            actor: "a".to_owned(),
+            level: LogLevel::Info,
+            message: "sk-live-123456".to_owned(),
+        });
+        recorder.tell(&Happening::Matched {
+            indicator: "i".to_owned(),
+            evidence: Evidence {
+                sequence: 1,
+                line: None,
+                time: None,
+                path: "a.sk-live-123456".to_owned(),
+                text: "sk-live-123456".to_owned(),
+                reason: Some("sk-live-123456".to_owned()),
+            },
+        });
+        let told = told.lock().unwrap().join("\n");
+        assert_eq!(told.lines().count(), 3);
+        assert!(!told.contains("sk-l"), "{told}");
+        assert!(!recorder.finish().warnings.concat().contains("sk-l"));
     }
 }

@@ -25,7 +25,7 @@ use crate::drivers::DRIVERS;
 use crate::exposure::{Exposure, Ledger};
 use crate::extractors::Extractors;
 use crate::phases::Phases;
-use crate::recorder::{Happening, Observer, Recorder, TraceLimits};
+use crate::recorder::{Happening, Observer, Recorder, Secrets, TraceLimits};
 
 /// How a document is run.
 pub struct RunOptions {
@@ -48,7 +48,7 @@ pub struct RunOptions {
     pub headers: Vec<(String, String)>,
     /// Where the trace goes, line by line.
     pub trace: Option<Box<dyn Write + Send>>,
-    /// Texts that must not get into the trace.
+    /// Texts that must not leave: not in the trace, nor in evidence, warnings and errors.
     pub secrets: Vec<String>,
     /// Hears what happens.
     pub observer: Option<Observer>,
@@ -180,7 +180,15 @@ pub async fn run(
         .recorder
         .header(header.as_object().unwrap_or(&serde_json::Map::new()));
 
-    let parts = prepare(&document, &options.endpoints, &options.drivers, &shared).await?;
+    let parts = prepare(&document, &options.endpoints, &options.drivers, &shared)
+        .await
+        .map_err(|error| match error {
+            RunError::Actor(mut error) => {
+                shared.recorder.clean_error(&mut error);
+                RunError::Actor(error)
+            }
+            other => other,
+        })?;
     let grace = document
         .attack
         .grace_period
@@ -227,13 +235,24 @@ pub async fn run(
     stop(tasks, clients, &mut errors).await;
 
     let record = shared.recorder.finish();
+    let mut verdict = record
+        .session
+        .and_then(|session| session.verdicts().into_iter().next());
+    if let Some(verdict) = &mut verdict {
+        shared.recorder.clean_verdict(verdict);
+    }
+    for error in &mut errors {
+        shared.recorder.clean_error(error);
+    }
+    let mut exposure = shared.ledger.exposure();
+    for carrier in &mut exposure.carriers {
+        shared.recorder.clean(&mut carrier.name);
+    }
     Ok(RunReport {
         ending,
         duration: started.elapsed(),
-        verdict: record
-            .session
-            .and_then(|session| session.verdicts().into_iter().next()),
-        exposure: shared.ledger.exposure(),
+        verdict,
+        exposure,
         messages: record.messages,
         trace: record.kept,
         warnings: record.warnings,
@@ -279,7 +298,10 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<Shared, 
         recorder: Recorder::new(
             scanner.as_ref(),
             output,
-            redactor,
+            redactor.map(|redactor| Secrets {
+                redactor,
+                plain: options.secrets.clone(),
+            }),
             options.observer.take(),
             options.trace_limits,
         ),

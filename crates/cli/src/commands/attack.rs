@@ -1,23 +1,31 @@
 //! `proofhouse attack`: runs one document against an agent the user attaches.
 
 use std::fs::File;
-use std::io::{LineWriter, Write};
+use std::io::{self, LineWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use proofhouse_detect::{REDACTED, Redactor};
 use proofhouse_oatf::{Document, parse_duration};
-use proofhouse_range::{Endpoint, RunHandle, RunOptions, RunReport, run};
+use proofhouse_range::{Delivery, Endpoint, RunHandle, RunOptions, RunReport, run};
 
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
 use crate::input::{Input, SizeLimit};
 use crate::live::Live;
-use crate::output::{CommandError, Data, talk};
+use crate::output::{CommandError, Data, printable_line, shown_path, talk};
 use crate::report::attack;
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
+
+/// The fewest characters of a text that can be kept out of what is written.
+const SHORTEST_SECRET: usize = 4;
+
+/// How long leaving at once may take.
+const LEAVING: Duration = Duration::from_millis(500);
 
 /// Attack an agent with one threat document
 ///
@@ -29,8 +37,9 @@ use crate::semantic_options::SemanticOptions;
     proofhouse attack attack.yaml --mcp-server stdio --verdict verdict.json\n  \
     proofhouse attack attack.yaml --ag-ui-url http://127.0.0.1:8000/agent --trace trace.jsonl\n  \
     proofhouse attack probe.yaml --mcp-client-command 'python server.py'\n\n\
-    Exit codes: 0 resisted, 1 exploited or partial, 2 error verdict, 3 could not run or the agent was\n\
-    never reached, 64 usage, 130 interrupted (with a verdict on what was seen).")]
+    Exit codes: 0 resisted, 1 exploited or partial, 2 error verdict, 3 could not run, a file could not\n\
+    be written or the agent was never reached, 64 usage, 130 interrupted (with a verdict on what was\n\
+    seen).")]
 pub(crate) struct Attack {
     /// The threat document, or `-` for stdin
     #[arg(value_name = "DOC")]
@@ -59,9 +68,14 @@ pub(crate) struct Attack {
     #[arg(long, value_name = "FILE")]
     verdict: Option<PathBuf>,
 
-    /// Keep the value of this environment variable out of the trace; may be given again
+    /// Keep the value of this environment variable out of everything that is written; may be given
+    /// again
     #[arg(long = "redact-env", value_name = "NAME")]
     redact: Vec<String>,
+
+    /// Run a document that has no indicators, without a verdict
+    #[arg(long)]
+    no_verdict: bool,
 
     /// Answer requests of any Origin, which lets web pages reach the server
     #[arg(long)]
@@ -102,11 +116,19 @@ impl Attack {
             let name = path.display();
             return Err(CommandError::usage(format!("{name}: no such file")));
         }
+        self.check_files(&input)?;
         let name = input.name();
         let document = load_or_complain(&input, self.size).ok_or_else(|| {
             CommandError::cannot_run("the document cannot be used, so nothing was attacked")
         })?;
-        let (options, live) = self.options(&document)?;
+        if document.attack.indicators().is_empty() && !self.no_verdict {
+            return Err(CommandError::usage(format!(
+                "{}: the document has no indicators, so there would be no verdict; --no-verdict \
+                 runs it all the same",
+                printable_line(&name)
+            )));
+        }
+        let mut options = self.options(&document)?;
         let over_stdio = options
             .endpoints
             .values()
@@ -116,57 +138,41 @@ impl Attack {
                 "stdin cannot be both the document and the agent",
             ));
         }
-        let report = execute(&document, options, &live)?;
-        self.tell(&document, &name, &report, over_stdio)?;
-        Ok(attack::exit(&report))
-    }
-
-    fn options(&self, document: &Document) -> Result<(RunOptions, Live), CommandError> {
-        let live = Live::new(document);
-        let headers = self.endpoints.headers()?;
-        // Values of headers are credentials more often than not.
-        let mut secrets: Vec<String> = headers.iter().map(|(_, value)| value.clone()).collect();
-        for variable in &self.redact {
-            #[expect(clippy::disallowed_methods, reason = "the user names the variable")]
-            let value = std::env::var(variable).map_err(|_| {
-                CommandError::usage(format!("--redact-env: `{variable}` is not set"))
-            })?;
-            secrets.push(value);
-        }
-        secrets.retain(|secret| secret.chars().count() >= 4);
-        let trace: Option<Box<dyn Write + Send>> = match &self.trace {
-            Some(path) => Some(Box::new(LineWriter::new(create(path)?))),
+        check_delivery(&document)?;
+        // Only now: what was there before is not lost to a mistake on the command line.
+        let trace = match &self.trace {
+            Some(path) => {
+                let output = Watched::new(create(path)?);
+                let failure = Arc::clone(&output.failure);
+                options.trace = Some(Box::new(LineWriter::new(output)));
+                Some((path.as_path(), failure))
+            }
             None => None,
         };
-        let usual = RunOptions::default();
-        let options = RunOptions {
-            endpoints: self.endpoints.of(document)?,
-            grace: self.grace.unwrap_or(usual.grace),
-            quiet: self.quiet,
-            max_session: self.max_session,
-            check_origin: !self.any_origin,
-            headers,
-            trace,
-            secrets,
-            observer: Some(live.observer()),
-            semantic: self.semantic.evaluator()?,
-            generation: self.generation.provider()?,
-            ..usual
+        let verdict = match &self.verdict {
+            Some(path) => Some((path.as_path(), create(path)?)),
+            None => None,
         };
-        Ok((options, live))
-    }
-
-    fn tell(
-        &self,
-        document: &Document,
-        name: &str,
-        report: &RunReport,
-        over_stdio: bool,
-    ) -> Result<(), CommandError> {
-        let json = attack::json(document, name, report);
-        if let Some(path) = &self.verdict {
-            let mut file = create(path)?;
-            writeln!(file, "{json:#}").map_err(|error| cannot_write(path, &error))?;
+        let live = Live::new(&document);
+        options.observer = Some(live.observer());
+        let report = execute(&document, options, &live)?;
+        let mut failures = Vec::new();
+        let mut cited = None;
+        if let Some((path, failure)) = trace {
+            match failure
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take()
+            {
+                Some(why) => failures.push(format!("{}: cannot write: {why}", shown_path(path))),
+                None => cited = Some(path.display().to_string()),
+            }
+        }
+        let json = attack::json(&document, &name, &report);
+        if let Some((path, mut file)) = verdict
+            && let Err(error) = writeln!(file, "{json:#}").and_then(|()| file.flush())
+        {
+            failures.push(cannot_write(path, &error).message);
         }
         // Over stdio, stdout belongs to the protocol.
         let mut data = if over_stdio {
@@ -174,16 +180,186 @@ impl Attack {
         } else {
             Data::new()
         };
-        let trace = self
-            .trace
-            .as_ref()
-            .map_or_else(|| "trace".to_owned(), |path| path.display().to_string());
         match self.format {
-            Format::Human => attack::human(&mut data, document, &trace, report)?,
+            Format::Human => attack::human(&mut data, &document, &name, cited.as_deref(), &report)?,
             Format::Json => data.json(&json)?,
         }
-        data.finish()
+        data.finish()?;
+        if failures.is_empty() {
+            return Ok(attack::exit(&report));
+        }
+        Err(CommandError::cannot_run(failures.join("; ")))
     }
+
+    /// Files that are written are not those that are read, nor one another.
+    fn check_files(&self, input: &Input) -> Result<(), CommandError> {
+        let document = match input {
+            Input::File(path) => Some(path.as_path()),
+            Input::Stdin => None,
+        };
+        let files = [
+            ("the document", document),
+            ("--trace", self.trace.as_deref()),
+            ("--verdict", self.verdict.as_deref()),
+        ];
+        for (index, (flag, path)) in files.iter().enumerate().skip(1) {
+            for (other, earlier) in &files[..index] {
+                if let (Some(path), Some(earlier)) = (path, earlier)
+                    && same_file(path, earlier)
+                {
+                    return Err(CommandError::usage(format!(
+                        "{flag} {}: this file is {other}, too",
+                        shown_path(path)
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What must not appear in anything that leaves: values of headers, which are credentials more
+    /// often than not, and of the variables the user names.
+    fn secrets(&self, headers: &[(String, String)]) -> Result<Vec<String>, CommandError> {
+        let mut secrets = Vec::new();
+        for (name, value) in headers {
+            secrets.push(value.clone());
+            // `Bearer TOKEN`: the token travels without its scheme, too.
+            if name.to_ascii_lowercase().ends_with("authorization")
+                && let Some((_, credentials)) = value.split_once(' ')
+            {
+                secrets.push(credentials.trim().to_owned());
+            }
+        }
+        secrets.retain(|secret| secret.chars().count() >= SHORTEST_SECRET);
+        for variable in &self.redact {
+            #[expect(clippy::disallowed_methods, reason = "the user names the variable")]
+            let value = std::env::var(variable).map_err(|_| {
+                CommandError::usage(format!("--redact-env: `{variable}` is not set"))
+            })?;
+            if value.chars().count() < SHORTEST_SECRET {
+                return Err(CommandError::usage(format!(
+                    "--redact-env: the value of `{variable}` has fewer than {SHORTEST_SECRET} \
+                     characters, which would be found everywhere"
+                )));
+            }
+            if REDACTED.contains(&value) {
+                return Err(CommandError::usage(format!(
+                    "--redact-env: the value of `{variable}` is a part of `{REDACTED}`, which \
+                     stands for what was taken out"
+                )));
+            }
+            secrets.push(value);
+        }
+        secrets.retain(|secret| !REDACTED.contains(secret.as_str()));
+        Ok(secrets)
+    }
+
+    fn options(&self, document: &Document) -> Result<RunOptions, CommandError> {
+        let headers = self.endpoints.headers()?;
+        let secrets = self.secrets(&headers)?;
+        let redactor = Redactor::new(&secrets)
+            .map_err(|error| CommandError::cannot_run(format!("secrets: {error}")))?;
+        // What is wrong with an endpoint quotes it.
+        let endpoints = self.endpoints.of(document).map_err(|error| CommandError {
+            message: redactor.redact(&error.message).into_owned(),
+            ..error
+        })?;
+        let usual = RunOptions::default();
+        Ok(RunOptions {
+            endpoints,
+            grace: self.grace.unwrap_or(usual.grace),
+            quiet: self.quiet,
+            max_session: self.max_session,
+            check_origin: !self.any_origin,
+            headers,
+            secrets,
+            semantic: self.semantic.evaluator()?,
+            generation: self.generation.provider()?,
+            ..usual
+        })
+    }
+}
+
+/// Says what is wrong with an `x-delivery` before anything is written.
+fn check_delivery(document: &Document) -> Result<(), CommandError> {
+    for actor in document.attack.execution.actors() {
+        let phases = actor.phases.iter().map(|phase| &phase.extensions);
+        for extensions in phases.chain([&actor.extensions]) {
+            if let Some(value) = extensions.get("x-delivery") {
+                Delivery::from_value(value).map_err(|error| {
+                    let error = format!("actor `{}`: {error}", actor.name);
+                    CommandError::cannot_run(printable_line(&error))
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A file that remembers why it could not be written.
+struct Watched {
+    file: File,
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+impl Watched {
+    fn new(file: File) -> Self {
+        Self {
+            file,
+            failure: Arc::default(),
+        }
+    }
+
+    fn note<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &result
+            && error.kind() != io::ErrorKind::Interrupted
+        {
+            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert_with(|| error.to_string());
+        }
+        result
+    }
+}
+
+impl Write for Watched {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let result = self.file.write(bytes);
+        self.note(result)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let result = self.file.flush();
+        self.note(result)
+    }
+}
+
+/// Whether two paths lead to one file. Devices and pipes may be given twice.
+fn same_file(a: &Path, b: &Path) -> bool {
+    let is_special = |path: &Path| path.metadata().is_ok_and(|found| !found.is_file());
+    if is_special(a) || is_special(b) {
+        return false;
+    }
+    #[cfg(unix)]
+    if let (Ok(a), Ok(b)) = (a.metadata(), b.metadata()) {
+        use std::os::unix::fs::MetadataExt;
+        return (a.dev(), a.ino()) == (b.dev(), b.ino());
+    }
+    match (whole(a), whole(b)) {
+        (Some(a), Some(b)) => a == b,
+        _ => a == b,
+    }
+}
+
+/// The whole path of a file that may not be there yet.
+fn whole(path: &Path) -> Option<PathBuf> {
+    if let Ok(found) = path.canonicalize() {
+        return Some(found);
+    }
+    let directory = match path.parent()? {
+        here if here.as_os_str().is_empty() => Path::new("."),
+        directory => directory,
+    };
+    Some(directory.canonicalize().ok()?.join(path.file_name()?))
 }
 
 /// Runs the document, and ends it in good order when the person at the terminal says so.
@@ -198,11 +374,12 @@ fn execute(
         .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
     let handle = RunHandle::default();
     let outcome = runtime.block_on(async {
+        let mut signals = Signals::listen();
         let running = run(document, options, &handle);
         tokio::pin!(running);
         tokio::select! {
             report = &mut running => return Some(report),
-            () = asked_to_stop() => {
+            () = signals.next() => {
                 live.finish();
                 talk("interrupted: judging what was seen; once more to leave at once");
                 handle.interrupt();
@@ -210,36 +387,75 @@ fn execute(
         }
         tokio::select! {
             report = running => Some(report),
-            () = asked_to_stop() => None,
+            () = signals.next() => None,
         }
     });
     live.finish();
-    // Reading stdin cannot be cancelled, so the runtime does not wait for it.
-    runtime.shutdown_background();
     match outcome {
-        Some(report) => report.map_err(|error| CommandError::cannot_run(error.to_string())),
-        None => Err(CommandError {
-            message: "left at once; nothing was judged".to_owned(),
-            exit: Exit::Interrupted,
-        }),
+        Some(report) => {
+            // Reading stdin cannot be cancelled, so the runtime does not wait for it.
+            runtime.shutdown_background();
+            report.map_err(|error| CommandError::cannot_run(printable_line(&error.to_string())))
+        }
+        None => {
+            // The tasks are dropped, and with them the processes they started.
+            runtime.shutdown_timeout(LEAVING);
+            Err(CommandError {
+                message: "left at once; nothing was judged".to_owned(),
+                exit: Exit::Interrupted,
+            })
+        }
     }
 }
 
-/// Waits for Ctrl-C or a request to terminate.
-async fn asked_to_stop() {
-    let interrupted = tokio::signal::ctrl_c();
+/// Requests to end: Ctrl-C, SIGTERM, and a terminal that goes away. None is missed between two waits.
+struct Signals {
     #[cfg(unix)]
-    {
-        let kind = tokio::signal::unix::SignalKind::terminate();
-        if let Ok(mut terminated) = tokio::signal::unix::signal(kind) {
-            tokio::select! {
-                _ = interrupted => {}
-                _ = terminated.recv() => {}
-            }
+    asked: Vec<tokio::signal::unix::Signal>,
+}
+
+impl Signals {
+    #[cfg(unix)]
+    fn listen() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        let kinds = [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+        ];
+        Self {
+            asked: kinds
+                .into_iter()
+                .filter_map(|kind| signal(kind).ok())
+                .collect(),
         }
     }
+
+    #[cfg(unix)]
+    async fn next(&mut self) {
+        std::future::poll_fn(|context| {
+            if self
+                .asked
+                .iter_mut()
+                .any(|signal| signal.poll_recv(context).is_ready())
+            {
+                std::task::Poll::Ready(())
+            } else {
+                std::task::Poll::Pending
+            }
+        })
+        .await;
+    }
+
     #[cfg(not(unix))]
-    let _ = interrupted.await;
+    fn listen() -> Self {
+        Self {}
+    }
+
+    #[cfg(not(unix))]
+    async fn next(&mut self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }
 
 fn create(path: &Path) -> Result<File, CommandError> {
@@ -247,9 +463,30 @@ fn create(path: &Path) -> Result<File, CommandError> {
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> CommandError {
-    CommandError::cannot_run(format!("{}: cannot write: {error}", path.display()))
+    CommandError::cannot_run(format!("{}: cannot write: {error}", shown_path(path)))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    parse_duration(text).map_err(|_| "write a duration such as 30s, 5m or PT1H".to_owned())
+    let milliseconds = text
+        .strip_suffix("ms")
+        .filter(|count| count.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|count| count.parse().ok())
+        .map(Duration::from_millis);
+    milliseconds
+        .or_else(|| parse_duration(text).ok())
+        .ok_or_else(|| "write a duration such as 100ms, 30s, 5m or PT1H".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_may_be_short() {
+        assert_eq!(duration("100ms"), Ok(Duration::from_millis(100)));
+        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        for wrong in ["ms", "+1ms", "1.5ms", "-1s", "", "99999999999999999999ms"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
 }

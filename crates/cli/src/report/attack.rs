@@ -32,11 +32,26 @@ pub(crate) fn exit(report: &RunReport) -> Exit {
 pub(crate) fn human(
     data: &mut Data,
     document: &Document,
-    trace: &str,
+    path: &str,
+    trace: Option<&str>,
     report: &RunReport,
 ) -> Result<(), CommandError> {
     match &report.verdict {
-        Some(verdict) => scan::human::details(data, trace, document, verdict)?,
+        Some(verdict) => {
+            let result = verdict.attack.result;
+            // Nothing is proved about a subject that never saw the attack.
+            let unproved = result == AttackResult::NotExploited && !report.exposure.reached;
+            let (word, style) = if unproved {
+                ("not reached", scan::human::YELLOW)
+            } else {
+                (result.as_str(), scan::human::attack_style(result))
+            };
+            let tier = verdict.attack.max_tier;
+            let tier = tier.map(|tier| format!(" ({})", tier.as_str()));
+            let headline = scan::human::headline(word, style, document);
+            data.line(&format!("{headline}{}", tier.unwrap_or_default()))?;
+            scan::human::findings(data, trace, path, document, verdict)?;
+        }
         None => data.line("no verdict: the document has no indicators\n")?,
     }
     let carriers = &report.exposure.carriers;
@@ -80,7 +95,7 @@ pub(crate) fn human(
             usize::try_from(report.messages).unwrap_or(usize::MAX),
             "message"
         ),
-        ending(report.ending),
+        ending(report.ending, !report.errors.is_empty()),
     ))
 }
 
@@ -108,8 +123,9 @@ pub(crate) fn json(document: &Document, path: &str, report: &RunReport) -> Value
     })
 }
 
-fn ending(ending: Ending) -> &'static str {
+fn ending(ending: Ending, broke_off: bool) -> &'static str {
     match ending {
+        Ending::Complete if broke_off => "an actor broke off",
         Ending::Complete => "every actor did its part",
         Ending::SubjectDone => "the subject fell silent",
         Ending::TimeUp => "the time was up (--max-session)",
@@ -119,4 +135,16 @@ fn ending(ending: Ending) -> &'static str {
 
 fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_broke_off_did_not_do_its_part() {
+        assert_eq!(ending(Ending::Complete, false), "every actor did its part");
+        assert_eq!(ending(Ending::Complete, true), "an actor broke off");
+        assert_eq!(ending(Ending::Interrupted, true), "interrupted");
+    }
 }

@@ -152,7 +152,11 @@ pub(super) fn matches_own_traffic(check: &mut Check<'_>) {
                     &view.path.key("direction"),
                     "this side is what the document itself sends, whatever the agent does",
                 )
-                .help = Some("look at the other side, or give it `tier: ingested`".to_owned());
+                .help = Some(
+                "look at the other side; `tier: ingested` says that delivery is meant, but under \
+                 `any` it alone makes the verdict `exploited`"
+                    .to_owned(),
+            );
         }
     });
 }

@@ -274,7 +274,9 @@ rules! {
     ///
     /// Direction is the protocol role: on a server actor the response is ours, on a client actor
     /// the request is. Such an indicator shows that the attack was delivered, not that the agent
-    /// complied; give it `tier: ingested` if that is what it is for.
+    /// complied: with `correlation: any` it makes an agent that resists look exploited. Look at the
+    /// other side. Give it `tier: ingested` only where delivery itself is to be told, beside others
+    /// under `correlation: all`.
     "PH-202" Warning "own" => hints::matches_own_traffic;
     /// `execution.mode` has no effect beside `actors`; each actor has its own.
     "PH-203" Warning "own" => hints::mode_beside_actors;

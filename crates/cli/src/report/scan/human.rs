@@ -159,35 +159,48 @@ fn is_loud(verdict: &DocumentVerdict) -> bool {
 }
 
 /// A document that found something, or could not tell.
-pub(crate) fn details(
+fn details(
     data: &mut Data,
     trace: &str,
     document: &Document,
     verdict: &DocumentVerdict,
 ) -> Result<(), CommandError> {
-    let attack = &document.attack;
-    let id = attack.id.as_deref().unwrap_or_default();
-    let name = attack.name.as_deref().unwrap_or_default();
     let result = verdict.attack.result;
-    data.line(&format!(
-        "{} {}",
-        styled(result.as_str(), attack_style(result)),
-        printable_line(format!("{id} {name}").trim()),
-    ))?;
+    data.line(&headline(result.as_str(), attack_style(result), document))?;
+    findings(data, Some(trace), &verdict.name, document, verdict)
+}
+
+/// What came of a document, in one line.
+pub(crate) fn headline(result: &str, style: Style, document: &Document) -> String {
+    let id = document.attack.id.as_deref().unwrap_or_default();
+    let name = document.attack.name.as_deref().unwrap_or_default();
+    let title = printable_line(format!("{id} {name}").trim());
+    format!("{} {title}", styled(result, style))
+}
+
+/// What the indicators of a document found, and why some did not look. `rules` is the file of the
+/// document, `trace` that of the messages, where there is one.
+pub(crate) fn findings(
+    data: &mut Data,
+    trace: Option<&str>,
+    rules: &str,
+    document: &Document,
+    verdict: &DocumentVerdict,
+) -> Result<(), CommandError> {
     if let Some(diagnostic) = &verdict.attack.diagnostic {
         data.line(&format!("  {}", printable_line(diagnostic)))?;
     }
-    for (found, declared) in verdict.indicators.iter().zip(attack.indicators()) {
+    for (found, declared) in verdict.indicators.iter().zip(document.attack.indicators()) {
         match found.result {
             IndicatorResult::NotMatched => continue,
-            IndicatorResult::Matched => matched(data, trace, verdict, found, declared)?,
+            IndicatorResult::Matched => matched(data, trace, rules, found, declared)?,
             IndicatorResult::Error | IndicatorResult::Skipped => {
                 data.line(&format!(
                     "  {} {}",
                     printable_line(&found.id),
                     styled(found.result.as_str(), YELLOW),
                 ))?;
-                data.line(&format!("    rule   {}", place(&verdict.name, found.line)))?;
+                data.line(&format!("    rule   {}", place(rules, found.line)))?;
                 let reason = found.reason.as_deref().unwrap_or_default();
                 data.line(&format!("    reason {}", printable_line(reason)))?;
             }
@@ -198,8 +211,8 @@ pub(crate) fn details(
 
 fn matched(
     data: &mut Data,
-    trace: &str,
-    verdict: &DocumentVerdict,
+    trace: Option<&str>,
+    rules: &str,
     found: &IndicatorReport,
     declared: &Indicator,
 ) -> Result<(), CommandError> {
@@ -212,7 +225,7 @@ fn matched(
         plural(count, "message"),
         tier.unwrap_or_default(),
     ))?;
-    data.line(&format!("    rule   {}", place(&verdict.name, found.line)))?;
+    data.line(&format!("    rule   {}", place(rules, found.line)))?;
     for evidence in &found.evidence {
         let Evidence {
             sequence,
@@ -223,10 +236,9 @@ fn matched(
             ..
         } = evidence;
         let line = line.and_then(|line| usize::try_from(line).ok());
-        data.line(&format!(
-            "    found  {}, message {sequence}",
-            place(trace, line)
-        ))?;
+        let place = trace.map(|trace| format!("{}, ", place(trace, line)));
+        let place = place.unwrap_or_default();
+        data.line(&format!("    found  {place}message {sequence}"))?;
         let path = if path.is_empty() { "message" } else { path };
         let path = printable_line(path);
         let indent = "           ";
@@ -336,10 +348,10 @@ fn place(name: &str, line: Option<usize>) -> String {
 const PLAIN: Style = Style::new();
 const BOLD: Style = Style::new().bold();
 const RED: Style = AnsiColor::Red.on_default().bold();
-const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 const GREEN: Style = AnsiColor::Green.on_default();
 
-fn attack_style(result: AttackResult) -> Style {
+pub(crate) fn attack_style(result: AttackResult) -> Style {
     match result {
         AttackResult::Exploited | AttackResult::Partial => RED,
         AttackResult::Error => YELLOW,
