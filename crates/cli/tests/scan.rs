@@ -5,67 +5,33 @@ mod support;
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
-use support::{Ran, json, run, run_with_input};
+use support::{Case, Ran, json, run, run_with_input};
 
 const TRACE: &str = "examples/traces/poisoned-tool.jsonl";
 const RULES: &str = "examples/documents/poisoned-tool.yaml";
 
-/// A document with these indicators, in a directory of its own.
-struct Case {
-    directory: tempfile::TempDir,
-    rules: String,
+fn scan(case: &Case, trace: &Path, more: &[&str]) -> Ran {
+    case.judge("scan", trace, more)
 }
 
-impl Case {
-    fn new(indicators: &Value) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("rules.yaml");
-        let document = json!({"oatf": "0.1", "attack": {
-            "id": "CASE-001",
-            "name": "A case",
-            "execution": {"mode": "mcp_server", "state": {"tools": []}},
-            "indicators": indicators,
-        }});
-        fs::write(&path, document.to_string()).unwrap();
-        Self {
-            rules: path.to_str().unwrap().to_owned(),
-            directory,
-        }
-    }
-
-    /// Looks for `secret` in the text of any message.
-    fn secret() -> Self {
-        Self::new(&json!([{"target": "text", "pattern": {"contains": "secret"}}]))
-    }
-
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.directory.path().join(name);
-        fs::write(&path, bytes).unwrap();
-        path
-    }
-
-    fn scan(&self, trace: &Path, more: &[&str]) -> Ran {
-        let trace = trace.to_str().unwrap();
-        run(&[&["scan", trace, "--rules", &self.rules], more].concat())
-    }
-
-    /// Scans for programs, with one worker and with four, which has to be the same.
-    fn report(&self, trace: &Path, more: &[&str]) -> (Value, Ran) {
-        let one = self.scan(
-            trace,
-            &[&["--format", "json", "--jobs", "1"], more].concat(),
-        );
-        let four = self.scan(
-            trace,
-            &[&["--format", "json", "--jobs", "4"], more].concat(),
-        );
-        assert_eq!(one.stdout, four.stdout);
-        assert_eq!((one.code, &one.stderr), (four.code, &four.stderr));
-        (json(&one.stdout), one)
-    }
+/// Scans for programs, with one worker and with four, which has to be the same.
+fn report_of(case: &Case, trace: &Path, more: &[&str]) -> (Value, Ran) {
+    let one = scan(
+        case,
+        trace,
+        &[&["--format", "json", "--jobs", "1"], more].concat(),
+    );
+    let four = scan(
+        case,
+        trace,
+        &[&["--format", "json", "--jobs", "4"], more].concat(),
+    );
+    assert_eq!(one.stdout, four.stdout);
+    assert_eq!((one.code, &one.stderr), (four.code, &four.stderr));
+    (json(&one.stdout), one)
 }
 
 fn entry(sequence: u64, text: &str) -> String {
@@ -216,7 +182,7 @@ fn exit_codes_tell_the_verdict() {
     ] {
         let case = Case::new(&indicators);
         let trace = case.write("t.jsonl", entry(1, "a secret"));
-        let ran = case.scan(&trace, &[]);
+        let ran = scan(&case, &trace, &[]);
         assert_eq!(ran.code, Some(code), "{indicators}: {}", ran.stdout);
         assert!(ran.stdout.contains(words), "{}", ran.stdout);
     }
@@ -268,7 +234,7 @@ fn bad_lines_are_told_and_never_cost_a_neighbour() {
         ]
         .concat();
         let trace = case.write("t.jsonl", input);
-        let (report, ran) = case.report(&trace, &["--max-line", "1K"]);
+        let (report, ran) = report_of(&case, &trace, &["--max-line", "1K"]);
         assert_eq!(ran.code, Some(1), "{kind}");
         assert_eq!(lines(&report), [1, 3], "{kind}");
         assert_eq!(report["traces"][0]["read"]["problems"], json!({kind: 1}));
@@ -287,7 +253,7 @@ fn the_last_line_may_be_cut_off() {
     let case = Case::secret();
     let input = entry(1, "secret") + &entry(2, "secret");
     let trace = case.write("t.jsonl", &input[..input.len() - 10]);
-    let (report, ran) = case.report(&trace, &[]);
+    let (report, ran) = report_of(&case, &trace, &[]);
     assert_eq!(ran.code, Some(1));
     assert_eq!(lines(&report), [1]);
     assert_eq!(
@@ -300,7 +266,7 @@ fn the_last_line_may_be_cut_off() {
 fn numbers_out_of_order_are_a_warning() {
     let case = Case::secret();
     let trace = case.write("t.jsonl", entry(5, "secret") + &entry(3, "secret"));
-    let (report, ran) = case.report(&trace, &[]);
+    let (report, ran) = report_of(&case, &trace, &[]);
     assert_eq!(lines(&report), [1, 2]);
     assert!(
         ran.stderr
@@ -314,7 +280,7 @@ fn numbers_out_of_order_are_a_warning() {
 fn an_empty_trace_is_no_finding_and_no_silence() {
     let case = Case::secret();
     let trace = case.write("t.jsonl", "");
-    let ran = case.scan(&trace, &[]);
+    let ran = scan(&case, &trace, &[]);
     assert_eq!(ran.code, Some(0));
     assert!(ran.stderr.contains("no messages"), "{}", ran.stderr);
 }
@@ -323,7 +289,7 @@ fn an_empty_trace_is_no_finding_and_no_silence() {
 fn a_file_that_is_no_trace_is_not_passed_off_as_a_clean_one() {
     let case = Case::secret();
     let trace = case.write("t.txt", "dear diary\nnothing happened\n");
-    let (report, ran) = case.report(&trace, &[]);
+    let (report, ran) = report_of(&case, &trace, &[]);
     assert_eq!(ran.code, Some(3));
     assert!(
         ran.stderr.contains("no line could be read"),
@@ -349,20 +315,20 @@ fn a_damaged_archive_is_judged_as_far_as_it_goes() {
     zip.write_all(input.as_bytes()).unwrap();
     let zipped = zip.finish().unwrap();
     let whole = case.write("whole.jsonl.gz", &zipped);
-    let (report, ran) = case.report(&whole, &[]);
+    let (report, ran) = report_of(&case, &whole, &[]);
     assert_eq!(
         (ran.code, &report["summary"]["messages"]),
         (Some(1), &json!(1999))
     );
 
     let cut = case.write("cut.jsonl.gz", &zipped[..zipped.len() / 2]);
-    let (report, ran) = case.report(&cut, &[]);
+    let (report, ran) = report_of(&case, &cut, &[]);
     assert_eq!(ran.code, Some(3));
     assert!(ran.stderr.contains("cannot decompress"), "{}", ran.stderr);
     assert_eq!(report["traces"][0]["complete"], false);
     assert_eq!(report["summary"]["exploited"], 1);
     assert!(report["summary"]["messages"].as_u64().unwrap() > 100);
-    let shown = case.scan(&cut, &[]).stdout;
+    let shown = scan(&case, &cut, &[]).stdout;
     assert!(
         shown.contains("not read to its end: cannot decompress"),
         "{shown}"
@@ -416,12 +382,12 @@ fn several_traces_are_several_runs() {
 fn all_lists_quiet_documents_too() {
     let case = Case::secret();
     let trace = case.write("t.jsonl", entry(1, "harmless"));
-    let short = case.scan(&trace, &[]).stdout;
+    let short = scan(&case, &trace, &[]).stdout;
     assert!(
         short.contains("1 document found nothing; --all lists it") && !short.contains("CASE-001"),
         "{short}"
     );
-    let long = case.scan(&trace, &["--all"]).stdout;
+    let long = scan(&case, &trace, &["--all"]).stdout;
     assert!(
         long.contains("not_exploited  CASE-001") && long.contains("CASE-001-01"),
         "{long}"
@@ -433,22 +399,21 @@ fn other_formats_are_told_by_content_or_by_name() {
     let case = Case::secret();
     let log = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"text":"secret"}}"#;
     let trace = case.write("t.log", log);
-    let (report, _) = case.report(&trace, &[]);
+    let (report, _) = report_of(&case, &trace, &[]);
     assert_eq!(report["traces"][0]["format"], "json-rpc");
     assert_eq!(lines(&report), [1]);
     // Under another name nothing of it can be read, and that is said.
-    let ran = case.scan(&trace, &["--from", "trace"]);
+    let ran = scan(&case, &trace, &["--from", "trace"]);
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
 
     let case = Case::new(
         &json!([{"target": "text", "actor": "default", "pattern": {"contains": "secret"}}]),
     );
     let trace = case.write("t.log", log);
-    assert_eq!(case.scan(&trace, &[]).code, Some(0));
-    assert_eq!(case.scan(&trace, &["--actor", "default"]).code, Some(1));
+    assert_eq!(scan(&case, &trace, &[]).code, Some(0));
+    assert_eq!(scan(&case, &trace, &["--actor", "default"]).code, Some(1));
     assert_eq!(
-        case.scan(&trace, &["--actor", "default", "--protocol", "a2a"])
-            .code,
+        scan(&case, &trace, &["--actor", "default", "--protocol", "a2a"]).code,
         Some(0)
     );
 }
@@ -532,7 +497,7 @@ fn traces_cannot_drive_the_terminal() {
         assert!(ran.stdout.contains("secret\\u{1b}[2J"), "{}", ran.stdout);
     }
     // Programs get what was there, escaped as JSON has it.
-    let (report, _) = case.report(&trace, &[]);
+    let (report, _) = report_of(&case, &trace, &[]);
     let texts =
         report["traces"][0]["documents"][0]["indicators"][1]["evidence"][0]["text"].as_str();
     assert!(texts.unwrap().contains("secret"));
@@ -557,7 +522,7 @@ fn colour_is_for_terminals_only() {
 fn a_flood_of_bad_lines_is_cut_short_and_counted() {
     let case = Case::secret();
     let trace = case.write("t.jsonl", "x\n".repeat(5000) + &entry(1, "secret"));
-    let (report, ran) = case.report(&trace, &[]);
+    let (report, ran) = report_of(&case, &trace, &[]);
     assert_eq!(ran.code, Some(1));
     assert_eq!(report["traces"][0]["read"]["skipped"], 5000);
     assert_eq!(

@@ -7,49 +7,14 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use support::{Ran, json, run};
+use support::{Case, Ran, json, run};
 
 const TRACE: &str = "examples/traces/poisoned-tool.jsonl";
 const RULES: &str = "examples/documents/poisoned-tool.yaml";
 
-/// A directory with a document and traces.
-struct Case {
-    directory: tempfile::TempDir,
-    rules: String,
-}
-
-impl Case {
-    fn new(indicators: &Value) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let document = json!({"oatf": "0.1", "attack": {
-            "id": "CASE-001",
-            "execution": {"mode": "mcp_server", "state": {"tools": []}},
-            "indicators": indicators,
-        }});
-        let rules = directory.path().join("rules.yaml");
-        fs::write(&rules, document.to_string()).unwrap();
-        Self {
-            rules: rules.to_str().unwrap().to_owned(),
-            directory,
-        }
-    }
-
-    /// Looks for `secret` in the text of any message.
-    fn secret() -> Self {
-        Self::new(&json!([{"target": "text", "pattern": {"contains": "secret"}}]))
-    }
-
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.directory.path().join(name);
-        fs::write(&path, bytes).unwrap();
-        path
-    }
-
-    fn run(&self, command: &str, bytes: impl AsRef<[u8]>, more: &[&str]) -> Ran {
-        let trace = self.write("trace.jsonl", bytes);
-        let trace = trace.to_str().unwrap();
-        run(&[&[command, trace, "--rules", &self.rules], more].concat())
-    }
+/// Runs a command over a trace of these bytes.
+fn judge(case: &Case, command: &str, bytes: impl AsRef<[u8]>, more: &[&str]) -> Ran {
+    case.judge(command, &case.write("trace.jsonl", bytes), more)
 }
 
 /// A line of a trace whose content is this JSON.
@@ -65,22 +30,25 @@ fn text(text: &str) -> String {
 fn what_was_skipped_is_not_passed_off_as_clean() {
     let case = Case::secret();
     let bad = text("fine") + "no json\n" + &text("fine");
-    let ran = case.run("scan", &bad, &[]);
+    let ran = judge(&case, "scan", &bad, &[]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     let last = ran.stdout.lines().last().unwrap();
     assert!(
         last.ends_with(": 1 not exploited; 1 bad line skipped"),
         "{last}"
     );
-    assert_eq!(case.run("scan", &bad, &["--allow-skipped"]).code, Some(0));
-    let report = json(&case.run("scan", &bad, &["--format", "json"]).stdout);
+    assert_eq!(
+        judge(&case, "scan", &bad, &["--allow-skipped"]).code,
+        Some(0)
+    );
+    let report = json(&judge(&case, "scan", &bad, &["--format", "json"]).stdout);
     assert_eq!(report["summary"]["skipped"], 1);
     // What was found stands.
     let found = bad + &text("secret");
-    assert_eq!(case.run("scan", &found, &[]).code, Some(1));
+    assert_eq!(judge(&case, "scan", &found, &[]).code, Some(1));
     // A trace that was not read to its end is named in the last line, too.
     let ended = text("fine") + "{\"proofhouse_trace\": 9}\n";
-    let ran = case.run("scan", &ended, &["--allow-skipped"]);
+    let ran = judge(&case, "scan", &ended, &["--allow-skipped"]);
     assert_eq!(ran.code, Some(3));
     let last = ran.stdout.lines().last().unwrap();
     assert!(
@@ -99,11 +67,11 @@ fn messages_cannot_hide_behind_odd_json() {
         r#"{"text":"secret","text":"fine"}"#,
         &format!(r#"{{"text":"secret","x":{deep}}}"#),
     ] {
-        let ran = case.run("scan", line(content), &[]);
+        let ran = judge(&case, "scan", line(content), &[]);
         assert_eq!(ran.code, Some(1), "{content}: {}", ran.stderr);
         assert!(ran.stderr.contains("(kept)"), "{content}: {}", ran.stderr);
         let harmless = content.replace("secret", "fine");
-        assert_eq!(case.run("scan", line(&harmless), &[]).code, Some(0));
+        assert_eq!(judge(&case, "scan", line(&harmless), &[]).code, Some(0));
     }
 }
 
@@ -123,7 +91,12 @@ fn one_odd_line_does_not_choose_the_format() {
             "trace",
         ),
     ] {
-        let ran = case.run("scan", first.to_owned() + &rest, &["--format", "json"]);
+        let ran = judge(
+            &case,
+            "scan",
+            first.to_owned() + &rest,
+            &["--format", "json"],
+        );
         let report = json(&ran.stdout);
         assert_eq!(report["traces"][0]["format"], format);
         assert_eq!(ran.code, Some(1), "{}", ran.stderr);
@@ -132,7 +105,7 @@ fn one_odd_line_does_not_choose_the_format() {
     // Whoever makes the first lines look otherwise is told on.
     let flooded = text("fine").repeat(70) + &rpc.repeat(200);
     for command in ["scan", "explain-verdict"] {
-        let ran = case.run(command, &flooded, &[]);
+        let ran = judge(&case, command, &flooded, &[]);
         assert_eq!(ran.code, Some(2), "{command}");
         assert!(
             ran.stderr
@@ -149,10 +122,10 @@ fn an_error_beside_a_match_does_not_take_the_match_back() {
         {"target": "text", "pattern": {"contains": "secret"}},
         {"target": "text", "expression": {"cel": "message.text > 1"}},
     ]));
-    let ran = case.run("scan", text("secret"), &[]);
+    let ran = judge(&case, "scan", text("secret"), &[]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stdout.contains("1 error"), "{}", ran.stdout);
-    assert_eq!(case.run("scan", text("fine"), &[]).code, Some(2));
+    assert_eq!(judge(&case, "scan", text("fine"), &[]).code, Some(2));
 }
 
 #[test]
@@ -193,14 +166,14 @@ fn explaining_goes_by_the_same_rules() {
     let noise: Vec<u8> = (0..4000_u32)
         .map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0])
         .collect();
-    let ran = case.run("explain-verdict", noise, &["--format", "json"]);
+    let ran = judge(&case, "explain-verdict", noise, &["--format", "json"]);
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
     let report = json(&ran.stdout);
     assert_eq!(report["complete"], false);
     assert!(report["skipped"].as_u64().unwrap() > 0);
     let bad = text("fine") + "no json\n";
-    assert_eq!(case.run("explain-verdict", &bad, &[]).code, Some(2));
-    let allowed = case.run("explain-verdict", &bad, &["--allow-skipped"]);
+    assert_eq!(judge(&case, "explain-verdict", &bad, &[]).code, Some(2));
+    let allowed = judge(&case, "explain-verdict", &bad, &["--allow-skipped"]);
     assert_eq!(allowed.code, Some(0));
 }
 
@@ -213,7 +186,7 @@ fn nothing_invisible_leaves_the_machine_formats() {
         ("scan", "sarif"),
         ("explain-verdict", "json"),
     ] {
-        let ran = case.run(command, text(nasty), &["--format", format]);
+        let ran = judge(&case, command, text(nasty), &["--format", format]);
         let bad = |c: char| {
             (c.is_control() && c != '\n') || "\u{202e}\u{200b}\u{feff}\u{e0041}".contains(c)
         };
@@ -284,11 +257,11 @@ fn people_are_pointed_at_what_they_may_have_overlooked() {
 
     let case = Case::secret();
     let line = text("fine").replace("\"content\"", "\"sender\":1,\"content\"");
-    let ran = case.run("scan", line.repeat(2), &[]);
+    let ran = judge(&case, "scan", line.repeat(2), &[]);
     assert_eq!(ran.code, Some(0));
     let told = "fields that the format does not have were ignored (2)";
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
-    let ran = case.run("scan", "noise\n", &[]);
+    let ran = judge(&case, "scan", "noise\n", &[]);
     assert!(
         ran.stdout.contains("found nothing in what could be read"),
         "{}",

@@ -7,11 +7,12 @@
     reason = "each test program uses a part of it"
 )]
 
+use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub struct Ran {
     pub stdout: String,
@@ -53,4 +54,45 @@ pub fn run_with_input(args: &[&str], input: &[u8]) -> Ran {
 
 pub fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
+}
+
+/// A document with these indicators, in a directory of its own.
+pub struct Case {
+    pub directory: tempfile::TempDir,
+    pub rules: String,
+}
+
+impl Case {
+    pub fn new(indicators: &Value) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rules.yaml");
+        let document = json!({"oatf": "0.1", "attack": {
+            "id": "CASE-001",
+            "name": "A case",
+            "execution": {"mode": "mcp_server", "state": {"tools": []}},
+            "indicators": indicators,
+        }});
+        fs::write(&path, document.to_string()).unwrap();
+        Self {
+            rules: path.to_str().unwrap().to_owned(),
+            directory,
+        }
+    }
+
+    /// Looks for `secret` in the text of any message.
+    pub fn secret() -> Self {
+        Self::new(&json!([{"target": "text", "pattern": {"contains": "secret"}}]))
+    }
+
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.directory.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// Runs a command that judges a trace.
+    pub fn judge(&self, command: &str, trace: &Path, more: &[&str]) -> Ran {
+        let trace = trace.to_str().unwrap();
+        run(&[&[command, trace, "--rules", &self.rules], more].concat())
+    }
 }
