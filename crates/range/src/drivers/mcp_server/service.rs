@@ -28,9 +28,9 @@ const MAKE_ROOM_FOR: usize = 50;
 const MAX_LISTENERS: usize = 256;
 /// Notifications that wait for the first client.
 const MAX_WAITING: usize = 32;
-/// Calls that run in the background at a time, of all clients. Each holds a message, so this also
-/// bounds memory.
-const MAX_TASKS: usize = 256;
+/// Calls and listening streams that run in the background at a time, of all clients. Each holds its
+/// request, which is bounded by the limit on messages.
+const MAX_TASKS: usize = 1_000;
 
 /// A server actor.
 #[derive(Debug)]
