@@ -250,7 +250,10 @@ impl ActorContext {
 
     /// The same, as `phase` has it: an answer belongs to the phase that was asked.
     pub fn delivered_in(&self, phase: &PhaseView, kind: CarrierKind, name: &str) {
-        let armed = self.carries_attack() && is_armed(self.phases().all(), phase, kind, name);
+        let armed = self.carries_attack() && {
+            let disguise = self.phases().disguise().cloned();
+            is_armed(disguise.as_ref(), phase, kind, name)
+        };
         let ledger = &self.inner.shared.ledger;
         ledger.delivered(&self.inner.name, kind, name, armed);
     }

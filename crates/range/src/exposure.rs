@@ -130,18 +130,14 @@ impl Ledger {
 
 /// Whether what `phase` delivers carries the attack, or only the disguise of the first phase.
 pub(crate) fn is_armed(
-    phases: &[Arc<PhaseView>],
+    disguise: Option<&Arc<PhaseView>>,
     phase: &PhaseView,
     kind: CarrierKind,
     name: &str,
 ) -> bool {
-    let Some(first) = phases.first() else {
+    let Some(first) = disguise else {
         return true;
     };
-    let changes = phases.iter().any(|later| later.state != first.state);
-    if !changes || first.ends_by_what_is_done() {
-        return true;
-    }
     phase.index > 0
         && match (
             part(&first.state, kind, name),
@@ -209,10 +205,7 @@ mod tests {
         let phases = |yaml: &str| {
             let document = proofhouse_oatf::load(yaml).unwrap().document;
             let actor = &document.attack.execution.actors()[0];
-            crate::phases::Phases::new(actor, std::time::Instant::now())
-                .unwrap()
-                .all()
-                .to_vec()
+            crate::phases::Phases::new(actor, std::time::Instant::now()).unwrap()
         };
         let rug_pull = r#"
 oatf: "0.1"
@@ -227,8 +220,9 @@ attack:
         state: {tools: [{name: a, description: evil}, {name: b, description: same}]}
 "#;
         let armed = |yaml: &str, phase: usize, name: &str| {
-            let all = phases(yaml);
-            is_armed(&all, &all[phase], CarrierKind::ToolListed, name)
+            let phases = phases(yaml);
+            let (first, phase) = (phases.disguise(), &phases.all()[phase]);
+            is_armed(first, phase, CarrierKind::ToolListed, name)
         };
         assert!(!armed(rug_pull, 0, "a"));
         assert!(armed(rug_pull, 1, "a"));

@@ -51,7 +51,7 @@ impl PhaseView {
     }
 
     /// Whether what the subject does decides that the phase ends, and not only how often or how long.
-    pub(crate) fn ends_by_what_is_done(&self) -> bool {
+    fn ends_by_what_is_done(&self) -> bool {
         let trigger = self.trigger.as_ref();
         trigger.is_some_and(|trigger| trigger.r#match.is_some())
     }
@@ -88,6 +88,8 @@ pub struct Entry {
 #[derive(Debug)]
 pub(crate) struct Phases {
     all: Vec<Arc<PhaseView>>,
+    /// Whether the first phase only wins trust for what a later one shows.
+    disguised: bool,
     current: usize,
     trigger: TriggerState,
     entered: Instant,
@@ -113,8 +115,12 @@ impl Phases {
                 prepared: OnceLock::new(),
             }));
         }
+        let disguised = all.first().is_some_and(|first: &Arc<PhaseView>| {
+            !first.ends_by_what_is_done() && all.iter().any(|later| later.state != first.state)
+        });
         Ok(Self {
             all,
+            disguised,
             current: 0,
             trigger: TriggerState::default(),
             entered: now,
@@ -127,6 +133,11 @@ impl Phases {
 
     pub(crate) fn all(&self) -> &[Arc<PhaseView>] {
         &self.all
+    }
+
+    /// The first phase, where it is a disguise.
+    pub(crate) fn disguise(&self) -> Option<&Arc<PhaseView>> {
+        self.all.first().filter(|_| self.disguised)
     }
 
     /// The first phase, as an entry.
