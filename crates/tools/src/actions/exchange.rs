@@ -44,9 +44,16 @@ pub(super) async fn exchange(
     let used = references(http);
     let uses_token = used.iter().any(|reference| reference.root == Root::Auth);
     let mut secrets = environment.secrets(&call.tool);
-    let mut fresh = false;
+    let mut refused = None;
     loop {
-        let mut scope = environment.scope(call, used.iter().copied(), fresh).await?;
+        let mut scope = match &refused {
+            None => environment.scope(call, used.iter().copied(), false).await,
+            Some(refused) => {
+                let used = used.iter().copied();
+                environment.scope_instead_of(refused, call, used).await
+            }
+        }
+        .map_err(|error| clean(error, &secrets))?;
         if let Some(session) = session {
             scope.set(Root::Session, session.clone());
         }
@@ -56,8 +63,8 @@ pub(super) async fn exchange(
             .send(&request)
             .await
             .map_err(|error| clean(error, &secrets))?;
-        if answer.status.as_u16() == 401 && uses_token && !fresh {
-            fresh = true;
+        if answer.status.as_u16() == 401 && uses_token && refused.is_none() {
+            refused = Some(scope);
             continue;
         }
         return Ok(Exchanged { answer, secrets });

@@ -64,6 +64,18 @@ impl Scope {
         self.secrets.add_value(value);
     }
 
+    /// Takes more for secrets.
+    pub fn hide_all(&mut self, secrets: &Secrets) {
+        self.secrets.extend(secrets);
+    }
+
+    /// The token of a provider, if it was set.
+    pub(crate) fn token(&self, provider: &str) -> Option<&str> {
+        self.tokens
+            .get(provider)
+            .map(|token| token.expose().as_str())
+    }
+
     /// The secrets, for cleaning what is shown.
     #[must_use]
     pub fn secrets(&self) -> &Secrets {
