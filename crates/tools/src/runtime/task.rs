@@ -259,6 +259,9 @@ impl ToolTask {
     async fn invoke_unless_stopped(&self, invocation: Invocation) -> Result<Value, ActionError> {
         let inner = &self.inner;
         let _in_flight = inner.calls.read().await;
+        if inner.ending.is_cancelled() {
+            return Err(ended());
+        }
         let stop = invocation.cancel.child_token();
         let name = invocation.action.clone();
         let stopped = async {
