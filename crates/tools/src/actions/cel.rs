@@ -28,7 +28,7 @@ impl ActionRuntime for CelRuntime {
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async move {
-            let Some(Execute::Cel(cel)) = call.action().map(|action| &action.execute) else {
+            let Execute::Cel(cel) = &call.action.execute else {
                 return Err(ActionError::new(
                     Failure::Manifest,
                     "this is not a `cel` action",

@@ -131,8 +131,8 @@ fn extract(session: &Session, answer: &Value, call: &Call) -> Result<Open, Actio
 }
 
 fn session_of(call: &Call) -> Result<&Session, ActionError> {
-    match call.action().map(|action| &action.execute) {
-        Some(Execute::StatefulSession(session)) => Ok(session),
+    match &call.action.execute {
+        Execute::StatefulSession(session) => Ok(session),
         _ => Err(ActionError::new(
             Failure::Manifest,
             "this is not a `stateful_session` action",

@@ -40,8 +40,8 @@ impl ActionRuntime for StatelessHttp {
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async move {
-            match call.action().map(|action| &action.execute) {
-                Some(Execute::StatelessHttp(http)) => {
+            match &call.action.execute {
+                Execute::StatelessHttp(http) => {
                     exchange(&self.client, http, call, environment, None)
                         .await?
                         .result(http)

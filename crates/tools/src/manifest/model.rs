@@ -1,5 +1,6 @@
 //! The model of a tool manifest: what a document says, checked and compiled.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_expr::Program;
@@ -24,7 +25,7 @@ pub struct Tool {
     /// Parameters of every action and event.
     pub parameters: ParameterSchema,
     /// What an agent can do.
-    pub actions: Vec<Action>,
+    pub actions: Vec<Arc<Action>>,
     /// What can reach it.
     pub events: Vec<Event>,
     /// Blocks that actions inherit from.
@@ -88,6 +89,37 @@ impl Execute {
             Self::KubernetesJob(_) => "kubernetes_job",
         }
     }
+
+    /// Whether both are served by one initialization: the same backend, and for descriptions and MCP
+    /// servers the same one.
+    #[must_use]
+    pub fn shares_state(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::OpenApi(one), Self::OpenApi(other)) => one == other,
+            (Self::Mcp(one), Self::Mcp(other)) => one == other,
+            _ => self.key() == other.key(),
+        }
+    }
+}
+
+impl Tool {
+    /// The shared blocks that derive actions: a description or an MCP server that no action of the
+    /// manifest uses. Where actions do use it, they say which of its operations the tool has.
+    #[must_use]
+    pub fn deriving(&self) -> Vec<Execute> {
+        let openapi = self.shared.openapi.clone();
+        let openapi = openapi
+            .filter(|api| api.url.is_some())
+            .map(Execute::OpenApi);
+        let mcp = self.shared.mcp.clone();
+        let mcp = mcp.filter(|mcp| mcp.transport.is_some()).map(Execute::Mcp);
+        let used = |block: &Execute| {
+            let mut actions = self.actions.iter();
+            actions.any(|action| action.execute.key() == block.key())
+        };
+        let blocks = openapi.into_iter().chain(mcp);
+        blocks.filter(|block| !used(block)).collect()
+    }
 }
 
 /// An expression whose result is the result of the action.
@@ -138,7 +170,7 @@ impl Session {
 }
 
 /// An OpenAPI specification.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct OpenApi {
     /// Where it is.
     pub url: Option<UrlTemplate>,
@@ -158,7 +190,7 @@ pub enum McpTransport {
 }
 
 /// An MCP server.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Mcp {
     /// How to talk to it.
     pub transport: Option<McpTransport>,

@@ -1,6 +1,6 @@
 //! Parameter schemas: which values an action takes, and how they are completed and checked.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,9 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Clone)]
 pub struct ParameterSchema {
     properties: Map<String, Value>,
-    validator: Arc<Validator>,
+    /// The whole schema, where a server gave one and the properties are only a part of it.
+    given: Option<Arc<Value>>,
+    validator: Arc<OnceLock<Option<Validator>>>,
 }
 
 impl ParameterSchema {
@@ -35,8 +37,36 @@ impl ParameterSchema {
             .map_err(|error| error.to_string())?;
         Ok(Self {
             properties,
-            validator: Arc::new(validator),
+            given: None,
+            validator: Arc::new(OnceLock::from(Some(validator))),
         })
+    }
+
+    /// A JSON Schema that a server or a description gave, kept as it is. It is compiled at the first
+    /// call; one that cannot be compiled is not checked, since it is not the manifest that is wrong.
+    ///
+    /// ```
+    /// use proofhouse_tools::manifest::ParameterSchema;
+    /// use serde_json::json;
+    ///
+    /// let schema = ParameterSchema::given(json!({
+    ///     "type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"],
+    /// }));
+    /// assert!(schema.complete(Default::default()).is_err());
+    /// ```
+    #[must_use]
+    pub fn given(schema: Value) -> Self {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        Self {
+            properties: properties.cloned().unwrap_or_default(),
+            given: Some(Arc::new(schema)),
+            validator: Arc::default(),
+        }
+    }
+
+    fn validator(&self) -> Option<&Validator> {
+        let compiled = || jsonschema::validator_for(&self.json_schema()).ok();
+        self.validator.get_or_init(compiled).as_ref()
     }
 
     /// The properties, as written.
@@ -48,7 +78,10 @@ impl ParameterSchema {
     /// The JSON Schema of the whole, as a model is told it.
     #[must_use]
     pub fn json_schema(&self) -> Value {
-        object_schema(&self.properties)
+        match &self.given {
+            Some(given) => Value::clone(given),
+            None => object_schema(&self.properties),
+        }
     }
 
     /// These parameters and others; a name in both is the other's.
@@ -67,15 +100,18 @@ impl ParameterSchema {
         &self,
         mut given: Map<String, Value>,
     ) -> Result<Map<String, Value>, Vec<String>> {
-        for (name, property) in &self.properties {
+        // Whoever gave a schema fills in its defaults itself.
+        let own = self.properties.iter().filter(|_| self.given.is_none());
+        for (name, property) in own {
             if let (false, Some(default)) = (given.contains_key(name), property.get("default")) {
                 given.insert(name.clone(), default.clone());
             }
         }
         let whole = Value::Object(given);
         let errors: Vec<String> = self
-            .validator
-            .iter_errors(&whole)
+            .validator()
+            .into_iter()
+            .flat_map(|validator| validator.iter_errors(&whole))
             .take(20)
             .map(|error| {
                 let path = error.instance_path().to_string();
@@ -139,10 +175,8 @@ impl Default for ParameterSchema {
     fn default() -> Self {
         Self {
             properties: Map::new(),
-            validator: Arc::new(
-                jsonschema::validator_for(&object_schema(&Map::new()))
-                    .expect("an object without properties is a schema"),
-            ),
+            given: None,
+            validator: Arc::default(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Reads a tool: its parameters first, so that every reference can be checked where it stands.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use proofhouse_source::{NodeRef, Segment};
 use serde_json::{Map, Value};
@@ -50,7 +51,7 @@ impl<'s> Decoder<'s> {
                         let first = session.get_or_insert_with(|| own.clone());
                         decoder.one_session(first, own);
                     }
-                    Some(action)
+                    Some(Arc::new(action))
                 })
             })
             .unwrap_or_default();

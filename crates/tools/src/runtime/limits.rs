@@ -15,6 +15,8 @@ pub struct Limits {
     pub max_result_bytes: usize,
     /// How requests are repeated.
     pub retry: Retry,
+    /// What a runtime that cleans up after a cancelled call may take for it.
+    pub cancel: Duration,
 }
 
 /// How requests are repeated that were not sent, or that may be sent twice.
@@ -37,6 +39,7 @@ impl Default for Limits {
             max_response_bytes: 10 << 20,
             max_result_bytes: 1 << 20,
             retry: Retry::default(),
+            cancel: Duration::from_secs(5),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod environment;
 mod error;
 mod limits;
+mod observe;
 mod outcome;
 mod task;
 
@@ -17,8 +18,9 @@ pub(crate) use environment::sounds_secret;
 pub use environment::{Environment, NoTokens, TokenError, TokenSource};
 pub use error::{ActionError, Class, ERROR_TABLE, Failure};
 pub use limits::{Limits, Retry};
+pub use observe::{CallEvent, Observer};
 pub use outcome::Outcome;
-pub use task::ToolTask;
+pub use task::{Invocation, ToolTask};
 
 use crate::manifest::{Action, Execute, Tool};
 
@@ -48,24 +50,18 @@ impl std::fmt::Debug for State {
 /// One invocation of an action: its parameters are complete and checked.
 #[derive(Debug, Clone)]
 pub struct Call {
+    /// Names the invocation; no other has the same.
+    pub invocation: String,
     /// The tool.
     pub tool: Arc<Tool>,
-    /// The position of the action in the tool.
-    pub action: usize,
+    /// The action; that of a shared block has no name while the block is initialized.
+    pub action: Arc<Action>,
     /// The values of its parameters.
     pub parameters: Map<String, Value>,
     /// The task's context at this moment.
     pub context: Value,
     /// Ends the call early.
     pub cancel: CancellationToken,
-}
-
-impl Call {
-    /// The action that is called.
-    #[must_use]
-    pub fn action(&self) -> Option<&Action> {
-        self.tool.actions.get(self.action)
-    }
 }
 
 /// What carries out the actions of one kind of backend.
@@ -76,6 +72,37 @@ pub trait ActionRuntime: Send + Sync {
         call: &'a Call,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<State, ActionError>>;
+
+    /// The names of the actions that a block at the top level of the tool derives, such as all
+    /// operations of a description.
+    fn derived(&self, _state: &State) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// An action as it can be called: what the manifest declares, with what the backend knows of it.
+    /// Without a declaration it is one that the backend derives; nothing if there is none of the name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the declaration names something that the backend does not have.
+    fn action(
+        &self,
+        _state: &State,
+        _name: &str,
+        declared: Option<&Arc<Action>>,
+    ) -> Result<Option<Arc<Action>>, ActionError> {
+        Ok(declared.cloned())
+    }
+
+    /// Whether actions are only known in full after initialization.
+    fn completes_actions(&self) -> bool {
+        false
+    }
+
+    /// Whether a cancelled call is left some time to clean up. Others are dropped where they are.
+    fn cancels_itself(&self) -> bool {
+        false
+    }
 
     /// Carries out one action.
     fn invoke<'a>(
@@ -146,13 +173,10 @@ impl Runtimes {
     }
 
     /// The runtime of an action.
-    fn find(
-        &self,
-        execute: &Execute,
-    ) -> Result<(&'static str, Arc<dyn ActionRuntime>), ActionError> {
+    fn find(&self, execute: &Execute) -> Result<Arc<dyn ActionRuntime>, ActionError> {
         let key = execute.key();
         match self.table.iter().find(|(known, _)| *known == key) {
-            Some((key, runtime)) => Ok((key, Arc::clone(runtime))),
+            Some((_, runtime)) => Ok(Arc::clone(runtime)),
             None => Err(ActionError::new(
                 Failure::NoRuntime,
                 format!("actions with `{key}` can be read but not run yet"),

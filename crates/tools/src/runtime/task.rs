@@ -1,16 +1,22 @@
 //! One tool in one task: initialized once at the first call, torn down once at the end.
 
-use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
+use proofhouse_source::did_you_mean;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, RwLock};
+use tracing::Instrument;
 
 use super::{
-    ActionError, ActionRuntime, Call, Environment, Failure, Limits, Outcome, Runtimes, State,
+    ActionError, ActionRuntime, Call, CallEvent, Environment, Failure, Limits, Observer, Outcome,
+    Runtimes, State,
 };
-use crate::manifest::{Execute, Tool};
+use crate::interpolate::Secrets;
+use crate::manifest::{Action, Execute, ParameterSchema, Tool};
 
 /// A tool for the length of one task. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -18,23 +24,59 @@ pub struct ToolTask {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
     tool: Arc<Tool>,
     environment: Environment,
     runtimes: Runtimes,
     limits: Limits,
-    /// One state per backend the tool uses.
-    slots: BTreeMap<&'static str, Mutex<Slot>>,
+    observer: Option<Arc<dyn Observer>>,
+    /// Names the task in the names of its invocations.
+    id: String,
+    count: AtomicU64,
+    backends: Vec<Backend>,
+    /// Held for reading by every call, for writing by who tears down.
+    calls: RwLock<()>,
+    ending: CancellationToken,
 }
 
-#[derive(Debug)]
+/// Something that is initialized once.
+struct Backend {
+    /// What it is initialized for: the first action that uses it, or a shared block.
+    block: Arc<Action>,
+    /// Whether it is a shared block that derives actions.
+    derives: bool,
+    slot: Mutex<Slot>,
+}
+
 enum Slot {
     Empty,
     Ready(Arc<State>),
     /// It could not be initialized, and never will.
     Failed(ActionError),
     Closed,
+}
+
+/// A call as its caller puts it.
+#[derive(Debug, Clone, Default)]
+pub struct Invocation {
+    /// Names it; the task finds a name if this is empty. A backend that finds what an earlier
+    /// invocation of the same name has begun goes on with it.
+    pub id: String,
+    /// The action.
+    pub action: String,
+    /// What it is called with.
+    pub arguments: Map<String, Value>,
+    /// The task's context at this moment.
+    pub context: Value,
+    /// Ends it early.
+    pub cancel: CancellationToken,
+}
+
+/// An action that can be called, and what carries it out.
+struct Found {
+    action: Arc<Action>,
+    runtime: Arc<dyn ActionRuntime>,
+    backend: usize,
 }
 
 impl ToolTask {
@@ -46,20 +88,96 @@ impl ToolTask {
         runtimes: Runtimes,
         limits: Limits,
     ) -> Self {
-        let slots = tool
-            .actions
-            .iter()
-            .map(|action| (action.execute.key(), Mutex::new(Slot::Empty)))
-            .collect();
+        let mut backends: Vec<Backend> = Vec::new();
+        for action in &tool.actions {
+            if !backends
+                .iter()
+                .any(|backend| backend.block.execute.shares_state(&action.execute))
+            {
+                backends.push(Backend::new(Arc::clone(action), false));
+            }
+        }
+        for execute in tool.deriving() {
+            let block = Action {
+                name: String::new(),
+                description: String::new(),
+                parameters: ParameterSchema::default(),
+                execute,
+            };
+            backends.push(Backend::new(Arc::new(block), true));
+        }
         Self {
             inner: Arc::new(Inner {
                 tool,
                 environment,
                 runtimes,
                 limits,
-                slots,
+                observer: None,
+                id: format!("{:016x}", RandomState::new().build_hasher().finish()),
+                count: AtomicU64::new(0),
+                backends,
+                calls: RwLock::new(()),
+                ending: CancellationToken::new(),
             }),
         }
+    }
+
+    /// The same, with someone who is told of every call. To be said before the first one.
+    #[must_use]
+    pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.observer = Some(observer);
+        }
+        self
+    }
+
+    /// The tool.
+    #[must_use]
+    pub fn tool(&self) -> &Arc<Tool> {
+        &self.inner.tool
+    }
+
+    /// The actions that can be called, with the schemas of their parameters: those of the manifest, and
+    /// those that its shared blocks derive. Backends that are asked for it are initialized.
+    ///
+    /// # Errors
+    ///
+    /// Returns why a backend cannot tell.
+    pub async fn actions(
+        &self,
+        cancel: CancellationToken,
+    ) -> Result<Vec<Arc<Action>>, ActionError> {
+        let _in_flight = self.inner.calls.read().await;
+        let secrets = self.inner.environment.secrets(&self.inner.tool);
+        let ending = self.inner.ending.clone();
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(ActionError::new(Failure::Cancelled, "cancelled")),
+            () = ending.cancelled() => Err(ended()),
+            actions = self.all_actions(&cancel) => actions.map_err(|error| error.redacted(&secrets)),
+        }
+    }
+
+    async fn all_actions(
+        &self,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Arc<Action>>, ActionError> {
+        let mut actions = Vec::new();
+        for declared in &self.inner.tool.actions {
+            let found = self.declared(declared, &Value::Null, cancel).await?;
+            actions.push(found.action);
+        }
+        for (position, backend) in self.inner.backends.iter().enumerate() {
+            if !backend.derives {
+                continue;
+            }
+            let runtime = self.inner.runtimes.find(&backend.block.execute)?;
+            let state = self.state(position, &runtime, &Value::Null, cancel).await?;
+            for name in runtime.derived(&state) {
+                actions.extend(runtime.action(&state, &name, None)?);
+            }
+        }
+        Ok(actions)
     }
 
     /// Invokes an action.
@@ -76,20 +194,103 @@ impl ToolTask {
         context: Value,
         cancel: CancellationToken,
     ) -> Result<Outcome, ActionError> {
-        let secrets = self.inner.environment.secrets(&self.inner.tool);
-        let invoked = tokio::select! {
-            biased;
-            () = cancel.cancelled() => Err(self.cancelled(action)),
-            result = self.carry_out(action, arguments, context, cancel.clone()) => result,
+        let invocation = Invocation {
+            id: String::new(),
+            action: action.to_owned(),
+            arguments,
+            context,
+            cancel,
         };
-        match invoked {
-            Ok(value) => Ok(Outcome::new(
-                value,
-                &secrets,
-                self.inner.limits.max_result_bytes,
-            )),
-            Err(error) => Err(error.redacted(&secrets)),
+        self.carry_out(invocation).await
+    }
+
+    /// Carries out an invocation, as [`ToolTask::invoke`] does.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it came to nothing, and what becomes of the task.
+    pub async fn carry_out(&self, mut invocation: Invocation) -> Result<Outcome, ActionError> {
+        let inner = &self.inner;
+        if invocation.id.is_empty() {
+            let number = inner.count.fetch_add(1, Ordering::Relaxed);
+            invocation.id = format!("{}-{number}", inner.id);
         }
+        let secrets = inner.environment.secrets(&inner.tool);
+        let (id, action) = (invocation.id.clone(), invocation.action.clone());
+        self.tell_called(&invocation, &secrets);
+        let started = Instant::now();
+        let span = tracing::info_span!(
+            "tool.call", tool = %inner.tool.name, action = %action, invocation = %id
+        );
+        let invoked = self
+            .invoke_unless_stopped(invocation)
+            .instrument(span)
+            .await;
+        let result = match invoked {
+            Ok(value) => Ok(Outcome::new(value, &secrets, inner.limits.max_result_bytes)),
+            Err(error) => Err(error.redacted(&secrets)),
+        };
+        if let Some(observer) = &inner.observer {
+            observer.observe(CallEvent::Returned {
+                invocation: &id,
+                action: &action,
+                result: result.as_ref(),
+                took: started.elapsed(),
+            });
+        }
+        result
+    }
+
+    fn tell_called(&self, invocation: &Invocation, secrets: &Secrets) {
+        let Some(observer) = &self.inner.observer else {
+            return;
+        };
+        // A model that was told a secret by someone else may hand it on.
+        let arguments = secrets.redact_value(Value::Object(invocation.arguments.clone()));
+        observer.observe(CallEvent::Called {
+            invocation: &invocation.id,
+            tool: (&self.inner.tool.namespace, &self.inner.tool.name),
+            action: &invocation.action,
+            arguments: arguments.as_object().unwrap_or(&Map::new()),
+        });
+    }
+
+    /// Invokes; ends early when the call is cancelled or the task ends.
+    async fn invoke_unless_stopped(&self, invocation: Invocation) -> Result<Value, ActionError> {
+        let inner = &self.inner;
+        let _in_flight = inner.calls.read().await;
+        if inner.ending.is_cancelled() {
+            return Err(ended());
+        }
+        let stop = invocation.cancel.child_token();
+        let name = invocation.action.clone();
+        let stopped = async {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = inner.ending.cancelled() => stop.cancel(),
+            }
+            if self.cancels_itself(&name) {
+                tokio::time::sleep(inner.limits.cancel).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stopped => Err(self.cancelled(&name)),
+            result = self.invoke_found(invocation, stop.clone()) => result,
+        }
+    }
+
+    fn cancels_itself(&self, action: &str) -> bool {
+        let inner = &self.inner;
+        let mut declared = inner.tool.actions.iter();
+        match declared.find(|known| known.name == action) {
+            Some(action) => inner.runtimes.find(&action.execute),
+            None => match inner.backends.iter().find(|backend| backend.derives) {
+                Some(backend) => inner.runtimes.find(&backend.block.execute),
+                None => return false,
+            },
+        }
+        .is_ok_and(|runtime| runtime.cancels_itself())
     }
 
     /// The error of a cancelled call. What had been sent by then is not known here.
@@ -98,68 +299,140 @@ impl ToolTask {
         let mut actions = self.inner.tool.actions.iter();
         error.outcome_unknown = actions
             .find(|known| known.name == action)
-            .is_some_and(|known| !may_be_repeated(&known.execute));
+            .is_none_or(|known| !may_be_repeated(&known.execute));
         error
     }
 
-    async fn carry_out(
+    async fn invoke_found(
         &self,
-        action: &str,
-        arguments: Map<String, Value>,
-        context: Value,
+        invocation: Invocation,
         cancel: CancellationToken,
     ) -> Result<Value, ActionError> {
-        let tool = &self.inner.tool;
-        let found = tool
-            .actions
-            .iter()
-            .enumerate()
-            .find(|(_, known)| known.name == action);
-        let Some((position, known)) = found else {
-            let message = format!("`{}` has no action `{action}`", tool.name);
-            return Err(ActionError::new(Failure::Arguments, message));
-        };
-        let parameters = known.parameters.complete(arguments);
+        let inner = &self.inner;
+        let found = self
+            .find(&invocation.action, &invocation.context, &cancel)
+            .await?;
+        let parameters = found.action.parameters.complete(invocation.arguments);
         let parameters = parameters
             .map_err(|problems| ActionError::new(Failure::Arguments, problems.join("; ")))?;
-        let (key, runtime) = self.inner.runtimes.find(&known.execute)?;
         let call = Call {
-            tool: Arc::clone(tool),
-            action: position,
+            invocation: invocation.id,
+            tool: Arc::clone(&inner.tool),
+            action: found.action,
             parameters,
-            context,
+            context: invocation.context,
             cancel,
         };
-        let state = self.state(key, &runtime, &call).await?;
-        runtime.invoke(&state, &call, &self.inner.environment).await
+        let state = self.state_for(found.backend, &found.runtime, &call).await?;
+        let span = tracing::info_span!("tool.invoke", runtime = call.action.execute.key());
+        let invoked = found.runtime.invoke(&state, &call, &inner.environment);
+        invoked.instrument(span).await
+    }
+
+    /// Finds an action of the manifest, or one that a shared block derives.
+    async fn find(
+        &self,
+        name: &str,
+        context: &Value,
+        cancel: &CancellationToken,
+    ) -> Result<Found, ActionError> {
+        let inner = &self.inner;
+        let mut known: Vec<String> = Vec::new();
+        for declared in &inner.tool.actions {
+            if declared.name == name {
+                return self.declared(declared, context, cancel).await;
+            }
+            known.push(declared.name.clone());
+        }
+        for (backend, of) in inner.backends.iter().enumerate() {
+            if !of.derives {
+                continue;
+            }
+            let runtime = inner.runtimes.find(&of.block.execute)?;
+            let state = self.state(backend, &runtime, context, cancel).await?;
+            if let Some(action) = runtime.action(&state, name, None)? {
+                return Ok(Found {
+                    action,
+                    runtime,
+                    backend,
+                });
+            }
+            known.extend(runtime.derived(&state));
+        }
+        let mut message = format!("`{}` has no action `{name}`", inner.tool.name);
+        if let Some(near) = did_you_mean(name, known.iter().map(String::as_str)) {
+            message.push_str(&format!("; did you mean `{near}`?"));
+        }
+        Err(ActionError::new(Failure::Arguments, message))
+    }
+
+    async fn declared(
+        &self,
+        declared: &Arc<Action>,
+        context: &Value,
+        cancel: &CancellationToken,
+    ) -> Result<Found, ActionError> {
+        let inner = &self.inner;
+        let runtime = inner.runtimes.find(&declared.execute)?;
+        let position = inner
+            .backends
+            .iter()
+            .position(|backend| backend.block.execute.shares_state(&declared.execute));
+        let backend = position.ok_or_else(|| {
+            ActionError::new(Failure::NoRuntime, "the action has no backend in this task")
+        })?;
+        let mut action = Arc::clone(declared);
+        if runtime.completes_actions() {
+            let state = self.state(backend, &runtime, context, cancel).await?;
+            if let Some(complete) = runtime.action(&state, &declared.name, Some(declared))? {
+                action = complete;
+            }
+        }
+        Ok(Found {
+            action,
+            runtime,
+            backend,
+        })
+    }
+
+    /// The state of a backend, initialized without parameters if it was not yet.
+    async fn state(
+        &self,
+        backend: usize,
+        runtime: &Arc<dyn ActionRuntime>,
+        context: &Value,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<State>, ActionError> {
+        let call = Call {
+            invocation: format!("{}-initialize", self.inner.id),
+            tool: Arc::clone(&self.inner.tool),
+            action: Arc::clone(&self.inner.backends[backend].block),
+            parameters: Map::new(),
+            context: context.clone(),
+            cancel: cancel.clone(),
+        };
+        self.state_for(backend, runtime, &call).await
     }
 
     /// The state of a backend. Calls that come while it is being made wait for it.
-    async fn state(
+    async fn state_for(
         &self,
-        key: &'static str,
+        backend: usize,
         runtime: &Arc<dyn ActionRuntime>,
         call: &Call,
     ) -> Result<Arc<State>, ActionError> {
-        if let Some(slot) = self.inner.slots.get(key)
-            && let Slot::Ready(state) = &*slot.lock().await
-        {
+        if let Slot::Ready(state) = &*self.inner.backends[backend].slot.lock().await {
             return Ok(Arc::clone(state));
         }
         // In a task of its own: a caller that is cancelled must not lose a session that was made.
         let (inner, runtime, call) = (Arc::clone(&self.inner), Arc::clone(runtime), call.clone());
-        let making = tokio::spawn(async move {
-            let Some(slot) = inner.slots.get(key) else {
-                return Err(ActionError::new(
-                    Failure::NoRuntime,
-                    format!("`{key}` is not used"),
-                ));
-            };
-            let mut slot = slot.lock().await;
+        let span = tracing::info_span!("tool.initialize", runtime = call.action.execute.key());
+        let making = async move {
+            let mut slot = inner.backends[backend].slot.lock().await;
             match &*slot {
                 Slot::Ready(state) => Ok(Arc::clone(state)),
                 Slot::Failed(error) => Err(error.clone()),
-                Slot::Closed => Err(ActionError::new(Failure::Ended, "the task has ended")),
+                Slot::Closed => Err(ended()),
                 Slot::Empty => match runtime.initialize(&call, &inner.environment).await {
                     Ok(state) => {
                         let state = Arc::new(state);
@@ -174,33 +447,64 @@ impl ToolTask {
                     }
                 },
             }
-        });
+        };
         let stopped = |_| ActionError::new(Failure::Ended, "the runtime stopped");
-        making.await.map_err(stopped)?
+        tokio::spawn(making.instrument(span))
+            .await
+            .map_err(stopped)?
     }
 
-    /// Ends the task: tears down what was initialized, once, also after failures. Later calls are
-    /// refused.
+    /// Ends the task: calls under way are cancelled, then what was initialized is torn down, once, also
+    /// after failures. Later calls are refused.
     ///
     /// Every backend is torn down, whatever becomes of the others; the errors are returned.
     pub async fn teardown(&self) -> Vec<ActionError> {
-        let secrets = self.inner.environment.secrets(&self.inner.tool);
+        self.inner.ending.cancel();
+        let _alone = self.inner.calls.write().await;
+        self.leave(|| Slot::Closed).await
+    }
+
+    /// Tears down what was initialized while the task is idle; the next call initializes again.
+    /// `None` when a call is under way, in which case nothing is done.
+    pub async fn evict(&self) -> Option<Vec<ActionError>> {
+        let _alone = self.inner.calls.try_write().ok()?;
+        if self.inner.ending.is_cancelled() {
+            return Some(Vec::new());
+        }
+        Some(self.leave(|| Slot::Empty).await)
+    }
+
+    async fn leave(&self, afterwards: impl Fn() -> Slot) -> Vec<ActionError> {
+        let inner = &self.inner;
+        let secrets = inner.environment.secrets(&inner.tool);
         let mut errors = Vec::new();
-        for (key, slot) in &self.inner.slots {
-            let old = std::mem::replace(&mut *slot.lock().await, Slot::Closed);
-            let runtime = self
-                .inner
-                .runtimes
-                .table
-                .iter()
-                .find(|(known, _)| known == key);
-            if let (Slot::Ready(state), Some((_, runtime))) = (old, runtime) {
-                let ended = runtime.teardown(&state, &self.inner.environment).await;
+        for backend in &inner.backends {
+            let old = std::mem::replace(&mut *backend.slot.lock().await, afterwards());
+            let runtime = inner.runtimes.find(&backend.block.execute);
+            if let (Slot::Ready(state), Ok(runtime)) = (old, runtime) {
+                let span =
+                    tracing::info_span!("tool.teardown", runtime = backend.block.execute.key());
+                let ended = runtime.teardown(&state, &inner.environment);
+                let ended = ended.instrument(span).await;
                 errors.extend(ended.err().map(|error| error.redacted(&secrets)));
             }
         }
         errors
     }
+}
+
+impl Backend {
+    fn new(block: Arc<Action>, derives: bool) -> Self {
+        Self {
+            block,
+            derives,
+            slot: Mutex::new(Slot::Empty),
+        }
+    }
+}
+
+fn ended() -> ActionError {
+    ActionError::new(Failure::Ended, "the task has ended")
 }
 
 /// Whether carrying out an action twice has the effect of doing it once.
@@ -212,5 +516,14 @@ fn may_be_repeated(execute: &Execute) -> bool {
             .as_ref()
             .is_some_and(|method| matches!(method.source(), "GET" | "PUT" | "DELETE")),
         _ => false,
+    }
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolTask")
+            .field("tool", &self.tool.name)
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
