@@ -40,4 +40,5 @@ pub mod auth;
 pub mod http;
 pub mod interpolate;
 pub mod manifest;
+pub mod operator;
 pub mod runtime;

@@ -76,6 +76,11 @@ impl Scope {
             .map(|token| token.expose().as_str())
     }
 
+    /// Whether the tokens are those of another scope.
+    pub(crate) fn has_tokens_of(&self, other: &Self) -> bool {
+        self.tokens == other.tokens
+    }
+
     /// The secrets, for cleaning what is shown.
     #[must_use]
     pub fn secrets(&self) -> &Secrets {
