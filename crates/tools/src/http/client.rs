@@ -163,6 +163,13 @@ impl HttpClient {
                 .client
                 .send(request.method.clone(), url.as_str(), headers, body)
                 .await?;
+            // What says that it is too large need not be read to be refused.
+            let announced = response.header("content-length");
+            let announced = announced.and_then(|length| length.parse::<u64>().ok());
+            let limit = self.limits.max_response_bytes as u64;
+            if announced.is_some_and(|length| length > limit) {
+                return Err(ClientError::TooLarge { limit });
+            }
             let (status, headers) = (response.status, response.headers.clone());
             Ok(Answer {
                 status,

@@ -210,11 +210,18 @@ fn base_length(base: &str, text: &str, operator: bool) -> usize {
 
 /// Whether a value would climb out of its place, also for a server that decodes twice.
 fn climbs(value: &str) -> bool {
-    let once = percent_decode_str(value).decode_utf8_lossy();
-    let twice = percent_decode_str(&once).decode_utf8_lossy();
-    [value, &*once, &*twice]
-        .iter()
-        .any(|text| text.split(['/', '\\']).any(|piece| piece == ".."))
+    readings(value).any(|text| text.split(['/', '\\']).any(|piece| piece == ".."))
+}
+
+fn is_dot(segment: &str) -> bool {
+    readings(segment).any(|text| text == ".")
+}
+
+/// A value as it is, decoded, and decoded twice.
+fn readings(value: &str) -> impl Iterator<Item = String> {
+    let once = percent_decode_str(value).decode_utf8_lossy().into_owned();
+    let twice = percent_decode_str(&once).decode_utf8_lossy().into_owned();
+    [value.to_owned(), once, twice].into_iter()
 }
 
 /// Watches the segments of a path that hold a value.
@@ -250,7 +257,8 @@ impl PathCheck {
                 &reference,
                 "it is empty, which names another path",
             )),
-            "." | ".." => Err(RenderError::refused(
+            // Pieces that are harmless alone can climb together.
+            whole if climbs(whole) || is_dot(whole) => Err(RenderError::refused(
                 &reference,
                 "it makes a `.` or `..` segment",
             )),
