@@ -23,7 +23,7 @@ async fn send(method: &str, url: &str, limits: Limits) -> Result<Outcome, Action
     let tool = tool(&format!(
         "stateless_http: {{method: {method}, url: \"{url}\"}}"
     ));
-    let runtimes = Runtimes::new(&limits, loopback()).unwrap();
+    let runtimes = Runtimes::new(&limits, loopback()).expect("the test is set up");
     act(
         &ToolTask::new(tool, environment(), runtimes, limits),
         json!({}),
@@ -67,18 +67,20 @@ async fn a_name_that_nobody_has_ends_the_task() {
 /// A server with a certificate that nobody vouches for; counts the requests that get through.
 async fn self_signed() -> (u16, Arc<Mutex<usize>>) {
     let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("the test is set up");
     let key = pki_types::PrivatePkcs8KeyDer::from(signing_key.serialize_der());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .unwrap()
+        .expect("the test is set up")
         .with_no_client_auth()
         .with_single_cert(vec![cert.der().clone()], key.into())
-        .unwrap();
+        .expect("the test is set up");
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
+    let listener = TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("the test is set up");
+    let port = listener.local_addr().expect("the test is set up").port();
     let requests = Arc::new(Mutex::new(0));
     let seen = Arc::clone(&requests);
     tokio::spawn(async move {
@@ -90,7 +92,7 @@ async fn self_signed() -> (u16, Arc<Mutex<usize>>) {
                 };
                 let mut buffer = [0; 1024];
                 if stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {
-                    *seen.lock().unwrap() += 1;
+                    *seen.lock().expect("the test is set up") += 1;
                 }
             });
         }
@@ -218,8 +220,8 @@ async fn oversized_answers_are_refused() {
 
 fn gzip(body: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(body).unwrap();
-    encoder.finish().unwrap()
+    encoder.write_all(body).expect("the test is set up");
+    encoder.finish().expect("the test is set up")
 }
 
 #[tokio::test]
@@ -358,14 +360,16 @@ actions:
 ";
     let (bundle, findings) = Bundle::read(text);
     assert!(findings.is_empty(), "{findings:#?}");
-    task(Arc::new(bundle.tools().next().unwrap().clone()))
+    task(Arc::new(
+        bundle.tools().next().expect("the test is set up").clone(),
+    ))
 }
 
 async fn forecast(action: &str, arguments: Value) -> ActionError {
-    let arguments: Map<String, Value> = arguments.as_object().unwrap().clone();
+    let arguments: Map<String, Value> = arguments.as_object().expect("the test is set up").clone();
     let cancel = proofhouse_wire::CancellationToken::new();
     let result = typed().invoke(action, arguments, json!({}), cancel).await;
-    let error = result.unwrap_err();
+    let error = result.expect_err("it fails");
     assert_eq!(
         (error.failure, error.is_recoverable()),
         (Failure::Arguments, true)
@@ -521,7 +525,7 @@ async fn a_server_that_asks_for_patience_gets_it() {
     })
     .await;
     assert_eq!(ask("GET", &server).await.unwrap().value, json!(1));
-    let times = times.lock().unwrap();
+    let times = times.lock().unwrap().clone();
     assert!(times[1].duration_since(times[0]) >= Duration::from_secs(1));
 
     // More than may be asked for is not waited for, nor is what makes no sense.

@@ -37,7 +37,10 @@ impl Service {
             ..Sessions::default()
         }));
         let seen = Arc::clone(&state);
-        let server = Server::start(move |_, request| seen.lock().unwrap().answer(request)).await;
+        let server = Server::start(move |_, request| {
+            seen.lock().expect("the test is set up").answer(request)
+        })
+        .await;
         Self { server, state }
     }
 
@@ -53,7 +56,7 @@ impl Service {
     }
 
     fn with<T>(&self, look: impl FnOnce(&mut Sessions) -> T) -> T {
-        look(&mut self.state.lock().unwrap())
+        look(&mut self.state.lock().expect("the test is set up"))
     }
 
     fn log(&self) -> Vec<String> {

@@ -79,12 +79,25 @@ impl HttpClient {
     ///
     /// Returns an error when there is no response. A status is never one.
     pub async fn send(&self, request: &Request) -> Result<Answer, ActionError> {
+        self.send_as(request, request.is_idempotent()).await
+    }
+
+    /// The same for a request that may be sent twice, whatever its method says.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there is no response. A status is never one.
+    pub async fn send_repeatable(&self, request: &Request) -> Result<Answer, ActionError> {
+        self.send_as(request, true).await
+    }
+
+    async fn send_as(&self, request: &Request, repeatable: bool) -> Result<Answer, ActionError> {
         let retry = &self.limits.retry;
         let mut number = 1;
         loop {
             let last = number >= retry.tries;
             let wait = match self.follow(request).await {
-                Ok(answer) if last || !request.is_idempotent() || !is_busy(answer.status) => {
+                Ok(answer) if last || !repeatable || !is_busy(answer.status) => {
                     return self.decoded(answer, request);
                 }
                 Ok(answer) => match answer.retry_after() {
@@ -95,9 +108,7 @@ impl HttpClient {
                     None => retry.wait(number, chance()),
                 },
                 Err(ClientError::Connect { .. }) if !last => retry.wait(number, chance()),
-                Err(ClientError::Broken(_)) if !last && request.is_idempotent() => {
-                    retry.wait(number, chance())
-                }
+                Err(ClientError::Broken(_)) if !last && repeatable => retry.wait(number, chance()),
                 Err(error) => return Err(self.failure(&error, request)),
             };
             tokio::time::sleep(wait).await;
