@@ -313,7 +313,6 @@ async fn climbing_out_of_a_path_is_refused_in_every_form() {
         "a/%2e%2e/b",
         "..%5cb",
         ".",
-        "%2e",
         "",
         "a\0b",
         "a%0d%0ab/..",

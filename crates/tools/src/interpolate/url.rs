@@ -210,18 +210,11 @@ fn base_length(base: &str, text: &str, operator: bool) -> usize {
 
 /// Whether a value would climb out of its place, also for a server that decodes twice.
 fn climbs(value: &str) -> bool {
-    readings(value).any(|text| text.split(['/', '\\']).any(|piece| piece == ".."))
-}
-
-fn is_dot(segment: &str) -> bool {
-    readings(segment).any(|text| text == ".")
-}
-
-/// A value as it is, decoded, and decoded twice.
-fn readings(value: &str) -> impl Iterator<Item = String> {
-    let once = percent_decode_str(value).decode_utf8_lossy().into_owned();
-    let twice = percent_decode_str(&once).decode_utf8_lossy().into_owned();
-    [value.to_owned(), once, twice].into_iter()
+    let once = percent_decode_str(value).decode_utf8_lossy();
+    let twice = percent_decode_str(&once).decode_utf8_lossy();
+    [value, &*once, &*twice]
+        .iter()
+        .any(|text| text.split(['/', '\\']).any(|piece| piece == ".."))
 }
 
 /// Watches the segments of a path that hold a value.
@@ -258,7 +251,7 @@ impl PathCheck {
                 "it is empty, which names another path",
             )),
             // Pieces that are harmless alone can climb together.
-            whole if climbs(whole) || is_dot(whole) => Err(RenderError::refused(
+            whole if whole == "." || climbs(whole) => Err(RenderError::refused(
                 &reference,
                 "it makes a `.` or `..` segment",
             )),
