@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use proofhouse_tools::runtime::Failure;
+use proofhouse_tools::actions::StatefulSession;
+use proofhouse_tools::http::HttpClient;
+use proofhouse_tools::runtime::{ActionRuntime, Call, Failure};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, json};
 use support::*;
@@ -99,7 +101,8 @@ impl Sessions {
                     Some("slow") => json_reply(&json!(n)).later(Duration::from_millis(300)),
                     _ => json_reply(&json!(n)),
                 },
-                _ => reply(self.gone, "", ""),
+                // Calls that are made at once have all begun before the first of them is refused.
+                _ => reply(self.gone, "", "").later(Duration::from_millis(100)),
             },
             None => Reply::Close,
         }
@@ -225,7 +228,7 @@ async fn a_cancelled_renewal_leaves_no_session_behind() {
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
         stop.cancel();
     });
     let arguments = Map::from_iter([("x".to_owned(), json!("slow"))]);
@@ -238,6 +241,31 @@ async fn a_cancelled_renewal_leaves_no_session_behind() {
     assert!(task.teardown().await.is_empty());
     let (made, live) = service.with(|sessions| (sessions.made, sessions.live.len()));
     assert_eq!((made, live), (2, 0));
+}
+
+/// A call that outlives its task sees that the session is gone; it must not make another.
+#[tokio::test]
+async fn after_the_end_no_session_is_made() {
+    let service = Service::start("404 Not Found").await;
+    let tool = tool(&service.execute());
+    let client = HttpClient::new(&limits(), loopback()).unwrap();
+    let (runtime, environment) = (StatefulSession::new(Arc::new(client)), environment());
+    let call = Call {
+        invocation: "i".to_owned(),
+        action: Arc::clone(&tool.actions[0]),
+        tool,
+        parameters: Map::from_iter([("x".to_owned(), json!("one"))]),
+        context: json!({}),
+        cancel: CancellationToken::new(),
+    };
+    let state = runtime.initialize(&call, &environment).await.unwrap();
+    runtime.teardown(&state, &environment).await.unwrap();
+    let error = runtime.invoke(&state, &call, &environment).await;
+    assert_eq!(error.unwrap_err().detail["status"], 404);
+    assert_eq!(
+        service.log(),
+        ["POST /s", "DELETE /s/s0", "POST /s/s0/run/one"]
+    );
 }
 
 #[tokio::test]
