@@ -9,7 +9,7 @@ use crate::server::trace_limits;
 use crate::{Attack, Targets, rough};
 
 /// Nothing disturbs an attack that is alone; another try is for what is left of those before it.
-const TRIES: usize = 5;
+const TRIES: usize = 3;
 /// How long the warnings of the server may be on their way.
 const WARNED: Duration = Duration::from_secs(2);
 
