@@ -382,7 +382,7 @@ fn a_document_without_indicators_is_run_on_request_only() {
     let ended = Attack::start(document, &[]).end();
     assert_eq!(ended.code, Some(64), "{}", ended.stderr);
     assert!(ended.stderr.contains("no indicators"), "{}", ended.stderr);
-    let mut attack = Attack::start(document, &["--no-verdict", "--quiet", "100ms"]);
+    let mut attack = Attack::start(document, &["--no-verdict"]);
     play(&attack.address(), "KEY-1");
     let ended = attack.end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

@@ -653,7 +653,7 @@ async fn a_slow_reply_does_not_outlive_the_run() {
     let began = Instant::now();
     server.finish().await;
     drop(response);
-    assert!(began.elapsed() < Duration::from_secs(3));
+    assert!(began.elapsed() < Duration::from_secs(30));
 }
 
 /// Gives what the prompt is.

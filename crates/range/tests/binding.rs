@@ -167,7 +167,7 @@ fn options() -> (RunOptions, Arc<Mutex<Vec<String>>>) {
     let teller = Arc::clone(&told);
     let options = RunOptions {
         grace: Duration::from_millis(50),
-        quiet: Duration::from_millis(200),
+        quiet: Duration::from_secs(1),
         max_session: Duration::from_secs(10),
         drivers: vec![Arc::new(EchoServer), Arc::new(EchoClient)],
         observer: Some(Arc::new(move |happening: &Happening| {
@@ -223,7 +223,7 @@ async fn talk_to_server(
                 .await
                 .unwrap();
             while let Ok(Ok(Some(Line::Whole(line)))) =
-                tokio::time::timeout(Duration::from_millis(50), reader.next()).await
+                tokio::time::timeout(Duration::from_millis(200), reader.next()).await
             {
                 replies.push(serde_json::from_slice(&line).unwrap());
             }
@@ -327,7 +327,7 @@ async fn an_interrupted_run_is_judged_by_what_was_seen() {
     let started = Instant::now();
     let report = run(&document(RUG_PULL), options, &handle).await.unwrap();
     assert_eq!(report.ending, Ending::Interrupted);
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(30));
 }
 
 #[tokio::test]

@@ -216,7 +216,7 @@ async fn a_contact_counts_once_and_a_probe_with_its_handshake_too() {
         "the probe counted already"
     );
     http.initialize(json!({})).await;
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    stage.in_phase("third").await;
     assert_eq!(stage.phases(), ["first", "second", "third"]);
     let report = stage.finish().await;
     let first = report
@@ -283,7 +283,7 @@ async fn answers_come_with_the_retry_which_is_the_same_event() {
     // A client that cannot be asked gets the answer for those who said nothing.
     let plain = body(http.modern("tools/call", call, json!({})).await).await;
     assert_eq!(plain["result"]["content"][0]["text"], "Nothing");
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    stage.in_phase("later").await;
     assert_eq!(stage.phases(), ["ask", "later"]);
     // What began in one phase ends in it.
     let late = body(http.modern("tools/call", retry, can).await).await;

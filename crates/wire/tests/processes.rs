@@ -44,7 +44,13 @@ async fn a_flood_on_stderr_neither_blocks_nor_grows() {
         lines.next().await.unwrap(),
         Some(Line::Whole(b"done".to_vec()))
     );
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    // The last of it may be on its way still.
+    for _ in 0..500 {
+        if child.stderr().trim_end().ends_with("error-19999") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let kept = child.stderr();
     assert!(
         kept.len() <= 100 && kept.trim_end().ends_with("error-19999"),
@@ -62,14 +68,16 @@ async fn a_process_that_ignores_everything_is_killed_with_its_children() {
     drop(stdin);
     let started = Instant::now();
     child.stop().await;
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(30));
     let pid = String::from_utf8(pid).unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let state = std::fs::metadata(format!("/proc/{pid}"));
-    assert!(
-        state.is_err() || is_zombie(&pid),
-        "process {pid} is still there"
-    );
+    let is_gone = || std::fs::metadata(format!("/proc/{pid}")).is_err() || is_zombie(&pid);
+    for _ in 0..500 {
+        if is_gone() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(is_gone(), "process {pid} is still there");
 }
 
 #[expect(clippy::disallowed_methods, reason = "a short file of the kernel")]

@@ -4,6 +4,7 @@
 //! not grow beyond a bound, a good client must be answered, nothing may panic, and every cap must be
 //! met at least once. The last line tells the figures; a failure is an exit code.
 
+mod caps;
 mod good;
 mod raw;
 mod rough;
@@ -27,7 +28,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use good::Good;
-use tally::Tally;
+use tally::{CAPS, Tally};
 
 type Problem = Box<dyn std::error::Error + Send + Sync>;
 
@@ -39,14 +40,32 @@ const MAX_RESIDENT: u64 = 512 << 10;
 /// Files that it may have open when everybody is gone.
 const MAX_FILES: usize = 40;
 
-/// Something hostile by its name, to be done again and again.
-type Attack = (&'static str, for<'a> fn(&'a Targets) -> BoxFuture<'a, ()>);
+/// Nobody waits longer for the server to have closed everything, or to end.
+const WINDING_DOWN: Duration = Duration::from_secs(30);
+
+/// Something hostile, to be done again and again.
+struct Attack {
+    name: &'static str,
+    /// The cap that it meets when it is done alone, however slow the machine is.
+    cap: Option<&'static str>,
+    run: for<'a> fn(&'a Targets) -> BoxFuture<'a, ()>,
+}
 
 /// An async function as an [`Attack`].
 #[macro_export]
 macro_rules! attack {
     ($name:ident) => {
-        (stringify!($name), |targets| Box::pin($name(targets)))
+        attack!($name => None)
+    };
+    ($name:ident, $cap:literal) => {
+        attack!($name => Some($cap))
+    };
+    ($name:ident => $cap:expr) => {
+        $crate::Attack {
+            name: stringify!($name),
+            cap: $cap,
+            run: |targets| Box::pin($name(targets)),
+        }
     };
 }
 
@@ -54,9 +73,32 @@ macro_rules! attack {
 struct Targets {
     mcp: SocketAddr,
     a2a: SocketAddr,
+    /// The server's process.
+    id: u32,
+    /// The files that it has open when there is nobody.
+    files: usize,
     tally: Arc<Tally>,
     /// Held by who takes most connections there are, so that two do not keep everybody out.
     crowd: Mutex<()>,
+}
+
+impl Targets {
+    /// How many connections the server has, all its addresses together.
+    fn connections(&self) -> Option<usize> {
+        open_files(self.id).ok()?.checked_sub(self.files)
+    }
+
+    /// Waits until the server has closed all connections; `None` when it did not.
+    async fn rest(&self) -> Option<()> {
+        let patience = Instant::now() + WINDING_DOWN;
+        while self.connections()? > 0 {
+            if Instant::now() > patience {
+                return None;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Some(())
+    }
 }
 
 #[tokio::main]
@@ -86,15 +128,25 @@ async fn main() -> ExitCode {
 async fn soak(seconds: u64, only: Option<&str>) -> Result<(), Problem> {
     let tally = Arc::new(Tally::default());
     let (mut child, mut lines, mut targets) = start(&tally).await?;
-    let id = child.id().ok_or("the server ended at once")?;
+    let id = targets.id;
     let mut good = Good::default();
     good.use_both(&targets).await?;
 
-    let wanted = |name: &str| only.is_none_or(|only| only == name);
-    for (name, attack) in rough::FILLING.iter().chain(sly::FILLING) {
-        if wanted(name) {
-            attack(&targets).await;
-        }
+    let wanted = |attack: &&'static Attack| only.is_none_or(|only| only == attack.name);
+    let filling = || {
+        [rough::FILLING, sly::FILLING, streams::FILLING]
+            .into_iter()
+            .flatten()
+            .filter(wanted)
+    };
+    let storming = || {
+        [rough::ATTACKS, sly::ATTACKS, streams::ATTACKS]
+            .into_iter()
+            .flatten()
+            .filter(wanted)
+    };
+    for attack in filling() {
+        (attack.run)(&targets).await;
     }
     good.use_both(&targets).await?;
 
@@ -105,15 +157,11 @@ async fn soak(seconds: u64, only: Option<&str>) -> Result<(), Problem> {
     // Threads of their own, so that the good client waits for the server only.
     let hostile = Runtime::new()?;
     let mut attackers = JoinSet::new();
-    let attacks = [rough::ATTACKS, sly::ATTACKS, streams::ATTACKS];
-    for (name, attack) in attacks.into_iter().flatten() {
-        if !wanted(name) {
-            continue;
-        }
-        let targets = Arc::clone(&shared);
+    for attack in storming() {
+        let (run, targets) = (attack.run, Arc::clone(&shared));
         let again = async move {
             loop {
-                attack(&targets).await;
+                run(&targets).await;
             }
         };
         attackers.spawn_on(again, hostile.handle());
@@ -139,23 +187,31 @@ async fn soak(seconds: u64, only: Option<&str>) -> Result<(), Problem> {
     hostile.shutdown_background();
     targets = Arc::into_inner(shared).ok_or("an attacker is still there")?;
 
+    let _ = targets.rest().await;
+    let alone = caps::meet_missing(&targets, filling().chain(storming())).await;
+    if only.is_none() {
+        caps::provoke_warnings(&targets).await;
+    }
     // Everything of the attackers must be gone in a moment.
-    tokio::time::sleep(server::limits().idle_timeout * 2).await;
+    let _ = targets.rest().await;
+    let files = open_files(id)?;
     if let Err(problem) = good.use_both(&targets).await {
         problems.push(format!("afterwards: {problem}"));
     }
     let after = resident(id)?;
-    let files = std::fs::read_dir(format!("/proc/{id}/fd"))?.count();
     problems.extend(end_server(&mut child, &mut lines, &tally).await?);
 
     let before = before.unwrap_or(after);
-    let (caps, missing) = tally.caps();
+    let required = match only {
+        None => CAPS.to_vec(),
+        Some(_) => filling()
+            .chain(storming())
+            .filter_map(|attack| attack.cap)
+            .collect(),
+    };
+    let missing = required.into_iter().filter(|cap| !tally.has_met(cap));
     let growth = peak.max(after).saturating_sub(before);
-    problems.extend(
-        missing
-            .iter()
-            .map(|cap| format!("the cap `{cap}` was never met")),
-    );
+    problems.extend(missing.map(|cap| format!("the cap `{cap}` was never met")));
     problems.extend(
         tally
             .panics()
@@ -175,11 +231,12 @@ async fn soak(seconds: u64, only: Option<&str>) -> Result<(), Problem> {
         &problems,
         &format!(
             "SOAK seconds={seconds} requests={} resident_before={before} resident_peak={peak} resident_after={after} \
-         unit=KiB files={files} answered={} slowest={}ms late={} caps={caps}",
+         unit=KiB files={files} answered={} slowest={}ms late={} alone={alone} caps={}",
             tally.requests(),
             good.answered,
             good.slowest.as_millis(),
             good.late,
+            tally.caps(),
         ),
     );
     match problems.len() {
@@ -225,7 +282,10 @@ async fn start(
         addresses.insert(actor.to_owned(), address);
     }
     let address = |actor: &str| addresses.get(actor).copied().ok_or("an actor is missing");
+    let id = child.id().ok_or("the server ended at once")?;
     let targets = Targets {
+        id,
+        files: open_files(id)?,
         mcp: address("mcp")?,
         a2a: address("a2a")?,
         tally: Arc::clone(tally),
@@ -242,7 +302,7 @@ async fn end_server(
 ) -> Result<Vec<String>, Problem> {
     let mut problems = Vec::new();
     drop(child.stdin.take());
-    let ended = tokio::time::timeout(Duration::from_secs(10), child.wait()).await;
+    let ended = tokio::time::timeout(WINDING_DOWN, child.wait()).await;
     match ended {
         Ok(status) if status.as_ref().is_ok_and(std::process::ExitStatus::success) => {}
         Ok(status) => problems.push(format!("the server ended with {status:?}")),
@@ -269,6 +329,11 @@ async fn end_server(
         _ => {}
     }
     Ok(problems)
+}
+
+/// How many files a process has open; connections are files.
+fn open_files(id: u32) -> Result<usize, Problem> {
+    Ok(std::fs::read_dir(format!("/proc/{id}/fd"))?.count())
 }
 
 /// The resident memory of a process, in KiB.

@@ -1,31 +1,39 @@
 //! Clients that break HTTP and JSON: garbage, halves, too much, too slow, too deep, too many.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use tokio::time::timeout;
 
-use crate::raw::{Wire, exchange, post, request};
+use crate::raw::{PATIENCE, Wire, exchange, post, request};
 use crate::server::limits;
 use crate::{Attack, Targets, attack};
 use serde_json::json;
 
 pub(crate) const ATTACKS: &[Attack] = &[
     attack!(garbage),
-    attack!(half_requests),
-    attack!(slow_bodies),
-    attack!(huge_bodies),
-    attack!(too_many_headers),
-    attack!(long_headers),
-    attack!(deep_json),
-    attack!(batches),
+    attack!(half_requests, "header_time"),
+    attack!(slow_bodies, "body_time"),
+    attack!(huge_bodies, "body_size"),
+    attack!(too_many_headers, "headers"),
+    attack!(long_headers, "header_size"),
+    attack!(deep_json, "depth"),
+    attack!(batches, "batch"),
     attack!(wrong_methods),
     attack!(crowd),
 ];
 
-/// The one that takes the most connections; it comes before the others, when it can be told best
-/// that the server is full.
-pub(crate) const FILLING: &[Attack] = &[attack!(crowd)];
+/// The one that can tell that the server is full only while there is nobody else.
+pub(crate) const FILLING: &[Attack] = &[attack!(late_comer, "connections")];
+
+/// Connections that are opened at a time. The system queues few for a server that is busy, and who
+/// finds the queue full is heard a second later only, when those before have been closed.
+pub(crate) const AT_A_TIME: usize = 40;
+/// Who is not in that queue by then is not waited for.
+const QUEUED: Duration = Duration::from_millis(100);
+/// How long the server may take until it is full.
+const FILLING_TIME: Duration = Duration::from_secs(5);
 
 fn both(targets: &Targets) -> [(SocketAddr, &'static str); 2] {
     [(targets.mcp, "/mcp"), (targets.a2a, "/")]
@@ -36,7 +44,7 @@ async fn pause() {
     tokio::time::sleep(Duration::from_millis(200)).await;
 }
 
-async fn garbage(targets: &Targets) {
+pub(crate) async fn garbage(targets: &Targets) {
     for (address, _) in both(targets) {
         let bytes: Vec<u8> = (0..4096_u32)
             .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
@@ -66,7 +74,7 @@ async fn half_requests(targets: &Targets) {
         };
         wire.write(format!("POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-").as_bytes())
             .await;
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         let long = limits().header_timeout * 4;
         let answer = wire.read(long).await;
         if began.elapsed() < long && answer.status != 200 {
@@ -174,25 +182,63 @@ async fn wrong_methods(targets: &Targets) {
     pause().await;
 }
 
-/// More connections than there may be; someone who comes then has to wait.
+/// More connections than there may be.
 async fn crowd(targets: &Targets) {
-    for (address, path) in both(targets) {
+    for (address, _) in both(targets) {
         let _alone = targets.crowd.lock().await;
-        let opening = (0..limits().max_connections + 20).map(|_| {
-            targets.tally.request();
-            Wire::open(address)
-        });
-        let held = join_all(opening).await;
-        let Some(mut late) = Wire::open(address).await else {
-            continue;
-        };
-        late.write(&post(path, &[("Connection", "close")], "{}"))
-            .await;
-        let waits = late.first(Duration::from_millis(200)).await.status == 0;
-        drop(held);
-        if waits && late.first(Duration::from_secs(4)).await.status != 0 {
-            targets.tally.met("connections");
-        }
+        let mut held = Vec::new();
+        open_more(targets, address, &mut held, limits().max_connections + 20).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
     tokio::time::sleep(Duration::from_millis(700)).await;
+}
+
+/// Opens connections and says nothing on them.
+async fn open_more(targets: &Targets, address: SocketAddr, held: &mut Vec<Wire>, count: usize) {
+    let enough = held.len() + count;
+    let end = Instant::now() + FILLING_TIME;
+    while held.len() < enough && Instant::now() < end {
+        let opening = (0..AT_A_TIME).map(|_| {
+            targets.tally.request();
+            timeout(QUEUED, Wire::open(address))
+        });
+        let opened = join_all(opening).await.into_iter();
+        held.extend(opened.flat_map(Result::unwrap_or_default));
+    }
+}
+
+/// Fills a server, and keeps it full, until one who comes late has to wait, and is served when the
+/// others are gone. As the system tells how many connections the server has, for all its addresses
+/// together, there may be nobody else.
+async fn late_comer(targets: &Targets) {
+    for (address, path) in both(targets) {
+        if targets.rest().await.is_none() {
+            continue;
+        }
+        let limit = limits().max_connections;
+        let is_full = || targets.connections() == Some(limit);
+        let mut held = Vec::new();
+        let end = Instant::now() + FILLING_TIME;
+        while Instant::now() < end {
+            // Those that came before are closed for their silence, so new ones come all the time.
+            held.drain(..held.len().saturating_sub(limit));
+            open_more(targets, address, &mut held, AT_A_TIME).await;
+            if !is_full() {
+                continue;
+            }
+            let Ok(Some(mut late)) = timeout(QUEUED, Wire::open(address)).await else {
+                continue;
+            };
+            late.write(&post(path, &[("Connection", "close")], "{}"))
+                .await;
+            let waits = late.first(QUEUED).await.status == 0;
+            if waits && is_full() {
+                drop(held);
+                if late.first(PATIENCE).await.status != 0 {
+                    targets.tally.met("connections");
+                }
+                break;
+            }
+        }
+    }
 }

@@ -51,6 +51,7 @@ fn document() -> Result<Document, Problem> {
         "tools": [
             tool("plain", vec![]),
             tool("wait", vec![json!({"pause": "5s"})]),
+            tool("stay", vec![json!({"pause": "30s"})]),
             tool("ask", vec![question]),
             tool("talk", vec![notice; TALK]),
         ],

@@ -10,30 +10,30 @@ use crate::speech::{briefly, call, leave, modern, say, start_session};
 use crate::{Attack, Targets, attack};
 
 pub(crate) const ATTACKS: &[Attack] = &[
-    attack!(sessions),
+    attack!(sessions, "sessions"),
     attack!(modern_contacts),
-    attack!(duplicate_ids),
+    attack!(duplicate_ids, "running_ids"),
     attack!(notifications),
     attack!(cancelled_calls),
-    attack!(background_calls),
-    attack!(unanswered_questions),
-    attack!(unfinished_rounds),
-    attack!(subscriptions),
+    attack!(background_calls, "background_calls"),
+    attack!(unanswered_questions, "questions"),
+    attack!(unfinished_rounds, "rounds"),
+    attack!(subscriptions, "subscriptions"),
     attack!(long_names),
-    attack!(agent_tasks),
+    attack!(agent_tasks, "a2a_tasks"),
 ];
 
 /// Those that take many requests to meet a cap. They come first, one after the other, so that all is
 /// full when everything starts, on slow machines too.
 pub(crate) const FILLING: &[Attack] = &[
-    attack!(sessions),
-    attack!(sessions),
-    attack!(sessions),
-    attack!(unfinished_rounds),
-    attack!(agent_tasks),
-    attack!(unanswered_questions),
-    attack!(background_calls),
-    attack!(subscriptions),
+    attack!(sessions, "sessions"),
+    attack!(sessions, "sessions"),
+    attack!(sessions, "sessions"),
+    attack!(unfinished_rounds, "rounds"),
+    attack!(agent_tasks, "a2a_tasks"),
+    attack!(unanswered_questions, "questions"),
+    attack!(background_calls, "background_calls"),
+    attack!(subscriptions, "subscriptions"),
 ];
 
 /// As long as the server lets texts be that it may have to remember.
@@ -129,14 +129,23 @@ async fn background_calls(targets: &Targets) {
         sessions.extend(start_session(targets, &json!({})).await);
     }
     for id in 0..150 {
-        let body = call(id, "wait");
+        let body = call(id, "stay");
         let leaving = sessions
             .iter()
             .map(|session| leave(targets, session, &body));
         let answers = join_all(leaving).await;
         if answers.iter().any(|answer| answer.status == 503) {
-            return targets.tally.met("background_calls");
+            targets.tally.met("background_calls");
+            break;
         }
+    }
+    // What stays that long must not keep out all others: it ends with its session.
+    for session in sessions {
+        let end = format!(
+            "DELETE /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nMcp-Session-Id: {session}\r\nConnection: close\r\n\r\n"
+        );
+        targets.tally.request();
+        exchange(targets.mcp, end.as_bytes()).await;
     }
 }
 
@@ -198,10 +207,14 @@ async fn subscriptions(targets: &Targets) {
         wire.write(&bytes).await;
         wire.read(Duration::from_millis(20)).await;
     }
+    // On the same connection, so that it comes after all the others.
     let params = json!({"uri": format!("memo://one-more/{}", "x".repeat(2_000))});
-    let one_more = request(&json!(1), "resources/subscribe", &params);
-    let last = say(targets, &session, &one_more).await;
-    if last.text().contains("\"error\"") {
+    let one_more = request(&json!("last"), "resources/subscribe", &params);
+    let headers = [("Mcp-Session-Id", &*session), ("Connection", "close")];
+    wire.write(&post("/mcp", &headers, &one_more)).await;
+    let answers = wire.read(PATIENCE).await;
+    let mut bodies = answers.text().lines();
+    if bodies.any(|body| body.contains("\"error\"") && body.contains("\"last\"")) {
         targets.tally.met("subscriptions");
     }
 }

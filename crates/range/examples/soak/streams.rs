@@ -6,16 +6,23 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use crate::raw::{PATIENCE, Wire, post, request};
+use crate::rough::AT_A_TIME;
 use crate::server::{LARGE, limits};
 use crate::speech::{briefly, call, modern, start_session};
 use crate::{Attack, Targets, attack};
 
 pub(crate) const ATTACKS: &[Attack] = &[
     attack!(dropped_streams),
-    attack!(listeners),
-    attack!(slow_readers),
-    attack!(resumed_streams),
+    attack!(listeners, "listeners"),
+    attack!(slow_readers, "reader_time"),
+    attack!(resumed_streams, "kept_events"),
 ];
+
+/// The one whose cap is only met when the server has connections to spare.
+pub(crate) const FILLING: &[Attack] = &[attack!(listeners, "listeners")];
+
+/// More than may listen, and fewer than there may be connections.
+const LISTENERS: usize = 280;
 
 async fn dropped_streams(targets: &Targets) {
     let Some(session) = start_session(targets, &json!({})).await else {
@@ -43,14 +50,17 @@ async fn listeners(targets: &Targets) {
     let _alone = targets.crowd.lock().await;
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     let listen = modern("subscriptions/listen", wanted, "listener");
-    let opening = (0..280).map(|_| async {
-        targets.tally.request();
-        let mut wire = Wire::open(targets.mcp).await?;
-        wire.write(&listen).await;
-        wire.first(PATIENCE).await;
-        Some(wire)
-    });
-    let _held = join_all(opening).await;
+    let mut held = Vec::new();
+    while held.len() < LISTENERS {
+        let opening = (0..AT_A_TIME).map(|_| async {
+            targets.tally.request();
+            let mut wire = Wire::open(targets.mcp).await?;
+            wire.write(&listen).await;
+            wire.first(PATIENCE).await;
+            Some(wire)
+        });
+        held.extend(join_all(opening).await);
+    }
     tokio::time::sleep(Duration::from_millis(300)).await;
 }
 
@@ -82,8 +92,9 @@ async fn resumed_streams(targets: &Targets) {
     let Some(session) = start_session(targets, &json!({})).await else {
         return;
     };
-    let bytes = post("/mcp", &[("Mcp-Session-Id", &session)], &call(1, "talk"));
-    let whole = briefly(targets, &bytes, Duration::from_millis(500)).await;
+    let headers = [("Mcp-Session-Id", &*session), ("Connection", "close")];
+    let bytes = post("/mcp", &headers, &call(1, "talk"));
+    let whole = briefly(targets, &bytes, PATIENCE).await;
     let Some(first) = whole
         .text()
         .lines()
@@ -95,7 +106,7 @@ async fn resumed_streams(targets: &Targets) {
         "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\
          Last-Event-ID: {first}\r\nConnection: close\r\n\r\n"
     );
-    let rest = briefly(targets, resume.as_bytes(), Duration::from_millis(500)).await;
+    let rest = briefly(targets, resume.as_bytes(), PATIENCE).await;
     let kept = rest.text().matches("id: ").count();
     if kept > 0 && kept < whole.text().matches("id: ").count() - 1 {
         targets.tally.met("kept_events");

@@ -27,11 +27,12 @@ pub(crate) fn small() -> Limits {
         max_message_bytes: 100_000,
         max_stream_bytes: 400_000,
         max_events: 500,
-        header_timeout: Duration::from_millis(300),
-        body_timeout: Duration::from_millis(300),
-        connect_timeout: Duration::from_secs(1),
-        response_timeout: Duration::from_secs(2),
-        idle_timeout: Duration::from_millis(500),
+        // Long enough for those who behave on a slow machine.
+        header_timeout: Duration::from_secs(1),
+        body_timeout: Duration::from_secs(1),
+        connect_timeout: Duration::from_secs(5),
+        response_timeout: Duration::from_secs(5),
+        idle_timeout: Duration::from_secs(2),
         ..Limits::default()
     }
 }

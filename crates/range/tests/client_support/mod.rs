@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_oatf::{Direction, load};
-use proofhouse_range::{Endpoint, RunError, RunHandle, RunOptions, RunReport, run};
+use proofhouse_range::{
+    Endpoint, Happening, Observer, RunError, RunHandle, RunOptions, RunReport, run,
+};
 use proofhouse_wire::server::{Bound, Handler, Reply, Request, StreamWriter};
 use proofhouse_wire::{CancellationToken, Limits};
 use serde_json::Value;
@@ -138,10 +140,20 @@ pub(crate) fn options(endpoint: Endpoint) -> RunOptions {
     }
 }
 
-/// With short times, for those who never answer.
+/// Interrupts a run as soon as a message of the operation is seen.
+pub(crate) fn interrupting(handle: &RunHandle, operation: &'static str) -> Observer {
+    let handle = handle.clone();
+    Arc::new(move |happening| {
+        if matches!(happening, Happening::Message { operation: seen, .. } if seen == operation) {
+            handle.interrupt();
+        }
+    })
+}
+
+/// With short times, for those who never answer; those who do may be slow.
 pub(crate) fn impatient(mut options: RunOptions) -> RunOptions {
-    options.limits.response_timeout = Duration::from_millis(700);
-    options.limits.idle_timeout = Duration::from_millis(700);
+    options.limits.response_timeout = Duration::from_secs(2);
+    options.limits.idle_timeout = Duration::from_secs(2);
     options
 }
 

@@ -114,6 +114,18 @@ impl Stage {
         self.phases.lock().unwrap().clone()
     }
 
+    /// Waits until a phase is entered.
+    pub async fn in_phase(&self, name: &str) {
+        let entered = async {
+            while !self.phases().iter().any(|phase| phase == name) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, entered)
+            .await
+            .expect("the phase is entered");
+    }
+
     pub async fn finish(self) -> RunReport {
         self.handle.interrupt();
         tokio::time::timeout(PATIENCE, self.running)

@@ -272,8 +272,16 @@ fn almost(source: &str, open: usize) -> Option<Range<usize>> {
         word.strip_prefix(root.name())
             .is_some_and(|after| after.starts_with('.'))
     });
-    let length = rest.find(['}', '\n']).map_or(rest.len(), |close| close + 1);
-    named.then(|| open..open + 1 + length)
+    if !named {
+        return None;
+    }
+    // Up to the next brace only: every brace may be looked at like this, and each must be cheap.
+    let length = match rest.find(['{', '}', '\n']) {
+        Some(next) if rest[next..].starts_with('{') => next,
+        Some(close) => close + 1,
+        None => rest.len(),
+    };
+    Some(open..open + 1 + length)
 }
 
 #[cfg(test)]
@@ -335,6 +343,18 @@ mod tests {
             let odd = template.odd().first().map(|range| &source[range.clone()]);
             assert_eq!(odd, expected, "{source}");
         }
+    }
+
+    #[test]
+    fn braces_without_end_are_read_in_one_pass() {
+        // Looking for the end from each of them would take minutes.
+        for opening in ["{", "{ ", "{auth."] {
+            let template = Template::parse(&opening.repeat(50_000));
+            assert!(template.is_literal());
+        }
+        let source = "{auth.a {settings.b }";
+        let odd = Template::parse(source).odd().to_vec();
+        assert_eq!(odd, [0..8, 8..source.len()]);
     }
 
     proptest! {

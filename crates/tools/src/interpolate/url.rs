@@ -146,11 +146,16 @@ impl UrlTemplate {
     /// shape: `..`, nothing at all, or a line break.
     pub fn render(&self, scope: &Scope) -> Result<Sealed<Url>, RenderError> {
         let mut url = String::new();
+        // How much of it is scheme and host.
+        let mut base = 0;
         let mut path = PathCheck::default();
         for piece in &self.pieces {
             match piece {
                 Piece::Text(place, text) => {
                     url.push_str(text);
+                    if *place == Place::Base {
+                        base = url.len();
+                    }
                     if *place == Place::Path {
                         path.text(text)?;
                     }
@@ -164,7 +169,10 @@ impl UrlTemplate {
                         ));
                     }
                     match place {
-                        Place::Base => url.push_str(&value),
+                        Place::Base => {
+                            url.push_str(&value);
+                            base = url.len();
+                        }
                         Place::Query => url.push_str(&encode(&value)),
                         Place::Path => {
                             if climbs(&value) {
@@ -173,15 +181,25 @@ impl UrlTemplate {
                                     "it holds a `..` segment",
                                 ));
                             }
-                            url.push_str(&encode(&value));
-                            path.value(reference, &value);
+                            let encoded = encode(&value);
+                            url.push_str(&encoded);
+                            path.value(reference, &encoded);
                         }
                     }
                 }
             }
         }
         path.end()?;
-        let url = Url::parse(&url).map_err(|error| RenderError::NotAUrl(error.to_string()))?;
+        let parse =
+            |text| Url::parse(text).map_err(|error| RenderError::NotAUrl(error.to_string()));
+        // A setting that is empty would leave it to the path to name the host.
+        let base = parse(&url[..base])?;
+        let url = parse(&url)?;
+        if !goes_to_the_same(&base, &url) {
+            return Err(RenderError::NotAUrl(
+                "the host is not in the settings".to_owned(),
+            ));
+        }
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err(RenderError::NotAUrl(
                 "only http and https can be used".to_owned(),
@@ -206,6 +224,20 @@ fn base_length(base: &str, text: &str, operator: bool) -> usize {
     text[start..]
         .find(['/', '?', '#', '\\'])
         .map_or(text.len(), |end| start + end)
+}
+
+/// Whether two URLs name the same server, and the same user of it.
+fn goes_to_the_same(one: &Url, other: &Url) -> bool {
+    let server = |url: &Url| {
+        (
+            url.scheme().to_owned(),
+            url.host_str().map(str::to_owned),
+            url.port(),
+        )
+    };
+    server(one) == server(other)
+        && one.username() == other.username()
+        && one.password() == other.password()
 }
 
 /// Whether a value would climb out of its place, also for a server that decodes twice.
@@ -245,6 +277,11 @@ impl PathCheck {
         let Some(reference) = self.value.take() else {
             return Ok(());
         };
+        // As a URL reads it: without tabs and line breaks, and with `%2e` for a dot.
+        let segment = segment
+            .replace(['\t', '\r', '\n'], "")
+            .to_ascii_lowercase()
+            .replace("%2e", ".");
         match segment.as_str() {
             "" => Err(RenderError::refused(
                 &reference,
@@ -273,7 +310,7 @@ mod tests {
         scope.set(Root::Parameters, parameters);
         scope.set(
             Root::Settings,
-            json!({"base": "http://h.test:81/v1", "host": "h.test", "bad": "file:///etc/passwd"}),
+            json!({"base": "http://h.test:81/v1", "host": "h.test", "bad": "file:///etc/passwd", "empty": "", "half": "https://"}),
         );
         let rendered = url.render(&scope).map_err(|error| error.to_string())?;
         Ok(rendered.into_exposed().to_string())
@@ -349,6 +386,10 @@ mod tests {
         assert!(render("http://h.test/.{x}", json!({"x": "."})).is_err());
         assert!(render("http://h.test\\a\\{x}", json!({"x": ".."})).is_err());
         assert!(render("http://h.test\\.{x}\\", json!({"x": "."})).is_err());
+        // What the author wrote counts as a URL reads it.
+        assert!(render("http://h.test/a/%2e{x}", json!({"x": "."})).is_err());
+        assert!(render("http://h.test/a/{x}%2E/", json!({"x": "."})).is_err());
+        assert!(render("http://h.test/a/.\t{x}", json!({"x": "."})).is_err());
         assert!(render("http://h.test/{x}", json!({"x": "..."})).is_ok());
         assert!(render("http://h.test/a?x={x}", json!({"x": "a\r\nHost: b"})).is_err());
         assert!(render("http://h.test/a?x={x}", json!({"x": ".."})).is_ok());
@@ -379,6 +420,17 @@ mod tests {
             "http://",
         ] {
             assert!(render(template, json!({})).is_err(), "{template}");
+        }
+        // Nor does a value choose it where a setting leaves it out.
+        for template in [
+            "https://{settings.empty}/{x}",
+            "{settings.half}/{x}",
+            "{settings.half}{settings.empty}/{x}/y",
+        ] {
+            assert!(
+                render(template, json!({"x": "evil.test"})).is_err(),
+                "{template}"
+            );
         }
     }
 
