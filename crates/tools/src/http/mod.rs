@@ -4,6 +4,7 @@ mod client;
 mod egress;
 mod request;
 
+pub(crate) use client::chance;
 pub use client::{Answer, HttpClient};
 pub use egress::EgressPolicy;
 pub use request::Request;

@@ -1,0 +1,139 @@
+//! Waiting: until a Job completes, fails, is deleted or cannot start.
+//!
+//! A watch tells of changes at once. It may end, break or fall silent at any time, so the cluster is also
+//! asked now and then; with no watch at all, that alone is enough.
+
+use futures_util::StreamExt as _;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use super::api::{Api, ApiError, Change};
+use super::document::Identity;
+use super::judge::{self, End, Stuck};
+
+/// While a watch is open, the Job is asked for in one of so many rounds: the watch could be dead.
+const ROUNDS_PER_LOOK: u32 = 5;
+/// After so many watches that told nothing, none is opened again.
+const MAX_BARREN_WATCHES: u32 = 5;
+
+/// What was seen of the Pods while waiting.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// A container has started, so the Job may have had an effect.
+    pub(super) started: bool,
+    /// Why no node takes the Pod.
+    pub(super) unschedulable: Option<String>,
+    /// Since when a container cannot start, and why.
+    stuck: Option<(Instant, Stuck)>,
+}
+
+impl Seen {
+    /// Takes note of the Pods. Returns what is stuck for longer than it may be.
+    fn look(&mut self, pods: &[Pod], patience: std::time::Duration) -> Option<Stuck> {
+        self.started |= pods.iter().any(judge::has_started);
+        self.unschedulable = pods.iter().find_map(judge::unschedulable);
+        if self.started {
+            self.stuck = None;
+            return None;
+        }
+        // Between two tries to pull an image the reason changes, so only the first time counts.
+        let stuck = pods.iter().find_map(judge::stuck)?;
+        let since = self.stuck.as_ref().map_or_else(Instant::now, |(at, _)| *at);
+        let is_over = !stuck.may_pass() || since.elapsed() >= patience;
+        self.stuck = Some((since, stuck.clone()));
+        is_over.then_some(stuck)
+    }
+
+    /// Why it has not started, as far as is known.
+    pub(super) fn obstacle(&self) -> Option<(String, String)> {
+        match (&self.stuck, &self.unschedulable) {
+            _ if self.started => None,
+            (Some((_, stuck)), _) => Some((stuck.reason.clone(), stuck.message.clone())),
+            (None, Some(why)) => Some(("Unschedulable".to_owned(), why.clone())),
+            (None, None) => None,
+        }
+    }
+}
+
+/// Waits for the end of a Job that was made or adopted. Whoever calls sets the time limit.
+pub(super) async fn until_end(
+    api: &Api,
+    identity: &Identity,
+    job: Job,
+    uid: &str,
+    seen: &mut Seen,
+) -> Result<End, ApiError> {
+    if let Some(end) = judge::end(&job, uid) {
+        return Ok(end);
+    }
+    let limits = &api.limits.job;
+    let mut version = job.metadata.resource_version.unwrap_or_default();
+    let mut watch = api.watch(identity, &version);
+    let mut is_watching = true;
+    let mut barren = 0;
+    let mut told = false;
+    let mut rounds = interval_at(Instant::now() + limits.poll, limits.poll);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut round = 0_u32;
+    let mut heard = Instant::now();
+    loop {
+        tokio::select! {
+            change = watch.next(), if is_watching => match change {
+                Some(Change::Job(job)) => {
+                    (heard, told) = (Instant::now(), true);
+                    if let Some(end) = judge::end(&job, uid) {
+                        return Ok(end);
+                    }
+                    version = job.metadata.resource_version.unwrap_or(version);
+                }
+                // Its last state may say how it ended.
+                Some(Change::Deleted(job)) => {
+                    return Ok(judge::end(&job, uid).unwrap_or(End::Gone));
+                }
+                Some(Change::Version(newer)) => {
+                    (heard, told) = (Instant::now(), true);
+                    version = newer;
+                }
+                Some(Change::Broken) | None => {
+                    is_watching = false;
+                    barren = if told { 0 } else { barren + 1 };
+                }
+            },
+            _ = rounds.tick() => {
+                round = round.wrapping_add(1);
+                if !is_watching || round.is_multiple_of(ROUNDS_PER_LOOK) {
+                    match api.job(identity).await {
+                        Ok(Some(job)) => {
+                            heard = Instant::now();
+                            if let Some(end) = judge::end(&job, uid) {
+                                return Ok(end);
+                            }
+                            version = job.metadata.resource_version.unwrap_or(version);
+                        }
+                        Ok(None) => return Ok(End::Gone),
+                        Err(error) if error.is_refusal() => return Err(error),
+                        Err(error) if heard.elapsed() >= limits.silence => return Err(error),
+                        Err(_) => continue,
+                    }
+                    if !is_watching && barren < MAX_BARREN_WATCHES {
+                        watch = api.watch(identity, &version);
+                        (is_watching, told) = (true, false);
+                    }
+                }
+                if !seen.started {
+                    match api.pods(identity, uid).await {
+                        Ok(pods) => {
+                            if let Some(stuck) = seen.look(&pods, limits.start_patience) {
+                                return Ok(End::Stuck(stuck));
+                            }
+                        }
+                        Err(error) if error.is_refusal() => return Err(error),
+                        // The Job itself is what counts, and it is asked for as well.
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
+    }
+}
