@@ -26,8 +26,6 @@ use crate::runtime::{ActionError, Failure, Limits};
 const MAX_EVENT_BYTES: usize = 4 << 20;
 /// How many Pods of a Job are looked at; a retried Job has one per try.
 const MAX_PODS: u32 = 100;
-/// How many lines of a log are asked for, from its end.
-const MAX_LOG_LINES: i64 = 10_000;
 /// After so many seconds the cluster ends a watch by itself.
 const WATCH_SECONDS: u32 = 290;
 
@@ -158,10 +156,8 @@ impl Api {
         let request = pods(identity).list(&params);
         let bytes = self.send(request, self.limits.max_response_bytes).await?;
         let garbage = ApiError::Garbage("the list of Pods cannot be read");
-        let Ok(mut list) = serde_json::from_slice::<Value>(&bytes) else {
-            return Err(garbage);
-        };
-        let Value::Array(items) = list["items"].take() else {
+        let list = serde_json::from_slice::<Value>(&bytes).ok();
+        let Some(Value::Array(items)) = list.and_then(|mut list| take(&mut list, "items")) else {
             return Err(garbage);
         };
         let mut found = Vec::new();
@@ -177,17 +173,18 @@ impl Api {
         Ok(found)
     }
 
-    /// The end of a container's log.
+    /// The last lines of a container's log; of these the first bytes, if they are too many.
     pub(super) async fn log(
         &self,
         identity: &Identity,
         pod: &str,
         container: &str,
+        lines: i64,
     ) -> Result<Log, ApiError> {
         let most = self.limits.max_response_bytes;
         let params = LogParams {
             container: Some(container.to_owned()),
-            tail_lines: Some(MAX_LOG_LINES),
+            tail_lines: Some(lines),
             // One more, to know whether there was more.
             limit_bytes: i64::try_from(most).ok().map(|most| most + 1),
             ..LogParams::default()
@@ -448,7 +445,7 @@ fn change(line: &[u8]) -> Change {
     let Ok(mut event) = serde_json::from_slice::<Value>(line) else {
         return Change::Broken;
     };
-    let object = event["object"].take();
+    let object = take(&mut event, "object").unwrap_or_default();
     match event["type"].as_str() {
         Some("BOOKMARK") => match object["metadata"]["resourceVersion"].as_str() {
             Some(version) => Change::Version(version.to_owned()),
@@ -464,4 +461,9 @@ fn change(line: &[u8]) -> Change {
         // An error, such as that the version is too old.
         _ => Change::Broken,
     }
+}
+
+/// Takes a value out of an object. Indexing would panic where there is none.
+fn take(value: &mut Value, key: &str) -> Option<Value> {
+    value.get_mut(key).map(Value::take)
 }

@@ -9,6 +9,9 @@ use super::wait::Seen;
 use crate::interpolate::Secrets;
 use crate::runtime::{ActionError, Failure};
 
+/// How many lines of a log are asked for, from its end. The cluster counts bytes from the first of them, so
+/// fewer are asked for when they are too many bytes.
+const LOG_LINES: [i64; 4] = [10_000, 500, 20, 1];
 /// How much of a log is told with an error, from its end.
 const MAX_ERROR_LOG: usize = 4096;
 /// How much of a message is told.
@@ -35,12 +38,13 @@ pub(super) async fn result(
         let message = "the Job completed, but its Pod is gone and its output with it";
         return Err(ActionError::new(Failure::Response, message));
     };
+    let most = api.limits.max_result_bytes;
     if let Some(message) = judge::termination_message(pod, container) {
-        return Ok(value(message, secrets, api.limits.max_result_bytes));
+        return Ok(value(message, false, secrets, most));
     }
     let name = pod.metadata.name.as_deref().unwrap_or_default();
-    let text = log(api, identity, name, container).await.map_err(unread)?;
-    Ok(value(&text, secrets, api.limits.max_result_bytes))
+    let (text, is_part) = log(api, identity, name, container).await.map_err(unread)?;
+    Ok(value(&text, is_part, secrets, most))
 }
 
 /// The error of a Job that did not complete.
@@ -85,7 +89,7 @@ pub(super) async fn failure(
         let container = culprit.or_else(|| judge::main_container(pod).map(str::to_owned));
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         if let Some(container) = container
-            && let Ok(log) = log(api, identity, name, &container).await
+            && let Ok((log, _)) = log(api, identity, name, &container).await
         {
             tell(&mut error, "log", &log);
         }
@@ -137,26 +141,31 @@ fn tell(error: &mut ActionError, key: &str, text: &str) {
     }
 }
 
-/// The end of a container's log as text. What is no UTF-8 is replaced.
+/// The end of a container's log as text, and whether there may be more before it. What is no UTF-8 is
+/// replaced.
 async fn log(
     api: &Api,
     identity: &Identity,
     pod: &str,
     container: &str,
-) -> Result<String, ApiError> {
-    let mut log = api.log(identity, pod, container).await?;
-    if log.is_cut {
-        // Its last line is not whole, and half of a secret could not be found in it.
-        let whole = log.bytes.iter().rposition(|b| *b == b'\n');
-        log.bytes.truncate(whole.ok_or(ApiError::TooLarge)? + 1);
+) -> Result<(String, bool), ApiError> {
+    for lines in LOG_LINES {
+        let log = api.log(identity, pod, container, lines).await?;
+        // The end of what is cut is missing, and half of a secret could not be found in it.
+        if !log.is_cut {
+            let text = String::from_utf8_lossy(&log.bytes).into_owned();
+            let is_part = text.lines().count() as i64 >= lines;
+            return Ok((text, is_part));
+        }
     }
-    Ok(String::from_utf8_lossy(&log.bytes).into_owned())
+    Err(ApiError::TooLarge)
 }
 
 /// JSON if it is JSON, else text without secrets, of which the end is kept.
-fn value(text: &str, secrets: &Secrets, most: usize) -> Value {
+fn value(text: &str, is_part: bool, secrets: &Secrets, most: usize) -> Value {
     match serde_json::from_str(text.trim()) {
         Ok(value) => secrets.redact_value(value),
+        Err(_) if is_part => tail(&format!("{CUT}{}", secrets.redact(text)), most).into(),
         Err(_) => tail(&secrets.redact(text), most).into(),
     }
 }
@@ -199,10 +208,10 @@ mod tests {
             ("is hunter22", json!("is [redacted]")),
             ("[\"hunter22\"]", json!(["[redacted]"])),
         ] {
-            assert_eq!(value(text, &secrets, 1000), expected, "{text}");
+            assert_eq!(value(text, false, &secrets, 1000), expected, "{text}");
         }
         let deep = "[".repeat(100_000);
-        assert_eq!(value(&deep, &secrets, 1 << 20), json!(deep));
+        assert_eq!(value(&deep, false, &secrets, 1 << 20), json!(deep));
     }
 
     #[test]

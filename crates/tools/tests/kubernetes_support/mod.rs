@@ -1,0 +1,79 @@
+//! A cluster for tests: it plays the API's Job, Pod, log and watch endpoints, and what controllers do.
+
+#![allow(dead_code, reason = "tests and helpers use a part each")]
+
+mod objects;
+mod player;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofhouse_tools::actions::{Cluster, KubernetesJobs};
+use proofhouse_tools::runtime::{JobLimits, Limits, Runtimes, ToolTask};
+use serde_json::{Value, json};
+
+pub(crate) use player::{Fate, Player, Watching, refusal};
+
+use crate::support;
+
+/// What the player's kubeconfig signs in with.
+pub(crate) const TOKEN: &str = "kube-token-1234567";
+
+/// Short times.
+pub(crate) fn limits() -> Limits {
+    Limits {
+        job: JobLimits {
+            deadline: Duration::from_secs(3),
+            poll: Duration::from_millis(30),
+            start_patience: Duration::from_millis(150),
+            silence: Duration::from_millis(400),
+            ..JobLimits::default()
+        },
+        ..support::limits()
+    }
+}
+
+/// A kubeconfig file for an address, kept as long as the directory.
+pub(crate) fn kubeconfig(directory: &tempfile::TempDir, server: &str) -> std::path::PathBuf {
+    let file = directory.path().join("kubeconfig");
+    let text = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": {"token": TOKEN}}],
+        "contexts": [
+            {"name": "good", "context": {"cluster": "c", "user": "u"}},
+            {"name": "lost", "context": {"cluster": "nowhere", "user": "u"}},
+        ],
+        "current-context": "good",
+    });
+    std::fs::write(&file, text.to_string()).expect("the test is set up");
+    file
+}
+
+/// A JobSpec that runs a script. The player does not run it; a real cluster does.
+pub(crate) fn script(text: &str) -> Value {
+    json!({"template": {"spec": {"terminationGracePeriodSeconds": 1, "containers": [
+        {"name": "main", "image": "busybox:1.36", "command": ["sh", "-c", text]},
+    ]}}})
+}
+
+/// An `execute` block; JSON is YAML.
+pub(crate) fn execute(namespace: &str, spec: &Value) -> String {
+    format!(
+        "kubernetes_job: {}",
+        json!({"namespace": namespace, "spec": spec})
+    )
+}
+
+/// A task whose one action runs this.
+pub(crate) fn task(cluster: Cluster, execute: &str, limits: &Limits) -> ToolTask {
+    let runtimes = Runtimes::new(limits, support::loopback()).expect("the test is set up");
+    let jobs = Arc::new(KubernetesJobs::new(cluster, limits));
+    ToolTask::new(
+        support::tool(execute),
+        support::environment(),
+        runtimes.with("kubernetes_job", jobs),
+        limits.clone(),
+    )
+}
