@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use kubernetes_support::{
-    Fate, Player, TOKEN, Watching, execute, kubeconfig, limits, refusal, script, task,
+    Fate, Player, TOKEN, Watching, execute, kubeconfig, limits, refusal, script, task, tls,
 };
 use proofhouse_tools::actions::Cluster;
 use proofhouse_tools::runtime::{ActionError, Failure, Invocation, Limits, Outcome, ToolTask};
@@ -165,12 +165,16 @@ async fn what_is_sent_is_bounded_labelled_and_signed() {
     );
     assert_eq!(job["metadata"]["labels"]["proofhouse/tool"], "demo-t");
     assert_eq!(job["spec"]["backoffLimit"], 0);
-    assert_eq!(job["spec"]["activeDeadlineSeconds"], 3);
+    assert_eq!(job["spec"]["activeDeadlineSeconds"], 20);
     assert_eq!(job["spec"]["ttlSecondsAfterFinished"], 300);
     let container = &job["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(container["args"], json!(["one", "north"]));
     assert_eq!(container["env"][0]["value"], "sk-secret/1");
     let requests = player.requests();
+    assert_eq!(
+        requests[0].query,
+        "&fieldManager=proofhouse&fieldValidation=Strict"
+    );
     assert!(
         requests
             .iter()
@@ -224,7 +228,7 @@ async fn watches_may_do_what_they_like() {
 async fn a_watch_that_never_tells_anything_is_given_up() {
     let player = Player::watched(Fate::endless(), Watching::Ends).await;
     let mut limits = limits();
-    limits.job.deadline = Duration::from_millis(900);
+    limits.job.deadline = Duration::from_millis(2000);
     let task = task(player.cluster(), &execute("jobs", &script("true")), &limits);
     assert_eq!(
         failure(act_and_leave(&player, &task).await).failure,
@@ -266,7 +270,7 @@ async fn containers_that_cannot_start_end_the_wait_early() {
 #[tokio::test]
 async fn time_runs_out() {
     let mut limits = limits();
-    limits.job.deadline = Duration::from_millis(400);
+    limits.job.deadline = Duration::from_millis(1500);
     for (fate, started, reason) in [
         (Fate::endless(), true, None),
         (Fate::unschedulable(), false, Some("Unschedulable")),
@@ -445,7 +449,7 @@ async fn the_end_of_the_task_deletes_what_is_left() {
     // A call whose caller went away.
     let player = Player::start(Fate::endless()).await;
     let task = playing(&player);
-    let gone = tokio::time::timeout(Duration::from_millis(200), act(&task, json!({}))).await;
+    let gone = tokio::time::timeout(Duration::from_millis(800), act(&task, json!({}))).await;
     assert!(gone.is_err());
     assert_eq!(player.jobs().len(), 1);
     assert_eq!(task.teardown().await, []);
@@ -518,6 +522,7 @@ async fn a_cluster_that_stops_answering_is_told() {
     let error = failure(act(&task(cluster, &execute, &limits()), json!({})).await);
     assert_eq!(error.failure, Failure::Unreachable);
     assert!(error.message.contains("127.0.0.1"), "{error}");
+    assert!(!error.outcome_unknown);
 }
 
 #[tokio::test]
@@ -717,5 +722,30 @@ async fn what_is_configured_wrongly_is_named_and_not_quoted() {
         assert!(error.message.contains(expected), "{expected}: {error}");
         assert_eq!(error.failure, Failure::Setting, "{expected}");
         assert!(!format!("{error:?}").contains(TOKEN), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_certificate_of_the_cluster_is_checked() {
+    let directory = tempfile::tempdir().expect("the test is set up");
+    let authority = directory.path().join("ca.pem");
+    std::fs::write(&authority, tls::AUTHORITY).expect("the test is set up");
+    for (is_known, expected) in [(true, Failure::Forbidden), (false, Failure::Unreachable)] {
+        // Three tries.
+        let server = format!("https://127.0.0.1:{}", tls::refusing(3));
+        let file = kubeconfig(&directory, &server);
+        if is_known {
+            #[expect(clippy::disallowed_methods, reason = "the test wrote it")]
+            let text = std::fs::read_to_string(&file).unwrap();
+            let mut config: Value = serde_json::from_str(&text).unwrap();
+            // Beside the kubeconfig.
+            config["clusters"][0]["cluster"]["certificate-authority"] = "ca.pem".into();
+            std::fs::write(&file, config.to_string()).expect("the test is set up");
+        }
+        let execute = execute("jobs", &script("true"));
+        let task = task(Cluster::kubeconfig(file), &execute, &limits());
+        let error = failure(act(&task, json!({})).await);
+        assert_eq!(error.failure, expected, "{error}");
+        assert!(is_known || error.message.contains("certificate"), "{error}");
     }
 }

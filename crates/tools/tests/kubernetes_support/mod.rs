@@ -4,6 +4,7 @@
 
 mod objects;
 mod player;
+pub(crate) mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,16 +20,17 @@ use crate::support;
 /// What the player's kubeconfig signs in with.
 pub(crate) const TOKEN: &str = "kube-token-1234567";
 
-/// Short times.
+/// Short times between things, and long ones for whatever must not happen on a busy machine.
 pub(crate) fn limits() -> Limits {
     Limits {
         job: JobLimits {
-            deadline: Duration::from_secs(3),
+            deadline: Duration::from_secs(20),
             poll: Duration::from_millis(30),
             start_patience: Duration::from_millis(150),
             silence: Duration::from_millis(400),
             ..JobLimits::default()
         },
+        http: Duration::from_secs(5),
         ..support::limits()
     }
 }

@@ -39,8 +39,8 @@ pub(super) enum ApiError {
         message: String,
         retry_after: Option<Duration>,
     },
-    /// No connection, or one that broke.
-    Unreachable(String),
+    /// No connection, or one that broke after something may have been sent.
+    Unreachable { reason: String, was_sent: bool },
     /// No whole answer in time.
     Slow,
     /// An answer larger than it may be.
@@ -66,12 +66,20 @@ impl ApiError {
 
     /// Whether the cluster did not do what was asked, for sure.
     pub(super) fn is_definite(&self) -> bool {
-        matches!(self.code(), Some(400..=499)) || matches!(self, Self::Foreign)
+        matches!(self.code(), Some(400..=499))
+            || matches!(
+                self,
+                Self::Foreign
+                    | Self::Unreachable {
+                        was_sent: false,
+                        ..
+                    }
+            )
     }
 
     fn may_pass(&self) -> bool {
         matches!(self.code(), Some(429 | 500 | 502 | 503 | 504))
-            || matches!(self, Self::Unreachable(_))
+            || matches!(self, Self::Unreachable { .. })
     }
 }
 
@@ -123,7 +131,13 @@ impl Api {
             field_manager: Some("proofhouse".to_owned()),
             ..PostParams::default()
         };
-        let request = jobs(identity).create(&params, document.to_string().into_bytes());
+        let mut request = jobs(identity).create(&params, document.to_string().into_bytes());
+        if let Ok(request) = &mut request
+            && let Ok(strict) = format!("{}&fieldValidation=Strict", request.uri()).parse()
+        {
+            // A field that the cluster does not know is an error, as it is for `kubectl`.
+            *request.uri_mut() = strict;
+        }
         let answer = self.send(request, self.limits.max_response_bytes).await;
         match answer {
             Ok(bytes) => job(&bytes),
@@ -260,13 +274,21 @@ impl Api {
         let request = request.map_err(|_| ApiError::Garbage("the request cannot be written"))?;
         let retry = &self.limits.retry;
         let mut number = 1;
+        let mut sent_before = false;
         loop {
             let exchange = self.once(request.clone(), most);
             let answer = tokio::time::timeout(self.limits.http, exchange).await;
-            let error = match answer.unwrap_or(Err(ApiError::Slow)) {
+            let mut error = match answer.unwrap_or(Err(ApiError::Slow)) {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
+            match &mut error {
+                ApiError::Unreachable { was_sent, .. } => {
+                    *was_sent |= sent_before;
+                    sent_before = *was_sent;
+                }
+                _ => sent_before = true,
+            }
             let wait = match &error {
                 ApiError::Status {
                     retry_after: Some(wait),
@@ -333,7 +355,7 @@ impl Api {
                 }
                 error
             }
-            ApiError::Unreachable(reason) => ActionError::new(
+            ApiError::Unreachable { reason, .. } => ActionError::new(
                 Failure::Unreachable,
                 format!("cannot talk to the cluster at {host} to {doing}: {reason}"),
             ),
@@ -399,13 +421,22 @@ async fn collect(mut body: Body, most: usize) -> Result<Log, ApiError> {
 fn unreachable(error: &kube::Error) -> ApiError {
     if matches!(error, kube::Error::Auth(_)) {
         // It may quote what a command printed, which is a credential.
-        return ApiError::Unreachable("no credentials could be had".to_owned());
+        return ApiError::Unreachable {
+            reason: "no credentials could be had".to_owned(),
+            was_sent: false,
+        };
     }
+    let mut was_sent = true;
     let mut inner: &dyn std::error::Error = error;
     while let Some(source) = inner.source() {
         inner = source;
+        let connection = inner.downcast_ref::<hyper_util::client::legacy::Error>();
+        was_sent &= !connection.is_some_and(hyper_util::client::legacy::Error::is_connect);
     }
-    ApiError::Unreachable(inner.to_string())
+    ApiError::Unreachable {
+        reason: inner.to_string(),
+        was_sent,
+    }
 }
 
 /// The events of a watch: a line of JSON each.

@@ -16,6 +16,9 @@ use crate::runtime::{ActionError, Failure};
 /// A kubeconfig of a large organization has some hundred kilobytes.
 const MAX_KUBECONFIG_BYTES: u64 = 4 << 20;
 
+/// Commands that yield credentials ask a server for them.
+const MAX_SIGN_IN: Duration = Duration::from_secs(30);
+
 /// What to do when no cluster is configured.
 const HOW_TO: &str = "name a kubeconfig file and a context, or run inside a cluster";
 
@@ -252,17 +255,26 @@ pub(super) fn is_dns_label(name: &str) -> bool {
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
-/// Runs something that blocks, in the runtime: the client's own task needs one.
+/// Runs something that blocks, within the runtime: the client's own task needs one. A thread of its own,
+/// since a command that never ends would keep the runtime's threads, and with them the program.
 async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ActionError> {
     let handle = tokio::runtime::Handle::current();
-    tokio::task::spawn_blocking(move || {
+    let (done, result) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
         let _within = handle.enter();
-        work()
-    })
-    .await
-    .map_err(|_| setting("the kubeconfig cannot be used"))
+        // Nobody waits any more if this fails.
+        let _ = done.send(work());
+    });
+    match tokio::time::timeout(MAX_SIGN_IN, result).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(_)) => Err(setting("the kubeconfig cannot be used")),
+        Err(_) => Err(setting(format!(
+            "signing in to the cluster took longer than {} s",
+            MAX_SIGN_IN.as_secs()
+        ))),
+    }
 }
 
 fn read(files: &[PathBuf]) -> Result<Kubeconfig, ActionError> {

@@ -82,16 +82,23 @@ pub(super) fn end(job: &Job, uid: &str) -> Option<End> {
         .then_some(End::Gone)
 }
 
-/// Whether a container of a Pod has started; its image is there, then.
-pub(super) fn has_started(pod: &Pod) -> bool {
+/// How many containers of a Pod have started: one of them may have had an effect, and with all of them no
+/// image is missing.
+pub(super) fn started(pod: &Pod) -> usize {
     let states = pod
         .status
         .iter()
         .flat_map(|status| status.container_statuses.iter().flatten());
-    states.into_iter().any(|status| {
+    let started = states.filter(|status| {
         let state = status.state.as_ref();
         state.is_some_and(|state| state.running.is_some() || state.terminated.is_some())
-    })
+    });
+    started.count()
+}
+
+/// How many containers a Pod has.
+pub(super) fn containers(pod: &Pod) -> usize {
+    pod.spec.as_ref().map_or(0, |spec| spec.containers.len())
 }
 
 /// The first container that does not start, for a reason that seldom passes.

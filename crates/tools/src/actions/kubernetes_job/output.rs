@@ -65,6 +65,7 @@ pub(super) async fn failure(
             let mut error = ActionError::new(stuck.failure(), text);
             tell(&mut error, "reason", &stuck.reason);
             tell(&mut error, "message", &stuck.message);
+            error.outcome_unknown = seen.started;
             return error;
         }
         End::Gone | End::Complete => {

@@ -22,6 +22,8 @@ const MAX_BARREN_WATCHES: u32 = 5;
 pub(super) struct Seen {
     /// A container has started, so the Job may have had an effect.
     pub(super) started: bool,
+    /// All containers have started, so there is nothing to look for any more.
+    settled: bool,
     /// Why no node takes the Pod.
     pub(super) unschedulable: Option<String>,
     /// Since when a container cannot start, and why.
@@ -31,9 +33,11 @@ pub(super) struct Seen {
 impl Seen {
     /// Takes note of the Pods. Returns what is stuck for longer than it may be.
     fn look(&mut self, pods: &[Pod], patience: std::time::Duration) -> Option<Stuck> {
-        self.started |= pods.iter().any(judge::has_started);
+        self.started |= pods.iter().any(|pod| judge::started(pod) > 0);
         self.unschedulable = pods.iter().find_map(judge::unschedulable);
-        if self.started {
+        let is_settled = |pod: &Pod| judge::started(pod) >= judge::containers(pod);
+        if !pods.is_empty() && pods.iter().all(is_settled) {
+            self.settled = true;
             self.stuck = None;
             return None;
         }
@@ -45,10 +49,10 @@ impl Seen {
         is_over.then_some(stuck)
     }
 
-    /// Why it has not started, as far as is known.
+    /// Why not all of it has started, as far as is known.
     pub(super) fn obstacle(&self) -> Option<(String, String)> {
         match (&self.stuck, &self.unschedulable) {
-            _ if self.started => None,
+            _ if self.settled => None,
             (Some((_, stuck)), _) => Some((stuck.reason.clone(), stuck.message.clone())),
             (None, Some(why)) => Some(("Unschedulable".to_owned(), why.clone())),
             (None, None) => None,
@@ -121,7 +125,7 @@ pub(super) async fn until_end(
                         (is_watching, told) = (true, false);
                     }
                 }
-                if !seen.started {
+                if !seen.settled {
                     match api.pods(identity, uid).await {
                         Ok(pods) => {
                             if let Some(stuck) = seen.look(&pods, limits.start_patience) {
@@ -135,5 +139,60 @@ pub(super) async fn until_end(
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::time::Duration;
+
+    /// A Pod with two containers in these states.
+    fn pod(states: [Value; 2]) -> Pod {
+        let [one, two] = states;
+        let status = |name: &str, state: Value| {
+            json!({
+                "name": name, "state": state, "ready": false, "restartCount": 0,
+                "image": "i", "imageID": "",
+            })
+        };
+        let pod = json!({
+            "spec": {"containers": [{"name": "one"}, {"name": "two"}]},
+            "status": {"containerStatuses": [status("one", one), status("two", two)]},
+        });
+        serde_json::from_value(pod).unwrap()
+    }
+
+    #[test]
+    fn one_container_that_cannot_start_is_enough() {
+        let running = || json!({"running": {}});
+        let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
+        let (none, long) = (Duration::ZERO, Duration::from_secs(60));
+        let look = |states, patience| {
+            let mut seen = Seen::default();
+            let stuck = seen.look(&[pod(states)], patience);
+            (stuck.map(|stuck| stuck.reason), seen.started, seen.settled)
+        };
+        let is = |reason: &str| Some(reason.to_owned());
+        let pull = || waiting("ErrImagePull");
+        assert_eq!(
+            look([running(), pull()], none),
+            (is("ErrImagePull"), true, false)
+        );
+        assert_eq!(look([running(), pull()], long), (None, true, false));
+        assert_eq!(
+            look([pull(), pull()], none),
+            (is("ErrImagePull"), false, false)
+        );
+        // Waiting does not help here.
+        let wrong = || waiting("InvalidImageName");
+        assert_eq!(
+            look([wrong(), pull()], long),
+            (is("InvalidImageName"), false, false)
+        );
+        let creating = || waiting("ContainerCreating");
+        assert_eq!(look([creating(), creating()], none), (None, false, false));
+        assert_eq!(look([running(), running()], none), (None, true, true));
     }
 }
