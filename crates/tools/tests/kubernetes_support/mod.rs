@@ -1,6 +1,6 @@
 //! A cluster for tests: it plays the API's Job, Pod, log and watch endpoints, and what controllers do.
 
-#![allow(dead_code, reason = "tests and helpers use a part each")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part")]
 
 mod objects;
 mod player;
@@ -10,12 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_tools::actions::{Cluster, KubernetesJobs};
-use proofhouse_tools::runtime::{JobLimits, Limits, Runtimes, ToolTask};
+use proofhouse_tools::runtime::{ActionError, JobLimits, Limits, Outcome, Runtimes, ToolTask};
 use serde_json::{Value, json};
 
 pub(crate) use player::{Fate, Player, Watching, refusal};
 
-use crate::support;
+use crate::support::{self, act};
+
+pub(crate) type Acted = Result<Outcome, ActionError>;
 
 /// What the player's kubeconfig signs in with.
 pub(crate) const TOKEN: &str = "kube-token-1234567";
@@ -78,4 +80,29 @@ pub(crate) fn task(cluster: Cluster, execute: &str, limits: &Limits) -> ToolTask
         runtimes.with("kubernetes_job", jobs),
         limits.clone(),
     )
+}
+
+/// A task in the player's cluster with a script that the player does not run.
+pub(crate) fn playing(player: &Player) -> ToolTask {
+    task(
+        player.cluster(),
+        &execute("jobs", &script("true")),
+        &limits(),
+    )
+}
+
+/// Acts, and makes sure that nothing is left.
+pub(crate) async fn act_and_leave(player: &Player, task: &ToolTask) -> Acted {
+    let acted = act(task, json!({})).await;
+    assert_eq!(player.jobs(), Vec::<String>::new());
+    assert_eq!(task.teardown().await, []);
+    acted
+}
+
+pub(crate) fn value(acted: Acted) -> Value {
+    acted.expect("it succeeds").value
+}
+
+pub(crate) fn failure(acted: Acted) -> ActionError {
+    acted.expect_err("it fails")
 }

@@ -19,11 +19,10 @@ use kube::{Client, Resource as _};
 use serde_json::Value;
 
 use super::document::Identity;
+use super::events::{Change, Events, take};
 use crate::http::chance;
 use crate::runtime::{ActionError, Failure, Limits};
 
-/// The largest event of a watch: the cluster's store takes objects of 1.5 MB.
-const MAX_EVENT_BYTES: usize = 4 << 20;
 /// How many Pods of a Job are looked at; a retried Job has one per try.
 const MAX_PODS: u32 = 100;
 /// After so many seconds the cluster ends a watch by itself.
@@ -81,19 +80,6 @@ impl ApiError {
         matches!(self.code(), Some(429 | 500 | 502 | 503 | 504))
             || matches!(self, Self::Unreachable { .. })
     }
-}
-
-/// One change that a watch told of.
-#[derive(Debug)]
-pub(super) enum Change {
-    /// The Job as it is now.
-    Job(Box<Job>),
-    /// The Job as it was when it was deleted.
-    Deleted(Box<Job>),
-    /// Nothing happened up to this version.
-    Version(String),
-    /// The version is too old, or what came is no event. The watch is over.
-    Broken,
 }
 
 /// What was read of a log.
@@ -234,11 +220,8 @@ impl Api {
         let client = self.client.clone();
         let opening = stream::once(async move {
             let response = client.send(request.map(Body::from)).await.ok()?;
-            response.status().is_success().then(|| Events {
-                body: response.into_body(),
-                buffer: Vec::new(),
-                looked: 0,
-            })
+            let is_watch = response.status().is_success();
+            is_watch.then(|| Events::new(response.into_body()))
         });
         opening
             .filter_map(|events| async { events })
@@ -437,64 +420,4 @@ fn unreachable(error: &kube::Error) -> ApiError {
         reason: inner.to_string(),
         was_sent,
     }
-}
-
-/// The events of a watch: a line of JSON each.
-struct Events {
-    body: Body,
-    buffer: Vec<u8>,
-    /// How much of the buffer holds no line break.
-    looked: usize,
-}
-
-impl Events {
-    /// The next one; none when the cluster ends the watch.
-    async fn next(&mut self) -> Option<Change> {
-        loop {
-            if let Some(at) = self.buffer[self.looked..].iter().position(|b| *b == b'\n') {
-                let rest = self.buffer.split_off(self.looked + at + 1);
-                let line = std::mem::replace(&mut self.buffer, rest);
-                self.looked = 0;
-                if line.trim_ascii().is_empty() {
-                    continue;
-                }
-                return Some(change(&line));
-            }
-            self.looked = self.buffer.len();
-            let frame = self.body.frame().await?.ok()?;
-            if let Some(data) = frame.data_ref() {
-                if self.buffer.len() + data.len() > MAX_EVENT_BYTES {
-                    return Some(Change::Broken);
-                }
-                self.buffer.extend_from_slice(data);
-            }
-        }
-    }
-}
-
-fn change(line: &[u8]) -> Change {
-    let Ok(mut event) = serde_json::from_slice::<Value>(line) else {
-        return Change::Broken;
-    };
-    let object = take(&mut event, "object").unwrap_or_default();
-    match event["type"].as_str() {
-        Some("BOOKMARK") => match object["metadata"]["resourceVersion"].as_str() {
-            Some(version) => Change::Version(version.to_owned()),
-            None => Change::Broken,
-        },
-        Some(kind @ ("ADDED" | "MODIFIED" | "DELETED")) => {
-            match serde_json::from_value::<Job>(object) {
-                Ok(job) if kind == "DELETED" => Change::Deleted(Box::new(job)),
-                Ok(job) => Change::Job(Box::new(job)),
-                Err(_) => Change::Broken,
-            }
-        }
-        // An error, such as that the version is too old.
-        _ => Change::Broken,
-    }
-}
-
-/// Takes a value out of an object. Indexing would panic where there is none.
-fn take(value: &mut Value, key: &str) -> Option<Value> {
-    value.get_mut(key).map(Value::take)
 }

@@ -7,6 +7,7 @@
 mod api;
 mod cluster;
 mod document;
+mod events;
 mod judge;
 mod output;
 mod wait;

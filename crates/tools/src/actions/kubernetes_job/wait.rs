@@ -8,8 +8,9 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::api::{Api, ApiError, Change};
+use super::api::{Api, ApiError};
 use super::document::Identity;
+use super::events::Change;
 use super::judge::{self, End, Stuck};
 
 /// While a watch is open, the Job is asked for in one of so many rounds: the watch could be dead.
