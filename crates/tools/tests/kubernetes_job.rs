@@ -251,13 +251,26 @@ async fn a_job_that_is_there_already_is_adopted_if_it_is_ours() {
     let mut foreign = job;
     foreign["metadata"]["labels"]["proofhouse/invocation"] = "another".into();
     let third = Player::start(Fate::completed(Some("theirs"), "")).await;
-    third.put(foreign);
+    third.put(foreign.clone());
     let task = playing(&third);
     let error = failure(task.carry_out(named("call-7")).await);
     assert_eq!(error.failure, Failure::HttpStatus);
     assert_eq!(error.detail["status"], 409);
     assert_eq!(task.teardown().await, []);
     assert_eq!((third.jobs().len(), third.count("DELETE", "")), (1, 0));
+
+    // Whether ours was made is not known, and one that is there is not it.
+    let fourth = Player::troubled(Fate::endless(), Watching::Works, |method, _, _| {
+        (method == "POST").then(|| refusal(500, "", "later"))
+    })
+    .await;
+    fourth.put(foreign);
+    let task = playing(&fourth);
+    let error = failure(task.carry_out(named("call-7")).await);
+    assert_eq!(error.failure, Failure::HttpStatus);
+    assert!(error.outcome_unknown);
+    assert_eq!(task.teardown().await, []);
+    assert_eq!((fourth.jobs().len(), fourth.count("DELETE", "")), (1, 0));
 }
 
 #[tokio::test]

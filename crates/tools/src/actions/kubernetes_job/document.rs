@@ -17,6 +17,9 @@ const MAX_NAME: usize = 63;
 /// How many hexadecimal digits stand for an invocation: 96 bits do not meet by chance.
 const HASH_DIGITS: usize = 24;
 
+/// The largest number of seconds the cluster takes: its field has 32 bits in places.
+const MAX_SECONDS: f64 = 2_147_483_647.0;
+
 /// What an author may not say about a Job's metadata, since the cluster or we say it.
 const NOT_THE_AUTHORS: &[&str] = &[
     "name",
@@ -145,7 +148,7 @@ pub(super) fn document(
 
     spec.entry("backoffLimit").or_insert(0.into());
     // Rounded up: the cluster's clock backs ours up and must not be ahead of it.
-    let longest = limits.deadline.as_secs_f64().ceil().max(1.0) as u64;
+    let longest = limits.deadline.as_secs_f64().ceil().clamp(1.0, MAX_SECONDS) as u64;
     let deadline = seconds(&spec, "activeDeadlineSeconds")?.map_or(longest, |own| own.min(longest));
     spec.insert("activeDeadlineSeconds".to_owned(), deadline.into());
     // A Job that vanished as it finished could not be read.

@@ -35,6 +35,9 @@ use wait::Seen;
 /// could appear after it was looked for.
 const CREATE_GRACE: Duration = Duration::from_secs(1);
 
+/// No clock can add up more than some centuries, so a limit that means "none" is made one that can be added.
+const MAX_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Runs Jobs in one cluster.
 #[derive(Debug, Clone)]
 pub struct KubernetesJobs {
@@ -163,7 +166,7 @@ async fn supervise(
     secrets: &Secrets,
 ) -> Result<Value, ActionError> {
     let api = &open.api;
-    let deadline = Instant::now() + api.limits.job.deadline;
+    let deadline = Instant::now() + api.limits.job.deadline.min(MAX_DEADLINE);
     let mut seen = Seen::default();
     let job = {
         let mut making = std::pin::pin!(timeout_at(deadline, api.create(identity, document)));

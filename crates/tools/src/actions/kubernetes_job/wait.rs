@@ -3,6 +3,8 @@
 //! A watch tells of changes at once. It may end, break or fall silent at any time, so the cluster is also
 //! asked now and then; with no watch at all, that alone is enough.
 
+use std::time::Duration;
+
 use futures_util::StreamExt as _;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -17,6 +19,10 @@ use super::judge::{self, End, Stuck};
 const ROUNDS_PER_LOOK: u32 = 5;
 /// After so many watches that told nothing, none is opened again.
 const MAX_BARREN_WATCHES: u32 = 5;
+
+/// Asking without a pause would be an attack on the cluster, and asking too seldom none of the backup that it is.
+const MIN_POLL: Duration = Duration::from_millis(10);
+const MAX_POLL: Duration = Duration::from_secs(60);
 
 /// What was seen of the Pods while waiting.
 #[derive(Debug, Default)]
@@ -33,7 +39,7 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Takes note of the Pods. Returns what is stuck for longer than it may be.
-    fn look(&mut self, pods: &[Pod], patience: std::time::Duration) -> Option<Stuck> {
+    fn look(&mut self, pods: &[Pod], patience: Duration) -> Option<Stuck> {
         self.started |= pods.iter().any(|pod| judge::started(pod) > 0);
         self.unschedulable = pods.iter().find_map(judge::unschedulable);
         let is_settled = |pod: &Pod| judge::started(pod) >= judge::containers(pod);
@@ -78,7 +84,8 @@ pub(super) async fn until_end(
     let mut is_watching = true;
     let mut barren = 0;
     let mut told = false;
-    let mut rounds = interval_at(Instant::now() + limits.poll, limits.poll);
+    let poll = limits.poll.clamp(MIN_POLL, MAX_POLL);
+    let mut rounds = interval_at(Instant::now() + poll, poll);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut round = 0_u32;
     let mut heard = Instant::now();
@@ -147,7 +154,6 @@ pub(super) async fn until_end(
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use std::time::Duration;
 
     /// A Pod with two containers in these states.
     fn pod(states: [Value; 2]) -> Pod {
