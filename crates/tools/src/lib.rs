@@ -36,7 +36,9 @@
 //! ```
 
 pub mod actions;
+pub mod auth;
 pub mod http;
 pub mod interpolate;
 pub mod manifest;
+pub mod operator;
 pub mod runtime;

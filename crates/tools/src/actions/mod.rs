@@ -4,6 +4,7 @@ mod cel;
 mod exchange;
 mod kubernetes_job;
 mod response;
+mod session;
 mod stateful_session;
 mod stateless_http;
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_wire::client::{Client, ClientError};
-use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use url::Url;
 
 use super::egress::EgressPolicy;
+use super::encoding::{self, DecodeError};
 use super::request::Request;
 use crate::runtime::{ActionError, Failure, Limits};
 
@@ -78,27 +79,62 @@ impl HttpClient {
     ///
     /// Returns an error when there is no response. A status is never one.
     pub async fn send(&self, request: &Request) -> Result<Answer, ActionError> {
+        self.send_as(request, request.is_idempotent()).await
+    }
+
+    /// The same for a request that may be sent twice, whatever its method says.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there is no response. A status is never one.
+    pub async fn send_repeatable(&self, request: &Request) -> Result<Answer, ActionError> {
+        self.send_as(request, true).await
+    }
+
+    async fn send_as(&self, request: &Request, repeatable: bool) -> Result<Answer, ActionError> {
         let retry = &self.limits.retry;
         let mut number = 1;
         loop {
             let last = number >= retry.tries;
             let wait = match self.follow(request).await {
-                Ok(answer) if last || !request.is_idempotent() || !is_busy(answer.status) => {
-                    return Ok(answer);
+                Ok(answer) if last || !repeatable || !is_busy(answer.status) => {
+                    return self.decoded(answer, request);
                 }
                 Ok(answer) => match answer.retry_after() {
-                    Some(wait) if wait > retry.max_retry_after => return Ok(answer),
+                    Some(wait) if wait > retry.max_retry_after => {
+                        return self.decoded(answer, request);
+                    }
                     Some(wait) => wait,
                     None => retry.wait(number, chance()),
                 },
                 Err(ClientError::Connect { .. }) if !last => retry.wait(number, chance()),
-                Err(ClientError::Broken(_)) if !last && request.is_idempotent() => {
-                    retry.wait(number, chance())
-                }
+                Err(ClientError::Broken(_)) if !last && repeatable => retry.wait(number, chance()),
                 Err(error) => return Err(self.failure(&error, request)),
             };
             tokio::time::sleep(wait).await;
             number += 1;
+        }
+    }
+
+    /// The answer without its content codings. The limit counts what comes out, so a small body cannot
+    /// grow large.
+    fn decoded(&self, mut answer: Answer, request: &Request) -> Result<Answer, ActionError> {
+        let limit = self.limits.max_response_bytes;
+        match encoding::decode(&mut answer, limit) {
+            Ok(()) => Ok(answer),
+            // That the request failed matters more than how that was told.
+            Err(_) if !answer.status.is_success() => {
+                answer.body = Bytes::new();
+                Ok(answer)
+            }
+            Err(DecodeError::TooLarge) => {
+                let limit = limit as u64;
+                Err(self.failure(&ClientError::TooLarge { limit }, request))
+            }
+            Err(DecodeError::Broken(reason)) => {
+                let message = format!("the response cannot be decompressed: {reason}");
+                Err(ActionError::new(Failure::Response, message))
+            }
         }
     }
 
@@ -128,12 +164,23 @@ impl HttpClient {
 
     async fn once(&self, request: &Request, url: &Url) -> Result<Answer, ClientError> {
         let exchange = async {
-            let headers = request.headers.expose().clone();
+            let mut headers = request.headers.expose().clone();
+            // Without this header, a server may choose any coding (RFC 9110, section 12.5.3).
+            headers
+                .entry(HeaderName::from_static("accept-encoding"))
+                .or_insert(HeaderValue::from_static("identity"));
             let body = request.body.expose().clone();
             let response = self
                 .client
                 .send(request.method.clone(), url.as_str(), headers, body)
                 .await?;
+            // What says that it is too large need not be read to be refused.
+            let announced = response.header("content-length");
+            let announced = announced.and_then(|length| length.parse::<u64>().ok());
+            let limit = self.limits.max_response_bytes as u64;
+            if announced.is_some_and(|length| length > limit) {
+                return Err(ClientError::TooLarge { limit });
+            }
             let (status, headers) = (response.status, response.headers.clone());
             Ok(Answer {
                 status,
