@@ -134,12 +134,11 @@ async fn what_is_configured_wrongly_is_named_and_not_quoted() {
 #[tokio::test]
 async fn the_certificate_of_the_cluster_is_checked() {
     let directory = tempfile::tempdir().expect("the test is set up");
-    let authority = directory.path().join("ca.pem");
-    std::fs::write(&authority, tls::AUTHORITY).expect("the test is set up");
     for (is_known, expected) in [(true, Failure::Forbidden), (false, Failure::Unreachable)] {
         // Three tries.
-        let server = format!("https://127.0.0.1:{}", tls::refusing(3));
-        let file = kubeconfig(&directory, &server);
+        let (port, authority) = tls::refusing(3);
+        std::fs::write(directory.path().join("ca.pem"), authority).expect("the test is set up");
+        let file = kubeconfig(&directory, &format!("https://127.0.0.1:{port}"));
         if is_known {
             #[expect(clippy::disallowed_methods, reason = "the test wrote it")]
             let text = std::fs::read_to_string(&file).unwrap();

@@ -4,25 +4,23 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// Made for these tests; the authority's key was thrown away. They are good for a hundred years.
-pub(crate) const AUTHORITY: &str = include_str!("tls/ca.pem");
-const CERTIFICATE: &str = include_str!("tls/server.pem");
-const KEY: &str = include_str!("tls/server.key");
-
-/// Answers so many connections, each with one refusal. Returns its port.
-pub(crate) fn refusing(connections: usize) -> u16 {
-    let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes());
-    let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes());
+/// Answers so many connections, each with one refusal. Returns its port, and the certificate that vouches for
+/// it.
+pub(crate) fn refusing(connections: usize) -> (u16, String) {
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("the test is set up");
+    let key = PrivateKeyDer::Pkcs8(signing_key.serialize_der().into());
+    let encoded = STANDARD.encode(cert.der());
+    let authority = format!("-----BEGIN CERTIFICATE-----\n{encoded}\n-----END CERTIFICATE-----\n");
     let config = ServerConfig::builder()
         .with_no_client_auth()
-        .with_single_cert(
-            vec![certificate.expect("the test is set up")],
-            key.expect("the test is set up"),
-        )
+        .with_single_cert(vec![cert.der().clone()], key)
         .expect("the test is set up");
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").expect("the test is set up");
@@ -44,5 +42,5 @@ pub(crate) fn refusing(connections: usize) -> u16 {
             }
         }
     });
-    port
+    (port, authority)
 }
