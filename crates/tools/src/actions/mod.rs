@@ -2,11 +2,13 @@
 
 mod cel;
 mod exchange;
+mod kubernetes_job;
 mod response;
 mod session;
 mod stateful_session;
 mod stateless_http;
 
 pub use cel::CelRuntime;
+pub use kubernetes_job::{Cluster, KubernetesJobs};
 pub use stateful_session::StatefulSession;
 pub use stateless_http::StatelessHttp;

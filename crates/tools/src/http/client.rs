@@ -241,7 +241,7 @@ fn is_busy(status: StatusCode) -> bool {
 }
 
 /// A number between 0 and 1 that differs each time; it spreads retries and guards nothing.
-fn chance() -> f64 {
+pub(crate) fn chance() -> f64 {
     let bits = RandomState::new().hash_one(0) >> 32;
     f64::from(u32::try_from(bits).unwrap_or_default()) / f64::from(u32::MAX)
 }

@@ -52,6 +52,16 @@ pub enum Failure {
     NoMatch,
     /// A CEL expression failed.
     Cel,
+    /// The cluster does not allow it, or the operator does not allow the namespace.
+    Forbidden,
+    /// A Job ended without success.
+    JobFailed,
+    /// A Job was deleted while it was waited for.
+    JobDeleted,
+    /// The image of a Job cannot be had.
+    Image,
+    /// A Job took longer than it may.
+    Deadline,
     /// The call was cancelled.
     Cancelled,
 }
@@ -83,6 +93,11 @@ pub const ERROR_TABLE: &[(Failure, Class, &str)] = &[
     (Failure::Response, Class::Recoverable, "bad_response"),
     (Failure::NoMatch, Class::Recoverable, "no_match"),
     (Failure::Cel, Class::Recoverable, "cel_error"),
+    (Failure::Forbidden, Class::Unrecoverable, "forbidden"),
+    (Failure::JobFailed, Class::Recoverable, "job_failed"),
+    (Failure::JobDeleted, Class::Recoverable, "job_deleted"),
+    (Failure::Image, Class::Recoverable, "image_unavailable"),
+    (Failure::Deadline, Class::Recoverable, "deadline_passed"),
     (Failure::Cancelled, Class::Recoverable, "cancelled"),
 ];
 

@@ -17,6 +17,8 @@ pub struct Limits {
     pub retry: Retry,
     /// What a runtime that cleans up after a cancelled call may take for it.
     pub cancel: Duration,
+    /// Kubernetes Jobs.
+    pub job: JobLimits,
 }
 
 /// How requests are repeated that were not sent, or that may be sent twice.
@@ -40,6 +42,7 @@ impl Default for Limits {
             max_result_bytes: 1 << 20,
             retry: Retry::default(),
             cancel: Duration::from_secs(5),
+            job: JobLimits::default(),
         }
     }
 }
@@ -69,5 +72,37 @@ impl Retry {
             .base
             .saturating_mul(1 << number.saturating_sub(1).min(10));
         most.mul_f64(chance.clamp(0.0, 1.0))
+    }
+}
+
+/// The times of a Kubernetes Job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobLimits {
+    /// A call, from before its Job is made to its result. The cluster ends the Job after that time too.
+    pub deadline: Duration,
+    /// How often the cluster is asked, beside what it says by itself.
+    pub poll: Duration,
+    /// How long a container may be unable to start. Registries have hiccups, so not at once.
+    pub start_patience: Duration,
+    /// How long the cluster may not answer while a Job is waited for. Control planes restart.
+    pub silence: Duration,
+    /// How long the cluster keeps a finished Job that nobody deletes.
+    pub keep: Duration,
+    /// Deleting a Job at the end of a call.
+    pub cleanup: Duration,
+}
+
+impl Default for JobLimits {
+    /// Ten minutes; asked every 2 s; 20 s for containers that cannot start, 30 s of silence; kept for
+    /// 5 min; deleted in 3 s.
+    fn default() -> Self {
+        Self {
+            deadline: Duration::from_secs(600),
+            poll: Duration::from_secs(2),
+            start_patience: Duration::from_secs(20),
+            silence: Duration::from_secs(30),
+            keep: Duration::from_secs(300),
+            cleanup: Duration::from_secs(3),
+        }
     }
 }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 pub(crate) use environment::sounds_secret;
 pub use environment::{Environment, NoTokens, TokenError, TokenSource};
 pub use error::{ActionError, Class, ERROR_TABLE, Failure};
-pub use limits::{Limits, Retry};
+pub use limits::{JobLimits, Limits, Retry};
 pub use observe::{CallEvent, Observer};
 pub use outcome::Outcome;
 pub use task::{Invocation, ToolTask};
@@ -129,7 +129,8 @@ pub trait ActionRuntime: Send + Sync {
 /// use proofhouse_tools::runtime::{Limits, Runtimes};
 ///
 /// let runtimes = Runtimes::new(&Limits::default(), EgressPolicy::default()).unwrap();
-/// assert_eq!(runtimes.keys().collect::<Vec<_>>(), ["cel", "stateless_http", "stateful_session"]);
+/// let keys = ["cel", "stateless_http", "stateful_session", "kubernetes_job"];
+/// assert_eq!(runtimes.keys().collect::<Vec<_>>(), keys);
 /// ```
 #[derive(Clone)]
 pub struct Runtimes {
@@ -154,6 +155,13 @@ impl Runtimes {
                 (
                     "stateful_session",
                     Arc::new(crate::actions::StatefulSession::new(client)),
+                ),
+                (
+                    "kubernetes_job",
+                    Arc::new(crate::actions::KubernetesJobs::new(
+                        crate::actions::Cluster::none(),
+                        limits,
+                    )),
                 ),
             ],
         })

@@ -1,0 +1,423 @@
+//! The cluster's API: the few requests a Job needs, bounded in size and time, repeated with care.
+//!
+//! Requests are built and sent by the `kube` client. Answers are read here, because the client's own
+//! readers have no limit and log what they cannot parse, which may hold secrets.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use http_body_util::BodyExt as _;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{
+    DeleteParams, GetParams, ListParams, LogParams, PostParams, Preconditions, WatchParams,
+};
+use kube::client::Body;
+use kube::core::Request as Requests;
+use kube::{Client, Resource as _};
+use serde_json::Value;
+
+use super::document::Identity;
+use super::events::{Change, Events, take};
+use crate::http::chance;
+use crate::runtime::{ActionError, Failure, Limits};
+
+/// How many Pods of a Job are looked at; a retried Job has one per try.
+const MAX_PODS: u32 = 100;
+/// After so many seconds the cluster ends a watch by itself.
+const WATCH_SECONDS: u32 = 290;
+
+/// Why a request came to nothing.
+#[derive(Debug)]
+pub(super) enum ApiError {
+    /// The cluster answered with an error.
+    Status {
+        code: u16,
+        reason: String,
+        message: String,
+        retry_after: Option<Duration>,
+    },
+    /// No connection, or one that broke after something may have been sent.
+    Unreachable { reason: String, was_sent: bool },
+    /// No whole answer in time.
+    Slow,
+    /// An answer larger than it may be.
+    TooLarge,
+    /// An answer that is none.
+    Garbage(&'static str),
+    /// A Job of the name is there and is not ours.
+    Foreign,
+}
+
+impl ApiError {
+    fn code(&self) -> Option<u16> {
+        match self {
+            Self::Status { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// Whether the cluster will not change its mind.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self.code(), Some(401 | 403))
+    }
+
+    /// Whether the cluster did not do what was asked, for sure.
+    pub(super) fn is_definite(&self) -> bool {
+        matches!(self.code(), Some(400..=499))
+            || matches!(
+                self,
+                Self::Foreign
+                    | Self::Unreachable {
+                        was_sent: false,
+                        ..
+                    }
+            )
+    }
+
+    fn may_pass(&self) -> bool {
+        matches!(self.code(), Some(429 | 500 | 502 | 503 | 504))
+            || matches!(self, Self::Unreachable { .. })
+    }
+}
+
+/// What was read of a log.
+pub(super) struct Log {
+    pub(super) bytes: Vec<u8>,
+    /// Whether it went on.
+    pub(super) is_cut: bool,
+}
+
+/// Sends requests to one cluster.
+#[derive(Clone)]
+pub(super) struct Api {
+    client: Client,
+    host: String,
+    pub(super) limits: Limits,
+}
+
+impl Api {
+    pub(super) fn new(client: Client, host: String, limits: Limits) -> Self {
+        Self {
+            client,
+            host,
+            limits,
+        }
+    }
+
+    /// Makes the Job. One that is there already and is ours is adopted, so a request whose answer was
+    /// lost can be sent again.
+    pub(super) async fn create(
+        &self,
+        identity: &Identity,
+        document: &Value,
+    ) -> Result<Job, ApiError> {
+        let params = PostParams {
+            field_manager: Some("proofhouse".to_owned()),
+            ..PostParams::default()
+        };
+        let mut request = jobs(identity).create(&params, document.to_string().into_bytes());
+        if let Ok(request) = &mut request
+            && let Ok(strict) = format!("{}&fieldValidation=Strict", request.uri()).parse()
+        {
+            // A field that the cluster does not know is an error, as it is for `kubectl`.
+            *request.uri_mut() = strict;
+        }
+        let answer = self.send(request, self.limits.max_response_bytes).await;
+        match answer {
+            Ok(bytes) => job(&bytes),
+            Err(error) if error.code() == Some(409) || matches!(error, ApiError::Slow) => {
+                match self.job(identity).await? {
+                    Some(job) if identity.owns(job.metadata.labels.as_ref()) => Ok(job),
+                    Some(_) => Err(ApiError::Foreign),
+                    None => Err(error),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The Job as it is now; none if it is gone.
+    pub(super) async fn job(&self, identity: &Identity) -> Result<Option<Job>, ApiError> {
+        let request = jobs(identity).get(&identity.name, &GetParams::default());
+        match self.send(request, self.limits.max_response_bytes).await {
+            Ok(bytes) => job(&bytes).map(Some),
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The Pods of the Job with this uid. Labels can be put on anything; owners cannot.
+    pub(super) async fn pods(&self, identity: &Identity, uid: &str) -> Result<Vec<Pod>, ApiError> {
+        let params = ListParams::default()
+            .labels(&identity.selector())
+            .limit(MAX_PODS);
+        let request = pods(identity).list(&params);
+        let bytes = self.send(request, self.limits.max_response_bytes).await?;
+        let garbage = ApiError::Garbage("the list of Pods cannot be read");
+        let list = serde_json::from_slice::<Value>(&bytes).ok();
+        let Some(Value::Array(items)) = list.and_then(|mut list| take(&mut list, "items")) else {
+            return Err(garbage);
+        };
+        let mut found = Vec::new();
+        for item in items {
+            let Ok(pod) = serde_json::from_value::<Pod>(item) else {
+                return Err(garbage);
+            };
+            let owners = pod.metadata.owner_references.iter().flatten();
+            if owners.into_iter().any(|owner| owner.uid == uid) {
+                found.push(pod);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The last lines of a container's log; of these the first bytes, if they are too many.
+    pub(super) async fn log(
+        &self,
+        identity: &Identity,
+        pod: &str,
+        container: &str,
+        lines: i64,
+    ) -> Result<Log, ApiError> {
+        let most = self.limits.max_response_bytes;
+        let params = LogParams {
+            container: Some(container.to_owned()),
+            tail_lines: Some(lines),
+            // One more, to know whether there was more.
+            limit_bytes: i64::try_from(most).ok().map(|most| most + 1),
+            ..LogParams::default()
+        };
+        let request = pods(identity).logs(pod, &params);
+        self.send_for(request, most).await
+    }
+
+    /// Deletes the Job with this uid, and its Pods in the background. One that is gone is fine, and so is
+    /// another one of the same name.
+    pub(super) async fn delete(&self, identity: &Identity, uid: &str) -> Result<(), ApiError> {
+        let params = DeleteParams::background().preconditions(Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
+        });
+        let request = jobs(identity).delete(&identity.name, &params);
+        match self.send(request, self.limits.max_response_bytes).await {
+            Ok(_) => Ok(()),
+            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The changes of the Job after a version, as the cluster tells them. It ends at the first trouble;
+    /// whoever listens asks for the Job and watches again.
+    pub(super) fn watch(&self, identity: &Identity, version: &str) -> BoxStream<'static, Change> {
+        let params = WatchParams::default()
+            .fields(&format!("metadata.name={}", identity.name))
+            .timeout(WATCH_SECONDS);
+        let Ok(request) = jobs(identity).watch(&params, version) else {
+            return stream::empty().boxed();
+        };
+        let client = self.client.clone();
+        let opening = stream::once(async move {
+            let response = client.send(request.map(Body::from)).await.ok()?;
+            let is_watch = response.status().is_success();
+            is_watch.then(|| Events::new(response.into_body()))
+        });
+        opening
+            .filter_map(|events| async { events })
+            .flat_map(|events| {
+                stream::unfold(Some(events), |events| async {
+                    let mut events = events?;
+                    let change = events.next().await?;
+                    let is_over = matches!(change, Change::Broken | Change::Deleted(_));
+                    Some((change, (!is_over).then_some(events)))
+                })
+            })
+            .boxed()
+    }
+
+    /// Sends, repeats if that may help, and reads a whole answer.
+    async fn send(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+        most: usize,
+    ) -> Result<Vec<u8>, ApiError> {
+        let answer = self.send_for(request, most).await?;
+        if answer.is_cut {
+            return Err(ApiError::TooLarge);
+        }
+        Ok(answer.bytes)
+    }
+
+    async fn send_for(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+        most: usize,
+    ) -> Result<Log, ApiError> {
+        let request = request.map_err(|_| ApiError::Garbage("the request cannot be written"))?;
+        let retry = &self.limits.retry;
+        let mut number = 1;
+        let mut sent_before = false;
+        loop {
+            let exchange = self.once(request.clone(), most);
+            let answer = tokio::time::timeout(self.limits.http, exchange).await;
+            let mut error = match answer.unwrap_or(Err(ApiError::Slow)) {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            match &mut error {
+                ApiError::Unreachable { was_sent, .. } => {
+                    *was_sent |= sent_before;
+                    sent_before = *was_sent;
+                }
+                _ => sent_before = true,
+            }
+            let wait = match &error {
+                ApiError::Status {
+                    retry_after: Some(wait),
+                    ..
+                } => *wait,
+                _ => retry.wait(number, chance()),
+            };
+            if number >= retry.tries || !error.may_pass() || wait > retry.max_retry_after {
+                return Err(error);
+            }
+            tokio::time::sleep(wait).await;
+            number += 1;
+        }
+    }
+
+    async fn once(&self, request: http::Request<Vec<u8>>, most: usize) -> Result<Log, ApiError> {
+        let sent = self.client.send(request.map(Body::from)).await;
+        let response = sent.map_err(|error| unreachable(&error))?;
+        let status = response.status().as_u16();
+        let is_success = response.status().is_success();
+        let retry_after = response
+            .headers()
+            .get("retry-after")
+            .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+            .map(Duration::from_secs);
+        let answer = collect(response.into_body(), most).await?;
+        if is_success {
+            return Ok(answer);
+        }
+        let told: Value = serde_json::from_slice(&answer.bytes).unwrap_or_default();
+        let text = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
+        Err(ApiError::Status {
+            code: status,
+            reason: text("reason"),
+            message: text("message"),
+            retry_after,
+        })
+    }
+
+    /// What an error means for the task. With `chosen`, the model decided what was asked for.
+    pub(super) fn failure(&self, error: ApiError, doing: &str, chosen: bool) -> ActionError {
+        let host = &self.host;
+        match error {
+            ApiError::Status {
+                code,
+                reason,
+                message,
+                ..
+            } => {
+                let failure = match code {
+                    401 | 403 => Failure::Forbidden,
+                    400 | 404 | 413 | 422 if !chosen => Failure::Manifest,
+                    _ => Failure::HttpStatus,
+                };
+                let message = match (message.is_empty(), code) {
+                    (false, _) => format!("the cluster refuses to {doing}: {message}"),
+                    (true, 401) => "the cluster does not accept the credentials".to_owned(),
+                    (true, _) => format!("the cluster refuses to {doing}: HTTP {code}"),
+                };
+                let mut error = ActionError::new(failure, message);
+                error.detail.insert("status".to_owned(), code.into());
+                if !reason.is_empty() {
+                    error.detail.insert("reason".to_owned(), reason.into());
+                }
+                error
+            }
+            ApiError::Unreachable { reason, .. } => ActionError::new(
+                Failure::Unreachable,
+                format!("cannot talk to the cluster at {host} to {doing}: {reason}"),
+            ),
+            ApiError::Slow => {
+                let seconds = self.limits.http.as_secs_f32();
+                let message = format!("{host} gave no whole answer in {seconds} s to {doing}");
+                ActionError::new(Failure::Timeout, message)
+            }
+            ApiError::TooLarge => {
+                let most = self.limits.max_response_bytes;
+                let message = format!("the answer of {host} has more than {most} bytes");
+                ActionError::new(Failure::TooLarge, message)
+            }
+            ApiError::Garbage(what) => ActionError::new(Failure::Response, what),
+            ApiError::Foreign => {
+                let message = "a Job of the same name is there, which this tool did not make";
+                let mut error = ActionError::new(Failure::HttpStatus, message);
+                error.detail.insert("status".to_owned(), 409.into());
+                error
+            }
+        }
+    }
+}
+
+fn jobs(identity: &Identity) -> Requests {
+    Requests::new(Job::url_path(&(), Some(&identity.namespace)))
+}
+
+fn pods(identity: &Identity) -> Requests {
+    Requests::new(Pod::url_path(&(), Some(&identity.namespace)))
+}
+
+fn job(bytes: &[u8]) -> Result<Job, ApiError> {
+    let job: Option<Job> = serde_json::from_slice(bytes).ok();
+    // Without a uid it could be mistaken for another of the same name.
+    job.filter(|job| job.metadata.uid.is_some())
+        .ok_or(ApiError::Garbage("what the cluster answered is no Job"))
+}
+
+/// Reads a body up to a size.
+async fn collect(mut body: Body, most: usize) -> Result<Log, ApiError> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| unreachable(&error))?;
+        if let Some(data) = frame.data_ref() {
+            let room = most - bytes.len();
+            bytes.extend_from_slice(&data[..data.len().min(room)]);
+            if data.len() > room {
+                return Ok(Log {
+                    bytes,
+                    is_cut: true,
+                });
+            }
+        }
+    }
+    Ok(Log {
+        bytes,
+        is_cut: false,
+    })
+}
+
+/// The innermost reason of a failed connection: the outer ones only say that it failed.
+fn unreachable(error: &kube::Error) -> ApiError {
+    if matches!(error, kube::Error::Auth(_)) {
+        // It may quote what a command printed, which is a credential.
+        return ApiError::Unreachable {
+            reason: "no credentials could be had".to_owned(),
+            was_sent: false,
+        };
+    }
+    let mut was_sent = true;
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+        let connection = inner.downcast_ref::<hyper_util::client::legacy::Error>();
+        was_sent &= !connection.is_some_and(hyper_util::client::legacy::Error::is_connect);
+    }
+    ApiError::Unreachable {
+        reason: inner.to_string(),
+        was_sent,
+    }
+}

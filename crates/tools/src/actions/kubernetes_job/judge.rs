@@ -1,0 +1,216 @@
+//! Judging: what the state of a Job and of its Pods means.
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod};
+use serde_json::{Map, Value};
+
+use crate::runtime::Failure;
+
+/// How a Job ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum End {
+    /// It completed.
+    Complete,
+    /// It failed, and the cluster says why.
+    Failed { reason: String, message: String },
+    /// It was deleted, or is about to be.
+    Gone,
+    /// It will not start.
+    Stuck(Stuck),
+}
+
+/// Why a container does not start.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Stuck {
+    pub(super) container: String,
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+impl Stuck {
+    /// Whether the image is at fault, or something else the container needs.
+    pub(super) fn failure(&self) -> Failure {
+        match STUCK.iter().find(|(reason, _, _)| *reason == self.reason) {
+            Some((_, failure, _)) => *failure,
+            None => Failure::JobFailed,
+        }
+    }
+
+    /// Whether waiting could help.
+    pub(super) fn may_pass(&self) -> bool {
+        !STUCK
+            .iter()
+            .any(|(reason, _, final_)| *reason == self.reason && *final_)
+    }
+}
+
+/// The reasons a container waits for that seldom pass: what they mean, and whether they never pass.
+const STUCK: &[(&str, Failure, bool)] = &[
+    ("ErrImagePull", Failure::Image, false),
+    ("ImagePullBackOff", Failure::Image, false),
+    ("ErrImageNeverPull", Failure::Image, true),
+    ("InvalidImageName", Failure::Image, true),
+    ("ImageInspectError", Failure::Image, false),
+    ("RegistryUnavailable", Failure::Image, false),
+    ("SignatureValidationFailed", Failure::Image, false),
+    ("CreateContainerConfigError", Failure::JobFailed, false),
+    ("CreateContainerError", Failure::JobFailed, false),
+    ("RunContainerError", Failure::JobFailed, false),
+];
+
+/// Whether a Job has ended. One with another uid has taken the place of ours.
+pub(super) fn end(job: &Job, uid: &str) -> Option<End> {
+    if job.metadata.uid.as_deref() != Some(uid) {
+        return Some(End::Gone);
+    }
+    let conditions = job.status.iter().flat_map(|status| &status.conditions);
+    for condition in conditions.flatten() {
+        match (condition.type_.as_str(), condition.status.as_str()) {
+            ("Complete", "True") => return Some(End::Complete),
+            ("Failed", "True") => {
+                return Some(End::Failed {
+                    reason: condition.reason.clone().unwrap_or_default(),
+                    message: condition.message.clone().unwrap_or_default(),
+                });
+            }
+            _ => {}
+        }
+    }
+    job.metadata
+        .deletion_timestamp
+        .is_some()
+        .then_some(End::Gone)
+}
+
+/// How many containers of a Pod have started: one of them may have had an effect, and with all of them no
+/// image is missing.
+pub(super) fn started(pod: &Pod) -> usize {
+    let states = pod
+        .status
+        .iter()
+        .flat_map(|status| status.container_statuses.iter().flatten());
+    let started = states.filter(|status| {
+        let state = status.state.as_ref();
+        state.is_some_and(|state| state.running.is_some() || state.terminated.is_some())
+    });
+    started.count()
+}
+
+/// How many containers a Pod has.
+pub(super) fn containers(pod: &Pod) -> usize {
+    pod.spec.as_ref().map_or(0, |spec| spec.containers.len())
+}
+
+/// The first container that does not start, for a reason that seldom passes.
+pub(super) fn stuck(pod: &Pod) -> Option<Stuck> {
+    statuses(pod).find_map(|status| {
+        let waiting = status.state.as_ref()?.waiting.as_ref()?;
+        let reason = waiting.reason.as_deref()?;
+        STUCK
+            .iter()
+            .any(|(known, _, _)| *known == reason)
+            .then(|| Stuck {
+                container: status.name.clone(),
+                reason: reason.to_owned(),
+                message: waiting.message.clone().unwrap_or_default(),
+            })
+    })
+}
+
+/// Why no node takes a Pod.
+pub(super) fn unschedulable(pod: &Pod) -> Option<String> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    conditions
+        .iter()
+        .find(|condition| {
+            condition.type_ == "PodScheduled"
+                && condition.status == "False"
+                && condition.reason.as_deref() == Some("Unschedulable")
+        })
+        .map(|condition| condition.message.clone().unwrap_or_default())
+}
+
+/// The youngest Pod in a phase; the youngest of all, if none is in it.
+pub(super) fn youngest<'p>(pods: &'p [Pod], phase: &str) -> Option<&'p Pod> {
+    let is_in = |pod: &&Pod| {
+        let status = pod.status.as_ref();
+        status.and_then(|status| status.phase.as_deref()) == Some(phase)
+    };
+    let age = |pod: &&Pod| {
+        let made = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        (made, pod.metadata.name.clone())
+    };
+    let pods = || pods.iter();
+    pods()
+        .filter(is_in)
+        .max_by_key(age)
+        .or_else(|| pods().max_by_key(age))
+}
+
+/// The container whose output is the Pod's: the one an annotation names, else the first.
+pub(super) fn main_container(pod: &Pod) -> Option<&str> {
+    let containers = &pod.spec.as_ref()?.containers;
+    let named = pod
+        .metadata
+        .annotations
+        .as_ref()
+        .and_then(|all| all.get("kubectl.kubernetes.io/default-container"));
+    let found = containers
+        .iter()
+        .find(|container| Some(&container.name) == named);
+    found
+        .or(containers.first())
+        .map(|container| container.name.as_str())
+}
+
+/// What a container left as its message when it ended.
+pub(super) fn termination_message<'p>(pod: &'p Pod, container: &str) -> Option<&'p str> {
+    let status = statuses(pod).find(|status| status.name == container)?;
+    let message = ended(status)?.message.as_deref()?;
+    (!message.is_empty()).then_some(message)
+}
+
+/// The container that failed, first of those that prepare and then of those that work, and how.
+pub(super) fn culprit(pod: &Pod) -> (Option<String>, Map<String, Value>) {
+    let mut detail = Map::new();
+    let mut note = |key: &str, value: Value| {
+        if !value.is_null() && value != "" {
+            detail.insert(key.to_owned(), value);
+        }
+    };
+    let failed = statuses(pod).find(|status| ended(status).is_some_and(|end| end.exit_code != 0));
+    let status = pod.status.as_ref();
+    // The Pod's own reason, such as an eviction, says more than the signal that carried it out.
+    note("reason", status.and_then(|s| s.reason.clone()).into());
+    if let Some((failed, end)) = failed.and_then(|failed| Some((failed, ended(failed)?))) {
+        note("container", failed.name.clone().into());
+        note("exit_code", end.exit_code.into());
+        note("signal", end.signal.filter(|signal| *signal != 0).into());
+        if status.is_none_or(|s| s.reason.is_none()) {
+            note("reason", end.reason.clone().into());
+        }
+        note("message", end.message.clone().into());
+    } else {
+        note("message", status.and_then(|s| s.message.clone()).into());
+    }
+    (failed.map(|failed| failed.name.clone()), detail)
+}
+
+fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    let status = pod.status.iter();
+    status.flat_map(|status| {
+        let before = status.init_container_statuses.iter().flatten();
+        before.chain(status.container_statuses.iter().flatten())
+    })
+}
+
+fn ended(
+    status: &ContainerStatus,
+) -> Option<&k8s_openapi::api::core::v1::ContainerStateTerminated> {
+    let ended = |state: &'_ Option<ContainerState>| state.as_ref()?.terminated.as_ref().map(|_| ());
+    if ended(&status.state).is_some() {
+        return status.state.as_ref()?.terminated.as_ref();
+    }
+    // It was started again and waits.
+    status.last_state.as_ref()?.terminated.as_ref()
+}

@@ -1,0 +1,287 @@
+//! `kubernetes_job`: a Job in the operator's cluster whose output is the action's.
+//!
+//! The Job is named after the invocation, so that making it twice makes one. It is deleted when its output
+//! was read, when it failed, when its time is up and when the call is cancelled; what could not be deleted
+//! then is deleted at the end of the task, and what is left after that the cluster deletes.
+
+mod api;
+mod cluster;
+mod document;
+mod events;
+mod judge;
+mod output;
+mod wait;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use k8s_openapi::api::batch::v1::Job;
+use serde_json::Value;
+use tokio::time::{Instant, timeout, timeout_at};
+
+pub use cluster::Cluster;
+
+use crate::interpolate::{Scope, Secrets};
+use crate::manifest::{Execute, KubernetesJob};
+use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, Limits, State};
+use api::{Api, ApiError};
+use document::Identity;
+use judge::End;
+use wait::Seen;
+
+/// How long a cancelled call waits for the answer to the request that makes its Job: without it, the Job
+/// could appear after it was looked for.
+const CREATE_GRACE: Duration = Duration::from_secs(1);
+
+/// No clock can add up more than some centuries, so a limit that means "none" is made one that can be added.
+const MAX_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Runs Jobs in one cluster.
+#[derive(Debug, Clone)]
+pub struct KubernetesJobs {
+    cluster: Cluster,
+    limits: Limits,
+}
+
+/// A task's connection to the cluster.
+struct Open {
+    api: Api,
+    /// The credentials of the connection.
+    secrets: Secrets,
+    /// The Jobs that may be there, by name, with their uid once it is known.
+    live: Mutex<BTreeMap<String, (Identity, Option<String>)>>,
+}
+
+impl KubernetesJobs {
+    /// A runtime for this cluster. Nothing is read and nobody is talked to before the first call.
+    #[must_use]
+    pub fn new(cluster: Cluster, limits: &Limits) -> Self {
+        Self {
+            cluster,
+            limits: limits.clone(),
+        }
+    }
+
+    /// Everything after the references have their values.
+    async fn run(
+        &self,
+        open: &Open,
+        call: &Call,
+        scope: &Scope,
+        secrets: &Secrets,
+    ) -> Result<Value, ActionError> {
+        let manifest = job_of(call)?;
+        let namespace = scope.text(&manifest.namespace)?.into_exposed();
+        self.cluster.allows(&manifest.namespace, &namespace)?;
+        let identity = Identity::new(call, &namespace);
+        let chosen = cluster::is_chosen(manifest);
+        let spec = manifest.spec.render(scope)?.into_exposed();
+        let document = document::document(spec, &identity, &self.limits.job);
+        let document = document.map_err(|mut error| {
+            if chosen {
+                error.failure = Failure::Arguments;
+            }
+            error
+        })?;
+        open.note(&identity, None);
+        let result = supervise(open, call, &identity, &document, chosen, secrets).await;
+        // What went wrong with deleting is told at the end of the task, if it is wrong then too.
+        let _ = timeout(self.limits.job.cleanup, open.remove(&identity.name)).await;
+        result
+    }
+}
+
+impl ActionRuntime for KubernetesJobs {
+    fn initialize<'a>(
+        &'a self,
+        _call: &'a Call,
+        _environment: &'a Environment,
+    ) -> BoxFuture<'a, Result<State, ActionError>> {
+        Box::pin(async move {
+            let connected = self.cluster.connect(self.limits.connect).await?;
+            Ok(State::new(Open {
+                api: Api::new(connected.client, connected.host, self.limits.clone()),
+                secrets: connected.secrets,
+                live: Mutex::default(),
+            }))
+        })
+    }
+
+    fn cancels_itself(&self) -> bool {
+        true
+    }
+
+    fn invoke<'a>(
+        &'a self,
+        state: &'a State,
+        call: &'a Call,
+        environment: &'a Environment,
+    ) -> BoxFuture<'a, Result<Value, ActionError>> {
+        Box::pin(async move {
+            let open: &Open = state.get().ok_or_else(foreign)?;
+            let manifest = job_of(call)?;
+            let mut templates = manifest.spec.templates();
+            templates.push(&manifest.namespace);
+            let references = templates.iter().flat_map(|template| template.references());
+            let scope = environment.scope(call, references, false).await?;
+            let mut secrets = environment.secrets(&call.tool);
+            secrets.extend(scope.secrets());
+            secrets.extend(&open.secrets);
+            let result = self.run(open, call, &scope, &secrets).await;
+            result.map_err(|error| output::clean(error, &secrets))
+        })
+    }
+
+    fn teardown<'a>(
+        &'a self,
+        state: &'a State,
+        _environment: &'a Environment,
+    ) -> BoxFuture<'a, Result<(), ActionError>> {
+        Box::pin(async move {
+            let open: &Open = state.get().ok_or_else(foreign)?;
+            let mut failed = None;
+            for name in open.names() {
+                let removed = timeout(self.limits.http, open.remove(&name)).await;
+                if let Err(error) = removed.unwrap_or(Err(ApiError::Slow)) {
+                    let error = open
+                        .api
+                        .failure(error, &format!("delete the Job {name}"), true);
+                    failed = Some(output::clean(error, &open.secrets));
+                }
+            }
+            failed.map_or(Ok(()), Err)
+        })
+    }
+}
+
+/// Makes the Job and stays with it to its end.
+async fn supervise(
+    open: &Open,
+    call: &Call,
+    identity: &Identity,
+    document: &Value,
+    chosen: bool,
+    secrets: &Secrets,
+) -> Result<Value, ActionError> {
+    let api = &open.api;
+    let deadline = Instant::now() + api.limits.job.deadline.min(MAX_DEADLINE);
+    let mut seen = Seen::default();
+    let job = {
+        let mut making = std::pin::pin!(timeout_at(deadline, api.create(identity, document)));
+        let made = tokio::select! {
+            biased;
+            made = &mut making => made,
+            () = call.cancel.cancelled() => {
+                if let Ok(Ok(Ok(job))) = timeout(CREATE_GRACE, making).await {
+                    open.note(identity, job.metadata.uid);
+                }
+                return Err(cancelled());
+            }
+        };
+        match made {
+            Ok(Ok(job)) => job,
+            Ok(Err(error)) => {
+                let is_definite = error.is_definite();
+                if is_definite {
+                    open.forget(&identity.name);
+                }
+                let mut failed = api.failure(error, "make the Job", chosen);
+                failed.outcome_unknown = !is_definite;
+                return Err(failed);
+            }
+            Err(_) => return Err(output::deadline(&seen)),
+        }
+    };
+    let uid = job.metadata.uid.clone().unwrap_or_default();
+    open.note(identity, Some(uid.clone()));
+    let attended = attend(api, identity, job, &uid, &mut seen, secrets);
+    let ended = tokio::select! {
+        biased;
+        () = call.cancel.cancelled() => return Err(cancelled()),
+        ended = timeout_at(deadline, attended) => ended,
+    };
+    ended.unwrap_or_else(|_| Err(output::deadline(&seen)))
+}
+
+/// Waits for the end and reads what there is to read.
+async fn attend(
+    api: &Api,
+    identity: &Identity,
+    job: Job,
+    uid: &str,
+    seen: &mut Seen,
+    secrets: &Secrets,
+) -> Result<Value, ActionError> {
+    match wait::until_end(api, identity, job, uid, seen).await {
+        Ok(End::Complete) => output::result(api, identity, uid, secrets).await,
+        Ok(end) => Err(output::failure(api, identity, uid, end, seen).await),
+        Err(error) => {
+            let mut failed = api.failure(error, "wait for the Job", true);
+            failed.outcome_unknown = true;
+            Err(failed)
+        }
+    }
+}
+
+impl Open {
+    fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Identity, Option<String>)>> {
+        // Nothing that holds it can leave it half changed.
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, identity: &Identity, uid: Option<String>) {
+        self.live()
+            .insert(identity.name.clone(), (identity.clone(), uid));
+    }
+
+    fn forget(&self, name: &str) {
+        self.live().remove(name);
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.live().keys().cloned().collect()
+    }
+
+    /// Deletes a Job of ours, if it may be there. One whose uid is not known is looked at first: another
+    /// one of the same name is not ours to delete.
+    async fn remove(&self, name: &str) -> Result<(), ApiError> {
+        let Some((identity, uid)) = self.live().get(name).cloned() else {
+            return Ok(());
+        };
+        let uid = match uid {
+            Some(uid) => Some(uid),
+            None => {
+                let job = self.api.job(&identity).await?;
+                let ours = job.filter(|job| identity.owns(job.metadata.labels.as_ref()));
+                ours.and_then(|job| job.metadata.uid)
+            }
+        };
+        if let Some(uid) = uid {
+            self.api.delete(&identity, &uid).await?;
+        }
+        self.forget(name);
+        Ok(())
+    }
+}
+
+fn job_of(call: &Call) -> Result<&KubernetesJob, ActionError> {
+    match &call.action.execute {
+        Execute::KubernetesJob(job) => Ok(job),
+        _ => Err(ActionError::new(
+            Failure::Manifest,
+            "this is not a `kubernetes_job` action",
+        )),
+    }
+}
+
+fn cancelled() -> ActionError {
+    let mut error = ActionError::new(Failure::Cancelled, "the call was cancelled");
+    error.outcome_unknown = true;
+    error
+}
+
+fn foreign() -> ActionError {
+    ActionError::new(Failure::Manifest, "the state is not a cluster")
+}

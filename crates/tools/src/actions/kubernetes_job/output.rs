@@ -1,0 +1,247 @@
+//! Outputs: what a Job that ended has to say, and what is told of one that failed.
+
+use serde_json::Value;
+
+use super::api::{Api, ApiError};
+use super::document::Identity;
+use super::judge::{self, End};
+use super::wait::Seen;
+use crate::interpolate::Secrets;
+use crate::runtime::{ActionError, Failure};
+
+/// How many lines of a log are asked for, from its end. The cluster counts bytes from the first of them, so
+/// fewer are asked for when they are too many bytes.
+const LOG_LINES: [i64; 4] = [10_000, 500, 20, 1];
+/// How much of a log is told with an error, from its end.
+const MAX_ERROR_LOG: usize = 4096;
+/// How much of a message is told.
+const MAX_MESSAGE: usize = 2048;
+/// Stands before a text whose start is missing.
+const CUT: &str = "[earlier output left out]\n";
+
+/// The output of a Job that completed: the message its container left, else the end of its log.
+pub(super) async fn result(
+    api: &Api,
+    identity: &Identity,
+    uid: &str,
+    secrets: &Secrets,
+) -> Result<Value, ActionError> {
+    let unread = |error: ApiError| {
+        let mut failed = api.failure(error, "read the output", true);
+        failed.message = format!("the Job completed, but {}", failed.message);
+        failed
+    };
+    let pods = api.pods(identity, uid).await.map_err(unread)?;
+    let pod = judge::youngest(&pods, "Succeeded");
+    let found = pod.and_then(|pod| Some((pod, judge::main_container(pod)?)));
+    let Some((pod, container)) = found else {
+        let message = "the Job completed, but its Pod is gone and its output with it";
+        return Err(ActionError::new(Failure::Response, message));
+    };
+    let most = api.limits.max_result_bytes;
+    if let Some(message) = judge::termination_message(pod, container) {
+        return Ok(value(message, false, secrets, most));
+    }
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let (text, is_part) = log(api, identity, name, container).await.map_err(unread)?;
+    Ok(value(&text, is_part, secrets, most))
+}
+
+/// The error of a Job that did not complete.
+pub(super) async fn failure(
+    api: &Api,
+    identity: &Identity,
+    uid: &str,
+    end: End,
+    seen: &Seen,
+) -> ActionError {
+    let (reason, message) = match end {
+        End::Failed { reason, message } => (reason, message),
+        End::Stuck(stuck) => {
+            let text = format!(
+                "the container `{}` cannot start: {}",
+                stuck.container, stuck.reason
+            );
+            let mut error = ActionError::new(stuck.failure(), text);
+            tell(&mut error, "reason", &stuck.reason);
+            tell(&mut error, "message", &stuck.message);
+            error.outcome_unknown = seen.started;
+            return error;
+        }
+        End::Gone | End::Complete => {
+            let message = "the Job was deleted before it ended";
+            let mut error = ActionError::new(Failure::JobDeleted, message);
+            error.outcome_unknown = true;
+            return error;
+        }
+    };
+    if reason == "DeadlineExceeded" {
+        return deadline(seen);
+    }
+    let mut text = format!("the Job failed: {reason}");
+    let mut error = ActionError::new(Failure::JobFailed, "");
+    let pods = api.pods(identity, uid).await.unwrap_or_default();
+    if let Some(pod) = judge::youngest(&pods, "Failed") {
+        let (culprit, detail) = judge::culprit(pod);
+        error.detail = detail;
+        if let Some(code) = error.detail.get("exit_code") {
+            text.push_str(&format!("; it ended with exit code {code}"));
+        }
+        let container = culprit.or_else(|| judge::main_container(pod).map(str::to_owned));
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        if let Some(container) = container
+            && let Ok((log, _)) = log(api, identity, name, &container).await
+        {
+            tell(&mut error, "log", &log);
+        }
+    }
+    if !error.detail.contains_key("reason") {
+        tell(&mut error, "reason", &reason);
+    }
+    if !error.detail.contains_key("message") {
+        tell(&mut error, "message", &message);
+    }
+    error.message = text;
+    error
+}
+
+/// The error of a Job whose time is up.
+pub(super) fn deadline(seen: &Seen) -> ActionError {
+    let mut text = "the Job did not end in time".to_owned();
+    let obstacle = seen.obstacle();
+    if let Some((reason, _)) = &obstacle {
+        text.push_str(&format!("; it has not started: {reason}"));
+    }
+    let mut error = ActionError::new(Failure::Deadline, text);
+    if let Some((reason, message)) = obstacle {
+        tell(&mut error, "reason", &reason);
+        tell(&mut error, "message", &message);
+    }
+    error.outcome_unknown = seen.started;
+    error
+}
+
+/// An error without secrets, and only then cut: half of a secret would not be found.
+pub(super) fn clean(error: ActionError, secrets: &Secrets) -> ActionError {
+    let mut error = error.redacted(secrets);
+    error.message = start(&error.message, MAX_MESSAGE).to_owned();
+    for (key, value) in &mut error.detail {
+        if let Value::String(text) = value {
+            *text = match key.as_str() {
+                "log" => tail(text, MAX_ERROR_LOG),
+                _ => start(text, MAX_MESSAGE).to_owned(),
+            };
+        }
+    }
+    error
+}
+
+fn tell(error: &mut ActionError, key: &str, text: &str) {
+    if !text.is_empty() {
+        error.detail.insert(key.to_owned(), text.into());
+    }
+}
+
+/// The end of a container's log as text, and whether there may be more before it. What is no UTF-8 is
+/// replaced.
+async fn log(
+    api: &Api,
+    identity: &Identity,
+    pod: &str,
+    container: &str,
+) -> Result<(String, bool), ApiError> {
+    for lines in LOG_LINES {
+        let log = api.log(identity, pod, container, lines).await?;
+        // The end of what is cut is missing, and half of a secret could not be found in it.
+        if !log.is_cut {
+            let text = String::from_utf8_lossy(&log.bytes).into_owned();
+            let is_part = text.lines().count() as i64 >= lines;
+            return Ok((text, is_part));
+        }
+    }
+    Err(ApiError::TooLarge)
+}
+
+/// JSON if it is JSON, else text without secrets, of which the end is kept.
+fn value(text: &str, is_part: bool, secrets: &Secrets, most: usize) -> Value {
+    match serde_json::from_str(text.trim()) {
+        Ok(value) => secrets.redact_value(value),
+        Err(_) if is_part => tail(&format!("{CUT}{}", secrets.redact(text)), most).into(),
+        Err(_) => tail(&secrets.redact(text), most).into(),
+    }
+}
+
+/// The start of a text, up to so many bytes.
+fn start(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+/// The end of a text, up to so many bytes, from the start of a line where there is one.
+fn tail(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let from = text.len() - most.saturating_sub(CUT.len());
+    let from = text.ceil_char_boundary(from);
+    let line = text[from..].find('\n').map(|at| from + at + 1);
+    let from = line.filter(|at| *at < text.len()).unwrap_or(from);
+    format!("{CUT}{}", &text[from..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn outputs_are_json_or_text() {
+        let mut secrets = Secrets::default();
+        secrets.add("hunter22");
+        for (text, expected) in [
+            ("{\"a\": 1}\n", json!({"a": 1})),
+            (" 42 ", json!(42)),
+            ("", json!("")),
+            ("a\nb\n", json!("a\nb\n")),
+            (
+                "{\"a\": 1}\n{\"a\": 2}\n",
+                json!("{\"a\": 1}\n{\"a\": 2}\n"),
+            ),
+            ("is hunter22", json!("is [redacted]")),
+            ("[\"hunter22\"]", json!(["[redacted]"])),
+        ] {
+            assert_eq!(value(text, false, &secrets, 1000), expected, "{text}");
+        }
+        let deep = "[".repeat(100_000);
+        assert_eq!(value(&deep, false, &secrets, 1 << 20), json!(deep));
+    }
+
+    #[test]
+    fn the_end_of_a_text_is_kept() {
+        let text = "one\ntwo\nthree\n";
+        assert_eq!(tail(text, 100), text);
+        assert_eq!(
+            tail(&format!("{}\nlast\n", "x".repeat(90)), 50),
+            format!("{CUT}last\n")
+        );
+        let long = "é".repeat(100);
+        let cut = tail(&long, 51);
+        assert!(cut.len() <= 51 && cut.starts_with(CUT), "{cut}");
+        assert!(tail(&long, 3).starts_with(CUT));
+        assert_eq!(start("éé", 3), "é");
+    }
+
+    #[test]
+    fn errors_are_cut_after_secrets_are_gone() {
+        let mut secrets = Secrets::default();
+        secrets.add("hunter22");
+        let mut error = ActionError::new(Failure::JobFailed, "hunter22 ".repeat(1000));
+        tell(&mut error, "log", &"hunter22 ".repeat(1000));
+        let error = clean(error, &secrets);
+        assert!(error.message.len() <= MAX_MESSAGE && !error.message.contains("hunter"));
+        let log = error.detail["log"].as_str().unwrap();
+        assert!(
+            log.len() <= MAX_ERROR_LOG && !log.contains("hunter22"),
+            "{log}"
+        );
+    }
+}
