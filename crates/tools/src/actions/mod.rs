@@ -2,10 +2,12 @@
 
 mod cel;
 mod exchange;
+mod openapi;
 mod response;
 mod stateful_session;
 mod stateless_http;
 
 pub use cel::CelRuntime;
+pub use openapi::OpenApiRuntime;
 pub use stateful_session::StatefulSession;
 pub use stateless_http::StatelessHttp;

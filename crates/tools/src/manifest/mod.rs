@@ -16,8 +16,8 @@ pub(crate) use fields::METHODS;
 
 pub use bundle::{Bundle, BundleLimits, Manifest, OtherManifest};
 pub use model::{
-    Action, CelCall, Event, EventParameters, Execute, HttpCall, KubernetesJob, Mcp, McpTransport,
-    OpenApi, Poll, Receive, Session, Shared, Subscription, Tool, Webhook,
+    Action, CelCall, DescriptionPlace, Event, EventParameters, Execute, HttpCall, KubernetesJob,
+    Mcp, McpTransport, OpenApi, Poll, Receive, Session, Shared, Subscription, Tool, Webhook,
 };
 pub use parameters::ParameterSchema;
 pub use schema::json_schema;

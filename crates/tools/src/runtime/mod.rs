@@ -129,7 +129,7 @@ pub trait ActionRuntime: Send + Sync {
 /// use proofhouse_tools::runtime::{Limits, Runtimes};
 ///
 /// let runtimes = Runtimes::new(&Limits::default(), EgressPolicy::default()).unwrap();
-/// assert_eq!(runtimes.keys().collect::<Vec<_>>(), ["cel", "stateless_http", "stateful_session"]);
+/// assert_eq!(runtimes.keys().collect::<Vec<_>>(), ["cel", "stateless_http", "stateful_session", "openapi"]);
 /// ```
 #[derive(Clone)]
 pub struct Runtimes {
@@ -143,7 +143,8 @@ impl Runtimes {
     ///
     /// Returns an error when the HTTP client cannot be set up.
     pub fn new(limits: &Limits, egress: crate::http::EgressPolicy) -> Result<Self, ActionError> {
-        let client = Arc::new(crate::http::HttpClient::new(limits, egress)?);
+        let client = Arc::new(crate::http::HttpClient::new(limits, egress.clone())?);
+        let openapi = crate::actions::OpenApiRuntime::new(Arc::clone(&client), limits, egress)?;
         Ok(Self {
             table: vec![
                 ("cel", Arc::new(crate::actions::CelRuntime)),
@@ -155,6 +156,7 @@ impl Runtimes {
                     "stateful_session",
                     Arc::new(crate::actions::StatefulSession::new(client)),
                 ),
+                ("openapi", Arc::new(openapi)),
             ],
         })
     }
