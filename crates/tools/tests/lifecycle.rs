@@ -211,7 +211,7 @@ async fn failures_before_and_in_cel_are_told() {
 
 #[tokio::test]
 async fn backends_without_a_runtime_say_so() {
-    let task = task(tool("openapi: {url: \"https://h.test/openapi.json\"}"));
+    let task = task(tool("kubernetes_job: {namespace: n, spec: {}}"));
     let error = act(&task, json!({})).await.unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable()),
