@@ -1,6 +1,13 @@
 //! `openapi` against real servers on the loopback address: descriptions in both notations and versions, what
 //! reaches the server, and what must not.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "the helpers of a test may do what a test may"
+)]
+
 mod support;
 
 use std::path::Path;

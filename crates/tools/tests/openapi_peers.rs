@@ -1,6 +1,13 @@
 //! `openapi` on descriptions that large services publish: all operations become actions with schemas that can
 //! be compiled and names of their own, and calls arrive as the services document them.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "the helpers of a test may do what a test may"
+)]
+
 mod support;
 
 use std::collections::HashSet;

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 use serde_json::{Value, json};
 
 use super::description::{Description, Operation};
-use super::schema::{BASE64, cut_text, is_binary, is_readable};
+use super::keywords::{BASE64, cut_text, is_binary, is_readable};
 use super::style::{Shape, Style, in_query, text_of};
 use super::tree::Id;
 

@@ -78,7 +78,7 @@ fn every_media_type_has_its_bodies() {
         ("text/plain", json!({}), json!(7), "text/plain", "7"),
         (
             "application/xml",
-            object.clone(),
+            object,
             json!("<a/>"),
             "application/xml",
             "<a/>",

@@ -269,6 +269,28 @@ mod tests {
     }
 
     #[test]
+    fn paths_that_share_a_huge_item_stay_cheap() {
+        let many: Vec<Value> = (0..50_000)
+            .map(|_| json!({"name": "a", "in": "query"}))
+            .collect();
+        let paths = (0..2000).map(|number| {
+            (
+                format!("/{number}"),
+                json!({"$ref": "#/components/pathItems/a"}),
+            )
+        });
+        let paths: serde_json::Map<String, Value> = paths.collect();
+        let value = json!({"openapi": "3.1.0", "paths": paths, "components": {"pathItems": {"a": {
+            "get": {"parameters": many},
+        }}}});
+        let description = describe(&value).unwrap();
+        for operation in &description.operations {
+            let input = super::super::input::Input::new(&description, operation);
+            assert!(input.unwrap_err().ends_with("has more than 300 parameters"));
+        }
+    }
+
+    #[test]
     fn a_description_without_paths_has_no_operations() {
         for value in [
             json!({"openapi": "3.1.0"}),

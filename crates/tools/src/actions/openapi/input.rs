@@ -4,8 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::body::Body;
 use super::description::{Description, Operation};
+use super::keywords::cut_text;
 use super::names::{Names, property_of};
-use super::schema::{Direction, cut_text, derive};
+use super::schema::{Direction, derive};
 use super::style::{Shape, Style};
 use super::tree::Id;
 
@@ -73,6 +74,9 @@ impl Input {
             let Some(list) = description.tree.get(place, "parameters") else {
                 continue;
             };
+            if description.tree.items(list).len() > MAX_PARAMETERS {
+                return Err(too_many(operation));
+            }
             for node in description.tree.items(list) {
                 let node = description.resolve(node)?;
                 let Some(parameter) = parameter(description, node)? else {
@@ -84,12 +88,6 @@ impl Input {
                 match found.iter_mut().find(|known| same(known)) {
                     Some(known) => *known = parameter,
                     None => found.push(parameter),
-                }
-                if found.len() > MAX_PARAMETERS {
-                    return Err(format!(
-                        "`{}` has more than {MAX_PARAMETERS} parameters",
-                        operation.name
-                    ));
                 }
             }
         }
@@ -167,6 +165,11 @@ impl Input {
         }
         whole
     }
+}
+
+fn too_many(operation: &Operation) -> String {
+    let name = &operation.name;
+    format!("`{name}` has more than {MAX_PARAMETERS} parameters")
 }
 
 /// What an operation does, for models.

@@ -93,7 +93,10 @@ async fn fetch(
         if !answer.status.is_success() {
             return Err(response::cut_body(refusal(&answer).redacted(&secrets)));
         }
-        return Ok((answer.body, url.into_exposed()));
+        // What servers are relative to; a query may hold a secret and is not needed for it.
+        let mut url = url.into_exposed();
+        url.set_query(None);
+        return Ok((answer.body, url));
     }
 }
 

@@ -5,6 +5,7 @@ mod arbitrary;
 mod body;
 mod description;
 mod input;
+mod keywords;
 mod load;
 mod names;
 mod reply;
@@ -343,6 +344,9 @@ fn surroundings(
             Origin::Provider(name) => style::text_of(&scope.resolve(&token_of(name))?),
         };
         secrets.add(&value);
+        if let Some(secret) = &credential.made_from {
+            secrets.add(secret.expose());
+        }
         let value = Sealed::new(format!("{}{value}", credential.prefix));
         credentials.push((credential.place.clone(), value));
     }

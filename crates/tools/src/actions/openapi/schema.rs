@@ -3,11 +3,12 @@
 //! What is referred to once stands where it is used. What is referred to more often, or refers to itself, is
 //! kept in `$defs`. A schema that would be too large is made again with less depth until it fits.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::{Map, Value, json};
 
 use super::description::Description;
+use super::keywords::{BASE64, cut_text, is_binary, is_positive, join, or_null, types};
 use super::names::{Names, name_of};
 use super::tree::{Id, Tree};
 
@@ -18,9 +19,6 @@ const MAX_DEPTH: usize = 32;
 /// The depths that are tried when a schema is too large.
 const LESS_DEEP: [usize; 9] = [12, 8, 6, 5, 4, 3, 2, 1, 0];
 
-/// How many values are looked at to find out what is used more than once.
-const MAX_VISITED: usize = 50_000;
-
 /// How many values an enumeration may have, and in how many bytes.
 const MAX_ENUM: usize = 500;
 const MAX_ENUM_BYTES: usize = 16 << 10;
@@ -30,7 +28,6 @@ const MAX_DESCRIPTION: usize = 1000;
 
 const CUT: &str = "Left out: the whole schema would be too large.";
 const NOWHERE: &str = "Left out: the description refers to something that is not there.";
-pub(super) const BASE64: &str = "The bytes in base64.";
 const LONG_ENUM: &str = "One of more values than can be listed.";
 
 /// Whether a schema is for what is sent or for what comes back.
@@ -60,7 +57,8 @@ pub(super) fn derive(
     roots: &[Id],
     max_bytes: usize,
 ) -> Schemas {
-    let uses = count_uses(description, roots);
+    // A schema of that many values would be too large anyway.
+    let uses = count_uses(description, roots, max_bytes / 2);
     let mut last = None;
     for depth in std::iter::once(MAX_DEPTH).chain(LESS_DEEP) {
         let mut builder = Builder {
@@ -92,14 +90,14 @@ pub(super) fn derive(
 }
 
 /// How often each schema is referred to; nothing when that takes too long to find out.
-fn count_uses(description: &Description, roots: &[Id]) -> Option<HashMap<Id, u32>> {
+fn count_uses(description: &Description, roots: &[Id], most: usize) -> Option<HashMap<Id, u32>> {
     let tree = &description.tree;
     let mut uses = HashMap::new();
     let mut open: Vec<Id> = roots.to_vec();
     let mut visited = 0;
     while let Some(id) = open.pop() {
         visited += 1;
-        if visited > MAX_VISITED {
+        if visited > most {
             return None;
         }
         if let Some(Ok(target)) = reference(description, id) {
@@ -109,8 +107,8 @@ fn count_uses(description: &Description, roots: &[Id]) -> Option<HashMap<Id, u32
                 open.push(target);
             }
         }
-        open.extend(tree.entries(id).map(|(_, value)| value));
-        open.extend(tree.items(id));
+        open.extend(tree.entries(id).map(|(_, value)| value).take(most));
+        open.extend(tree.items(id).take(most));
     }
     Some(uses)
 }
@@ -388,9 +386,10 @@ impl<'d> Builder<'d> {
             return None;
         };
         // The rules of JSON Schema ask for each value once.
+        let mut seen = HashSet::new();
         let mut unique: Vec<Value> = Vec::with_capacity(values.len());
         for value in values {
-            if !unique.contains(&value) {
+            if seen.insert(value.to_string()) {
                 unique.push(value);
             }
         }
@@ -402,6 +401,9 @@ impl<'d> Builder<'d> {
         let properties = tree.get(schema, "properties");
         let mut names: Vec<&str> = Vec::new();
         for name in tree.items(list).take(MAX_ENUM) {
+            if !self.pay(1) {
+                return None;
+            }
             let Some(name) = tree.text(name) else {
                 continue;
             };
@@ -429,6 +431,9 @@ impl<'d> Builder<'d> {
                 continue;
             };
             for (name, property) in tree.entries(properties).take(MAX_ENUM) {
+                if !self.pay(1) {
+                    return;
+                }
                 if self.is_hidden(property) && self.pay(name.len()) {
                     self.hidden.push(name.to_owned());
                 }
@@ -448,7 +453,7 @@ impl<'d> Builder<'d> {
     fn properties(&mut self, map: Id, depth: usize) -> Option<Value> {
         let mut made = Map::new();
         for (name, property) in self.tree().entries(map) {
-            if self.overflow {
+            if !self.pay(1) {
                 return None;
             }
             if self.direction == Direction::Request && self.is_hidden(property) {
@@ -476,7 +481,7 @@ impl<'d> Builder<'d> {
     fn list_of(&mut self, list: Id, depth: usize) -> Option<Value> {
         let mut made = Vec::new();
         for item in self.tree().items(list) {
-            if self.overflow {
+            if !self.pay(1) {
                 return None;
             }
             made.extend(self.one(item, depth));
@@ -487,108 +492,6 @@ impl<'d> Builder<'d> {
     fn one(&mut self, schema: Id, depth: usize) -> Option<Value> {
         let is_schema = self.tree().is_map(schema) || self.tree().flag(schema).is_some();
         is_schema.then(|| self.schema(schema, depth + 1))
-    }
-}
-
-/// A schema and what stands beside the reference to it.
-fn join(base: Value, beside: Map<String, Value>) -> Value {
-    if beside.is_empty() {
-        return base;
-    }
-    let notes = ["title", "description", "default", "deprecated"];
-    let only_notes = beside.keys().all(|key| notes.contains(&key.as_str()));
-    match base {
-        Value::Object(mut base) if only_notes || base.contains_key("$ref") => {
-            base.extend(beside);
-            Value::Object(base)
-        }
-        base => json!({"allOf": [base, beside]}),
-    }
-}
-
-/// The schema, or nothing.
-fn or_null(schema: Value) -> Value {
-    let Value::Object(mut map) = schema else {
-        return schema;
-    };
-    if map.is_empty() {
-        return Value::Object(map);
-    }
-    match map.get_mut("type") {
-        Some(Value::String(one)) => {
-            let both = json!([one, "null"]);
-            map.insert("type".to_owned(), both);
-        }
-        Some(Value::Array(several)) => {
-            if !several.contains(&json!("null")) {
-                several.push("null".into());
-            }
-        }
-        _ => {
-            let description = map.shift_remove("description");
-            let mut either = Map::new();
-            either.insert("anyOf".to_owned(), json!([map, {"type": "null"}]));
-            either.extend(description.map(|text| ("description".to_owned(), text)));
-            return Value::Object(either);
-        }
-    }
-    if let Some(Value::Array(values)) = map.get_mut("enum")
-        && !values.contains(&Value::Null)
-    {
-        values.push(Value::Null);
-    }
-    Value::Object(map)
-}
-
-fn types(tree: &Tree, value: Id) -> Option<Value> {
-    let known = |text: &str| {
-        let types = [
-            "string", "number", "integer", "boolean", "array", "object", "null",
-        ];
-        types.contains(&text)
-    };
-    if let Some(one) = tree.text(value) {
-        return known(one).then(|| one.into());
-    }
-    let mut several: Vec<&str> = Vec::new();
-    for item in tree.items(value).take(MAX_DEPTH) {
-        let text = tree.text(item)?;
-        if !known(text) {
-            return None;
-        }
-        if !several.contains(&text) {
-            several.push(text);
-        }
-    }
-    (!several.is_empty()).then(|| json!(several))
-}
-
-/// Whether a schema is one of bytes, which models write in base64.
-pub(super) fn is_binary(tree: &Tree, schema: Id) -> bool {
-    let media = tree.text_at(schema, "contentMediaType");
-    tree.text_at(schema, "format") == Some("binary")
-        || (media.is_some_and(|media| !is_readable(media))
-            && tree.get(schema, "contentEncoding").is_none())
-}
-
-/// Whether a media type is one of text.
-pub(super) fn is_readable(media: &str) -> bool {
-    let media = media.to_ascii_lowercase();
-    ["text/", "json", "xml", "yaml", "graphql", "javascript"]
-        .iter()
-        .any(|word| media.contains(word))
-}
-
-fn is_positive(number: &Value) -> bool {
-    number.as_f64().is_some_and(|number| number > 0.0)
-}
-
-/// The start of a text, with a mark where it was cut.
-pub(super) fn cut_text(text: &str, length: usize) -> String {
-    let text = text.trim();
-    match text.char_indices().nth(length) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
     }
 }
 

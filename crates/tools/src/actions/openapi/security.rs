@@ -38,6 +38,8 @@ pub(super) struct Credential {
     /// What stands before it, such as `Bearer `.
     pub(super) prefix: &'static str,
     pub(super) origin: Origin,
+    /// What it was made from, where that is a secret of its own.
+    pub(super) made_from: Option<Sealed<String>>,
 }
 
 /// What the operator offers.
@@ -130,6 +132,7 @@ fn credential(
         let value = (offered.settings)(&format!("{name}{suffix}"))?;
         Some(text_of(&value)).filter(|text| !text.is_empty())
     };
+    let mut made_from = None;
     let origin = match prefix {
         "?" => {
             return Err(format!(
@@ -139,6 +142,7 @@ fn credential(
         "Basic " => {
             let pair = setting("_username").map(|user| {
                 let password = setting("_password").unwrap_or_default();
+                made_from = Some(Sealed::new(password.clone()));
                 format!("{user}:{password}")
             });
             let pair = pair.or_else(|| setting("").filter(|pair| pair.contains(':')));
@@ -158,6 +162,7 @@ fn credential(
         place,
         prefix,
         origin,
+        made_from,
     }))
 }
 
