@@ -28,6 +28,33 @@ pub(super) fn json() -> impl Strategy<Value = Value> {
     })
 }
 
+/// What is nearly a parameter.
+pub(super) fn parameter() -> impl Strategy<Value = Value> {
+    let places: &[&str] = &["path", "query", "header", "cookie"];
+    let styles: &[&str] = &[
+        "simple",
+        "label",
+        "matrix",
+        "form",
+        "deepObject",
+        "pipeDelimited",
+        "other",
+    ];
+    (
+        prop::sample::select(&["a", "b", "name", "$ref", "x y"][..]),
+        prop::sample::select(places),
+        prop::sample::select(styles),
+        any::<(bool, bool)>(),
+        json(),
+    )
+        .prop_map(|(name, place, style, (explode, reserved), schema)| {
+            json!({
+                "name": name, "in": place, "style": style, "explode": explode, "allowReserved": reserved,
+                "schema": schema,
+            })
+        })
+}
+
 const WORDS: &[&str] = &[
     "$ref",
     "#",

@@ -15,6 +15,7 @@ mod security;
 mod server;
 mod style;
 mod tree;
+mod unfold;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

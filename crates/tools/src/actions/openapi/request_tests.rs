@@ -1,5 +1,6 @@
 //! Tests of requests: where values end up, and what no value can do.
 
+use super::super::arbitrary;
 use super::super::tree::Tree;
 use super::*;
 use proptest::prelude::*;
@@ -156,6 +157,25 @@ proptest! {
             prop_assert_eq!(url.fragment(), None);
             let names: Vec<_> = url.query_pairs().map(|(name, _)| name.into_owned()).collect();
             prop_assert_eq!(names, ["q", "key"]);
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_described_or_given_makes_a_panic(
+        parameters in prop::collection::vec(arbitrary::parameter(), 0..5),
+        media in arbitrary::json(),
+        given in arbitrary::json(),
+        kind in 0..6_usize,
+    ) {
+        let media_type = [
+            "application/json", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain", "*/*",
+            "image/png",
+        ][kind];
+        let body = json!({"content": {media_type: {"schema": media, "encoding": media}}});
+        let given = json!({"a": given, "b": given, "name": given, "$ref": given, "body": given});
+        if let Ok(request) = made_from("/x/{a}/{b}", &json!(parameters), &body, &given) {
+            prop_assert_eq!(request.url.expose().host_str(), Some("h.test"));
+            prop_assert!(request.url.expose().path().starts_with("/v1/x/"));
         }
     }
 }
