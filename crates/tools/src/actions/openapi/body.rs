@@ -249,6 +249,9 @@ impl Part<'_> {
 
 /// How a media type is written, and what the request calls it.
 fn kind(description: &Description, media: &str, schema: Option<Id>) -> Option<(Kind, String)> {
+    if !is_media_type(media) {
+        return None;
+    }
     let tree = &description.tree;
     let schema = schema.and_then(|schema| description.resolve(schema).ok());
     let binary = schema.is_some_and(|schema| is_binary(tree, schema));
@@ -264,9 +267,6 @@ fn kind(description: &Description, media: &str, schema: Option<Id>) -> Option<(K
             }
             _ => (Kind::Bytes, "application/octet-stream".to_owned()),
         });
-    }
-    if !is_media_type(media) {
-        return None;
     }
     let kind = match essence.as_str() {
         "application/json" | "text/json" => Kind::Json,

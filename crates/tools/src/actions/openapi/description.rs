@@ -15,6 +15,9 @@ const MAX_OPERATIONS: usize = 5000;
 /// How many references may lead to one another before something that is none.
 const MAX_REF_STEPS: usize = 32;
 
+/// How long a path may be, and what a reference says.
+const MAX_PATH: usize = 2000;
+
 /// The methods of a path item, as keys of the description.
 const METHODS: [&str; 8] = [
     "get", "put", "post", "delete", "options", "head", "patch", "trace",
@@ -90,6 +93,10 @@ impl Description {
         let mut ids: HashMap<String, usize> = HashMap::new();
         for (path, item) in self.tree.entries(paths) {
             if !path.starts_with('/') {
+                continue;
+            }
+            if path.len() > MAX_PATH {
+                left_out.get_or_insert(format!("a path has more than {MAX_PATH} bytes"));
                 continue;
             }
             let item = match self.resolve(item) {
@@ -171,16 +178,18 @@ impl Description {
 
     /// What a reference names.
     pub(super) fn target(&self, reference: &str) -> Result<Id, String> {
-        let shown: String = reference.chars().take(200).collect();
+        if reference.len() > MAX_PATH {
+            return Err(format!("a `$ref` has more than {MAX_PATH} bytes"));
+        }
         let Some(pointer) = reference.strip_prefix('#') else {
             return Err(format!(
-                "`$ref: {shown}` leads out of the description, which is not supported; \
+                "`$ref: {reference}` leads out of the description, which is not supported; \
                  bundle the description into one document"
             ));
         };
         let pointer = percent_decode_str(pointer).decode_utf8_lossy();
         let found = self.tree.pointer(&pointer);
-        found.ok_or_else(|| format!("`$ref: {shown}` leads nowhere"))
+        found.ok_or_else(|| format!("`$ref: {reference}` leads nowhere"))
     }
 }
 

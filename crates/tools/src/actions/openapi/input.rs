@@ -13,6 +13,9 @@ use super::tree::Id;
 /// How many parameters an operation may have.
 const MAX_PARAMETERS: usize = 300;
 
+/// How long the name of a parameter may be.
+const MAX_NAME: usize = 256;
+
 /// How long the description of an operation may be.
 const MAX_DESCRIPTION: usize = 3000;
 
@@ -92,10 +95,13 @@ impl Input {
             }
         }
         let in_path = path_names(&operation.path);
+        if in_path.len() > MAX_PARAMETERS {
+            return Err(too_many(operation));
+        }
         found.retain(|parameter| {
             parameter.place != Place::Path || in_path.contains(&parameter.name.as_str())
         });
-        for name in in_path.into_iter().take(MAX_PARAMETERS) {
+        for name in in_path {
             let mut known = found.iter();
             if !known.any(|known| known.place == Place::Path && known.name == name) {
                 found.push(undeclared(name));
@@ -227,7 +233,8 @@ fn parameter(description: &Description, node: Id) -> Result<Option<Parameter>, S
     let is_framing = NO_PARAMETERS
         .iter()
         .any(|header| header.eq_ignore_ascii_case(name));
-    if name.is_empty() || (place == Place::Header && is_framing) {
+    let fits_in = (1..=MAX_NAME).contains(&name.len());
+    if !fits_in || (place == Place::Header && is_framing) {
         return Ok(None);
     }
     let content = tree.get(node, "content");

@@ -105,7 +105,13 @@ pub(super) fn is_positive(number: &Value) -> bool {
 
 /// The start of a text, with a mark where it was cut.
 pub(super) fn cut_text(text: &str, length: usize) -> String {
-    let text = text.trim();
+    // Four bytes are the longest character; what is behind them is not even looked at.
+    let most = length.saturating_mul(4).saturating_add(4);
+    let end = (0..=most.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0);
+    let text = text[..end].trim();
     match text.char_indices().nth(length) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),

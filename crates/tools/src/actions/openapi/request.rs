@@ -256,7 +256,7 @@ fn accept(description: &Description, operation: &Operation) -> HeaderValue {
         .filter_map(|(_, response)| tree.get(description.resolve(response).ok()?, "content"))
         .flat_map(|content| tree.entries(content).take(20))
         .map(|(media, _)| media)
-        .find(|media| media.to_ascii_lowercase().contains("json"));
+        .find(|media| media.len() <= 200 && media.to_ascii_lowercase().contains("json"));
     let line = json.map(|media| format!("{media}, */*;q=0.1"));
     line.and_then(|line| HeaderValue::from_bytes(line.as_bytes()).ok())
         .unwrap_or(HeaderValue::from_static("*/*"))

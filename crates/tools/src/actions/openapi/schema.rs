@@ -63,14 +63,18 @@ pub(super) fn derive(
 ) -> Schemas {
     // A schema of that many values would be too large anyway.
     let uses = count_uses(description, roots, max_bytes / 2);
-    let mut last = None;
-    for depth in std::iter::once(MAX_DEPTH).chain(LESS_DEEP) {
+    // Nobody reads the schema of a response, so half of one is of no use.
+    let less_deep = match direction {
+        Direction::Request => &LESS_DEEP[..],
+        Direction::Response => &[],
+    };
+    for depth in std::iter::once(&MAX_DEPTH).chain(less_deep) {
         let mut builder = Builder {
             description,
             direction,
             uses: uses.as_ref(),
-            max_depth: depth,
-            limited: depth < MAX_DEPTH,
+            max_depth: *depth,
+            limited: *depth < MAX_DEPTH,
             left: max_bytes,
             overflow: false,
             cut: false,
@@ -84,13 +88,12 @@ pub(super) fn derive(
         if !builder.overflow && cost <= MAX_UNFOLDED {
             return schemas;
         }
-        last = Some(schemas);
     }
     // Even with nothing in them the schemas are too many; then the names must do.
     Schemas {
         values: vec![json!({"description": CUT}); roots.len()],
         definitions: Map::new(),
-        cut: last.is_some(),
+        cut: true,
     }
 }
 
@@ -232,7 +235,7 @@ impl<'d> Builder<'d> {
         let name = match self.known.get(&target) {
             Some(name) => name.clone(),
             None => {
-                let name = self.names.unique(&name_of(&self.name_for(target)));
+                let name = self.names.unique(&self.name_for(target));
                 self.known.insert(target, name.clone());
                 let depth = if self.limited { depth + 1 } else { 0 };
                 self.queue.push_back((target, name.clone(), depth));
@@ -251,7 +254,7 @@ impl<'d> Builder<'d> {
             .and_then(|root| tree.at(root, &["components", "schemas"]));
         let key = schemas.and_then(|schemas| tree.key_within(schemas, target));
         let title = tree.text_at(target, "title");
-        key.or(title).unwrap_or("schema").to_owned()
+        name_of(key.or(title).unwrap_or("schema"))
     }
 
     /// The keywords of one schema.

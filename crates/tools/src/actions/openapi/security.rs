@@ -14,6 +14,9 @@ use crate::runtime::{ActionError, Failure};
 /// How many alternatives, and schemes in one of them, are looked at.
 const MAX_ALTERNATIVES: usize = 20;
 
+/// How long the name of a scheme may be.
+const MAX_NAME: usize = 200;
+
 /// Where a credential goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
@@ -66,14 +69,15 @@ pub(super) fn credentials(
     let mut optional = tree.items(alternatives).len() == 0;
     let mut wanted: Vec<String> = Vec::new();
     for alternative in tree.items(alternatives).take(MAX_ALTERNATIVES) {
-        let schemes: Vec<&str> = tree.entries(alternative).map(|(name, _)| name).collect();
+        let schemes = tree.entries(alternative).map(|(name, _)| name);
+        let schemes: Vec<&str> = schemes.take(MAX_ALTERNATIVES).collect();
         if schemes.is_empty() {
             optional = true;
             continue;
         }
         let mut found = Vec::new();
         let mut missing = Vec::new();
-        for scheme in schemes.into_iter().take(MAX_ALTERNATIVES) {
+        for scheme in schemes {
             match credential(description, scheme, offered) {
                 Ok(credential) => found.extend(credential),
                 Err(reason) => missing.push(reason),
@@ -103,7 +107,9 @@ fn credential(
     name: &str,
     offered: &Offered<'_>,
 ) -> Result<Option<Credential>, String> {
-    let shown: String = name.chars().take(100).collect();
+    if name.len() > MAX_NAME {
+        return Err("nothing: the name of a scheme is too long".to_owned());
+    }
     let tree = &description.tree;
     let schemes = tree
         .root()
@@ -111,7 +117,7 @@ fn credential(
     let scheme = schemes.and_then(|schemes| tree.get(schemes, name));
     let Some(scheme) = scheme.and_then(|scheme| description.resolve(scheme).ok()) else {
         return Err(format!(
-            "nothing: the description does not define the scheme `{shown}`"
+            "nothing: the description does not define the scheme `{name}`"
         ));
     };
     let authorization = || Place::Header(HeaderName::from_static("authorization"));
@@ -136,7 +142,7 @@ fn credential(
     let origin = match prefix {
         "?" => {
             return Err(format!(
-                "a header of the manifest: the scheme `{shown}` is of a kind that is not supported"
+                "a header of the manifest: the scheme `{name}` is of a kind that is not supported"
             ));
         }
         "Basic " => {
@@ -148,14 +154,13 @@ fn credential(
             let pair = pair.or_else(|| setting("").filter(|pair| pair.contains(':')));
             let encoded = pair.map(|pair| Origin::Value(Sealed::new(STANDARD.encode(pair))));
             encoded
-                .ok_or_else(|| format!("the settings `{shown}_username` and `{shown}_password`"))?
+                .ok_or_else(|| format!("the settings `{name}_username` and `{name}_password`"))?
         }
         _ if (offered.provides)(name) => Origin::Provider(name.to_owned()),
         _ => {
             let token = setting("").or_else(|| setting("_token"));
             let token = token.map(|token| Origin::Value(Sealed::new(token)));
-            token
-                .ok_or_else(|| format!("the setting `{shown}` or an auth provider of that name"))?
+            token.ok_or_else(|| format!("the setting `{name}` or an auth provider of that name"))?
         }
     };
     Ok(Some(Credential {

@@ -86,6 +86,9 @@ fn filled(
     let template = tree
         .text_at(server, "url")
         .ok_or_else(|| broken("it has no `url`"))?;
+    if template.len() > MAX_URL {
+        return Err(broken("its URL is too long"));
+    }
     let variables = tree.get(server, "variables");
     let mut url = String::new();
     let mut rest = template;
