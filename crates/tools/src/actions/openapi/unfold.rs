@@ -124,7 +124,7 @@ mod tests {
         assert!(size_of(1, |_| json!({"properties": {"a": to(0), "b": to(0)}})) < 20);
         let ring = size_of(10_000, |level| json!({"items": to((level + 1) % 10_000)}));
         assert!(ring < 100_000, "{ring}");
-        let chain = size_of(100_000, |level| json!({"items": to(level + 1)}));
-        assert!(chain < 1_000_000, "{chain}");
+        let chain = size_of(20_000, |level| json!({"items": to(level + 1)}));
+        assert!(chain < 200_000, "{chain}");
     }
 }
