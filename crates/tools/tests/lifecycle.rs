@@ -213,7 +213,10 @@ async fn failures_before_and_in_cel_are_told() {
 
 #[tokio::test]
 async fn backends_without_a_runtime_say_so() {
-    let task = task(tool("openapi: {url: \"https://h.test/openapi.json\"}"));
+    let runtimes = Runtimes::new(&limits(), loopback()).expect("the client is set up");
+    let runtimes = runtimes.without("cel");
+    let tool = tool("cel: {expression: now}");
+    let task = ToolTask::new(tool, environment(), runtimes, limits());
     let error = act(&task, json!({})).await.unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable()),

@@ -3,6 +3,7 @@
 mod cel;
 mod exchange;
 mod kubernetes_job;
+mod openapi;
 mod response;
 mod session;
 mod stateful_session;
@@ -10,5 +11,6 @@ mod stateless_http;
 
 pub use cel::CelRuntime;
 pub use kubernetes_job::{Cluster, KubernetesJobs};
+pub use openapi::OpenApiRuntime;
 pub use stateful_session::StatefulSession;
 pub use stateless_http::StatelessHttp;

@@ -149,6 +149,10 @@ impl Provider {
 }
 
 impl TokenSource for Providers {
+    fn provides(&self, provider: &str) -> bool {
+        self.table.contains_key(provider)
+    }
+
     fn token<'a>(
         &'a self,
         provider: &'a str,

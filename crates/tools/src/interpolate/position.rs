@@ -36,7 +36,7 @@ impl RenderError {
 }
 
 /// Whether a text would break the line it is written to.
-pub(super) fn breaks_line(text: &str) -> bool {
+pub(crate) fn breaks_line(text: &str) -> bool {
     text.contains(['\r', '\n', '\0'])
 }
 

@@ -172,7 +172,7 @@ fn find<'v>(value: &'v Value, path: &[String], camel: bool) -> Option<&'v Value>
 }
 
 /// Keys with dots in them: the longest flat key first, then nested ones.
-fn find_dotted<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
+pub(crate) fn find_dotted<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
     if path.is_empty() {
         return Some(value);
     }

@@ -16,7 +16,7 @@ const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// A value as a part of a URL.
-pub(super) fn encode(text: &str) -> String {
+pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, COMPONENT).to_string()
 }
 
@@ -241,7 +241,7 @@ fn goes_to_the_same(one: &Url, other: &Url) -> bool {
 }
 
 /// Whether a value would climb out of its place, also for a server that decodes twice.
-fn climbs(value: &str) -> bool {
+pub(crate) fn climbs(value: &str) -> bool {
     let once = percent_decode_str(value).decode_utf8_lossy();
     let twice = percent_decode_str(&once).decode_utf8_lossy();
     [value, &*once, &*twice]

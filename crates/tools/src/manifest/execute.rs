@@ -8,7 +8,8 @@ use serde_json_path::JsonPath;
 use super::decode::Decoder;
 use super::fields::{self, TypeSpec};
 use super::model::{
-    CelCall, Execute, HttpCall, KubernetesJob, Mcp, McpTransport, OpenApi, Session, Shared,
+    CelCall, DescriptionPlace, Execute, HttpCall, KubernetesJob, Mcp, McpTransport, OpenApi,
+    Session, Shared,
 };
 use super::names::Site;
 use crate::interpolate::{HeaderTemplate, Reference};
@@ -219,13 +220,33 @@ impl<'s> Decoder<'s> {
     pub(super) fn openapi(&mut self, node: NodeRef<'s>) -> Option<OpenApi> {
         let mut fields = self.fields(node, &fields::OPENAPI)?;
         Some(OpenApi {
-            url: fields.read("url", |decoder, node| decoder.url(node, Site::Execute)),
+            url: fields.read("url", Decoder::description_place),
             headers: fields
                 .read("headers", |decoder, node| {
                     decoder.headers(node, Site::Execute)
                 })
                 .unwrap_or_default(),
         })
+    }
+
+    /// A URL, or a file: `file:./api.yaml` or a path that begins with a name or a dot.
+    fn description_place(&mut self, node: NodeRef<'s>) -> Option<DescriptionPlace> {
+        let text = node.raw_text().unwrap_or_default();
+        let path = text.strip_prefix("file:").unwrap_or(text);
+        let is_file = path.len() < text.len()
+            || !(text.is_empty() || text.contains([':', '{']) || text.starts_with('/'));
+        if !is_file {
+            return self.url(node, Site::Execute).map(DescriptionPlace::Url);
+        }
+        let inside = |part: &str| !matches!(part, "" | "..");
+        if path.contains(['{', '\\', '\0']) || !path.split('/').all(inside) {
+            let help =
+                "write the path of a file below the manifest's directory, such as `./api.yaml`";
+            let message = "this cannot be the path of a description".to_owned();
+            self.error("TM-013", message, Some(help.to_owned()));
+            return None;
+        }
+        Some(DescriptionPlace::File(path.to_owned()))
     }
 
     pub(super) fn mcp(&mut self, node: NodeRef<'s>) -> Option<Mcp> {
@@ -338,8 +359,10 @@ impl Session {
 impl OpenApi {
     fn inherit(&mut self, common: &Self) -> Vec<Reference> {
         let mut taken = Vec::new();
-        take(&mut self.url, common.url.as_ref(), |url| {
-            taken.extend(url.template().references().cloned());
+        take(&mut self.url, common.url.as_ref(), |place| {
+            if let DescriptionPlace::Url(url) = place {
+                taken.extend(url.template().references().cloned());
+            }
         });
         inherit_headers(&mut self.headers, &common.headers, &mut taken);
         taken

@@ -264,7 +264,11 @@ pub(super) static OPENAPI: TypeSpec = TypeSpec {
     doc: "An OpenAPI 3.x specification.",
     exactly_one: false,
     fields: &[
-        field("url", Kind::Template, "Where the specification is."),
+        field(
+            "url",
+            Kind::Template,
+            "Where the specification is: a URL, or a file below the manifest's directory.",
+        ),
         field("headers", Kind::TemplateMap, "Headers of every request."),
     ],
 };

@@ -22,8 +22,8 @@ pub use agent::{
 pub use bundle::{Bundle, BundleLimits, Manifest, OtherManifest};
 pub use catalog::{Catalog, Referent};
 pub use model::{
-    Action, CelCall, Event, EventParameters, Execute, HttpCall, KubernetesJob, Mcp, McpTransport,
-    OpenApi, Poll, Receive, Session, Shared, Subscription, Tool, Webhook,
+    Action, CelCall, DescriptionPlace, Event, EventParameters, Execute, HttpCall, KubernetesJob,
+    Mcp, McpTransport, OpenApi, Poll, Receive, Session, Shared, Subscription, Tool, Webhook,
 };
 pub use parameters::ParameterSchema;
 pub use schema::{agent_json_schema, json_schema};

@@ -173,9 +173,18 @@ impl Session {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OpenApi {
     /// Where it is.
-    pub url: Option<UrlTemplate>,
+    pub url: Option<DescriptionPlace>,
     /// Headers of every request.
     pub headers: Vec<HeaderTemplate>,
+}
+
+/// Where an OpenAPI description is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DescriptionPlace {
+    /// On a server.
+    Url(UrlTemplate),
+    /// In a file, by its path from the manifest's directory.
+    File(String),
 }
 
 /// How to talk to an MCP server.

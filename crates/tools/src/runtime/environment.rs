@@ -1,13 +1,14 @@
 //! Environments: what a task knows beside the parameters of a call.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::{ActionError, Call, Failure};
-use crate::interpolate::{Reference, Root, Scope, Sealed, Secrets};
+use crate::interpolate::{Reference, Root, Scope, Sealed, Secrets, find_dotted};
 use crate::manifest::Tool;
 
 /// Why there is no token.
@@ -43,6 +44,12 @@ pub trait TokenSource: Send + Sync {
     fn secrets(&self, _provider: &str) -> Secrets {
         Secrets::default()
     }
+
+    /// Whether there is a provider of that name. It is asked where no manifest names one: the security
+    /// schemes of an OpenAPI description are satisfied by providers of their names.
+    fn provides(&self, _provider: &str) -> bool {
+        false
+    }
 }
 
 /// No providers.
@@ -71,6 +78,7 @@ pub struct Environment {
     settings: Sealed<Value>,
     roots: BTreeMap<Root, Value>,
     tokens: Arc<dyn TokenSource>,
+    base: Option<Arc<Path>>,
     now: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
@@ -89,6 +97,7 @@ impl Environment {
             settings: Sealed::new(settings),
             roots: BTreeMap::new(),
             tokens: Arc::new(NoTokens),
+            base: None,
             now: Arc::new(now),
         }
     }
@@ -105,6 +114,32 @@ impl Environment {
     pub fn with_tokens(mut self, tokens: Arc<dyn TokenSource>) -> Self {
         self.tokens = tokens;
         self
+    }
+
+    /// The same with the directory of the manifest, where its files are.
+    #[must_use]
+    pub fn with_base(mut self, directory: &Path) -> Self {
+        self.base = Some(directory.into());
+        self
+    }
+
+    /// The directory of the manifest, if it is known.
+    pub(crate) fn base(&self) -> Option<&Path> {
+        self.base.as_deref()
+    }
+
+    /// Whether there is a provider of that name.
+    pub(crate) fn provides(&self, provider: &str) -> bool {
+        self.tokens.provides(provider)
+    }
+
+    /// A setting, or the default that the tool declares for it.
+    pub(crate) fn setting(&self, tool: &Tool, name: &str) -> Option<Value> {
+        let path: Vec<String> = name.split('.').map(str::to_owned).collect();
+        let found = find_dotted(self.settings.expose(), &path);
+        let declared = tool.settings.as_ref();
+        let default = || declared?.properties().get(name)?.get("default");
+        found.or_else(default).cloned()
     }
 
     /// The time.

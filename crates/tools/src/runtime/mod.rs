@@ -129,7 +129,7 @@ pub trait ActionRuntime: Send + Sync {
 /// use proofhouse_tools::runtime::{Limits, Runtimes};
 ///
 /// let runtimes = Runtimes::new(&Limits::default(), EgressPolicy::default()).unwrap();
-/// let keys = ["cel", "stateless_http", "stateful_session", "kubernetes_job"];
+/// let keys = ["cel", "stateless_http", "stateful_session", "kubernetes_job", "openapi"];
 /// assert_eq!(runtimes.keys().collect::<Vec<_>>(), keys);
 /// ```
 #[derive(Clone)]
@@ -144,7 +144,8 @@ impl Runtimes {
     ///
     /// Returns an error when the HTTP client cannot be set up.
     pub fn new(limits: &Limits, egress: crate::http::EgressPolicy) -> Result<Self, ActionError> {
-        let client = Arc::new(crate::http::HttpClient::new(limits, egress)?);
+        let client = Arc::new(crate::http::HttpClient::new(limits, egress.clone())?);
+        let openapi = crate::actions::OpenApiRuntime::new(Arc::clone(&client), limits, egress)?;
         Ok(Self {
             table: vec![
                 ("cel", Arc::new(crate::actions::CelRuntime)),
@@ -163,6 +164,7 @@ impl Runtimes {
                         limits,
                     )),
                 ),
+                ("openapi", Arc::new(openapi)),
             ],
         })
     }
@@ -172,6 +174,13 @@ impl Runtimes {
     pub fn with(mut self, key: &'static str, runtime: Arc<dyn ActionRuntime>) -> Self {
         self.table.retain(|(known, _)| *known != key);
         self.table.push((key, runtime));
+        self
+    }
+
+    /// The same runtimes without that of a key, whose actions then end with `no_runtime`.
+    #[must_use]
+    pub fn without(mut self, key: &str) -> Self {
+        self.table.retain(|(known, _)| *known != key);
         self
     }
 
@@ -187,7 +196,7 @@ impl Runtimes {
             Some((_, runtime)) => Ok(Arc::clone(runtime)),
             None => Err(ActionError::new(
                 Failure::NoRuntime,
-                format!("actions with `{key}` can be read but not run yet"),
+                format!("there is no runtime for `{key}` here"),
             )),
         }
     }

@@ -1,0 +1,344 @@
+//! Request bodies: JSON of any type, forms, parts, texts and bytes.
+
+use std::hash::{BuildHasher, RandomState};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+
+use super::description::{Description, Operation};
+use super::keywords::{BASE64, cut_text, is_binary, is_readable};
+use super::style::{Shape, Style, in_query, text_of};
+use super::tree::Id;
+
+/// How many bytes a body may have: as many as one that a manifest makes.
+const MAX_BODY: usize = 10 << 20;
+
+/// How deep `allOf` is followed to find the schema of a field.
+const MAX_DEPTH: usize = 8;
+
+/// How a body is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    // In the order in which they are chosen from.
+    Json,
+    Form,
+    Multipart,
+    Text,
+    Bytes,
+}
+
+/// The body of an operation's requests.
+#[derive(Debug, Clone)]
+pub(super) struct Body {
+    pub(super) required: bool,
+    pub(super) description: String,
+    kind: Kind,
+    media: String,
+    schema: Option<Id>,
+    encoding: Option<Id>,
+}
+
+/// A body that is ready to be sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) content_type: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Body {
+    /// Chooses among the media types that an operation takes.
+    pub(super) fn new(
+        description: &Description,
+        operation: &Operation,
+    ) -> Result<Option<Self>, String> {
+        let tree = &description.tree;
+        let Some(node) = tree.get(operation.node, "requestBody") else {
+            return Ok(None);
+        };
+        let node = description.resolve(node)?;
+        let Some(content) = tree.get(node, "content") else {
+            return Ok(None);
+        };
+        let mut best: Option<Self> = None;
+        for (media, entry) in tree.entries(content).take(50) {
+            let entry = description.resolve(entry)?;
+            let schema = tree.get(entry, "schema");
+            let Some((kind, media)) = kind(description, media, schema) else {
+                continue;
+            };
+            if best.as_ref().is_some_and(|best| best.kind <= kind) {
+                continue;
+            }
+            let text = tree.text_at(node, "description").unwrap_or_default();
+            best = Some(Self {
+                required: tree.flag_at(node, "required") == Some(true),
+                description: cut_text(text, 1000),
+                kind,
+                media,
+                schema,
+                encoding: tree.get(entry, "encoding"),
+            });
+        }
+        Ok(best)
+    }
+
+    /// Its schema in the description.
+    pub(super) fn schema(&self) -> Option<Id> {
+        self.schema
+    }
+
+    /// The schema as models see it: what is not JSON is a text for them.
+    pub(super) fn shown(&self, schema: Value) -> Value {
+        match self.kind {
+            Kind::Bytes => json!({
+                "type": "string", "contentEncoding": "base64", "description": BASE64,
+            }),
+            Kind::Text if self.media.contains("xml") => {
+                json!({"type": "string", "description": "An XML document."})
+            }
+            Kind::Text if schema.get("type").is_none() => json!({"type": "string"}),
+            _ => schema,
+        }
+    }
+
+    /// Writes a value.
+    pub(super) fn write(
+        &self,
+        description: &Description,
+        value: &Value,
+    ) -> Result<Written, String> {
+        let mut content_type = self.media.clone();
+        let bytes = match self.kind {
+            Kind::Json => value.to_string().into_bytes(),
+            Kind::Text => text_of(value).into_bytes(),
+            Kind::Bytes => decoded(value, "the body")?,
+            Kind::Form => self.form(description, value)?.into_bytes(),
+            Kind::Multipart => {
+                let boundary = boundary();
+                content_type = format!("{content_type}; boundary={boundary}");
+                self.parts(description, value, &boundary)?
+            }
+        };
+        if bytes.len() > MAX_BODY {
+            return Err(format!("the body has more than {MAX_BODY} bytes"));
+        }
+        Ok(Written {
+            content_type,
+            bytes,
+        })
+    }
+
+    fn form(&self, description: &Description, value: &Value) -> Result<String, String> {
+        let tree = &description.tree;
+        let Value::Object(fields) = value else {
+            return Err("the body must be an object".to_owned());
+        };
+        let mut pairs = Vec::new();
+        for (name, value) in fields {
+            let encoding = self.encoding.and_then(|encoding| tree.get(encoding, name));
+            let style = encoding.and_then(|encoding| tree.text_at(encoding, "style"));
+            let style = style.and_then(Style::named);
+            let explode = encoding.and_then(|encoding| tree.flag_at(encoding, "explode"));
+            let reserved = encoding.and_then(|encoding| tree.flag_at(encoding, "allowReserved"));
+            let has_style = style.is_some() || explode.is_some() || reserved.is_some();
+            let style = style.unwrap_or(Style::Form);
+            let shape = Shape {
+                style,
+                explode: explode.unwrap_or(style == Style::Form),
+                reserved: reserved == Some(true),
+            };
+            // Without a style, the media type of the field counts, which is JSON for objects.
+            let media = encoding.and_then(|encoding| tree.text_at(encoding, "contentType"));
+            let says_json = media.is_some_and(|media| media.contains("json"));
+            if !has_style && (value.is_object() || (says_json && !value.is_null())) {
+                let text = Value::String(value.to_string());
+                pairs.extend(in_query(name, &text, shape));
+            } else {
+                pairs.extend(in_query(name, value, shape));
+            }
+        }
+        let pairs = pairs.iter().map(|(name, value)| format!("{name}={value}"));
+        Ok(pairs.collect::<Vec<_>>().join("&"))
+    }
+
+    fn parts(
+        &self,
+        description: &Description,
+        value: &Value,
+        boundary: &str,
+    ) -> Result<Vec<u8>, String> {
+        let tree = &description.tree;
+        let Value::Object(fields) = value else {
+            return Err("the body must be an object".to_owned());
+        };
+        let mut bytes = Vec::new();
+        for (name, value) in fields {
+            let schema = self
+                .schema
+                .and_then(|schema| field(description, schema, name, 0));
+            let encoding = self.encoding.and_then(|encoding| tree.get(encoding, name));
+            let media = encoding.and_then(|encoding| tree.text_at(encoding, "contentType"));
+            let media = media.filter(|media| is_media_type(media));
+            let items = match value {
+                Value::Null => &[],
+                Value::Array(items) if !media.is_some_and(|media| media.contains("json")) => {
+                    items.as_slice()
+                }
+                one => std::slice::from_ref(one),
+            };
+            let schema = match value {
+                Value::Array(_) => schema.map(|schema| items_of(description, schema)),
+                _ => schema,
+            };
+            for item in items {
+                let binary = schema.is_some_and(|schema| is_binary(tree, schema))
+                    || media.is_some_and(|media| item.is_string() && !is_readable(media));
+                let part = Part {
+                    name,
+                    value: item,
+                    media,
+                    binary,
+                };
+                part.write(boundary, &mut bytes)?;
+            }
+        }
+        bytes.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+        Ok(bytes)
+    }
+}
+
+/// A part of a multipart body.
+struct Part<'p> {
+    name: &'p str,
+    value: &'p Value,
+    media: Option<&'p str>,
+    binary: bool,
+}
+
+impl Part<'_> {
+    fn write(&self, boundary: &str, bytes: &mut Vec<u8>) -> Result<(), String> {
+        // As browsers write names, so that none ends its header.
+        let quoted = self.name.replace('"', "%22");
+        let quoted = quoted.replace('\r', "%0D").replace('\n', "%0A");
+        let mut head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{quoted}\"");
+        let usual = match self.value {
+            _ if self.binary => Some("application/octet-stream"),
+            Value::Object(_) | Value::Array(_) => Some("application/json"),
+            _ => None,
+        };
+        if self.binary {
+            head.push_str(&format!("; filename=\"{quoted}\""));
+        }
+        if let Some(media) = self.media.or(usual) {
+            head.push_str(&format!("\r\nContent-Type: {media}"));
+        }
+        bytes.extend_from_slice(head.as_bytes());
+        bytes.extend_from_slice(b"\r\n\r\n");
+        match self.binary {
+            true => bytes.extend(decoded(self.value, self.name)?),
+            false => bytes.extend_from_slice(text_of(self.value).as_bytes()),
+        }
+        bytes.extend_from_slice(b"\r\n");
+        match bytes.len() > MAX_BODY {
+            true => Err(format!("the body has more than {MAX_BODY} bytes")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// How a media type is written, and what the request calls it.
+fn kind(description: &Description, media: &str, schema: Option<Id>) -> Option<(Kind, String)> {
+    if !is_media_type(media) {
+        return None;
+    }
+    let tree = &description.tree;
+    let schema = schema.and_then(|schema| description.resolve(schema).ok());
+    let binary = schema.is_some_and(|schema| is_binary(tree, schema));
+    let essence = media.split(';').next().unwrap_or_default().trim();
+    let essence = essence.to_ascii_lowercase();
+    if essence.contains('*') {
+        let readable = essence.starts_with("text/");
+        return Some(match (binary, readable) {
+            (_, true) => (Kind::Text, "text/plain".to_owned()),
+            (true, _) => (Kind::Bytes, "application/octet-stream".to_owned()),
+            _ if matches!(essence.as_str(), "*/*" | "application/*") => {
+                (Kind::Json, "application/json".to_owned())
+            }
+            _ => (Kind::Bytes, "application/octet-stream".to_owned()),
+        });
+    }
+    let kind = match essence.as_str() {
+        "application/json" | "text/json" => Kind::Json,
+        other if other.ends_with("+json") => Kind::Json,
+        "application/x-www-form-urlencoded" => Kind::Form,
+        other if other.starts_with("multipart/") => Kind::Multipart,
+        _ if binary => Kind::Bytes,
+        other if is_readable(other) => Kind::Text,
+        _ => match schema.and_then(|schema| tree.text_at(schema, "type")) {
+            // A text that is not said to be bytes.
+            Some("string") if essence != "application/octet-stream" => Kind::Text,
+            _ => Kind::Bytes,
+        },
+    };
+    // The parameters of a multipart type are ours to write.
+    let name = if kind == Kind::Multipart {
+        essence
+    } else {
+        media.trim().to_owned()
+    };
+    Some((kind, name))
+}
+
+/// Whether a text can stand in a header as a media type.
+fn is_media_type(text: &str) -> bool {
+    let visible = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    visible && text.contains('/') && text.len() <= 200
+}
+
+/// The schema of a field of an object.
+fn field(description: &Description, schema: Id, name: &str, depth: usize) -> Option<Id> {
+    let tree = &description.tree;
+    let schema = description.resolve(schema).ok()?;
+    let properties = tree.get(schema, "properties");
+    if let Some(found) = properties.and_then(|properties| tree.get(properties, name)) {
+        return description.resolve(found).ok();
+    }
+    if depth >= MAX_DEPTH {
+        return None;
+    }
+    let all = tree.get(schema, "allOf")?;
+    let mut parts = tree.items(all).take(MAX_DEPTH);
+    parts.find_map(|part| field(description, part, name, depth + 1))
+}
+
+fn items_of(description: &Description, schema: Id) -> Id {
+    let items = description.tree.get(schema, "items");
+    let items = items.and_then(|items| description.resolve(items).ok());
+    items.unwrap_or(schema)
+}
+
+fn decoded(value: &Value, name: &str) -> Result<Vec<u8>, String> {
+    let text = value
+        .as_str()
+        .ok_or_else(|| format!("{name}: bytes are given as a text in base64"))?;
+    let text: String = text.split_ascii_whitespace().collect();
+    [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD]
+        .iter()
+        .find_map(|engine| engine.decode(&text).ok())
+        .ok_or_else(|| format!("{name}: this is not base64"))
+}
+
+/// A line that no part holds, since nobody can guess it.
+fn boundary() -> String {
+    let chance = RandomState::new();
+    format!(
+        "proofhouse-{:016x}{:016x}",
+        chance.hash_one(0),
+        chance.hash_one(1)
+    )
+}
+
+#[cfg(test)]
+#[path = "body_tests.rs"]
+mod tests;

@@ -1,0 +1,381 @@
+//! `openapi`: the operations of an API as actions, from the description that the API gives of itself.
+
+#[cfg(test)]
+mod arbitrary;
+mod body;
+mod description;
+mod input;
+mod keywords;
+mod load;
+mod names;
+mod reply;
+mod request;
+mod schema;
+mod security;
+mod server;
+mod style;
+mod tree;
+mod unfold;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+use url::Url;
+
+use self::description::{Description, Operation};
+use self::input::Input;
+use self::reply::Replies;
+use self::request::Surroundings;
+use self::security::{Credential, Offered, Origin};
+use super::response;
+use crate::http::{EgressPolicy, HttpClient};
+use crate::interpolate::{Reference, Root, Scope, Sealed, Secrets};
+use crate::manifest::{Action, Execute, OpenApi, ParameterSchema};
+use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, Limits, State};
+
+/// How many bytes the schema of one operation may have, when there are few.
+const MAX_SCHEMA: usize = 128 << 10;
+
+/// How many bytes the schemas of all operations may have together, since a task may ask for all of them.
+const MAX_SCHEMAS: usize = 32 << 20;
+
+/// How many bytes a schema may always have.
+const MIN_SCHEMA: usize = 8 << 10;
+
+/// Carries out the operations of OpenAPI descriptions.
+#[derive(Debug)]
+pub struct OpenApiRuntime {
+    client: Arc<HttpClient>,
+    /// The same for descriptions, which may be larger than what models read.
+    descriptions: HttpClient,
+}
+
+/// A description that was loaded.
+#[derive(Debug)]
+struct Loaded {
+    description: Description,
+    api: OpenApi,
+    /// Parameters that the tool declares for all its actions.
+    common: ParameterSchema,
+    /// Those of the operations that can be called.
+    usable: Vec<String>,
+    max_schema: usize,
+    /// Actions that were asked for; their schemas are compiled once.
+    actions: Mutex<HashMap<String, Known>>,
+    replies: Replies,
+}
+
+/// An action as it can be called.
+#[derive(Debug, Clone)]
+struct Known {
+    action: Arc<Action>,
+    /// What the manifest fills in where nothing is given.
+    defaults: Arc<Map<String, Value>>,
+}
+
+impl OpenApiRuntime {
+    /// A runtime that sends through this client, and fetches descriptions under the same rules.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the HTTP client cannot be set up.
+    pub fn new(
+        client: Arc<HttpClient>,
+        limits: &Limits,
+        egress: EgressPolicy,
+    ) -> Result<Self, ActionError> {
+        let limits = Limits {
+            max_response_bytes: load::MAX_BYTES,
+            ..limits.clone()
+        };
+        let descriptions = HttpClient::new(&limits, egress)?;
+        Ok(Self {
+            client,
+            descriptions,
+        })
+    }
+
+    async fn load(&self, call: &Call, environment: &Environment) -> Result<Loaded, ActionError> {
+        let Execute::OpenApi(api) = &call.action.execute else {
+            return Err(foreign());
+        };
+        let description = load::load(&self.descriptions, api, call, environment).await?;
+        let mut usable = Vec::new();
+        for operation in &description.operations {
+            match Input::new(&description, operation) {
+                Ok(_) => usable.push(operation.name.clone()),
+                Err(reason) => {
+                    tracing::warn!(operation = %operation.name, %reason, "an operation is left out");
+                }
+            }
+        }
+        let fair = MAX_SCHEMAS / description.operations.len().max(1);
+        Ok(Loaded {
+            api: api.clone(),
+            common: call.tool.parameters.clone(),
+            usable,
+            max_schema: fair.clamp(MIN_SCHEMA, MAX_SCHEMA),
+            description,
+            actions: Mutex::default(),
+            replies: Replies::default(),
+        })
+    }
+
+    async fn exchange(
+        &self,
+        loaded: &Loaded,
+        call: &Call,
+        environment: &Environment,
+    ) -> Result<Value, ActionError> {
+        let description = &loaded.description;
+        let operation = loaded.operation(&call.action.name)?;
+        let input = Input::new(description, operation).map_err(|reason| broken(&reason))?;
+        let Execute::OpenApi(api) = &call.action.execute else {
+            return Err(foreign());
+        };
+        let mut call = call.clone();
+        for (name, default) in loaded.defaults(&call.action.name).iter() {
+            if !call.parameters.contains_key(name) {
+                call.parameters.insert(name.clone(), default.clone());
+            }
+        }
+
+        let settings = |name: &str| environment.setting(&call.tool, name);
+        let provides = |name: &str| environment.provides(name);
+        let sent: Vec<_> = api
+            .headers
+            .iter()
+            .map(|header| header.name.clone())
+            .collect();
+        let offered = Offered {
+            settings: &settings,
+            provides: &provides,
+            headers: &sent,
+        };
+        let wanted = security::credentials(description, operation, &offered)?;
+        let base = server::base(description, operation, &settings)?;
+        let providers: Vec<Reference> = wanted
+            .iter()
+            .filter_map(|credential| match &credential.origin {
+                Origin::Provider(name) => Some(token_of(name)),
+                Origin::Value(_) => None,
+            })
+            .collect();
+        let headers = api.headers.iter();
+        let used: Vec<&Reference> = headers
+            .flat_map(|header| header.value.references())
+            .chain(&providers)
+            .collect();
+        let uses_token = used.iter().any(|reference| reference.root == Root::Auth);
+
+        let mut secrets = environment.secrets(&call.tool);
+        let mut fresh = false;
+        loop {
+            let scope = environment.scope(&call, used.iter().copied(), fresh).await;
+            let scope = scope.map_err(|error| error.redacted(&secrets))?;
+            secrets.extend(scope.secrets());
+            let around = surroundings(api, &wanted, &base, &scope, &mut secrets)
+                .map_err(|error| error.redacted(&secrets))?;
+            let request =
+                request::request(description, operation, &input, &call.parameters, &around)
+                    .map_err(|error| error.redacted(&secrets))?;
+            let answer = self.client.send(&request).await;
+            let answer = answer.map_err(|error| error.redacted(&secrets))?;
+            if answer.status.as_u16() == 401 && uses_token && !fresh {
+                fresh = true;
+                continue;
+            }
+            let result = response::result(&answer, None)
+                .map_err(|error| response::cut_body(error.redacted(&secrets)))?;
+            let violation = loaded
+                .replies
+                .violation(description, operation, &answer, &result);
+            if let Some(violation) = violation {
+                let violation = secrets.redact(&violation);
+                tracing::warn!(
+                    operation = %operation.name,
+                    status = answer.status.as_u16(),
+                    %violation,
+                    "the response is not what the description says"
+                );
+            }
+            return Ok(secrets.redact_value(result));
+        }
+    }
+}
+
+impl ActionRuntime for OpenApiRuntime {
+    fn initialize<'a>(
+        &'a self,
+        call: &'a Call,
+        environment: &'a Environment,
+    ) -> BoxFuture<'a, Result<State, ActionError>> {
+        Box::pin(async move { Ok(State::new(self.load(call, environment).await?)) })
+    }
+
+    fn derived(&self, state: &State) -> Vec<String> {
+        let loaded: Option<&Loaded> = state.get();
+        loaded
+            .map(|loaded| loaded.usable.clone())
+            .unwrap_or_default()
+    }
+
+    fn action(
+        &self,
+        state: &State,
+        name: &str,
+        declared: Option<&Arc<Action>>,
+    ) -> Result<Option<Arc<Action>>, ActionError> {
+        let loaded: &Loaded = state.get().ok_or_else(foreign)?;
+        if declared.is_none() && loaded.description.operation(name).is_none() {
+            return Ok(None);
+        }
+        loaded.known(name, declared).map(|known| Some(known.action))
+    }
+
+    fn completes_actions(&self) -> bool {
+        true
+    }
+
+    fn invoke<'a>(
+        &'a self,
+        state: &'a State,
+        call: &'a Call,
+        environment: &'a Environment,
+    ) -> BoxFuture<'a, Result<Value, ActionError>> {
+        Box::pin(async move {
+            let loaded: &Loaded = state.get().ok_or_else(foreign)?;
+            self.exchange(loaded, call, environment).await
+        })
+    }
+}
+
+impl Loaded {
+    fn operation(&self, name: &str) -> Result<&Operation, ActionError> {
+        let found = self.description.operation(name);
+        found.ok_or_else(|| broken(&self.description.unknown(name)))
+    }
+
+    /// The action of an operation, with the defaults that the manifest gives its parameters.
+    fn known(&self, name: &str, declared: Option<&Arc<Action>>) -> Result<Known, ActionError> {
+        let operation = self.operation(name)?;
+        let name = declared.map_or(&operation.name, |action| &action.name);
+        let mut actions = self.actions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = actions.get(name) {
+            return Ok(known.clone());
+        }
+        let input = Input::new(&self.description, operation).map_err(|reason| broken(&reason))?;
+        let mut schema = input.schema(&self.description, self.max_schema);
+        let own = declared.map_or(&self.common, |action| &action.parameters);
+        let defaults = overlay(&mut schema, own.properties());
+        let description = match declared {
+            Some(action) if !action.description.is_empty() => action.description.clone(),
+            _ => input::about(&self.description, operation),
+        };
+        let execute = match declared {
+            Some(action) => action.execute.clone(),
+            None => Execute::OpenApi(self.api.clone()),
+        };
+        let action = Action {
+            name: name.clone(),
+            description,
+            parameters: ParameterSchema::given(schema),
+            execute,
+        };
+        let known = Known {
+            action: Arc::new(action),
+            defaults: Arc::new(defaults),
+        };
+        actions.insert(name.clone(), known.clone());
+        Ok(known)
+    }
+
+    /// The defaults of an action that is being called.
+    fn defaults(&self, action: &str) -> Arc<Map<String, Value>> {
+        let actions = self.actions.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = actions.get(action);
+        known
+            .map(|known| Arc::clone(&known.defaults))
+            .unwrap_or_default()
+    }
+}
+
+/// Puts what the manifest says of parameters over what the description says; returns its defaults.
+fn overlay(schema: &mut Value, own: &Map<String, Value>) -> Map<String, Value> {
+    let mut defaults = Map::new();
+    for (name, property) in own {
+        let mut merged = match schema["properties"].get(name) {
+            Some(Value::Object(derived)) => derived.clone(),
+            _ => Map::new(),
+        };
+        merged.extend(property.as_object().cloned().unwrap_or_default());
+        merged.shift_remove("require_binding");
+        if let Value::Array(required) = &mut schema["required"] {
+            required.retain(|known| known != name);
+            match merged
+                .get("default")
+                .filter(|_| property.get("default").is_some())
+            {
+                Some(default) => {
+                    defaults.insert(name.clone(), default.clone());
+                }
+                // A parameter of a manifest that has no default is needed.
+                None => required.push(name.clone().into()),
+            }
+        }
+        schema["properties"][name] = merged.into();
+    }
+    defaults
+}
+
+/// The credentials and headers of a request, filled in; what is secret among them is noted.
+fn surroundings(
+    api: &OpenApi,
+    wanted: &[Credential],
+    base: &Url,
+    scope: &Scope,
+    secrets: &mut Secrets,
+) -> Result<Surroundings, ActionError> {
+    let mut credentials = Vec::new();
+    for credential in wanted {
+        let value = match &credential.origin {
+            Origin::Value(value) => value.expose().clone(),
+            Origin::Provider(name) => style::text_of(&scope.resolve(&token_of(name))?),
+        };
+        secrets.add(&value);
+        if let Some(secret) = &credential.made_from {
+            secrets.add(secret.expose());
+        }
+        let value = Sealed::new(format!("{}{value}", credential.prefix));
+        credentials.push((credential.place.clone(), value));
+    }
+    let mut headers = Vec::new();
+    for header in &api.headers {
+        headers.push((header.name.clone(), header.render(scope)?));
+    }
+    Ok(Surroundings {
+        base: base.clone(),
+        credentials,
+        headers,
+    })
+}
+
+/// The reference that a manifest would write for the token of a provider.
+fn token_of(provider: &str) -> Reference {
+    Reference {
+        root: Root::Auth,
+        path: vec![provider.to_owned()],
+        bare: false,
+        range: 0..0,
+    }
+}
+
+fn broken(reason: &str) -> ActionError {
+    ActionError::new(Failure::Manifest, reason)
+}
+
+fn foreign() -> ActionError {
+    broken("this is not an `openapi` action")
+}
