@@ -1,11 +1,13 @@
-//! The action runtimes: one file each.
+//! The action runtimes: one file or directory each.
 
 mod cel;
 mod exchange;
+mod mcp;
 mod response;
 mod stateful_session;
 mod stateless_http;
 
 pub use cel::CelRuntime;
+pub use mcp::McpRuntime;
 pub use stateful_session::StatefulSession;
 pub use stateless_http::StatelessHttp;
