@@ -84,12 +84,12 @@ pub(super) fn of_call(error: ServiceError) -> CallFailure {
     }
 }
 
-/// The error of a start, and whether another server might be meant by the same address.
+/// The error of a start.
 pub(super) fn of_start(error: &ClientInitializeError) -> ActionError {
     if let ClientInitializeError::LegacyFallbackFailed { fallback, .. } = error {
         return of_start(fallback);
     }
-    if let Some(link) = link_error(error) {
+    if let Some(link) = link_error_of_start(error) {
         return link;
     }
     match error {
@@ -133,7 +133,7 @@ pub(super) fn may_be_legacy(error: &ClientInitializeError) -> bool {
         | ClientInitializeError::LegacyFallbackFailed { .. }
         | ClientInitializeError::Cancelled => false,
         ClientInitializeError::JsonRpcError(said) => !(-32022..=-32020).contains(&said.code.0),
-        other => link_error(other).is_none_or(|error| match error.failure {
+        other => link_error_of_start(other).is_none_or(|error| match error.failure {
             Failure::HttpStatus => !matches!(status(&error), Some(401 | 403)),
             Failure::Broken | Failure::Response => true,
             _ => false,
@@ -160,6 +160,14 @@ fn is_session_end(error: &(dyn Error + 'static)) -> bool {
             Some(StreamableHttpError::SessionExpired)
         )
     })
+}
+
+/// The same for the error of a start, which does not name its cause as one.
+fn link_error_of_start(error: &ClientInitializeError) -> Option<ActionError> {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => link_error(error),
+        _ => None,
+    }
 }
 
 /// What a link said, if it is behind an error.
