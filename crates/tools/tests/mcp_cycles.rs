@@ -1,5 +1,11 @@
 //! A hundred servers, one after the other, leave nothing behind. Alone in its program, because it counts.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests stand outside of them"
+)]
+
 #[path = "mcp_support/mod.rs"]
 mod mcp_support;
 

@@ -1,5 +1,12 @@
 //! `mcp` over HTTP: both eras, sessions that end, tokens, and servers that misbehave.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    clippy::panic,
+    reason = "helpers of tests stand outside of them"
+)]
+
 #[path = "mcp_support/mod.rs"]
 mod mcp_support;
 mod support;

@@ -1,5 +1,11 @@
 //! `mcp` over stdio: servers that behave, and servers that do everything they should not.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests stand outside of them"
+)]
+
 #[path = "mcp_support/mod.rs"]
 mod mcp_support;
 
@@ -287,6 +293,29 @@ async fn noise_does_not_drown_the_answer() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_read_or_never_ends_a_line_is_left_in_time() {
+    let limits = Limits {
+        mcp_call: Duration::from_millis(1500),
+        ..limits()
+    };
+    let deaf = task_with(acting("deaf", ""), limits.clone());
+    for _ in 0..3 {
+        let text = "x".repeat(200_000);
+        let error = error(&deaf, "echo", json!({"text": text})).await;
+        assert_eq!(error.failure, Failure::Timeout, "{error}");
+    }
+    end(deaf).await;
+    let endless = task_with(acting("plain", ""), limits);
+    let process = value(&endless, "pid", json!({})).await;
+    assert_eq!(
+        error(&endless, "one_line", json!({})).await.failure,
+        Failure::Timeout
+    );
+    end(endless).await;
+    assert!(is_gone(process.as_str().unwrap()).await);
+}
+
+#[tokio::test]
 async fn lists_end_and_lies_are_left_out() {
     let task_of = |role| task(acting(role, ""));
     let task = task_of("endless_pages");
@@ -301,7 +330,7 @@ async fn lists_end_and_lies_are_left_out() {
         .iter()
         .map(|action| (action.name.as_str(), action.description.as_str()))
         .collect();
-    assert_eq!(told[0], ("echo", "good[31m"));
+    assert_eq!(told[0], ("echo", "good[31m [redacted]"));
     let names: Vec<&str> = told.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["echo", "list", "broken", "remote"]);
     // A schema that means nothing is not held against the arguments.

@@ -1,6 +1,11 @@
 //! What the tests of `mcp` share: tools that start a server, and how to look at processes.
 
-#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a part of tests, of which each test program uses another piece"
+)]
 
 pub(crate) mod server;
 

@@ -1,5 +1,14 @@
 //! A small MCP server over stdio that behaves, or misbehaves, as its role says.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    clippy::needless_pass_by_value,
+    clippy::too_many_lines,
+    reason = "a program of its own: it speaks over its output, ends itself and looks at its environment"
+)]
+
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
@@ -45,6 +54,9 @@ pub(crate) fn serve(role: &str) {
             continue;
         };
         server.take(&message);
+        if role == "deaf" && message["method"] == "tools/list" {
+            std::thread::sleep(Duration::from_secs(600));
+        }
     }
     if role == "stubborn" {
         std::thread::sleep(Duration::from_secs(600));
@@ -124,13 +136,14 @@ impl Server {
             }),
             "hang_in_list" => return,
             "liar" => json!({"tools": [
-                {"name": "echo", "inputSchema": object, "description": "good\u{1b}[31m"},
+                {"name": "echo", "inputSchema": object, "description": "good\u{1b}[31m sk-secret/1"},
                 {"name": "echo", "inputSchema": object, "description": "the second of its name"},
                 {"name": "ring\u{7}", "inputSchema": object},
                 {"name": "", "inputSchema": object},
                 {"name": "list", "inputSchema": ["not", "an", "object"]},
                 {"name": "broken", "inputSchema": {"type": "nonsense", "properties": {"a": {"type": 7}}}},
                 {"name": "remote", "inputSchema": {"$ref": "http://127.0.0.1:9/schema"}},
+                {"name": "sk-secret/1", "inputSchema": object},
                 {"name": 9}, null, "tool",
             ]}),
             _ => {
@@ -224,6 +237,9 @@ impl Server {
             }
             "drown" => loop {
                 println!("{}", "glub ".repeat(10_000));
+            },
+            "one_line" => loop {
+                let _ = std::io::stdout().write_all(&[b'x'; 4096]);
             },
             "wrong_ids" => {
                 for other in [
@@ -334,6 +350,7 @@ const TOOLS: &[&str] = &[
     "huge",
     "drown",
     "wrong_ids",
+    "one_line",
     "flood",
     "change",
     "ask",

@@ -10,6 +10,8 @@ use rmcp::service::{Peer, RoleClient};
 use serde_json::{Map, Value, json};
 
 use super::failure::{CallFailure, head, of_call};
+use super::known_secrets::KnownSecrets;
+use crate::interpolate::Secrets;
 use crate::manifest::{Action, Execute, ParameterSchema};
 use crate::runtime::{ActionError, Failure};
 
@@ -35,6 +37,7 @@ const MAX_NAMES_TOLD: usize = 20;
 #[derive(Debug)]
 pub(super) struct Catalog {
     execute: Execute,
+    secrets: KnownSecrets,
     entries: RwLock<Vec<Arc<Entry>>>,
 }
 
@@ -53,18 +56,22 @@ pub(super) struct Entry {
 
 impl Catalog {
     /// An empty catalog of actions that are carried out like this.
-    pub(super) fn new(execute: Execute) -> Self {
+    pub(super) fn new(execute: Execute, secrets: KnownSecrets) -> Self {
         Self {
             execute,
+            secrets,
             entries: RwLock::default(),
         }
     }
 
-    /// Takes a new list.
+    /// Takes a new list. A server may put into it what it found in its environment, and a model reads
+    /// it; so secrets are taken out, and a tool with one in its name is left out.
     pub(super) fn replace(&self, tools: Vec<Tool>) {
+        let secrets = self.secrets.all();
         let mut entries: Vec<Arc<Entry>> = tools
             .into_iter()
-            .map(|tool| Arc::new(self.entry(tool)))
+            .filter(|tool| secrets.redact(&tool.name) == tool.name)
+            .map(|tool| Arc::new(self.entry(tool, &secrets)))
             .collect();
         let mut kept = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         for old in kept.iter() {
@@ -81,14 +88,15 @@ impl Catalog {
         *kept = entries;
     }
 
-    fn entry(&self, tool: Tool) -> Entry {
-        let description = tool.description.as_deref().unwrap_or_default();
+    fn entry(&self, tool: Tool, secrets: &Secrets) -> Entry {
+        let description = secrets.redact(tool.description.as_deref().unwrap_or_default());
         let visible = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
-        let description: String = head(description, MAX_DESCRIPTION_BYTES)
+        let description: String = head(&description, MAX_DESCRIPTION_BYTES)
             .chars()
             .filter(visible)
             .collect();
-        let schema = small(Value::Object(Map::clone(&tool.input_schema)));
+        let schema = secrets.redact_value(Value::Object(Map::clone(&tool.input_schema)));
+        let schema = small(schema);
         let schema = schema.unwrap_or_else(|| json!({"type": "object"}));
         Entry {
             derived: Arc::new(Action {

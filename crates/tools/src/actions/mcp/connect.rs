@@ -1,6 +1,6 @@
 //! Connecting: from the block of a manifest to a server that has listed its tools.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_wire::Spawn;
@@ -16,13 +16,14 @@ use tokio::time::{Instant, timeout_at};
 
 use super::catalog::Catalog;
 use super::connection::Connection;
-use super::endpoint::{Endpoint, hide};
+use super::endpoint::Endpoint;
 use super::failure::{MAX_SAID, may_be_legacy, of_start, status, tail};
 use super::http::HttpLink;
+use super::known_secrets::KnownSecrets;
 use super::legacy_sse::LegacySse;
 use super::sieve::Sieve;
 use super::stdio::{self, Process};
-use crate::interpolate::{Secrets, Template};
+use crate::interpolate::Template;
 use crate::manifest::{Mcp, McpTransport};
 use crate::runtime::{ActionError, Call, Environment, Failure, Limits};
 
@@ -39,8 +40,7 @@ pub(super) struct Connector {
     /// The call that the block is filled in for.
     pub(super) call: Call,
     pub(super) environment: Environment,
-    /// The secrets of tokens that were used.
-    pub(super) tokens: Arc<Mutex<Secrets>>,
+    pub(super) secrets: KnownSecrets,
     pub(super) catalog: Arc<Catalog>,
 }
 
@@ -62,7 +62,7 @@ impl Connector {
                 "the block has no `transport`",
             )),
         };
-        let connection = connected.map_err(|error| error.redacted(&self.secrets()))?;
+        let connection = connected.map_err(|error| error.redacted(&self.secrets.all()))?;
         let listed = match timeout_at(deadline, connection.list()).await {
             Ok(listed) => listed,
             Err(_) => Err(self.too_slow("did not list its tools")),
@@ -80,18 +80,9 @@ impl Connector {
         }
     }
 
-    /// All secrets that are known.
-    pub(super) fn secrets(&self) -> Secrets {
-        let mut secrets = self.environment.secrets(&self.call.tool);
-        if let Ok(tokens) = self.tokens.lock() {
-            secrets.extend(&tokens);
-        }
-        secrets
-    }
-
     /// An error with what the server wrote to its error output, without secrets.
     pub(super) fn with_words(&self, error: ActionError, said: &str) -> ActionError {
-        let secrets = self.secrets();
+        let secrets = self.secrets.all();
         let mut error = error.redacted(&secrets);
         let visible = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
         let said: String = secrets.redact(said).chars().filter(visible).collect();
@@ -150,7 +141,7 @@ impl Connector {
             .environment
             .scope(&self.call, references.into_iter(), false)
             .await?;
-        hide(&self.tokens, scope.secrets());
+        self.secrets.learn(scope.secrets());
         let text = |template: &Template| scope.text(template).map(|text| text.into_exposed());
         let mut environment = self.base.clone();
         for (name, value) in &block.env {
@@ -172,7 +163,7 @@ impl Connector {
             &self.block,
             &self.call,
             &self.environment,
-            Arc::clone(&self.tokens),
+            self.secrets.clone(),
             &self.limits,
             Arc::clone(sieve),
         )

@@ -85,19 +85,19 @@ fn put_blob(mapped: &mut Value, base64: Value, most: usize) {
 mod tests {
     use super::*;
 
-    fn check(answer: Value, expected: Value) {
+    fn check(answer: Value, expected: &Value) {
         let called: CallToolResult = serde_json::from_value(answer).unwrap();
-        assert_eq!(result(called, 16), expected);
+        assert_eq!(&result(called, 16), expected);
     }
 
     #[test]
     fn parts_are_mapped() {
         let text = json!({"type": "text", "text": "{\"a\": 1}"});
-        check(json!({"content": []}), json!(null));
-        check(json!({"content": [text]}), json!("{\"a\": 1}"));
+        check(json!({"content": []}), &json!(null));
+        check(json!({"content": [text]}), &json!("{\"a\": 1}"));
         check(
             json!({"content": [text], "structuredContent": {"a": 1}}),
-            json!({"a": 1}),
+            &json!({"a": 1}),
         );
         check(
             json!({"content": [
@@ -108,7 +108,7 @@ mod tests {
                 {"type": "resource", "resource": {"uri": "a:c", "text": "t"}},
                 {"type": "resource", "resource": {"uri": "a:d", "blob": "AAAA", "mimeType": "m/n"}},
             ]}),
-            json!([
+            &json!([
                 text,
                 {"type": "image", "mime_type": "image/png", "base64": "AAAA"},
                 {"type": "audio", "mime_type": "audio/wav", "bytes": 15, "omitted": true},

@@ -7,8 +7,9 @@ use proofhouse_wire::{Bytes, HeaderMap, Method};
 use url::Url;
 
 use super::failure::LinkError;
+use super::known_secrets::KnownSecrets;
 use super::sieve::Sieve;
-use crate::interpolate::{Root, Sealed, Secrets};
+use crate::interpolate::{Root, Sealed};
 use crate::manifest::Mcp;
 use crate::runtime::{ActionError, Call, Environment, Failure, Limits};
 
@@ -29,8 +30,7 @@ struct Inner {
     /// What the headers are filled in for, each time that they are.
     call: Call,
     environment: Environment,
-    /// The secrets of every token that was used.
-    secrets: Arc<Mutex<Secrets>>,
+    secrets: KnownSecrets,
     limits: Limits,
     sieve: Arc<Sieve>,
 }
@@ -42,7 +42,7 @@ impl Endpoint {
         block: &Mcp,
         call: &Call,
         environment: &Environment,
-        secrets: Arc<Mutex<Secrets>>,
+        secrets: KnownSecrets,
         limits: &Limits,
         sieve: Arc<Sieve>,
     ) -> Result<Self, ActionError> {
@@ -52,7 +52,7 @@ impl Endpoint {
             .ok_or_else(|| ActionError::new(Failure::Manifest, "the block has no `url`"))?;
         let references = template.template().references();
         let scope = environment.scope(call, references, false).await?;
-        hide(&secrets, scope.secrets());
+        secrets.learn(scope.secrets());
         let url = template.render(&scope)?;
         let endpoint = Self {
             inner: Arc::new(Inner {
@@ -91,7 +91,7 @@ impl Endpoint {
             .environment
             .scope(&inner.call, references.into_iter(), fresh)
             .await?;
-        hide(&inner.secrets, scope.secrets());
+        inner.secrets.learn(scope.secrets());
         let mut headers = HeaderMap::new();
         for header in templates {
             headers.insert(header.name.clone(), header.render(&scope)?.into_exposed());
@@ -197,26 +197,10 @@ impl Endpoint {
         error.detail.insert("status".to_owned(), status.into());
         let text = String::from_utf8_lossy(body);
         if !text.trim().is_empty() {
-            let text = self.redacted(&text);
+            let text = self.inner.secrets.all().redact(&text);
             let text = super::failure::head(&text, MAX_ERROR_BODY);
             error.detail.insert("body".to_owned(), text.into());
         }
         LinkError(error)
     }
-
-    /// A text without the secrets of the task.
-    fn redacted(&self, text: &str) -> String {
-        let mut secrets = self.inner.environment.secrets(&self.inner.call.tool);
-        if let Ok(tokens) = self.inner.secrets.lock() {
-            secrets.extend(&tokens);
-        }
-        secrets.redact(text)
-    }
-}
-
-pub(super) fn hide(secrets: &Mutex<Secrets>, more: &Secrets) {
-    secrets
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .extend(more);
 }

@@ -8,6 +8,7 @@ mod content;
 mod endpoint;
 mod failure;
 mod http;
+mod known_secrets;
 mod legacy_sse;
 mod sieve;
 mod stdio;
@@ -24,6 +25,7 @@ use self::catalog::Catalog;
 use self::connect::Connector;
 use self::connection::Connection;
 use self::failure::{CallFailure, MAX_SAID, head};
+use self::known_secrets::KnownSecrets;
 use crate::http::EgressPolicy;
 use crate::manifest::{Action, Execute};
 use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, Limits, State};
@@ -101,6 +103,8 @@ impl McpRuntime {
                 "this is not an `mcp` action",
             ));
         };
+        let secrets = KnownSecrets::new(environment.clone(), Arc::clone(&call.tool));
+        let catalog = Catalog::new(call.action.execute.clone(), secrets.clone());
         let connector = Connector {
             client: self.client.clone(),
             limits: self.limits.clone(),
@@ -108,8 +112,8 @@ impl McpRuntime {
             block: block.clone(),
             call: call.clone(),
             environment: environment.clone(),
-            tokens: Arc::default(),
-            catalog: Arc::new(Catalog::new(call.action.execute.clone())),
+            secrets,
+            catalog: Arc::new(catalog),
         };
         let connected = tokio::select! {
             () = call.cancel.cancelled() => {
@@ -222,7 +226,7 @@ impl Server {
     }
 
     fn result(&self, name: &str, called: CallToolResult) -> Result<Value, ActionError> {
-        let secrets = self.connector.secrets();
+        let secrets = self.connector.secrets.all();
         let most = self.connector.limits.max_result_bytes;
         if called.is_error == Some(true) {
             let said = secrets.redact(&content::texts(&called));

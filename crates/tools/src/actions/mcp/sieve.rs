@@ -84,16 +84,9 @@ pub(super) fn is_answer(message: &ServerJsonRpcMessage) -> bool {
 fn tidy(result: &mut Map<String, Value>) {
     if let Some(Value::Array(tools)) = result.get_mut("tools") {
         tools.retain_mut(tidy_tool);
-        if result
-            .get("nextCursor")
-            .is_some_and(|cursor| !cursor.is_string())
-        {
-            result.shift_remove("nextCursor");
-        }
-        keep(
-            result,
-            &["tools", "nextCursor", "resultType", "ttlMs", "cacheScope"],
-        );
+        // How long it may be remembered does not matter: nothing is.
+        keep(result, &["tools", "nextCursor", "resultType"]);
+        keep_texts(result, &["nextCursor", "resultType"]);
         return;
     }
     let is_call = ["content", "structuredContent", "isError"]
@@ -116,6 +109,7 @@ fn tidy(result: &mut Map<String, Value>) {
             result,
             &["content", "structuredContent", "isError", "resultType"],
         );
+        keep_texts(result, &["resultType"]);
         if result.is_empty() {
             result.insert("content".to_owned(), json!([]));
         }
@@ -196,6 +190,11 @@ fn keep(object: &mut Map<String, Value>, keys: &[&str]) {
     object.retain(|key, _| keys.contains(&key.as_str()));
 }
 
+/// Drops those of the fields that are no text.
+fn keep_texts(object: &mut Map<String, Value>, keys: &[&str]) {
+    object.retain(|key, value| !keys.contains(&key.as_str()) || value.is_string());
+}
+
 /// So many at once, and so many per second in the long run.
 #[derive(Debug)]
 pub(super) struct Allowance {
@@ -233,6 +232,7 @@ impl Allowance {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use rmcp::model::ServerResult;
 
     fn result(text: &Value) -> Option<ServerResult> {
@@ -295,6 +295,43 @@ mod tests {
                 "{odd}"
             );
         }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Sieve::new().admit(&text);
+        }
+
+        /// Whatever a server says of its tools, those that are well-formed are found.
+        #[test]
+        fn odd_fields_never_hide_a_tool(key in "[a-z_A-Z]{1,12}", odd in odd_value()) {
+            prop_assume!(key != "name" && key != "tools");
+            let mut tool = json!({"name": "good", "inputSchema": {}});
+            tool[&key] = odd.clone();
+            let mut list = json!({"tools": [tool, odd]});
+            list[&key] = odd;
+            match result(&list) {
+                Some(ServerResult::ListToolsResult(listed)) => prop_assert_eq!(&*listed.tools[0].name, "good"),
+                other => prop_assert!(false, "{other:?}"),
+            }
+        }
+    }
+
+    fn odd_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            ".{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 12, 3, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                proptest::collection::vec(("[a-zA-Z]{1,8}", inner), 0..3)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
     }
 
     #[test]
