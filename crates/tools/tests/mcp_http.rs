@@ -213,6 +213,59 @@ async fn a_call_of_the_modern_era() {
 }
 
 #[tokio::test]
+async fn news_of_the_modern_era_is_asked_for() {
+    let lists = AtomicUsize::new(0);
+    let server = Server::start(move |_, request| {
+        let message = body(request);
+        match message["method"].as_str().unwrap_or_default() {
+            "server/discover" => json_reply(&result(
+                &message,
+                json!({
+                    "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                    "capabilities": {"tools": {"listChanged": true}}, "ttlMs": 60_000, "cacheScope": "public",
+                }),
+            )),
+            "tools/list" => match lists.fetch_add(1, Ordering::SeqCst) {
+                0 => json_reply(&listed(&message)),
+                _ => json_reply(&result(
+                    &message,
+                    json!({"tools": [{"name": "grown", "inputSchema": {"type": "object"}}]}),
+                )),
+            },
+            "subscriptions/listen" => {
+                let meta = json!({"io.modelcontextprotocol/subscriptionId": message["id"]});
+                let asked = &message["params"]["notifications"];
+                let said = [
+                    json!({
+                        "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                        "params": {"notifications": asked, "_meta": meta},
+                    }),
+                    json!({
+                        "jsonrpc": "2.0", "method": "notifications/tools/list_changed",
+                        "params": {"_meta": meta},
+                    }),
+                ];
+                let events = said.map(|said| format!("data: {said}\n\n")).concat();
+                reply("200 OK", "content-type: text/event-stream\r\n", events)
+            }
+            _ => reply("404 Not Found", "", ""),
+        }
+    })
+    .await;
+    let task = at(&server, "");
+    let mut seen = names(&task).await;
+    for _ in 0..100 {
+        if seen == ["grown"] {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        seen = names(&task).await;
+    }
+    assert_eq!(seen, ["grown"]);
+    end(task).await;
+}
+
+#[tokio::test]
 async fn a_session_that_ended_is_begun_again() {
     let (server, sessions) =
         legacy(

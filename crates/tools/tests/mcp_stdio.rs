@@ -272,7 +272,6 @@ async fn noise_does_not_drown_the_answer() {
     for (tool, answer) in [
         ("stderr", "heard"),
         ("garbage", "sorry"),
-        ("huge", "phew"),
         ("wrong_ids", "for you"),
         ("flood", "done"),
     ] {
@@ -282,6 +281,11 @@ async fn noise_does_not_drown_the_answer() {
         value(&task, "echo", json!({"text": "still here"})).await,
         "still here"
     );
+    let huge = error(&task, "huge", json!({})).await;
+    assert_eq!(huge.failure, Failure::TooLarge, "{huge}");
+    assert!(huge.is_recoverable() && huge.outcome_unknown);
+    // The late answer is to nobody.
+    assert_eq!(value(&task, "echo", json!({"text": "on"})).await, "on");
     let drowned = error(&task, "drown", json!({})).await;
     assert_eq!(drowned.failure, Failure::Broken, "{drowned}");
     assert!(drowned.outcome_unknown);

@@ -19,6 +19,9 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(6);
 /// How long to wait after the news that the list has changed: more changes may follow.
 const REFRESH_PAUSE: Duration = Duration::from_millis(100);
 
+/// The shortest time between two lists, however often a server says that it has changed.
+const REFRESH_REST: Duration = Duration::from_secs(1);
+
 /// How long to wait before asking for news again, after a server ended the subscription to it.
 const LISTEN_PAUSE: Duration = Duration::from_secs(10);
 
@@ -115,6 +118,7 @@ async fn keep_fresh(
                 Ok(Ok(tools)) => catalog.replace(tools),
                 _ => tracing::warn!("an MCP server has new tools and does not list them"),
             }
+            tokio::time::sleep(REFRESH_REST).await;
         }
     };
     tokio::join!(refreshing, listen(&peer, &sieve));

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use rmcp::ServiceError;
+use rmcp::model::ErrorData;
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde_json::Value;
@@ -37,6 +38,13 @@ impl LinkError {
     }
 }
 
+const TOO_LONG: &str = "the answer of the server is larger than it may be";
+
+/// What stands for an answer that was too long to be read. A server that says the same gains nothing.
+pub(super) fn too_long() -> ErrorData {
+    ErrorData::internal_error(TOO_LONG, None)
+}
+
 /// Why a call came to nothing.
 #[derive(Debug)]
 pub(super) enum CallFailure {
@@ -51,6 +59,11 @@ pub(super) enum CallFailure {
 /// The error of a call.
 pub(super) fn of_call(error: ServiceError) -> CallFailure {
     match error {
+        ServiceError::McpError(said) if said == too_long() => {
+            let mut error = ActionError::new(Failure::TooLarge, TOO_LONG);
+            error.outcome_unknown = true;
+            CallFailure::Other(error)
+        }
         ServiceError::McpError(said) => {
             let mut error = ActionError::new(
                 Failure::Tool,

@@ -1,10 +1,12 @@
 //! The link to a server that is a child process: a line each way per message, and nothing left behind.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_wire::{CancellationToken, Child, Line, LineReader, ProcessError, Spawn};
 use rmcp::RoleClient;
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, RequestId, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncWriteExt, BufReader};
@@ -12,7 +14,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::failure::LinkError;
+use super::failure::{LinkError, too_long};
 use super::sieve::{Sieve, is_answer};
 use crate::runtime::{ActionError, Failure};
 
@@ -52,6 +54,8 @@ pub(super) struct StdioTransport {
     closing: CancellationToken,
     sieve: Arc<Sieve>,
     unasked: u64,
+    /// The requests that have no answer yet.
+    waiting: HashSet<RequestId>,
 }
 
 /// Starts a server.
@@ -94,6 +98,7 @@ pub(super) fn start(
         closing,
         sieve,
         unasked: 0,
+        waiting: HashSet::new(),
     };
     Ok((process, transport))
 }
@@ -218,6 +223,44 @@ impl Drop for Process {
     }
 }
 
+impl StdioTransport {
+    fn remember(&mut self, item: &TxJsonRpcMessage<RoleClient>) {
+        match item {
+            ClientJsonRpcMessage::Request(request) => {
+                self.waiting.insert(request.id.clone());
+            }
+            ClientJsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.waiting.remove(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self, answer: &ServerJsonRpcMessage) {
+        match answer {
+            ServerJsonRpcMessage::Response(response) => self.waiting.remove(&response.id),
+            ServerJsonRpcMessage::Error(error) => {
+                error.id.as_ref().is_some_and(|id| self.waiting.remove(id))
+            }
+            _ => false,
+        };
+    }
+
+    /// A line that was passed over must have been the answer, if there is but one that it can be to.
+    fn instead_of_a_long_answer(&self) -> Option<ServerJsonRpcMessage> {
+        let mut waiting = self.waiting.iter();
+        match (waiting.next(), waiting.next()) {
+            (Some(id), None) => Some(ServerJsonRpcMessage::error(too_long(), Some(id.clone()))),
+            _ => None,
+        }
+    }
+}
+
 impl Transport<RoleClient> for StdioTransport {
     type Error = LinkError;
 
@@ -226,6 +269,7 @@ impl Transport<RoleClient> for StdioTransport {
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), LinkError>> + Send + 'static {
         let outgoing = self.outgoing.clone();
+        self.remember(&item);
         async move {
             let mut line = serde_json::to_vec(&item)
                 .map_err(|error| LinkError::new(Failure::Arguments, error.to_string()))?;
@@ -244,11 +288,12 @@ impl Transport<RoleClient> for StdioTransport {
             };
             let (size, message) = match line {
                 Line::Whole(line) => (line.len() as u64, self.sieve.admit(&line)),
-                Line::TooLong { bytes } => (bytes, None),
+                Line::TooLong { bytes } => (bytes, self.instead_of_a_long_answer()),
                 Line::Cut(line) => (line.len() as u64, None),
             };
-            if message.as_ref().is_some_and(is_answer) {
+            if let Some(answer) = message.as_ref().filter(|message| is_answer(message)) {
                 self.unasked = 0;
+                self.forget(answer);
             } else {
                 self.unasked += size;
                 if self.unasked > MAX_UNASKED_BYTES {
