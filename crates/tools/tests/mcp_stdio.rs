@@ -160,7 +160,7 @@ async fn a_crash_at_the_start_shows_the_last_words_without_secrets() {
 async fn hanging_at_the_start_ends_in_time() {
     for role in ["hang_at_start", "hang_in_list"] {
         let limits = Limits {
-            mcp_start: Duration::from_secs(3),
+            mcp_start: Duration::from_secs(4),
             ..limits()
         };
         let task = task_with(acting(role, ""), limits);
@@ -185,9 +185,27 @@ async fn servers_that_stumble_over_the_first_question_are_asked_otherwise() {
 }
 
 #[tokio::test]
+async fn servers_that_are_slow_to_start_are_waited_for() {
+    let slow = async |role| {
+        let limits = Limits {
+            mcp_start: Duration::from_secs(40),
+            ..limits()
+        };
+        let task = task_with(acting(role, ""), limits);
+        assert_eq!(
+            value(&task, "echo", json!({"text": "a"})).await,
+            "a",
+            "{role}"
+        );
+        end(task).await;
+    };
+    tokio::join!(slow("slow_legacy"), slow("slow_modern"));
+}
+
+#[tokio::test]
 async fn a_call_that_hangs_is_given_up_and_the_server_goes_on() {
     let limits = Limits {
-        mcp_call: Duration::from_secs(2),
+        mcp_call: Duration::from_secs(4),
         ..limits()
     };
     let task = task_with(acting("plain", ""), limits);
@@ -299,7 +317,7 @@ async fn noise_does_not_drown_the_answer() {
 #[tokio::test]
 async fn a_server_that_does_not_read_or_never_ends_a_line_is_left_in_time() {
     let limits = Limits {
-        mcp_call: Duration::from_millis(1500),
+        mcp_call: Duration::from_secs(3),
         ..limits()
     };
     let deaf = task_with(acting("deaf", ""), limits.clone());

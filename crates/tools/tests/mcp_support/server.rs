@@ -38,6 +38,8 @@ pub(crate) fn serve(role: &str) {
             );
             std::process::exit(3);
         }
+        // Longer than the SDK waits for the first answer.
+        "slow_legacy" | "slow_modern" => std::thread::sleep(Duration::from_secs(11)),
         "eof_at_start" => std::process::exit(0),
         _ => {}
     }
@@ -83,7 +85,7 @@ fn text(id: &Value, text: impl std::fmt::Display) {
 
 impl Server {
     fn is_modern(&self) -> bool {
-        self.role == "modern"
+        matches!(self.role.as_str(), "modern" | "slow_modern")
     }
 
     fn take(&mut self, message: &Value) {

@@ -44,6 +44,14 @@ pub(super) struct Connector {
     pub(super) catalog: Arc<Catalog>,
 }
 
+/// What is known of a server before it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Era {
+    Unknown,
+    Modern,
+    Legacy,
+}
+
 type Started = Result<RunningService<RoleClient, ClientConfig>, ClientInitializeError>;
 
 impl Connector {
@@ -101,18 +109,24 @@ impl Connector {
 
     async fn stdio(&self, deadline: Instant) -> Result<Connection, ActionError> {
         let spawn = self.spawn().await?;
-        let mut second = false;
+        let mut era = Era::Unknown;
         loop {
             let sieve = Arc::new(Sieve::new());
             let limit = self.limits.max_response_bytes;
             let (process, transport) = stdio::start(&spawn, Arc::clone(&sieve), limit)?;
-            let started = timeout_at(deadline, serve(transport, second)).await;
+            let started = timeout_at(deadline, serve(transport, era)).await;
             let error = match started {
                 Ok(Ok(running)) => return Ok(self.connection(running, Some(process), sieve).await),
-                Ok(Err(error)) if !second && may_be_legacy(&error) => {
+                // It takes longer to start than the SDK waits for its first word.
+                Ok(Err(_)) if era == Era::Unknown && process.is_modern_but_slow() => {
+                    process.stop().await;
+                    era = Era::Modern;
+                    continue;
+                }
+                Ok(Err(error)) if era == Era::Unknown && may_be_legacy(&error) => {
                     // A server that ends because of a question it does not know is asked otherwise.
                     process.stop().await;
-                    second = true;
+                    era = Era::Legacy;
                     continue;
                 }
                 Ok(Err(error)) => of_start(&error),
@@ -173,7 +187,7 @@ impl Connector {
     async fn http(&self, deadline: Instant) -> Result<Connection, ActionError> {
         let sieve = Arc::new(Sieve::new());
         let endpoint = self.endpoint(&sieve).await?;
-        let mut second = false;
+        let mut era = Era::Unknown;
         loop {
             let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url().as_str());
             // A new session is a matter of ours: the list of tools is asked for again with it.
@@ -183,9 +197,11 @@ impl Connector {
             config.retry_config = Arc::new(retry);
             let link = HttpLink::new(endpoint.clone());
             let transport = StreamableHttpClientTransport::with_client(link, config);
-            match timeout_at(deadline, serve(transport, second)).await {
+            match timeout_at(deadline, serve(transport, era)).await {
                 Ok(Ok(running)) => return Ok(self.connection(running, None, sieve).await),
-                Ok(Err(error)) if !second && may_be_legacy(&error) => second = true,
+                Ok(Err(error)) if era == Era::Unknown && may_be_legacy(&error) => {
+                    era = Era::Legacy;
+                }
                 Ok(Err(error)) => return Err(of_start(&error)),
                 Err(_) => return Err(self.too_slow("was not ready")),
             }
@@ -197,7 +213,7 @@ impl Connector {
         let endpoint = self.endpoint(&sieve).await?;
         let starting = async {
             let transport = LegacySse::open(endpoint).await.map_err(|error| error.0)?;
-            let started = serve(transport, true).await;
+            let started = serve(transport, Era::Legacy).await;
             started.map_err(|error| of_start(&error))
         };
         match timeout_at(deadline, starting).await {
@@ -218,16 +234,18 @@ impl Connector {
     }
 }
 
-/// Begins a session: finds out the era, or takes the legacy one as given. The client offers nothing:
+/// Begins a session: finds out the era, or takes it as given. The client offers nothing:
 /// nobody to ask, no model and no files.
-async fn serve<T: Transport<RoleClient> + 'static>(transport: T, legacy: bool) -> Started {
+async fn serve<T: Transport<RoleClient> + 'static>(transport: T, era: Era) -> Started {
     let this = Implementation::new("proofhouse", env!("CARGO_PKG_VERSION"));
     let config = ClientConfig::new(ClientCapabilities::default(), this)
         .with_protocol_version(ProtocolVersion::V_2025_11_25);
-    let lifecycle = match legacy {
-        true => ClientLifecycleMode::Initialize,
-        false => ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    let lifecycle = match era {
+        Era::Legacy => ClientLifecycleMode::Initialize,
+        Era::Modern => ClientLifecycleMode::Discover { preferred_versions },
+        Era::Unknown => ClientLifecycleMode::Auto {
+            preferred_versions,
             // By itself the SDK asks for the modern version here; a server that says yes to that would
             // be of neither era.
             legacy_version: Some(ProtocolVersion::V_2025_11_25),

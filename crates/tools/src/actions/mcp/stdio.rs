@@ -1,12 +1,16 @@
 //! The link to a server that is a child process: a line each way per message, and nothing left behind.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_wire::{CancellationToken, Child, Line, LineReader, ProcessError, Spawn};
 use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, ClientNotification, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, RequestId, ServerJsonRpcMessage,
+    ServerResult,
+};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncWriteExt, BufReader};
@@ -45,6 +49,7 @@ pub(super) struct Process {
     said: Arc<Mutex<String>>,
     supervisor: Mutex<Option<JoinHandle<()>>>,
     outgoing: mpsc::Sender<Vec<u8>>,
+    late_discovery: Arc<AtomicBool>,
 }
 
 /// The client's end of the pipes.
@@ -54,8 +59,17 @@ pub(super) struct StdioTransport {
     closing: CancellationToken,
     sieve: Arc<Sieve>,
     unasked: u64,
-    /// The requests that have no answer yet.
-    waiting: HashSet<RequestId>,
+    /// The requests that have no answer yet, by the text of their ids: some servers make texts of numbers.
+    waiting: HashMap<String, Waiting>,
+    /// Whether a server said that it is of the modern era after it was no longer asked.
+    late_discovery: Arc<AtomicBool>,
+}
+
+/// A request that has no answer yet.
+struct Waiting {
+    id: RequestId,
+    /// Whether it is one for news, whose answer comes at the end of everything.
+    listens: bool,
 }
 
 /// Starts a server.
@@ -91,6 +105,7 @@ pub(super) fn start(
         said,
         supervisor: Mutex::new(Some(supervisor)),
         outgoing: outgoing.clone(),
+        late_discovery: Arc::default(),
     };
     let transport = StdioTransport {
         lines,
@@ -98,7 +113,8 @@ pub(super) fn start(
         closing,
         sieve,
         unasked: 0,
-        waiting: HashSet::new(),
+        waiting: HashMap::new(),
+        late_discovery: Arc::clone(&process.late_discovery),
     };
     Ok((process, transport))
 }
@@ -202,6 +218,11 @@ impl Process {
             .map_or_else(|_| String::new(), |said| said.clone())
     }
 
+    /// Whether it said that it is of the modern era, too late to be heard.
+    pub(super) fn is_modern_but_slow(&self) -> bool {
+        self.late_discovery.load(Ordering::Relaxed)
+    }
+
     /// Whether it still takes messages.
     pub(super) fn is_open(&self) -> bool {
         !self.outgoing.is_closed() && !self.closing.is_cancelled()
@@ -227,35 +248,58 @@ impl StdioTransport {
     fn remember(&mut self, item: &TxJsonRpcMessage<RoleClient>) {
         match item {
             ClientJsonRpcMessage::Request(request) => {
-                self.waiting.insert(request.id.clone());
+                // The first question is no longer waited for; its answer would be taken for this one's.
+                if matches!(request.request, ClientRequest::InitializeRequest(_)) {
+                    self.waiting.clear();
+                }
+                let waiting = Waiting {
+                    id: request.id.clone(),
+                    listens: matches!(
+                        request.request,
+                        ClientRequest::SubscriptionsListenRequest(_)
+                    ),
+                };
+                self.waiting.insert(request.id.to_string(), waiting);
             }
             ClientJsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) =
                     &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.waiting.remove(id);
+                    self.waiting.remove(&id.to_string());
                 }
             }
             _ => {}
         }
     }
 
-    fn forget(&mut self, answer: &ServerJsonRpcMessage) {
-        match answer {
-            ServerJsonRpcMessage::Response(response) => self.waiting.remove(&response.id),
-            ServerJsonRpcMessage::Error(error) => {
-                error.id.as_ref().is_some_and(|id| self.waiting.remove(id))
-            }
-            _ => false,
+    /// Whether somebody waits for an answer.
+    fn is_awaited(&mut self, answer: &ServerJsonRpcMessage) -> bool {
+        let id = match answer {
+            ServerJsonRpcMessage::Response(response) => &response.id,
+            ServerJsonRpcMessage::Error(error) => match &error.id {
+                Some(id) => id,
+                None => return false,
+            },
+            _ => return false,
         };
+        let is_awaited = self.waiting.remove(&id.to_string()).is_some();
+        if let (false, ServerJsonRpcMessage::Response(response)) = (is_awaited, answer)
+            && matches!(response.result, ServerResult::DiscoverResult(_))
+        {
+            self.late_discovery.store(true, Ordering::Relaxed);
+        }
+        is_awaited
     }
 
     /// A line that was passed over must have been the answer, if there is but one that it can be to.
     fn instead_of_a_long_answer(&self) -> Option<ServerJsonRpcMessage> {
-        let mut waiting = self.waiting.iter();
+        let mut waiting = self.waiting.values().filter(|waiting| !waiting.listens);
         match (waiting.next(), waiting.next()) {
-            (Some(id), None) => Some(ServerJsonRpcMessage::error(too_long(), Some(id.clone()))),
+            (Some(one), None) => {
+                let id = Some(one.id.clone());
+                Some(ServerJsonRpcMessage::error(too_long(), id))
+            }
             _ => None,
         }
     }
@@ -291,9 +335,10 @@ impl Transport<RoleClient> for StdioTransport {
                 Line::TooLong { bytes } => (bytes, self.instead_of_a_long_answer()),
                 Line::Cut(line) => (line.len() as u64, None),
             };
-            if let Some(answer) = message.as_ref().filter(|message| is_answer(message)) {
+            let answer = message.as_ref().filter(|message| is_answer(message));
+            let is_awaited = answer.is_some_and(|answer| self.is_awaited(answer));
+            if is_awaited {
                 self.unasked = 0;
-                self.forget(answer);
             } else {
                 self.unasked += size;
                 if self.unasked > MAX_UNASKED_BYTES {
@@ -304,8 +349,12 @@ impl Transport<RoleClient> for StdioTransport {
                     return None;
                 }
             }
-            if message.is_some() {
-                return message;
+            match message {
+                // An error without an id may be to anything.
+                Some(message) if is_awaited || !is_answer(&message) || is_nameless(&message) => {
+                    return Some(message);
+                }
+                _ => {}
             }
         }
     }
@@ -314,4 +363,8 @@ impl Transport<RoleClient> for StdioTransport {
         self.closing.cancel();
         Ok(())
     }
+}
+
+fn is_nameless(message: &ServerJsonRpcMessage) -> bool {
+    matches!(message, ServerJsonRpcMessage::Error(error) if error.id.is_none())
 }
