@@ -21,8 +21,8 @@ use super::failure::{MAX_SAID, may_be_legacy, of_start, status, tail};
 use super::http::HttpLink;
 use super::known_secrets::KnownSecrets;
 use super::legacy_sse::LegacySse;
+use super::process::{self, Process};
 use super::sieve::Sieve;
-use super::stdio::{self, Process};
 use crate::interpolate::Template;
 use crate::manifest::{Mcp, McpTransport};
 use crate::runtime::{ActionError, Call, Environment, Failure, Limits};
@@ -113,7 +113,7 @@ impl Connector {
         loop {
             let sieve = Arc::new(Sieve::new());
             let limit = self.limits.max_response_bytes;
-            let (process, transport) = stdio::start(&spawn, Arc::clone(&sieve), limit)?;
+            let (process, transport) = process::start(&spawn, Arc::clone(&sieve), limit)?;
             let started = timeout_at(deadline, serve(transport, era)).await;
             let error = match started {
                 Ok(Ok(running)) => return Ok(self.connection(running, Some(process), sieve).await),

@@ -9,8 +9,8 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use super::catalog::{self, Catalog};
+use super::process::Process;
 use super::sieve::Sieve;
-use super::stdio::Process;
 use crate::runtime::ActionError;
 
 /// How long saying goodbye may take; the SDK gives the end of an HTTP session five seconds.
