@@ -1,8 +1,9 @@
-//! The action runtimes: one file each.
+//! The action runtimes: one file or directory each.
 
 mod cel;
 mod exchange;
 mod kubernetes_job;
+mod mcp;
 mod openapi;
 mod response;
 mod session;
@@ -11,6 +12,7 @@ mod stateless_http;
 
 pub use cel::CelRuntime;
 pub use kubernetes_job::{Cluster, KubernetesJobs};
+pub use mcp::McpRuntime;
 pub use openapi::OpenApiRuntime;
 pub use stateful_session::StatefulSession;
 pub use stateless_http::StatelessHttp;
