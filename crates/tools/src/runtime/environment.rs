@@ -132,13 +132,7 @@ impl Environment {
         references: impl Iterator<Item = &'r Reference> + Send,
         fresh: bool,
     ) -> Result<Scope, ActionError> {
-        let mut scope = Scope::default();
-        scope.set(Root::Parameters, Value::Object(call.parameters.clone()));
-        scope.set(Root::Settings, self.settings_of(&call.tool));
-        scope.set(Root::Context, call.context.clone());
-        for (root, value) in &self.roots {
-            scope.set(*root, value.clone());
-        }
+        let mut scope = self.scope_without_tokens(call);
         let mut fetched = Vec::new();
         for reference in references {
             let provider = reference.path.join(".");
@@ -151,6 +145,18 @@ impl Environment {
             }
         }
         Ok(scope)
+    }
+
+    /// What the references of a call can name, but for tokens.
+    pub(crate) fn scope_without_tokens(&self, call: &Call) -> Scope {
+        let mut scope = Scope::default();
+        scope.set(Root::Parameters, Value::Object(call.parameters.clone()));
+        scope.set(Root::Settings, self.settings_of(&call.tool));
+        scope.set(Root::Context, call.context.clone());
+        for (root, value) in &self.roots {
+            scope.set(*root, value.clone());
+        }
+        scope
     }
 
     /// The settings with the defaults of the tool's schema.
