@@ -2,6 +2,7 @@
 
 mod commands;
 mod conformance;
+mod duration;
 mod endpoints;
 mod exit_code;
 mod explanations;
@@ -14,6 +15,8 @@ mod progress;
 mod report;
 mod rules;
 mod semantic_options;
+mod signals;
+mod tools;
 mod traces;
 
 use std::process::ExitCode;

@@ -11,6 +11,7 @@ mod new;
 mod run;
 mod scan;
 mod schema;
+mod tool;
 mod validate;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +34,7 @@ enum Command {
     Attack(Box<attack::Attack>),
     Scan(scan::Scan),
     ExplainVerdict(explain_verdict::ExplainVerdict),
+    Tool(tool::Tool),
     Validate(validate::Validate),
     Fmt(fmt::Fmt),
     Explain(explain::Explain),
@@ -50,6 +52,7 @@ impl Cli {
             Command::Attack(command) => command.run(),
             Command::Scan(command) => command.run(),
             Command::ExplainVerdict(command) => command.run(),
+            Command::Tool(command) => command.run(),
             Command::Validate(command) => command.run(),
             Command::Fmt(command) => command.run(),
             Command::Explain(command) => command.run(),
