@@ -2,6 +2,7 @@
 
 mod commands;
 mod conformance;
+mod demo_service;
 mod duration;
 mod endpoints;
 mod exit_code;

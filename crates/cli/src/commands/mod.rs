@@ -3,6 +3,7 @@
 mod attack;
 mod completions;
 mod conformance;
+mod demo_service;
 mod explain;
 mod explain_verdict;
 mod fmt;
@@ -35,6 +36,7 @@ enum Command {
     Scan(scan::Scan),
     ExplainVerdict(explain_verdict::ExplainVerdict),
     Tool(tool::Tool),
+    DemoService(demo_service::DemoService),
     Validate(validate::Validate),
     Fmt(fmt::Fmt),
     Explain(explain::Explain),
@@ -53,6 +55,7 @@ impl Cli {
             Command::Scan(command) => command.run(),
             Command::ExplainVerdict(command) => command.run(),
             Command::Tool(command) => command.run(),
+            Command::DemoService(command) => command.run(),
             Command::Validate(command) => command.run(),
             Command::Fmt(command) => command.run(),
             Command::Explain(command) => command.run(),

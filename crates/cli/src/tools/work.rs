@@ -28,6 +28,13 @@ impl<T> Worked<T> {
             Self::Interrupted(_) => Err(interrupted()),
         }
     }
+
+    /// What it came to, however it ended.
+    pub(crate) fn into_inner(self) -> T {
+        match self {
+            Self::Whole(result) | Self::Interrupted(result) => result,
+        }
+    }
 }
 
 /// Does work on a runtime of its own. Ctrl-C, SIGTERM and a closed terminal cancel the token; the work
