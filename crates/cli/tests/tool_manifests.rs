@@ -90,6 +90,18 @@ fn directories_may_hold_both_kinds() {
 }
 
 #[test]
+fn the_guide_shows_the_real_output() {
+    let page = include_str!("../../../docs/tools.md");
+    let console = page.split("```console\n").nth(1).unwrap();
+    let console = console.split("```").next().unwrap();
+    for shown in console.split("$ proofhouse ").skip(1) {
+        let (line, output) = shown.split_once('\n').unwrap();
+        let args: Vec<&str> = line.split(' ').collect();
+        assert_eq!(run(&args).stdout, output, "{line}");
+    }
+}
+
+#[test]
 fn examples_are_valid() {
     let ran = run(&["validate", "examples/tools", "--deny-warnings"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stdout);
@@ -98,7 +110,8 @@ fn examples_are_valid() {
 #[test]
 fn every_code_is_explained() {
     let all = run(&["explain"]).stdout;
-    for (code, text) in proofhouse_tools::manifest::CODES {
+    let manifests = proofhouse_tools::manifest::CODES.iter();
+    for (code, text) in manifests.chain(proofhouse_tools::operator::CODES) {
         assert!(all.lines().any(|line| line.starts_with(code)), "{code}");
         let one = run(&["explain", &code.to_lowercase()]);
         assert!(
