@@ -281,6 +281,16 @@ fn ways_to_fail_have_their_codes() {
             "no such file",
         ),
         (
+            format!("{weather} forecast --trace examples/tools/weather.yaml {settings}"),
+            64,
+            "this file is read, too",
+        ),
+        (
+            format!("{weather} forecast --settings - --json @-"),
+            64,
+            "only once",
+        ),
+        (
             format!("{weather} forecast --trace t.jsonl --dry-run"),
             64,
             "cannot be used with",

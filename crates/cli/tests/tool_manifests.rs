@@ -162,6 +162,19 @@ fn names_are_unique_across_manifests() {
 }
 
 #[test]
+fn a_backend_that_cannot_be_asked_costs_its_own_functions_only() {
+    let ran = run(&[
+        "tool",
+        "list",
+        "examples/tools/clock.yaml",
+        "examples/tools/notes.yaml",
+    ]);
+    assert_eq!(ran.code, Some(3));
+    assert!(ran.stdout.contains("clock_greet"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("notes: "), "{}", ran.stderr);
+}
+
+#[test]
 fn a_file_without_tools_lists_nothing() {
     let ran = run_with_input(
         &["tool", "list", "-"],
