@@ -208,7 +208,8 @@ impl Environment {
         Ok(scope)
     }
 
-    fn scope_without_tokens(&self, call: &Call) -> Scope {
+    /// What the references of a call can name, but for tokens.
+    pub(crate) fn scope_without_tokens(&self, call: &Call) -> Scope {
         let mut scope = Scope::default();
         scope.set(Root::Parameters, Value::Object(call.parameters.clone()));
         scope.set(Root::Settings, self.settings_of(&call.tool));
