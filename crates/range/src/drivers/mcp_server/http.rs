@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proofhouse_oatf::Direction;
 use proofhouse_wire::rpc::{self, Message};
 use proofhouse_wire::server::{Body, Handler, Reply, Request, StreamWriter, stream};
-use proofhouse_wire::{Method, StatusCode};
+use proofhouse_wire::{Method, StatusCode, origin};
 use serde_json::{Value, json};
 
 use super::answer::{Begun, Work};
@@ -18,7 +18,7 @@ use super::outlet::{Outlet, write_body};
 use super::peer::{self, Peer};
 use super::service::Service;
 use super::streams::{STANDALONE, parse_id};
-use super::{ids, origin};
+use super::ids;
 
 /// The path of the endpoint.
 pub(super) const PATH: &str = "/mcp";
