@@ -36,6 +36,7 @@
 //! ```
 
 pub mod actions;
+pub mod functions;
 pub mod http;
 pub mod interpolate;
 pub mod manifest;
