@@ -41,3 +41,4 @@ pub mod http;
 pub mod interpolate;
 pub mod manifest;
 pub mod runtime;
+pub mod serve;
