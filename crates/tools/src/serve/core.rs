@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use super::protocol::{Era, Failure, LOG_LEVEL_KEY, Level, Notes, Outcome, Request, ServerInfo};
 use super::session::{Refused, Session, Sessions, Underway, unguessable};
+use super::streams::{Outlet, Subscription, write_changes};
 use super::tools::{McpAnswer, McpBackend, McpCall, Scope, Sink};
 use super::{McpServer, ServeLimits};
 
@@ -53,11 +54,20 @@ pub(super) struct Running {
 
 /// A client of the modern era that waits for changes.
 pub(super) struct Listening {
-    pub(super) session: Arc<Session>,
-    pub(super) underway: Underway,
+    underway: Underway,
     /// Whether it wants to hear of changes to the list of tools.
-    pub(super) tools: bool,
-    _permit: OwnedSemaphorePermit,
+    tools: bool,
+    permit: OwnedSemaphorePermit,
+}
+
+impl Listening {
+    /// Tells the client of changes until it goes, or cancels the request of this id.
+    pub(super) async fn serve(self, outlet: &Outlet, id: &Value) {
+        let changes = self.underway.session.tools.changes();
+        let subscription = Subscription::Request(id, self.tools);
+        write_changes(outlet, changes, subscription, &self.underway.cancel).await;
+        drop((self.underway, self.permit));
+    }
 }
 
 impl Core {
@@ -375,9 +385,8 @@ impl Core {
         let permit = Arc::clone(&self.listeners).try_acquire_owned();
         Ok(Begun::Listening(Listening {
             underway: self.underway(session, request, by_id)?,
-            session: Arc::clone(session),
             tools,
-            _permit: permit.map_err(|_| busy())?,
+            permit: permit.map_err(|_| busy())?,
         }))
     }
 }

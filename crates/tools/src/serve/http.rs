@@ -17,8 +17,9 @@ use super::session::Session;
 use super::streams::{Outlet, Subscription, write_call, write_changes};
 
 const SESSION_HEADER: &str = "mcp-session-id";
-/// How often sessions that nobody uses any more are looked for.
-const SWEEP: Duration = Duration::from_secs(30);
+/// How often sessions that nobody uses any more are looked for: ten times in the time they have, within
+/// these bounds.
+const SWEEP: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(30));
 
 /// Serves until the server is to end.
 pub(super) async fn serve(core: &Arc<Core>, bound: Bound) {
@@ -28,7 +29,7 @@ pub(super) async fn serve(core: &Arc<Core>, bound: Bound) {
     };
     let sweeping = async {
         loop {
-            tokio::time::sleep(SWEEP).await;
+            tokio::time::sleep((core.limits.idle / 10).clamp(SWEEP.0, SWEEP.1)).await;
             core.sweep();
         }
     };
@@ -235,12 +236,8 @@ impl Http {
             Begun::Listening(listening) => {
                 let (reply, writer) = Reply::events();
                 let outlet = Outlet::Events(writer, self.core.limits.keep_alive);
-                self.core.spawn(async move {
-                    let changes = listening.session.tools.changes();
-                    let subscription = Subscription::Request(&request.id, listening.tools);
-                    let over = &listening.underway.cancel;
-                    write_changes(&outlet, changes, subscription, over).await;
-                });
+                self.core
+                    .spawn(async move { listening.serve(&outlet, &request.id).await });
                 reply
             }
         }

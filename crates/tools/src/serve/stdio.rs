@@ -166,12 +166,7 @@ impl Connection {
             }
             Begun::Listening(listening) => {
                 let outlet = self.outlet.clone();
-                core.spawn(async move {
-                    let changes = listening.session.tools.changes();
-                    let subscription = Subscription::Request(&request.id, listening.tools);
-                    let over = &listening.underway.cancel;
-                    write_changes(&outlet, changes, subscription, over).await;
-                });
+                core.spawn(async move { listening.serve(&outlet, &request.id).await });
             }
         }
     }
