@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, join_all};
+use proofhouse_tools::manifest::{Action, ParameterSchema};
 use proofhouse_tools::runtime::{
-    ActionError, ActionRuntime, Call, Environment, Failure, Runtimes, State, ToolTask,
+    ActionError, ActionRuntime, Call, CallEvent, Environment, Failure, Observer, Runtimes, State,
+    ToolTask,
 };
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
@@ -243,4 +245,221 @@ async fn a_cancelled_request_may_have_had_its_effect() {
             "{method}"
         );
     }
+}
+
+/// Waits for a second in every call; may clean up when it is cancelled.
+#[derive(Default)]
+struct Slow {
+    cleans_up: bool,
+    running: AtomicUsize,
+    cleaned_up: AtomicUsize,
+    torn_down_with: AtomicUsize,
+}
+
+impl ActionRuntime for Slow {
+    fn initialize<'a>(
+        &'a self,
+        _: &'a Call,
+        _: &'a Environment,
+    ) -> BoxFuture<'a, Result<State, ActionError>> {
+        Box::pin(async { Ok(State::new(())) })
+    }
+
+    fn cancels_itself(&self) -> bool {
+        self.cleans_up
+    }
+
+    fn invoke<'a>(
+        &'a self,
+        _: &'a State,
+        call: &'a Call,
+        _: &'a Environment,
+    ) -> BoxFuture<'a, Result<Value, ActionError>> {
+        Box::pin(async {
+            self.running.fetch_add(1, Ordering::SeqCst);
+            tokio::select! {
+                () = call.cancel.cancelled(), if self.cleans_up => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    self.cleaned_up.fetch_add(1, Ordering::SeqCst);
+                }
+                () = tokio::time::sleep(Duration::from_secs(30)) => {}
+            }
+            self.running.fetch_sub(1, Ordering::SeqCst);
+            Err(ActionError::new(Failure::Cancelled, "cleaned up"))
+        })
+    }
+
+    fn teardown<'a>(
+        &'a self,
+        _: &'a State,
+        _: &'a Environment,
+    ) -> BoxFuture<'a, Result<(), ActionError>> {
+        Box::pin(async {
+            let running = self.running.load(Ordering::SeqCst);
+            self.torn_down_with.store(running + 100, Ordering::SeqCst);
+            Ok(())
+        })
+    }
+}
+
+fn with_runtime(runtime: Arc<dyn ActionRuntime>) -> ToolTask {
+    let runtimes = Runtimes::new(&limits(), loopback())
+        .expect("the client is set up")
+        .with("cel", runtime);
+    ToolTask::new(
+        tool("cel: {expression: now}"),
+        environment(),
+        runtimes,
+        limits(),
+    )
+}
+
+#[tokio::test]
+async fn teardown_ends_calls_under_way_and_waits_for_their_cleaning_up() {
+    let slow = Arc::new(Slow {
+        cleans_up: true,
+        ..Slow::default()
+    });
+    let task = with_runtime(slow.clone());
+    let calling = task.clone();
+    let call = tokio::spawn(async move { act(&calling, json!({})).await });
+    while count(&slow.running) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(
+        task.evict().await.is_none(),
+        "a task with a call is not idle"
+    );
+    assert!(task.teardown().await.is_empty());
+    assert_eq!(count(&slow.cleaned_up), 1);
+    assert_eq!(count(&slow.torn_down_with), 100, "no call was running then");
+    assert_eq!(call.await.unwrap().unwrap_err().message, "cleaned up");
+}
+
+#[tokio::test]
+async fn a_call_that_does_not_clean_up_is_dropped_at_once() {
+    let slow = Arc::new(Slow::default());
+    let task = with_runtime(slow.clone());
+    let calling = task.clone();
+    let call = tokio::spawn(async move { act(&calling, json!({})).await });
+    while count(&slow.running) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(task.teardown().await.is_empty());
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!(error.failure, Failure::Cancelled);
+}
+
+#[tokio::test]
+async fn an_evicted_state_is_made_again() {
+    let (runtime, task) = counted(Counting::default());
+    assert_eq!(task.evict().await, Some(vec![]), "nothing was there");
+    act(&task, json!({})).await.unwrap();
+    assert_eq!(task.evict().await.map(|errors| errors.len()), Some(1));
+    assert_eq!(act(&task, json!({})).await.unwrap().value, json!(1));
+    task.teardown().await;
+    assert_eq!(
+        (count(&runtime.initialized), count(&runtime.torn_down)),
+        (2, 2)
+    );
+    assert_eq!(task.evict().await, Some(vec![]), "the task has ended");
+}
+
+/// Keeps what it was told.
+#[derive(Default)]
+struct Heard(std::sync::Mutex<Vec<String>>);
+
+impl Observer for Heard {
+    fn observe(&self, event: CallEvent<'_>) {
+        self.0.lock().unwrap().push(format!("{event:?}"));
+    }
+}
+
+#[tokio::test]
+async fn observers_hear_of_every_call_but_of_no_secret() {
+    let heard = Arc::new(Heard::default());
+    let runtimes = Runtimes::new(&limits(), loopback()).unwrap();
+    let tool = tool("cel: {expression: \"input.x\"}");
+    let task = ToolTask::new(tool, environment(), runtimes, limits()).with_observer(heard.clone());
+    act(&task, json!({"x": "sk-secret/1"})).await.unwrap();
+    act(&task, json!({"y": 1})).await.unwrap_err();
+    let heard = heard.0.lock().unwrap();
+    assert_eq!(heard.len(), 4);
+    assert!(heard[0].contains("Called") && heard[0].contains("[redacted]"));
+    assert!(heard[1].contains("Returned") && heard[1].contains("Ok("));
+    assert!(heard[3].contains("Err("));
+    assert!(!heard.iter().any(|event| event.contains("sk-secret")));
+}
+
+/// A backend that knows its actions only once it is initialized.
+struct Deriving;
+
+impl ActionRuntime for Deriving {
+    fn initialize<'a>(
+        &'a self,
+        call: &'a Call,
+        _: &'a Environment,
+    ) -> BoxFuture<'a, Result<State, ActionError>> {
+        Box::pin(async { Ok(State::new(Arc::clone(&call.action))) })
+    }
+
+    fn derived(&self, _: &State) -> Vec<String> {
+        vec!["list".to_owned(), "read".to_owned()]
+    }
+
+    fn completes_actions(&self) -> bool {
+        true
+    }
+
+    fn action(
+        &self,
+        state: &State,
+        name: &str,
+        declared: Option<&Arc<Action>>,
+    ) -> Result<Option<Arc<Action>>, ActionError> {
+        let known = self.derived(state).iter().any(|known| known == name);
+        let Some(block) = state.get::<Arc<Action>>().filter(|_| known) else {
+            return Ok(None);
+        };
+        let mut action = Action::clone(declared.unwrap_or(block));
+        action.name = name.to_owned();
+        let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+        action.parameters = ParameterSchema::given(schema);
+        Ok(Some(Arc::new(action)))
+    }
+
+    fn invoke<'a>(
+        &'a self,
+        _: &'a State,
+        call: &'a Call,
+        _: &'a Environment,
+    ) -> BoxFuture<'a, Result<Value, ActionError>> {
+        Box::pin(async { Ok(json!([call.action.name, call.parameters])) })
+    }
+}
+
+#[tokio::test]
+async fn a_shared_block_derives_actions() {
+    let text = "kind: commonagents.info/v1/tool\nnamespace: demo\nname: files\ndescription: d\n\
+        mcp: {transport: stdio, command: files}\n";
+    let (bundle, findings) = proofhouse_tools::manifest::Bundle::read(text);
+    assert!(findings.is_empty(), "{findings:#?}");
+    let tool = Arc::new(bundle.tools().next().unwrap().clone());
+    let runtimes = Runtimes::new(&limits(), loopback())
+        .unwrap()
+        .with("mcp", Arc::new(Deriving));
+    let task = ToolTask::new(tool, environment(), runtimes, limits());
+    let actions = task.actions(CancellationToken::new()).await.unwrap();
+    let names: Vec<&str> = actions.iter().map(|action| action.name.as_str()).collect();
+    assert_eq!(names, ["list", "read"]);
+    let call = |name: &'static str, arguments: Value| {
+        let arguments = arguments.as_object().cloned().unwrap();
+        task.invoke(name, arguments, json!({}), CancellationToken::new())
+    };
+    let outcome = call("read", json!({"path": "a"})).await.unwrap();
+    assert_eq!(outcome.value, json!(["read", {"path": "a"}]));
+    let error = call("read", json!({})).await.unwrap_err();
+    assert_eq!(error.failure, Failure::Arguments);
+    let error = call("raed", json!({})).await.unwrap_err();
+    assert!(error.message.contains("did you mean `read`?"), "{error}");
 }

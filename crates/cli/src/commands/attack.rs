@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proofhouse_detect::{REDACTED, Redactor};
-use proofhouse_oatf::{Document, parse_duration};
+use proofhouse_oatf::Document;
 use proofhouse_range::{Delivery, Endpoint, RunHandle, RunOptions, RunReport, run};
 
+use crate::duration::duration;
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
@@ -20,6 +21,7 @@ use crate::output::{CommandError, Data, printable_line, shown_path, talk};
 use crate::report::attack;
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
+use crate::signals::Signals;
 
 /// The fewest characters of a text that can be kept out of what is written.
 const SHORTEST_SECRET: usize = 4;
@@ -408,85 +410,10 @@ fn execute(
     }
 }
 
-/// Requests to end: Ctrl-C, SIGTERM, and a terminal that goes away. None is missed between two waits.
-struct Signals {
-    #[cfg(unix)]
-    asked: Vec<tokio::signal::unix::Signal>,
-}
-
-impl Signals {
-    #[cfg(unix)]
-    fn listen() -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [
-            SignalKind::interrupt(),
-            SignalKind::terminate(),
-            SignalKind::hangup(),
-        ];
-        Self {
-            asked: kinds
-                .into_iter()
-                .filter_map(|kind| signal(kind).ok())
-                .collect(),
-        }
-    }
-
-    #[cfg(unix)]
-    async fn next(&mut self) {
-        std::future::poll_fn(|context| {
-            if self
-                .asked
-                .iter_mut()
-                .any(|signal| signal.poll_recv(context).is_ready())
-            {
-                std::task::Poll::Ready(())
-            } else {
-                std::task::Poll::Pending
-            }
-        })
-        .await;
-    }
-
-    #[cfg(not(unix))]
-    fn listen() -> Self {
-        Self {}
-    }
-
-    #[cfg(not(unix))]
-    async fn next(&mut self) {
-        let _ = tokio::signal::ctrl_c().await;
-    }
-}
-
 fn create(path: &Path) -> Result<File, CommandError> {
     File::create(path).map_err(|error| cannot_write(path, &error))
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> CommandError {
     CommandError::cannot_run(format!("{}: cannot write: {error}", shown_path(path)))
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let milliseconds = text
-        .strip_suffix("ms")
-        .filter(|count| count.bytes().all(|byte| byte.is_ascii_digit()))
-        .and_then(|count| count.parse().ok())
-        .map(Duration::from_millis);
-    milliseconds
-        .or_else(|| parse_duration(text).ok())
-        .ok_or_else(|| "write a duration such as 100ms, 30s, 5m or PT1H".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_may_be_short() {
-        assert_eq!(duration("100ms"), Ok(Duration::from_millis(100)));
-        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
-        for wrong in ["ms", "+1ms", "1.5ms", "-1s", "", "99999999999999999999ms"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-    }
 }
