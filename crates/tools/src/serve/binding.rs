@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::protocol::{Level, Notes};
 use super::tools::{McpAnswer, McpBackend, McpCall, McpTool, McpTools, Scope, UnknownTool};
 use crate::functions::{Functions, Reference};
+use crate::interpolate::Root;
 use crate::manifest::{Action, Tool};
 use crate::runtime::{
     ActionError, Environment, Failure, Limits, Observer, Outcome, Runtimes, ToolTask,
@@ -66,6 +67,7 @@ impl McpBackend for ManifestTools {
                     Some(observer) => task.with_observer(Arc::clone(observer)),
                     None => task,
                 },
+                context: json!({"agent": environment.root(Root::Agent)}),
                 dead: Mutex::default(),
                 complaint: Mutex::default(),
             }
@@ -101,6 +103,8 @@ struct Tasks {
 
 struct Bound {
     task: ToolTask,
+    /// What calls know of who makes them.
+    context: Value,
     /// The error that ended the task of the tool, which every later call comes to.
     dead: Mutex<Option<ActionError>>,
     /// What was said last of a list that could not be had, so that it is not said again and again.
@@ -215,7 +219,12 @@ impl Tasks {
         let cancel = call.cancel.clone();
         let invoked = bound
             .task
-            .invoke(&function.action, call.arguments, json!({}), cancel)
+            .invoke(
+                &function.action,
+                call.arguments,
+                bound.context.clone(),
+                cancel,
+            )
             .await;
         Ok(match invoked {
             Ok(outcome) => self.answer(outcome),
