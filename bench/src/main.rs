@@ -11,6 +11,7 @@ mod http_load;
 mod load;
 mod mcp_server;
 mod memory;
+mod tools;
 mod traffic;
 
 use std::path::PathBuf;
@@ -41,6 +42,8 @@ enum Subject {
     Cel(Options),
     /// Serving MCP tool calls: calls per second and latency, beside the official SDK and a bare handler
     McpServer(Options),
+    /// Tool actions: an HTTP call beside a bare client, CEL beside the bare crate, a large description
+    Tools(Options),
 }
 
 /// What every subject takes.
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Subject::DetectGrowth(options) => growth::run(&options),
         Subject::Cel(options) => cel::run(&options),
         Subject::McpServer(options) => mcp_server::run(&options),
+        Subject::Tools(options) => tools::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -193,7 +193,8 @@ async fn bare() -> Result<SocketAddr, String> {
     serve(axum::Router::new().route("/mcp", axum::routing::post(handler))).await
 }
 
-async fn serve(router: axum::Router) -> Result<SocketAddr, String> {
+/// Serves on a loopback port until the runtime ends.
+pub(crate) async fn serve(router: axum::Router) -> Result<SocketAddr, String> {
     let listener = tokio::net::TcpListener::bind(loopback())
         .await
         .map_err(|error| error.to_string())?;

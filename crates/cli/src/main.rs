@@ -7,6 +7,7 @@ mod duration;
 mod endpoints;
 mod exit_code;
 mod explanations;
+mod files;
 mod generation_options;
 mod input;
 mod interrupt;

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
 use proofhouse_tools::auth::{
-    AuthConfig, AuthError, ClientAuthentication, ClientCredentials, GithubApp, KeyError,
-    OauthClient, ProviderConfig, Providers, RefreshToken, SigningKey,
+    AuthConfig, AuthError, ClientAuthentication, ClientCredentials, OauthClient, ProviderConfig,
+    Providers, RefreshToken,
 };
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::interpolate::Sealed;
@@ -24,7 +24,9 @@ const SECRET: &str = "client-secret/+1";
 
 fn client(port: u16) -> OauthClient {
     OauthClient {
-        token_url: format!("http://127.0.0.1:{port}/token").parse().unwrap(),
+        token_url: format!("http://127.0.0.1:{port}/token")
+            .parse()
+            .expect("the test is set up"),
         id: "me: too".to_owned(),
         secret: Some(Sealed::new(SECRET.to_owned())),
         authentication: ClientAuthentication::Basic,
@@ -56,16 +58,24 @@ fn providers(provider: ProviderConfig) -> (Arc<Providers>, Arc<AtomicU64>) {
     let mut config = AuthConfig::default();
     config.insert("p", provider);
     let now = move || tells.load(Ordering::SeqCst);
-    let providers = Providers::new(&config, &limits(), loopback(), now).unwrap();
+    let providers =
+        Providers::new(&config, &limits(), loopback(), now).expect("the test is set up");
     (Arc::new(providers), clock)
 }
 
 async fn token(providers: &Providers) -> String {
-    providers.get("p").await.unwrap().into_exposed()
+    providers
+        .get("p")
+        .await
+        .expect("the test is set up")
+        .into_exposed()
 }
 
 fn body(request: &str) -> &str {
-    request.split_once("\r\n\r\n").unwrap().1
+    request
+        .split_once("\r\n\r\n")
+        .expect("the test is set up")
+        .1
 }
 
 /// Answers the request of each number with a token of that number, good for so many seconds.
@@ -255,6 +265,33 @@ async fn a_refresh_token_is_replaced_and_survives_a_cancelled_caller() {
 }
 
 #[tokio::test]
+async fn only_requests_that_use_nothing_up_are_repeated() {
+    for (first, provider, seen) in [
+        ("close", "credentials", 2),
+        ("busy", "credentials", 2),
+        ("close", "refresh", 1),
+        ("busy", "refresh", 1),
+    ] {
+        let server = Server::start(move |number, _| match (number, first) {
+            (0, "close") => Reply::Close,
+            (0, _) => reply("503 Busy", "", ""),
+            _ => json_reply(&json!({"access_token": "t"})),
+        })
+        .await;
+        let (providers, _) = match provider {
+            "refresh" => providers(refreshing(server.port)),
+            _ => providers(credentials(server.port)),
+        };
+        assert_eq!(
+            providers.get("p").await.is_ok(),
+            seen == 2,
+            "{first} {provider}"
+        );
+        assert_eq!(server.seen().len(), seen, "{first} {provider}");
+    }
+}
+
+#[tokio::test]
 async fn a_token_that_still_counts_outlives_a_failing_endpoint() {
     let server = Server::start(|number, _| match number {
         0 => json_reply(&json!({"access_token": "token-0", "expires_in": 3600})),
@@ -275,10 +312,12 @@ async fn a_token_that_still_counts_outlives_a_failing_endpoint() {
 
 #[tokio::test]
 async fn refusals_are_told_without_secrets() {
-    let server = Server::start(|_, _| {
+    let server = Server::start(|_, request| {
+        let joined = request.split("authorization: ").nth(1).unwrap();
+        let joined = joined.lines().next().unwrap();
         let said = json!({
             "error": "invalid_client",
-            "error_description": format!("no\r\n{SECRET} {}", "x".repeat(500)),
+            "error_description": format!("no\r\n{SECRET} {joined} {}", "x".repeat(500)),
         });
         reply("401 Unauthorized", "", said.to_string())
     })
@@ -294,7 +333,9 @@ async fn refusals_are_told_without_secrets() {
         panic!("{error:?}");
     };
     assert_eq!(code, "invalid_client");
-    assert!(description.starts_with("no  [redacted] xxx") && description.len() == 200);
+    assert!(
+        description.starts_with("no  [redacted] Basic [redacted] xxx") && description.len() == 200
+    );
 
     let tool = tool("stateless_http: {method: GET, url: \"http://127.0.0.1:1/{auth.p()}\"}");
     let runtimes = Runtimes::new(&limits(), loopback()).unwrap();
@@ -406,7 +447,7 @@ fn api_task(port: u16, providers: &Arc<Providers>) -> ToolTask {
     );
     let tokens: Arc<dyn TokenSource> = Arc::clone(providers) as Arc<dyn TokenSource>;
     let environment = environment().with_tokens(tokens);
-    let runtimes = Runtimes::new(&limits(), loopback()).unwrap();
+    let runtimes = Runtimes::new(&limits(), loopback()).expect("the test is set up");
     ToolTask::new(tool(&execute), environment, runtimes, limits())
 }
 
@@ -459,146 +500,4 @@ async fn a_call_is_repeated_once_and_only_with_another_token() {
     assert_eq!(error.detail["status"], 401);
     assert!(!error.detail["body"].to_string().contains("fixed-token"));
     assert_eq!(api.seen().len(), 3);
-}
-
-fn pem(name: &str) -> &'static str {
-    match name {
-        "pkcs1" => include_str!("keys/rsa_pkcs1.pem"),
-        "pkcs8" => include_str!("keys/rsa_pkcs8.pem"),
-        "1024" => include_str!("keys/rsa_1024.pem"),
-        "sec1" => include_str!("keys/ec_sec1.pem"),
-        _ => include_str!("keys/ec_pkcs8.pem"),
-    }
-}
-
-fn decode(part: &str) -> Value {
-    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
-}
-
-#[tokio::test]
-async fn a_github_app_gets_the_token_of_its_installation() {
-    let server = Server::start(|number, _| {
-        let end = "2027-01-15T09:00:00Z"; // START and an hour
-        let token = json!({"token": format!("ghs_{number}"), "expires_at": end});
-        reply("201 Created", "", token.to_string())
-    })
-    .await;
-    let folded = pem("pkcs8").trim().replace('\n', "\\n");
-    for (number, text) in [pem("pkcs1"), pem("pkcs8"), &folded]
-        .into_iter()
-        .enumerate()
-    {
-        let (providers, clock) = providers(ProviderConfig::GithubApp(GithubApp {
-            api_url: format!("http://127.0.0.1:{}/api/v3/", server.port)
-                .parse()
-                .unwrap(),
-            app_id: "12345".to_owned(),
-            installation_id: 678,
-            key: SigningKey::from_pem(text).unwrap(),
-            repositories: vec!["one".to_owned()],
-            permissions: json!({"contents": "read"}).as_object().unwrap().clone(),
-        }));
-        assert_eq!(token(&providers).await, format!("ghs_{}", 2 * number));
-        clock.store(START + 3539, Ordering::SeqCst);
-        token(&providers).await;
-        clock.store(START + 3540, Ordering::SeqCst);
-        assert_eq!(token(&providers).await, format!("ghs_{}", 2 * number + 1));
-
-        let request = &server.seen()[2 * number];
-        let path = "POST /api/v3/app/installations/678/access_tokens HTTP/1.1\r\n";
-        assert!(request.starts_with(path), "{request}");
-        assert_eq!(
-            body(request),
-            "{\"repositories\":[\"one\"],\"permissions\":{\"contents\":\"read\"}}"
-        );
-        let statement = request.split("authorization: Bearer ").nth(1).unwrap();
-        let statement = statement.lines().next().unwrap();
-        let (signed, signature) = statement.rsplit_once('.').unwrap();
-        let (header, claims) = signed.split_once('.').unwrap();
-        assert_eq!(decode(header), json!({"alg": "RS256", "typ": "JWT"}));
-        assert_eq!(
-            decode(claims),
-            json!({"iat": START - 60, "exp": START + 540, "iss": "12345"})
-        );
-        let key = ring::signature::UnparsedPublicKey::new(
-            &ring::signature::RSA_PKCS1_2048_8192_SHA256,
-            include_bytes!("keys/rsa_public.der"),
-        );
-        let signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
-        assert!(key.verify(signed.as_bytes(), &signature).is_ok());
-        assert!(key.verify(b"something else", &signature).is_err());
-    }
-}
-
-#[tokio::test]
-async fn a_github_app_takes_no_for_an_answer() {
-    for (status, answer, reason) in [
-        (
-            "401 Unauthorized",
-            json!({"message": "A JSON web token could not be decoded"}),
-            "HTTP 401: A JSON web token could not be decoded",
-        ),
-        (
-            "201 Created",
-            json!({"token": "t", "expires_at": "soon"}),
-            "`expires_at`",
-        ),
-        (
-            "201 Created",
-            json!({"token": "t", "expires_at": 5}),
-            "`expires_at`",
-        ),
-        (
-            "201 Created",
-            json!({"expires_at": "2027-01-15T09:00:00Z"}),
-            "no token",
-        ),
-    ] {
-        let server = Server::start(move |_, _| reply(status, "", answer.to_string())).await;
-        let (providers, _) = providers(ProviderConfig::GithubApp(GithubApp {
-            api_url: format!("http://127.0.0.1:{}", server.port).parse().unwrap(),
-            app_id: "1".to_owned(),
-            installation_id: 2,
-            key: SigningKey::from_pem(pem("pkcs8")).unwrap(),
-            repositories: Vec::new(),
-            permissions: serde_json::Map::new(),
-        }));
-        let error = providers.get("p").await.unwrap_err().to_string();
-        assert!(error.contains(reason), "{error} should hold {reason}");
-    }
-}
-
-#[test]
-fn what_is_no_rsa_key_is_refused() {
-    let cut: String = pem("pkcs8").chars().take(400).collect();
-    let swapped = pem("pkcs8").replacen("MII", "AAA", 1);
-    let public = "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----\n";
-    let empty = "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n";
-    let long = "x".repeat(1 << 20);
-    for (text, not_pem) in [
-        ("", true),
-        ("ghp_not-a-key", true),
-        (&*cut, true),
-        (public, true),
-        (&*long, true),
-        (pem("sec1"), false),
-        (pem("ec_pkcs8"), false),
-        (pem("1024"), false),
-        (&*swapped, false),
-        (empty, false),
-    ] {
-        let error = SigningKey::from_pem(text).unwrap_err();
-        assert_eq!(error == KeyError::NotPem, not_pem, "{error}");
-        assert!(!error.to_string().contains("ghp_"));
-    }
-    assert_eq!(
-        SigningKey::from_pem(pem("sec1")).unwrap_err(),
-        KeyError::NotRsa
-    );
-    assert_eq!(
-        SigningKey::from_pem(pem("ec_pkcs8")).unwrap_err(),
-        KeyError::NotRsa
-    );
-    let key = SigningKey::from_pem(pem("pkcs1")).unwrap();
-    assert_eq!(format!("{key:?}"), "SigningKey(2048 bits)");
 }

@@ -371,7 +371,10 @@ struct Heard(std::sync::Mutex<Vec<String>>);
 
 impl Observer for Heard {
     fn observe(&self, event: CallEvent<'_>) {
-        self.0.lock().unwrap().push(format!("{event:?}"));
+        self.0
+            .lock()
+            .expect("nobody panicked")
+            .push(format!("{event:?}"));
     }
 }
 

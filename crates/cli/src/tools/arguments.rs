@@ -24,21 +24,40 @@ pub(crate) struct Arguments {
     json: Option<String>,
 }
 
+/// Arguments that were read, and have no types yet.
+pub(crate) struct Given<'a> {
+    object: Map<String, Value>,
+    args: &'a [(String, String)],
+}
+
 impl Arguments {
-    /// The arguments for an action with these properties.
-    pub(crate) fn collect(
-        &self,
-        properties: &Map<String, Value>,
-    ) -> Result<Map<String, Value>, CommandError> {
-        let mut arguments = match &self.json {
+    /// Whether they come from stdin.
+    pub(crate) fn read_stdin(&self) -> bool {
+        self.json.as_deref() == Some("@-")
+    }
+
+    /// Reads what was given.
+    pub(crate) fn read(&self) -> Result<Given<'_>, CommandError> {
+        let object = match &self.json {
             None => Map::new(),
             Some(given) => object(given)?,
         };
-        for (name, text) in &self.args {
+        Ok(Given {
+            object,
+            args: &self.args,
+        })
+    }
+}
+
+impl Given<'_> {
+    /// The arguments for an action with these properties.
+    pub(crate) fn for_properties(self, properties: &Map<String, Value>) -> Map<String, Value> {
+        let mut arguments = self.object;
+        for (name, text) in self.args {
             let value = typed(text, properties.get(name));
             arguments.insert(name.clone(), value);
         }
-        Ok(arguments)
+        arguments
     }
 }
 
@@ -129,14 +148,15 @@ mod tests {
             json: Some(r#"{"city": "Oslo", "days": 1}"#.to_owned()),
         };
         let properties = json!({"days": {"type": "integer"}});
-        let collected = arguments.collect(properties.as_object().unwrap()).unwrap();
+        let given = arguments.read().unwrap();
+        let collected = given.for_properties(properties.as_object().unwrap());
         assert_eq!(Value::Object(collected), json!({"city": "Oslo", "days": 2}));
         for wrong in ["[1]", "{", "@no/such/file"] {
             let arguments = Arguments {
                 args: Vec::new(),
                 json: Some(wrong.to_owned()),
             };
-            assert!(arguments.collect(&Map::new()).is_err(), "{wrong}");
+            assert!(arguments.read().is_err(), "{wrong}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the operator configures on the command line: settings, tokens, and where tools may connect.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -50,6 +50,16 @@ pub(crate) struct Operator {
 }
 
 impl OperatorOptions {
+    /// Whether the settings come from stdin.
+    pub(crate) fn read_stdin(&self) -> bool {
+        self.settings.as_deref() == Some(Path::new("-"))
+    }
+
+    /// The file of settings, if there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.settings.as_deref()
+    }
+
     /// Reads the file and sets up what runs tools.
     pub(crate) fn operator(&self) -> Result<Operator, CommandError> {
         let config = self.config()?;
@@ -76,7 +86,7 @@ impl OperatorOptions {
         let Some(path) = &self.settings else {
             return Ok(OperatorConfig::default());
         };
-        let input = match path.as_os_str() == "-" {
+        let input = match self.read_stdin() {
             true => Input::Stdin,
             false => Input::File(path.clone()),
         };

@@ -15,16 +15,19 @@ const MAX_LIFE: u64 = 10 * 365 * 24 * 3600;
 /// How much is told of what a token endpoint says.
 const MAX_SAID: usize = 200;
 
-/// Asks a token endpoint; yields the JSON of an answer that is no refusal.
+/// Asks a token endpoint; yields the JSON of an answer that is no refusal. A request that uses something
+/// up may not be repeated.
 pub(super) async fn ask(
     client: &HttpClient,
     request: &Request,
+    repeatable: bool,
     secrets: &Secrets,
 ) -> Result<Value, AuthError> {
-    let answer = client
-        .send(request)
-        .await
-        .map_err(|error| AuthError::Unavailable(secrets.redact(&error.message)))?;
+    let sent = match repeatable {
+        true => client.send_repeatable(request).await,
+        false => client.send(request).await,
+    };
+    let answer = sent.map_err(|error| AuthError::Unavailable(secrets.redact(&error.message)))?;
     let json: Option<Value> = serde_json::from_slice(&answer.body).ok();
     if !answer.status.is_success() {
         return Err(refusal(&answer, json.as_ref(), secrets));

@@ -102,6 +102,8 @@ impl OauthClient {
     fn add_secrets(&self, secrets: &mut Secrets) {
         if let Some(secret) = &self.secret {
             secrets.add(secret.expose());
+            // As it travels.
+            secrets.add(&super::oauth::joined(&self.id, secret.expose()));
         }
     }
 }

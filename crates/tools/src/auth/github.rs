@@ -31,7 +31,7 @@ pub(super) async fn installation(
     let statement = statement.ok_or(AuthError::Request("the statement cannot be signed"))?;
     let mut secrets = secrets.clone();
     secrets.add(statement.expose());
-    let answer = ask(http, &request(app, statement.expose())?, &secrets).await?;
+    let answer = ask(http, &request(app, statement.expose())?, true, &secrets).await?;
     let expires_at = match answer.get("expires_at") {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(seconds(text).ok_or(NO_TIME)?),

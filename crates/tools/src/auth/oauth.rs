@@ -22,7 +22,8 @@ pub(super) async fn grant(
     secrets: &Secrets,
 ) -> Result<(Fetched, Option<Sealed<String>>), AuthError> {
     let request = request(client, refresh_token)?;
-    let answer = ask(http, &request, secrets).await?;
+    // A refresh token may be used up by the first request that arrives.
+    let answer = ask(http, &request, refresh_token.is_none(), secrets).await?;
     understood(&answer)?;
     let fetched = Fetched {
         token: Sealed::new(token(&answer, "access_token")?),
@@ -85,15 +86,17 @@ fn request(client: &OauthClient, refresh_token: Option<&str>) -> Result<Request,
     })
 }
 
-/// Both words are encoded as in a form before they are joined (RFC 6749, section 2.3.1).
+/// The header of a client with a secret.
 fn basic(id: &str, secret: &str) -> Result<HeaderValue, AuthError> {
-    let encode = |word: &str| form_urlencoded::byte_serialize(word.as_bytes()).collect::<String>();
-    let text = format!(
-        "Basic {}",
-        STANDARD.encode(format!("{}:{}", encode(id), encode(secret)))
-    );
+    let text = format!("Basic {}", joined(id, secret));
     let mut value =
         HeaderValue::from_str(&text).map_err(|_| AuthError::Request("no header can hold it"))?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+/// Both words are encoded as in a form before they are joined (RFC 6749, section 2.3.1).
+pub(super) fn joined(id: &str, secret: &str) -> String {
+    let encode = |word: &str| form_urlencoded::byte_serialize(word.as_bytes()).collect::<String>();
+    STANDARD.encode(format!("{}:{}", encode(id), encode(secret)))
 }

@@ -79,12 +79,25 @@ impl HttpClient {
     ///
     /// Returns an error when there is no response. A status is never one.
     pub async fn send(&self, request: &Request) -> Result<Answer, ActionError> {
+        self.send_as(request, request.is_idempotent()).await
+    }
+
+    /// The same for a request that may be sent twice, whatever its method says.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there is no response. A status is never one.
+    pub async fn send_repeatable(&self, request: &Request) -> Result<Answer, ActionError> {
+        self.send_as(request, true).await
+    }
+
+    async fn send_as(&self, request: &Request, repeatable: bool) -> Result<Answer, ActionError> {
         let retry = &self.limits.retry;
         let mut number = 1;
         loop {
             let last = number >= retry.tries;
             let wait = match self.follow(request).await {
-                Ok(answer) if last || !request.is_idempotent() || !is_busy(answer.status) => {
+                Ok(answer) if last || !repeatable || !is_busy(answer.status) => {
                     return self.decoded(answer, request);
                 }
                 Ok(answer) => match answer.retry_after() {
@@ -95,9 +108,7 @@ impl HttpClient {
                     None => retry.wait(number, chance()),
                 },
                 Err(ClientError::Connect { .. }) if !last => retry.wait(number, chance()),
-                Err(ClientError::Broken(_)) if !last && request.is_idempotent() => {
-                    retry.wait(number, chance())
-                }
+                Err(ClientError::Broken(_)) if !last && repeatable => retry.wait(number, chance()),
                 Err(error) => return Err(self.failure(&error, request)),
             };
             tokio::time::sleep(wait).await;
@@ -163,6 +174,13 @@ impl HttpClient {
                 .client
                 .send(request.method.clone(), url.as_str(), headers, body)
                 .await?;
+            // What says that it is too large need not be read to be refused.
+            let announced = response.header("content-length");
+            let announced = announced.and_then(|length| length.parse::<u64>().ok());
+            let limit = self.limits.max_response_bytes as u64;
+            if announced.is_some_and(|length| length > limit) {
+                return Err(ClientError::TooLarge { limit });
+            }
             let (status, headers) = (response.status, response.headers.clone());
             Ok(Answer {
                 status,

@@ -250,7 +250,8 @@ impl PathCheck {
                 &reference,
                 "it is empty, which names another path",
             )),
-            "." | ".." => Err(RenderError::refused(
+            // Pieces that are harmless alone can climb together.
+            whole if whole == "." || climbs(whole) => Err(RenderError::refused(
                 &reference,
                 "it makes a `.` or `..` segment",
             )),

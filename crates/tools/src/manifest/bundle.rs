@@ -5,6 +5,7 @@ use proofhouse_source::{
 };
 use serde_json::Value;
 
+use super::agent::Agent;
 use super::decode::{Decoder, Start};
 use super::fields::{TYPES, VERSIONS};
 use super::model::Tool;
@@ -40,16 +41,18 @@ impl Default for BundleLimits {
 pub enum Manifest {
     /// A tool.
     Tool(Tool),
+    /// An agent.
+    Agent(Agent),
     /// A manifest of another type, kept as it is.
     Other(OtherManifest),
 }
 
-/// A manifest that is not a tool's.
+/// A manifest that is neither a tool's nor an agent's.
 #[derive(Debug, Clone)]
 pub struct OtherManifest {
     /// The version of the specification, such as `v1beta2`.
     pub version: String,
-    /// What it is: `agent`, `trigger`, `schedule` or `bundledescription`.
+    /// What it is: `trigger`, `schedule` or `bundledescription`.
     pub kind: String,
     /// The document.
     pub value: Value,
@@ -158,7 +161,15 @@ impl Bundle {
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
         self.manifests.iter().filter_map(|manifest| match manifest {
             Manifest::Tool(tool) => Some(tool),
-            Manifest::Other(_) => None,
+            _ => None,
+        })
+    }
+
+    /// The agents among the manifests.
+    pub fn agents(&self) -> impl Iterator<Item = &Agent> {
+        self.manifests.iter().filter_map(|manifest| match manifest {
+            Manifest::Agent(agent) => Some(agent),
+            _ => None,
         })
     }
 }
@@ -254,6 +265,7 @@ fn read_document(
     let mut decoder = Decoder::new(&source, start);
     let manifest = match kind(&source, &mut decoder) {
         Some((_, "tool")) => decoder.tool(source.root()).map(Manifest::Tool),
+        Some((_, "agent")) => decoder.agent(source.root()).map(Manifest::Agent),
         Some((version, kind)) => {
             let value = decoder.value(source.root());
             Some(Manifest::Other(OtherManifest {

@@ -82,6 +82,11 @@ impl<'s> Decoder<'s> {
         self.push(DiagnosticSeverity::Error, code, span, message, help);
     }
 
+    /// Where the current path is in the file.
+    pub(super) fn here(&self) -> Span {
+        self.start.shift(self.source.span_of(&self.path))
+    }
+
     /// Reports a warning at the current path.
     pub(super) fn warn(&mut self, code: &'static str, message: String, help: Option<String>) {
         let span = self.source.span_of(&self.path);
@@ -171,7 +176,7 @@ impl<'s> Decoder<'s> {
         }
     }
 
-    fn flag(&mut self, node: NodeRef<'s>) -> Option<bool> {
+    pub(super) fn flag(&mut self, node: NodeRef<'s>) -> Option<bool> {
         match node.scalar() {
             Some(Scalar::Bool(value)) => Some(value),
             _ => {

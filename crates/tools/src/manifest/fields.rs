@@ -42,9 +42,17 @@ pub(super) enum Kind {
     EventParameters,
     Type(&'static TypeSpec),
     List(&'static TypeSpec),
+    /// A whole number.
+    Number,
+    /// A list of names.
+    Names,
+    /// Names to texts in CEL.
+    CelMap,
+    /// References to tools and agents, each `"*"` or the mapping.
+    Capabilities(&'static TypeSpec),
 }
 
-const fn field(key: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
+pub(super) const fn field(key: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
     FieldSpec {
         key,
         alias: None,
@@ -54,7 +62,7 @@ const fn field(key: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
     }
 }
 
-const fn needed(key: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
+pub(super) const fn needed(key: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
     FieldSpec {
         key,
         alias: None,

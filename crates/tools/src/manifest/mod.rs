@@ -1,6 +1,8 @@
-//! Manifests: tool documents as YAML, read with every finding collected.
+//! Manifests: tool and agent documents as YAML, read with every finding collected.
 
+mod agent;
 mod bundle;
+mod catalog;
 mod decode;
 mod execute;
 mod fields;
@@ -14,16 +16,21 @@ mod tool;
 
 pub(crate) use fields::METHODS;
 
+pub use agent::{
+    Agent, Binding, Capability, Grant, Guardrails, MountScope, OnFail, Step, StepAction, TaskLimits,
+};
 pub use bundle::{Bundle, BundleLimits, Manifest, OtherManifest};
+pub use catalog::{Catalog, Referent};
 pub use model::{
     Action, CelCall, Event, EventParameters, Execute, HttpCall, KubernetesJob, Mcp, McpTransport,
     OpenApi, Poll, Receive, Session, Shared, Subscription, Tool, Webhook,
 };
 pub use parameters::ParameterSchema;
-pub use schema::json_schema;
+pub use schema::{agent_json_schema, json_schema};
 
-/// The codes whose findings are worth a look and leave a manifest fit for use.
-pub const WARNING_CODES: &[&str] = &["TM-002", "TM-017", "TM-018"];
+/// The codes whose findings are never errors: worth a look, and the manifest is fit for use. `TM-017` can
+/// be either.
+pub const WARNING_CODES: &[&str] = &["TM-002", "TM-018"];
 
 /// The codes of findings about manifests, and what each means.
 ///
@@ -66,4 +73,40 @@ pub const CODES: &[(&str, &str)] = &[
     ),
     ("TM-018", "A key is empty and counts as absent."),
     ("TM-019", "The actions of a tool define different sessions."),
+    (
+        "TM-020",
+        "A capability or an `invoke` step names no tool or agent that is there.",
+    ),
+    (
+        "TM-021",
+        "A binding names a parameter that is not declared.",
+    ),
+    (
+        "TM-022",
+        "A parameter needs a binding (`require_binding`), and there is none.",
+    ),
+    (
+        "TM-023",
+        "A guardrail may not `block`: there is no call to block.",
+    ),
+    (
+        "TM-024",
+        "A step has exactly one of `assert`, `invoke` and `transform`; only `invoke` has `bindings`.",
+    ),
+    (
+        "TM-025",
+        "A binding is not CEL over the task's context; it counts as plain text.",
+    ),
+    (
+        "TM-026",
+        "`include` or `match` names an action or event that is not there.",
+    ),
+    (
+        "TM-027",
+        "A capability is `\"*\"` or a mapping with at least one key.",
+    ),
+    (
+        "TM-028",
+        "A model capability needs a mount, or has the name of a capability.",
+    ),
 ];

@@ -19,6 +19,9 @@ pub(super) enum Site {
     Message,
     /// The secret of a webhook.
     Secret,
+    /// The prompt of an agent and the error messages of its steps, where names without a root are
+    /// variables.
+    Prompt,
 }
 
 impl Site {
@@ -26,6 +29,10 @@ impl Site {
         match self {
             Self::Message => matches!(root, Root::Event),
             Self::Secret => matches!(root, Root::Settings),
+            Self::Prompt => matches!(
+                root,
+                Root::Parameters | Root::Context | Root::Runtime | Root::Agent
+            ),
             _ => match root {
                 Root::Session => self == Self::Session,
                 Root::Subscription => matches!(self, Self::Subscribe | Self::Unsubscribe),

@@ -1,7 +1,8 @@
-//! The JSON Schema of tool manifests, made from the table of fields.
+//! The JSON Schemas of manifests, made from the table of fields.
 
 use serde_json::{Map, Value, json};
 
+use super::agent::fields as agent;
 use super::fields::{self, FieldSpec, Kind, TypeSpec, VERSIONS};
 
 /// The JSON Schema (2020-12) of a tool manifest.
@@ -14,6 +15,21 @@ use super::fields::{self, FieldSpec, Kind, TypeSpec, VERSIONS};
 /// ```
 #[must_use]
 pub fn json_schema() -> Value {
+    document(&fields::TOOL, "tool", "Tool", &fields::ALL)
+}
+
+/// The JSON Schema (2020-12) of an agent manifest.
+///
+/// ```
+/// let schema = proofhouse_tools::manifest::agent_json_schema();
+/// assert!(schema["properties"]["capabilities"].is_object());
+/// ```
+#[must_use]
+pub fn agent_json_schema() -> Value {
+    document(&agent::AGENT, "agent", "Agent", &agent::ALL)
+}
+
+fn document(root: &TypeSpec, kind: &str, title: &str, parts: &[&TypeSpec]) -> Value {
     let mut schema = Map::new();
     schema.insert(
         "$schema".to_owned(),
@@ -21,14 +37,14 @@ pub fn json_schema() -> Value {
     );
     schema.insert(
         "title".to_owned(),
-        "Tool manifest of the Common Agent Specification".into(),
+        format!("{title} manifest of the Common Agent Specification").into(),
     );
-    if let Value::Object(root) = object(&fields::TOOL) {
+    if let Value::Object(root) = object(root) {
         schema.extend(root);
     }
     let kinds: Vec<String> = VERSIONS
         .iter()
-        .map(|version| format!("commonagents.info/{version}/tool"))
+        .map(|version| format!("commonagents.info/{version}/{kind}"))
         .collect();
     if let Some(kind) = schema
         .get_mut("properties")
@@ -36,7 +52,7 @@ pub fn json_schema() -> Value {
     {
         kind["enum"] = json!(kinds);
     }
-    let mut defs: Map<String, Value> = fields::ALL
+    let mut defs: Map<String, Value> = parts
         .iter()
         .map(|spec| (spec.name.to_owned(), object(spec)))
         .collect();
@@ -121,6 +137,15 @@ fn kind(kind: &Kind) -> Value {
             {"$ref": "#/$defs/Parameters", "required": ["properties"]},
             {"type": "object", "additionalProperties": text},
         ]}),
+        Kind::Number => json!({"type": "integer", "minimum": 0}),
+        Kind::Names => json!({"type": "array", "items": text}),
+        Kind::CelMap => {
+            json!({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}})
+        }
+        Kind::Capabilities(spec) => json!({"type": "object", "additionalProperties": {"anyOf": [
+            {"const": "*"},
+            {"$ref": format!("#/$defs/{}", spec.name), "minProperties": 1},
+        ]}}),
         Kind::Type(spec) => json!({"$ref": format!("#/$defs/{}", spec.name)}),
         Kind::List(spec) => {
             json!({"type": "array", "items": {"$ref": format!("#/$defs/{}", spec.name)}})

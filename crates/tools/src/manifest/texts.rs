@@ -165,6 +165,12 @@ impl<'s> Decoder<'s> {
                 return None;
             }
         };
+        self.check_names(&program, variables);
+        Some(program)
+    }
+
+    /// Reports the variables and functions that an expression cannot have.
+    pub(super) fn check_names(&mut self, program: &Program, variables: &[&str]) {
         let unknown: Vec<String> = program
             .variables()
             .filter(|name| !variables.contains(name))
@@ -179,7 +185,6 @@ impl<'s> Decoder<'s> {
             let help = Some(format!("variables: {}", variables.join(", ")));
             self.error("TM-009", message, help);
         }
-        Some(program)
     }
 
     pub(super) fn json_path(&mut self, node: NodeRef<'s>) -> Option<JsonPath> {

@@ -122,7 +122,7 @@ impl<'s> Decoder<'s> {
         }
     }
 
-    fn name(&mut self, node: NodeRef<'s>) -> Option<String> {
+    pub(super) fn name(&mut self, node: NodeRef<'s>) -> Option<String> {
         let name = self.text(node)?;
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if name.is_empty() || name.len() > 128 || !name.chars().all(fits) {

@@ -126,6 +126,7 @@ impl OperatorConfig {
             config.fill(source.root(), &mut reader);
             findings.extend(reader.into_findings());
         }
+        findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.offset));
         (config, findings)
     }
 

@@ -13,8 +13,9 @@ use serde_json::{Map, Value, json};
 
 use crate::duration::duration;
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, complain, talk};
-use crate::tools::arguments::Arguments;
+use crate::files::same_file;
+use crate::output::{CommandError, Data, complain, shown_path, talk};
+use crate::tools::arguments::{Arguments, Given};
 use crate::tools::manifests;
 use crate::tools::options::{Operator, OperatorOptions, context};
 use crate::tools::trace::CallTrace;
@@ -88,13 +89,16 @@ struct Called {
 
 impl Call {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        self.check_files()?;
         let tools = manifests::tools(std::slice::from_ref(&self.manifest))?;
         let operator = self.operator.operator()?;
+        let target = self.find(&tools)?;
+        let given = self.arguments.read()?;
         if self.dry_run {
-            return self.preview(&operator, &tools);
+            return self.preview(&operator, target, given);
         }
         let cancel = CancellationToken::new();
-        let called = until_interrupted(&cancel, self.call(&operator, &tools, &cancel))?;
+        let called = until_interrupted(&cancel, self.call(&operator, target, given, &cancel))?;
         let (called, exit) = match called {
             Worked::Whole(called) => (called?, None),
             Worked::Interrupted(called) => (called?, Some(Exit::Interrupted)),
@@ -108,11 +112,42 @@ impl Call {
         Ok(exit.unwrap_or(failed))
     }
 
-    fn preview(&self, operator: &Operator, tools: &[Arc<Tool>]) -> Result<Exit, CommandError> {
-        let target = self.find(tools)?;
+    /// Stdin is read once, and what is read is not written over.
+    fn check_files(&self) -> Result<(), CommandError> {
+        let from_stdin = [
+            self.manifest == Path::new("-"),
+            self.operator.read_stdin(),
+            self.arguments.read_stdin(),
+        ];
+        if from_stdin.into_iter().filter(|reads| *reads).count() > 1 {
+            return Err(CommandError::usage("stdin can be read only once"));
+        }
+        let read = [Some(self.manifest.as_path()), self.operator.file()];
+        match &self.trace {
+            Some(trace)
+                if read
+                    .into_iter()
+                    .flatten()
+                    .any(|path| same_file(path, trace)) =>
+            {
+                let shown = shown_path(trace);
+                Err(CommandError::usage(format!(
+                    "--trace {shown}: this file is read, too"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn preview(
+        &self,
+        operator: &Operator,
+        target: Target,
+        given: Given<'_>,
+    ) -> Result<Exit, CommandError> {
         let task = operator.task(&target.tool);
         let shown = task.preview(Invocation {
-            arguments: self.arguments.collect(&target.properties)?,
+            arguments: given.for_properties(&target.properties),
             context: context(&target.tool),
             action: target.action.clone(),
             ..Invocation::default()
@@ -142,10 +177,10 @@ impl Call {
     async fn call(
         &self,
         operator: &Operator,
-        tools: &[Arc<Tool>],
+        mut target: Target,
+        given: Given<'_>,
         cancel: &CancellationToken,
     ) -> Result<Called, CommandError> {
-        let mut target = self.find(tools)?;
         // What the function is called may only be known once a server was asked.
         let named = Arc::new(OnceLock::new());
         let trace = match &self.trace {
@@ -160,18 +195,13 @@ impl Call {
         let calling = async {
             self.complete(&task, &mut target, cancel).await?;
             let _ = named.set((target.action.clone(), target.function.clone()));
-            let arguments = self.arguments.collect(&target.properties);
-            let arguments = match arguments {
-                Ok(arguments) => arguments,
-                Err(error) => return Ok(Err(error)),
-            };
             let invoked = task.invoke(
                 &target.action,
-                arguments,
+                given.for_properties(&target.properties),
                 context(&target.tool),
                 cancel.clone(),
             );
-            invoked.await.map(Ok)
+            invoked.await
         };
         let result = match self.timeout {
             None => calling.await,
@@ -191,11 +221,6 @@ impl Call {
         if let Some(trace) = trace {
             trace.finish()?;
         }
-        let result = match result {
-            Ok(Ok(outcome)) => Ok(outcome),
-            Ok(Err(usage)) => return Err(usage),
-            Err(error) => Err(error),
-        };
         Ok(Called {
             target,
             result,

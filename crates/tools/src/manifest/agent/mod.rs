@@ -1,0 +1,10 @@
+//! Agent manifests: what an agent is told, what it may use, and the rules around that.
+
+mod decode;
+pub(super) mod fields;
+mod model;
+mod steps;
+
+pub use model::{
+    Agent, Binding, Capability, Grant, Guardrails, MountScope, OnFail, Step, StepAction, TaskLimits,
+};
