@@ -107,7 +107,7 @@ struct Bound {
     context: Value,
     /// The error that ended the task of the tool, which every later call comes to.
     dead: Mutex<Option<ActionError>>,
-    /// What was said last of a list that could not be had, so that it is not said again and again.
+    /// What the operator was told last of it, so that clients cannot make us say it again and again.
     complaint: Mutex<String>,
 }
 
@@ -192,7 +192,14 @@ impl Tasks {
             return;
         }
         let name = &bound.task.tool().name;
-        let complaint = format!("the actions of `{name}` are not known: {}", error.message);
+        self.note_once(
+            bound,
+            format!("the actions of `{name}` are not known: {}", error.message),
+        );
+    }
+
+    /// Tells the operator something of a tool, unless it was the last that was told of it.
+    fn note_once(&self, bound: &Bound, complaint: String) {
         let earlier = std::mem::replace(&mut *lock(&bound.complaint), complaint.clone());
         if earlier != complaint {
             (self.notes)(&complaint);
@@ -231,7 +238,8 @@ impl Tasks {
             Err(error) => {
                 if !error.is_recoverable() && error.failure != Failure::Ended {
                     let name = &bound.task.tool().name;
-                    (self.notes)(&format!("`{name}` cannot go on: {}", error.message));
+                    let complaint = format!("`{name}` cannot go on: {}", error.message);
+                    self.note_once(bound, complaint);
                     call.sink.log(Level::Error, name, &error.to_json());
                     match self.scope {
                         Scope::Session => *lock(&bound.dead) = Some(error.clone()),

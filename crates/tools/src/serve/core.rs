@@ -1,6 +1,7 @@
 //! What both transports share: sessions, calls that run, and the answers to requests.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine;
@@ -30,6 +31,7 @@ pub(super) struct Core {
     calls: Arc<Semaphore>,
     listeners: Arc<Semaphore>,
     tasks: Mutex<JoinSet<()>>,
+    told_of_eviction: AtomicBool,
 }
 
 /// What becomes of a request.
@@ -83,6 +85,7 @@ impl Core {
             calls: Arc::new(Semaphore::new(limits.max_calls)),
             listeners: Arc::new(Semaphore::new(limits.max_listeners)),
             tasks: Mutex::default(),
+            told_of_eviction: AtomicBool::new(false),
             limits,
         }
     }
@@ -123,7 +126,10 @@ impl Core {
         match added {
             Ok(None) => {}
             Ok(Some(evicted)) => {
-                (self.notes)("too many sessions: the one that was idle for longest was ended");
+                // Once is enough: whoever floods us with sessions shall not flood the operator.
+                if !self.told_of_eviction.swap(true, Ordering::Relaxed) {
+                    (self.notes)("there are too many sessions: idle ones are ended to make room");
+                }
                 self.end_soon(evicted);
             }
             Err(_) => return Err(unavailable("too many sessions, and all of them are busy")),
@@ -335,25 +341,23 @@ impl Core {
         arguments: Map<String, Value>,
     ) -> Outcome {
         let tools = Arc::clone(&job.session.tools);
+        let stop = job.cancel.child_token();
         let mut calling = tools.call(McpCall {
             name,
             arguments,
-            cancel: job.cancel.clone(),
+            cancel: stop.clone(),
             sink: job.sink,
         });
         let answer = tokio::select! {
             answer = &mut calling => answer,
-            // Tools that clean up after themselves have some time for it.
             () = patience(&job.cancel, &self.limits) => {
                 if job.cancel.is_cancelled() {
                     return Ok(Value::Null);
                 }
-                let limit = self.limits.call;
-                Ok(McpAnswer::error(json!({
-                    "error": "timeout",
-                    "message": format!("the call took longer than {} s", limit.as_secs()),
-                    "outcome_unknown": true,
-                }).to_string()))
+                stop.cancel();
+                // Tools that clean up after themselves have some time for it.
+                let _ = tokio::time::timeout(self.limits.close, &mut calling).await;
+                Ok(too_long(self.limits.call))
             }
         };
         match answer {
@@ -406,6 +410,16 @@ async fn patience(cancel: &CancellationToken, limits: &ServeLimits) {
     if cancelled.is_ok() {
         tokio::time::sleep(limits.close).await;
     }
+}
+
+/// The answer to a call that took all the time it may.
+fn too_long(limit: std::time::Duration) -> McpAnswer {
+    let error = json!({
+        "error": "timeout",
+        "message": format!("the call took longer than {} s", limit.as_secs()),
+        "outcome_unknown": true,
+    });
+    McpAnswer::error(error.to_string())
 }
 
 /// The tool and the arguments of a call.
