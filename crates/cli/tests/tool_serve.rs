@@ -17,7 +17,7 @@ fn lines(messages: &[Value]) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-fn greet(id: u64, arguments: Value) -> Value {
+fn greet(id: u64, arguments: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
         "params": {"name": "clock_greet", "arguments": arguments}})
 }
@@ -34,8 +34,8 @@ fn stdout_is_the_protocol_and_the_trace_has_every_call() {
     let messages = [
         handshake(),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        greet(1, json!({"name": "Ada"})),
-        greet(2, json!({"name": 7})),
+        greet(1, &json!({"name": "Ada"})),
+        greet(2, &json!({"name": 7})),
     ];
     let ran = run_with_input(
         &["tool", "serve", CLOCK, "--stdio", "--trace", &trace],
@@ -108,7 +108,8 @@ impl Server {
         );
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "an answer of our own server")]
+        stream.take(1 << 20).read_to_string(&mut answer).unwrap();
         answer
     }
 }
@@ -128,7 +129,10 @@ fn http_serves_until_it_is_told_to_end() {
         .lines()
         .find(|line| line.starts_with("mcp-session-id:"))
         .unwrap();
-    let greeted = server.post(&format!("{session}\r\n"), &greet(1, json!({"name": "Ada"})));
+    let greeted = server.post(
+        &format!("{session}\r\n"),
+        &greet(1, &json!({"name": "Ada"})),
+    );
     assert!(greeted.contains("Hello, Ada!"), "{greeted}");
     let foreign = server.post("origin: https://evil.example\r\n", &handshake());
     assert!(foreign.starts_with("HTTP/1.1 403"), "{foreign}");

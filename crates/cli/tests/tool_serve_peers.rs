@@ -1,11 +1,7 @@
 //! `proofhouse tool serve` with clients of the official SDKs, over stdio and HTTP and in both eras, and with the
 //! MCP inspector. Needs `scripts/peers`.
 
-#![expect(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on should say so"
-)]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests, helpers included")]
 
 #[path = "../../range/tests/peers_support/mod.rs"]
 mod peers_support;

@@ -1,6 +1,6 @@
 //! The server over HTTP against clients that mean no good.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
+#![allow(clippy::unwrap_used, reason = "tests, helpers included")]
 
 mod serve_support;
 

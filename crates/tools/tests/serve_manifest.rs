@@ -1,6 +1,6 @@
 //! Tools of manifests behind the server: sessions are tasks, errors are told, nothing stays behind.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
+#![allow(clippy::unwrap_used, reason = "tests, helpers included")]
 
 mod serve_support;
 mod support;

@@ -1,6 +1,6 @@
 //! The server over HTTP as a client of the modern era sees it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
+#![allow(clippy::unwrap_used, reason = "tests, helpers included")]
 
 mod serve_support;
 

@@ -194,15 +194,15 @@ impl Tasks {
         let name = &bound.task.tool().name;
         self.note_once(
             bound,
-            format!("the actions of `{name}` are not known: {}", error.message),
+            &format!("the actions of `{name}` are not known: {}", error.message),
         );
     }
 
     /// Tells the operator something of a tool, unless it was the last that was told of it.
-    fn note_once(&self, bound: &Bound, complaint: String) {
-        let earlier = std::mem::replace(&mut *lock(&bound.complaint), complaint.clone());
+    fn note_once(&self, bound: &Bound, complaint: &str) {
+        let earlier = std::mem::replace(&mut *lock(&bound.complaint), complaint.to_owned());
         if earlier != complaint {
-            (self.notes)(&complaint);
+            (self.notes)(complaint);
         }
     }
 
@@ -239,7 +239,7 @@ impl Tasks {
                 if !error.is_recoverable() && error.failure != Failure::Ended {
                     let name = &bound.task.tool().name;
                     let complaint = format!("`{name}` cannot go on: {}", error.message);
-                    self.note_once(bound, complaint);
+                    self.note_once(bound, &complaint);
                     call.sink.log(Level::Error, name, &error.to_json());
                     match self.scope {
                         Scope::Session => *lock(&bound.dead) = Some(error.clone()),
