@@ -14,6 +14,7 @@ use proofhouse_tools::interpolate::{Root, Sealed};
 use proofhouse_tools::manifest::Tool;
 use proofhouse_tools::operator::OperatorConfig;
 use proofhouse_tools::runtime::{ActionError, Environment, Limits, Runtimes, ToolTask};
+use proofhouse_tools::serve::ManifestTools;
 use serde_json::{Map, Value, json};
 
 use super::arguments::pair;
@@ -136,6 +137,13 @@ impl Operator {
             self.runtimes.clone(),
             self.limits.clone(),
         )
+    }
+
+    /// Tools that a server can open for each of its sessions.
+    pub(crate) fn served(&self, tools: &[Arc<Tool>]) -> ManifestTools {
+        let tools = tools.iter();
+        let tools = tools.map(|tool| (Arc::clone(tool), self.environment(tool)));
+        ManifestTools::new(tools.collect(), self.runtimes.clone(), self.limits.clone())
     }
 
     fn environment(&self, tool: &Tool) -> Environment {

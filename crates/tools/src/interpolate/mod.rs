@@ -17,6 +17,6 @@ pub use scope::{ResolveError, Scope};
 pub(crate) use secret::MASK;
 pub use secret::{Sealed, Secrets};
 pub use template::{Part, Reference, Root, Template};
-pub(crate) use url::encode;
+
 pub use url::{UrlTemplate, UrlTemplateError};
 pub(crate) use url::{climbs, encode};

@@ -7,7 +7,9 @@ use crate::http::{Request, references};
 use crate::interpolate::{
     HeaderTemplate, MASK, Reference, Root, Scope, Secrets, Template, UrlTemplate, encode,
 };
-use crate::manifest::{Execute, HttpCall, KubernetesJob, Mcp, McpTransport, OpenApi, Session};
+use crate::manifest::{
+    DescriptionPlace, Execute, HttpCall, KubernetesJob, Mcp, McpTransport, OpenApi, Session,
+};
 
 /// What a call would do. Tokens are not fetched: a mask stands for each. What only a session will know
 /// is shown as the reference to it.
@@ -78,9 +80,13 @@ impl Preview<'_> {
     }
 
     fn openapi(mut self, api: &OpenApi) -> Result<Value, ActionError> {
-        let url = self.url(api.url.as_ref())?;
+        let place = match &api.url {
+            Some(DescriptionPlace::Url(url)) => self.url(Some(url))?,
+            Some(DescriptionPlace::File(path)) => path.as_str().into(),
+            None => Value::Null,
+        };
         Ok(json!({
-            "description": {"url": url, "headers": self.headers(&api.headers)?},
+            "description": {"url": place, "headers": self.headers(&api.headers)?},
             "operation": self.call.action.name,
             "arguments": self.call.parameters,
         }))
