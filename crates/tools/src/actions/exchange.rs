@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::response;
 use crate::http::{Answer, HttpClient, Request, references};
-use crate::interpolate::{Root, Secrets};
+use crate::interpolate::{Root, Scope, Secrets};
 use crate::manifest::HttpCall;
 use crate::runtime::{ActionError, Call, Environment};
 
@@ -44,9 +44,20 @@ pub(super) async fn exchange(
     let used = references(http);
     let uses_token = used.iter().any(|reference| reference.root == Root::Auth);
     let mut secrets = environment.secrets(&call.tool);
-    let mut fresh = false;
+    let mut refused: Option<(Scope, Answer)> = None;
     loop {
-        let mut scope = environment.scope(call, used.iter().copied(), fresh).await?;
+        let mut scope = match &refused {
+            None => environment.scope(call, used.iter().copied(), false).await,
+            Some((refused, _)) => {
+                let used = used.iter().copied();
+                environment.scope_instead_of(refused, call, used).await
+            }
+        }
+        .map_err(|error| clean(error, &secrets))?;
+        // A token that never changes was refused for good.
+        if let Some((_, answer)) = refused.take_if(|(refused, _)| scope.has_tokens_of(refused)) {
+            return Ok(Exchanged { answer, secrets });
+        }
         if let Some(session) = session {
             scope.set(Root::Session, session.clone());
         }
@@ -56,8 +67,8 @@ pub(super) async fn exchange(
             .send(&request)
             .await
             .map_err(|error| clean(error, &secrets))?;
-        if answer.status.as_u16() == 401 && uses_token && !fresh {
-            fresh = true;
+        if answer.status.as_u16() == 401 && uses_token && refused.is_none() {
+            refused = Some((scope, answer));
             continue;
         }
         return Ok(Exchanged { answer, secrets });

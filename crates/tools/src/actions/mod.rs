@@ -3,6 +3,7 @@
 mod cel;
 mod exchange;
 mod response;
+mod session;
 mod stateful_session;
 mod stateless_http;
 

@@ -39,7 +39,7 @@ fn read(answer: &Answer, must_be_json: bool) -> Result<Value, ActionError> {
     if let Some(encoding) = answer.header("content-encoding")
         && !encoding.trim().eq_ignore_ascii_case("identity")
     {
-        let message = format!("the response is encoded as `{encoding}`, which was not asked for");
+        let message = format!("the response is encoded as `{encoding}`, which is not understood");
         return Err(ActionError::new(Failure::Response, message));
     }
     let kind = answer.header("content-type").unwrap_or_default();

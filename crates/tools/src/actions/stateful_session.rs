@@ -1,18 +1,15 @@
-//! `stateful_session`: a remote session that is made at the first call and ended with the task.
+//! `stateful_session`: a remote session that is made at the first call, made again when it expired, and
+//! ended with the task.
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use tokio::sync::Mutex;
 
-use super::exchange::{Exchanged, exchange};
-use super::response;
+use super::session::{Open, foreign};
 use crate::http::HttpClient;
-use crate::interpolate::{Sealed, Secrets};
-use crate::manifest::{Execute, HttpCall, Session};
-use crate::runtime::{
-    ActionError, ActionRuntime, Call, Environment, Failure, State, sounds_secret,
-};
+use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, State};
 
 /// Keeps sessions with servers.
 #[derive(Debug, Clone)]
@@ -20,14 +17,28 @@ pub struct StatefulSession {
     client: Arc<HttpClient>,
 }
 
-/// A session that was made.
-struct Open {
-    /// What `{session.key}` names.
-    values: Sealed<Value>,
-    /// Those of the values that are secret.
-    secrets: Secrets,
-    /// The call that made it; the one that ends it has the same parameters.
-    opened_by: Call,
+/// The session of a task.
+struct Kept {
+    slot: Mutex<Slot>,
+}
+
+struct Slot {
+    open: Arc<Open>,
+    /// How often a new one was tried for.
+    renewals: u64,
+    /// Statuses that a new session did not mend. With this server, they say something else.
+    unmended: Vec<u16>,
+    /// Whether the task has ended.
+    closed: bool,
+}
+
+/// A call that the server refused, perhaps because the session expired.
+struct Refused {
+    session: Arc<Open>,
+    /// How often a new session had been tried for when the call began.
+    renewals: u64,
+    status: u16,
+    error: ActionError,
 }
 
 impl StatefulSession {
@@ -37,38 +48,48 @@ impl StatefulSession {
         Self { client }
     }
 
-    async fn open(&self, call: &Call, environment: &Environment) -> Result<Open, ActionError> {
-        let session = session_of(call)?;
-        let create = whole(session.create.as_ref(), "create")?;
-        let made = exchange(&self.client, create, call, environment, None).await?;
-        let answer = response::result(&made.answer, create.response_path.as_ref());
-        let answer = answer.map_err(|error| made.clean(error))?;
-        let open = extract(session, &answer, call).map_err(|error| made.clean(error))?;
-        if let Some(initialize) = &session.initialize {
-            let values = Some(open.values.expose());
-            let sent = exchange(&self.client, initialize, call, environment, values).await;
-            if let Err(error) = sent.and_then(|sent| sent.result(initialize)) {
-                // The session is there; the task will not hear of it, so it ends here. What went
-                // wrong before is what the caller must know.
-                let _ = self.close(&open, environment).await;
-                return Err(error.redacted(&open.secrets));
+    /// Repeats a call in a new session.
+    ///
+    /// Of many calls that see the same session expire, one makes the new one, and the others wait. The
+    /// session is replaced only once the new one has proven better: a status like 404 may also be about
+    /// what the action names, and then the session with all that happened in it must stay.
+    async fn renew(
+        &self,
+        kept: &Kept,
+        refused: Refused,
+        call: &Call,
+        environment: &Environment,
+    ) -> Result<Value, ActionError> {
+        let mut slot = kept.slot.lock().await;
+        if slot.closed {
+            return Err(refused.error);
+        }
+        if !Arc::ptr_eq(&slot.open, &refused.session) {
+            let open = Arc::clone(&slot.open);
+            drop(slot);
+            return open.execute(&self.client, call, environment).await;
+        }
+        if slot.renewals != refused.renewals || slot.unmended.contains(&refused.status) {
+            return Err(refused.error);
+        }
+        slot.renewals += 1;
+        let open = Arc::new(Open::new(&self.client, call, environment).await?);
+        let result = open.execute(&self.client, call, environment).await;
+        match &result {
+            Err(error) if expired(error) == Some(refused.status) => {
+                slot.unmended.push(refused.status);
+                let _ = open.close(&self.client, environment).await;
+            }
+            _ => {
+                let old = std::mem::replace(&mut slot.open, open);
+                // 410 says that it is gone. After 401 or 404 it may still be there, for all we know, and
+                // ending it twice does no harm. How that ends concerns nobody any more.
+                if refused.status != 410 {
+                    let _ = old.close(&self.client, environment).await;
+                }
             }
         }
-        Ok(open)
-    }
-
-    async fn close(&self, open: &Open, environment: &Environment) -> Result<(), ActionError> {
-        let Some(destroy) = &session_of(&open.opened_by)?.destroy else {
-            return Ok(());
-        };
-        let values = Some(open.values.expose());
-        let sent = exchange(&self.client, destroy, &open.opened_by, environment, values).await;
-        let ended = sent.and_then(|sent: Exchanged| match sent.answer.status.as_u16() {
-            // It ended by itself.
-            404 | 410 => Ok(()),
-            _ => sent.result(destroy).map(drop),
-        });
-        ended.map_err(|error| error.redacted(&open.secrets))
+        result
     }
 }
 
@@ -78,7 +99,18 @@ impl ActionRuntime for StatefulSession {
         call: &'a Call,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<State, ActionError>> {
-        Box::pin(async move { Ok(State::new(self.open(call, environment).await?)) })
+        Box::pin(async move {
+            let open = Open::new(&self.client, call, environment).await?;
+            let slot = Slot {
+                open: Arc::new(open),
+                renewals: 0,
+                unmended: Vec::new(),
+                closed: false,
+            };
+            Ok(State::new(Arc::new(Kept {
+                slot: Mutex::new(slot),
+            })))
+        })
     }
 
     fn invoke<'a>(
@@ -88,14 +120,31 @@ impl ActionRuntime for StatefulSession {
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async move {
-            let open: &Open = state.get().ok_or_else(foreign)?;
-            let execute = whole(session_of(call)?.execute.as_ref(), "execute")?;
-            let values = Some(open.values.expose());
-            let sent = exchange(&self.client, execute, call, environment, values).await;
-            match sent.and_then(|sent| sent.result(execute)) {
-                Ok(value) => Ok(open.secrets.redact_value(value)),
-                Err(error) => Err(error.redacted(&open.secrets)),
-            }
+            let kept: &Arc<Kept> = state.get().ok_or_else(foreign)?;
+            let (session, renewals) = {
+                let slot = kept.slot.lock().await;
+                (Arc::clone(&slot.open), slot.renewals)
+            };
+            let result = session.execute(&self.client, call, environment).await;
+            let (error, status) = match result {
+                Ok(value) => return Ok(value),
+                Err(error) => match expired(&error) {
+                    Some(status) => (error, status),
+                    None => return Err(error),
+                },
+            };
+            let refused = Refused {
+                session,
+                renewals,
+                status,
+                error,
+            };
+            // In a task of its own: a caller that is cancelled must not lose a session that was made.
+            let (this, kept) = (self.clone(), Arc::clone(kept));
+            let (call, environment) = (call.clone(), environment.clone());
+            let renewing = async move { this.renew(&kept, refused, &call, &environment).await };
+            let stopped = |_| ActionError::new(Failure::Ended, "the runtime stopped");
+            tokio::spawn(renewing).await.map_err(stopped)?
         })
     }
 
@@ -105,45 +154,21 @@ impl ActionRuntime for StatefulSession {
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<(), ActionError>> {
         Box::pin(async move {
-            self.close(state.get().ok_or_else(foreign)?, environment)
-                .await
+            let kept: &Arc<Kept> = state.get().ok_or_else(foreign)?;
+            let mut slot = kept.slot.lock().await;
+            slot.closed = true;
+            slot.open.close(&self.client, environment).await
         })
     }
 }
 
-/// Keeps what the manifest asks for of the answer.
-fn extract(session: &Session, answer: &Value, call: &Call) -> Result<Open, ActionError> {
-    let mut values = Map::new();
-    let mut secrets = Secrets::default();
-    for (key, path) in &session.extract {
-        let value = response::select(answer, path)?;
-        if sounds_secret(key) {
-            secrets.add_value(&value);
-        }
-        values.insert(key.clone(), value);
+/// The status of an answer that may mean that the session is no more.
+fn expired(error: &ActionError) -> Option<u16> {
+    if error.failure != Failure::HttpStatus {
+        return None;
     }
-    let values = Sealed::new(Value::Object(values));
-    Ok(Open {
-        values,
-        secrets,
-        opened_by: call.clone(),
-    })
-}
-
-fn session_of(call: &Call) -> Result<&Session, ActionError> {
-    match &call.action.execute {
-        Execute::StatefulSession(session) => Ok(session),
-        _ => Err(ActionError::new(
-            Failure::Manifest,
-            "this is not a `stateful_session` action",
-        )),
+    match error.detail.get("status").and_then(Value::as_u64) {
+        Some(status @ (401 | 404 | 410)) => u16::try_from(status).ok(),
+        _ => None,
     }
-}
-
-fn whole<'a>(call: Option<&'a HttpCall>, key: &str) -> Result<&'a HttpCall, ActionError> {
-    call.ok_or_else(|| ActionError::new(Failure::Manifest, format!("the session has no `{key}`")))
-}
-
-fn foreign() -> ActionError {
-    ActionError::new(Failure::Manifest, "the state is not a session")
 }

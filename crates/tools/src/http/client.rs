@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_wire::client::{Client, ClientError};
-use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use url::Url;
 
 use super::egress::EgressPolicy;
+use super::encoding::{self, DecodeError};
 use super::request::Request;
 use crate::runtime::{ActionError, Failure, Limits};
 
@@ -84,10 +85,12 @@ impl HttpClient {
             let last = number >= retry.tries;
             let wait = match self.follow(request).await {
                 Ok(answer) if last || !request.is_idempotent() || !is_busy(answer.status) => {
-                    return Ok(answer);
+                    return self.decoded(answer, request);
                 }
                 Ok(answer) => match answer.retry_after() {
-                    Some(wait) if wait > retry.max_retry_after => return Ok(answer),
+                    Some(wait) if wait > retry.max_retry_after => {
+                        return self.decoded(answer, request);
+                    }
                     Some(wait) => wait,
                     None => retry.wait(number, chance()),
                 },
@@ -99,6 +102,28 @@ impl HttpClient {
             };
             tokio::time::sleep(wait).await;
             number += 1;
+        }
+    }
+
+    /// The answer without its content codings. The limit counts what comes out, so a small body cannot
+    /// grow large.
+    fn decoded(&self, mut answer: Answer, request: &Request) -> Result<Answer, ActionError> {
+        let limit = self.limits.max_response_bytes;
+        match encoding::decode(&mut answer, limit) {
+            Ok(()) => Ok(answer),
+            // That the request failed matters more than how that was told.
+            Err(_) if !answer.status.is_success() => {
+                answer.body = Bytes::new();
+                Ok(answer)
+            }
+            Err(DecodeError::TooLarge) => {
+                let limit = limit as u64;
+                Err(self.failure(&ClientError::TooLarge { limit }, request))
+            }
+            Err(DecodeError::Broken(reason)) => {
+                let message = format!("the response cannot be decompressed: {reason}");
+                Err(ActionError::new(Failure::Response, message))
+            }
         }
     }
 
@@ -128,7 +153,11 @@ impl HttpClient {
 
     async fn once(&self, request: &Request, url: &Url) -> Result<Answer, ClientError> {
         let exchange = async {
-            let headers = request.headers.expose().clone();
+            let mut headers = request.headers.expose().clone();
+            // Without this header, a server may choose any coding (RFC 9110, section 12.5.3).
+            headers
+                .entry(HeaderName::from_static("accept-encoding"))
+                .or_insert(HeaderValue::from_static("identity"));
             let body = request.body.expose().clone();
             let response = self
                 .client

@@ -2,6 +2,7 @@
 
 mod client;
 mod egress;
+mod encoding;
 mod request;
 
 pub use client::{Answer, HttpClient};

@@ -64,6 +64,23 @@ impl Scope {
         self.secrets.add_value(value);
     }
 
+    /// Takes more for secrets.
+    pub fn hide_all(&mut self, secrets: &Secrets) {
+        self.secrets.extend(secrets);
+    }
+
+    /// The token of a provider, if it was set.
+    pub(crate) fn token(&self, provider: &str) -> Option<&str> {
+        self.tokens
+            .get(provider)
+            .map(|token| token.expose().as_str())
+    }
+
+    /// Whether the tokens are those of another scope.
+    pub(crate) fn has_tokens_of(&self, other: &Self) -> bool {
+        self.tokens == other.tokens
+    }
+
     /// The secrets, for cleaning what is shown.
     #[must_use]
     pub fn secrets(&self) -> &Secrets {

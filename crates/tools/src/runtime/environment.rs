@@ -28,6 +28,21 @@ pub trait TokenSource: Send + Sync {
         provider: &'a str,
         fresh: bool,
     ) -> BoxFuture<'a, Result<String, TokenError>>;
+
+    /// A token after a server refused this one. Who knows which token was refused can tell those who were
+    /// refused with the same one from those who need yet another.
+    fn token_instead_of<'a>(
+        &'a self,
+        provider: &'a str,
+        _refused: &'a str,
+    ) -> BoxFuture<'a, Result<String, TokenError>> {
+        self.token(provider, true)
+    }
+
+    /// What a provider holds beside its tokens that must never be shown, such as a client's secret.
+    fn secrets(&self, _provider: &str) -> Secrets {
+        Secrets::default()
+    }
 }
 
 /// No providers.
@@ -132,6 +147,34 @@ impl Environment {
         references: impl Iterator<Item = &'r Reference> + Send,
         fresh: bool,
     ) -> Result<Scope, ActionError> {
+        let mut scope = self.scope_without_tokens(call);
+        for provider in providers(references) {
+            let token = self.tokens.token(&provider, fresh).await;
+            self.set_token(&mut scope, &provider, token)?;
+        }
+        Ok(scope)
+    }
+
+    /// The same after a server refused the tokens of an earlier scope.
+    pub(crate) async fn scope_instead_of<'r>(
+        &self,
+        refused: &Scope,
+        call: &Call,
+        references: impl Iterator<Item = &'r Reference> + Send,
+    ) -> Result<Scope, ActionError> {
+        let mut scope = self.scope_without_tokens(call);
+        for provider in providers(references) {
+            let token = match refused.token(&provider) {
+                Some(refused) => self.tokens.token_instead_of(&provider, refused).await,
+                None => self.tokens.token(&provider, true).await,
+            };
+            self.set_token(&mut scope, &provider, token)?;
+        }
+        Ok(scope)
+    }
+
+    /// What the references of a call can name, but for tokens.
+    pub(crate) fn scope_without_tokens(&self, call: &Call) -> Scope {
         let mut scope = Scope::default();
         scope.set(Root::Parameters, Value::Object(call.parameters.clone()));
         scope.set(Root::Settings, self.settings_of(&call.tool));
@@ -139,18 +182,19 @@ impl Environment {
         for (root, value) in &self.roots {
             scope.set(*root, value.clone());
         }
-        let mut fetched = Vec::new();
-        for reference in references {
-            let provider = reference.path.join(".");
-            if reference.root == Root::Auth && !fetched.contains(&provider) {
-                let token = self.tokens.token(&provider, fresh).await;
-                let token =
-                    token.map_err(|error| ActionError::new(Failure::Token, error.to_string()))?;
-                scope.set_token(&provider, token);
-                fetched.push(provider);
-            }
-        }
-        Ok(scope)
+        scope
+    }
+
+    fn set_token(
+        &self,
+        scope: &mut Scope,
+        provider: &str,
+        token: Result<String, TokenError>,
+    ) -> Result<(), ActionError> {
+        let token = token.map_err(|error| ActionError::new(Failure::Token, error.to_string()))?;
+        scope.set_token(provider, token);
+        scope.hide_all(&self.tokens.secrets(provider));
+        Ok(())
     }
 
     /// The settings with the defaults of the tool's schema.
@@ -165,6 +209,18 @@ impl Environment {
         }
         settings
     }
+}
+
+/// The providers that references name, each once.
+fn providers<'r>(references: impl Iterator<Item = &'r Reference>) -> Vec<String> {
+    let mut providers = Vec::new();
+    for reference in references.filter(|reference| reference.root == Root::Auth) {
+        let provider = reference.path.join(".");
+        if !providers.contains(&provider) {
+            providers.push(provider);
+        }
+    }
+    providers
 }
 
 /// Whether a name says that its value is a secret.

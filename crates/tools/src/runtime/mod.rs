@@ -5,6 +5,7 @@ mod error;
 mod limits;
 mod observe;
 mod outcome;
+mod preview;
 mod task;
 
 use std::any::Any;
@@ -102,6 +103,16 @@ pub trait ActionRuntime: Send + Sync {
     /// Whether a cancelled call is left some time to clean up. Others are dropped where they are.
     fn cancels_itself(&self) -> bool {
         false
+    }
+
+    /// What a call would do, with its values in place and its secrets masked. Nothing is sent, no token is
+    /// fetched and nothing is initialized.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when a value is missing or may not stand where it stands.
+    fn preview(&self, call: &Call, environment: &Environment) -> Result<Value, ActionError> {
+        preview::preview(call, environment)
     }
 
     /// Carries out one action.

@@ -18,6 +18,10 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) enum Reply {
     /// Sends these bytes and closes.
     Bytes(Vec<u8>),
+    /// Sends these bytes after a while and closes.
+    Later(Duration, Vec<u8>),
+    /// Sends these bytes and then nothing, without closing.
+    Stall(Vec<u8>),
     /// Sends these bytes again and again.
     Endless(&'static [u8], Duration),
     /// Says nothing.
@@ -43,6 +47,16 @@ pub(crate) fn json_reply(body: &Value) -> Reply {
         "content-type: application/json\r\n",
         body.to_string(),
     )
+}
+
+impl Reply {
+    /// The same after a while.
+    pub(crate) fn later(self, pause: Duration) -> Self {
+        match self {
+            Self::Bytes(bytes) => Self::Later(pause, bytes),
+            other => other,
+        }
+    }
 }
 
 /// A server that remembers the requests it got.
@@ -88,6 +102,14 @@ async fn send(stream: &mut TcpStream, reply: Reply) {
     match reply {
         Reply::Bytes(bytes) => {
             let _ = stream.write_all(&bytes).await;
+        }
+        Reply::Later(pause, bytes) => {
+            tokio::time::sleep(pause).await;
+            let _ = stream.write_all(&bytes).await;
+        }
+        Reply::Stall(bytes) => {
+            let _ = stream.write_all(&bytes).await;
+            tokio::time::sleep(Duration::from_secs(60)).await;
         }
         Reply::Endless(piece, pause) => {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;

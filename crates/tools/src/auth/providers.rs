@@ -1,0 +1,193 @@
+//! The providers of a program, as the source of tokens of its tasks.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use proofhouse_source::did_you_mean;
+
+use super::answer::MAX_ANSWER_BYTES;
+use super::cache::{Cache, Clock, Fetched, Wanted};
+use super::config::{AuthConfig, ProviderConfig};
+use super::error::AuthError;
+use super::{github, oauth};
+use crate::http::{EgressPolicy, HttpClient};
+use crate::interpolate::{Sealed, Secrets};
+use crate::runtime::{ActionError, Limits, TokenError, TokenSource};
+
+/// Gives tokens, and keeps them. Share one among all tasks, so that they share its tokens.
+pub struct Providers {
+    table: BTreeMap<String, Arc<Provider>>,
+    client: Arc<HttpClient>,
+    clock: Clock,
+}
+
+struct Provider {
+    config: ProviderConfig,
+    secrets: Mutex<Secrets>,
+    cache: Cache,
+    /// The refresh token to use next.
+    refresh_token: Mutex<Option<Sealed<String>>>,
+}
+
+impl Providers {
+    /// Makes the providers ready; nothing is fetched before the first token is wanted. The clock tells
+    /// the seconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the HTTP client cannot be set up.
+    pub fn new(
+        config: &AuthConfig,
+        limits: &Limits,
+        egress: EgressPolicy,
+        clock: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Result<Self, ActionError> {
+        let limits = Limits {
+            max_response_bytes: limits.max_response_bytes.min(MAX_ANSWER_BYTES),
+            ..limits.clone()
+        };
+        let clock: Clock = Arc::new(clock);
+        let table = config.iter().map(|(name, config)| {
+            let refresh_token = match config {
+                ProviderConfig::RefreshToken(grant) => Some(grant.refresh_token.clone()),
+                _ => None,
+            };
+            let provider = Provider {
+                config: config.clone(),
+                secrets: Mutex::new(config.secrets()),
+                cache: Cache::new(Arc::clone(&clock)),
+                refresh_token: Mutex::new(refresh_token),
+            };
+            (name.to_owned(), Arc::new(provider))
+        });
+        Ok(Self {
+            table: table.collect(),
+            client: Arc::new(HttpClient::new(&limits, egress)?),
+            clock,
+        })
+    }
+
+    /// The token of a provider.
+    ///
+    /// # Errors
+    ///
+    /// Returns why there is none.
+    pub async fn get(&self, name: &str) -> Result<Sealed<String>, AuthError> {
+        self.fetch(name, Wanted::Any).await
+    }
+
+    /// The token of a provider after a server refused one. Those who were refused with the same token
+    /// share one request.
+    ///
+    /// # Errors
+    ///
+    /// Returns why there is none.
+    pub async fn get_instead_of(
+        &self,
+        name: &str,
+        refused: &str,
+    ) -> Result<Sealed<String>, AuthError> {
+        self.fetch(name, Wanted::Not(refused)).await
+    }
+
+    async fn fetch(&self, name: &str, wanted: Wanted<'_>) -> Result<Sealed<String>, AuthError> {
+        let Some(provider) = self.table.get(name) else {
+            let near = did_you_mean(name, self.table.keys().map(String::as_str));
+            return Err(AuthError::Unknown {
+                near: near.map(str::to_owned),
+            });
+        };
+        if let ProviderConfig::Fixed(token) = &provider.config {
+            return Ok(token.clone());
+        }
+        let fetch = || {
+            let (provider, client) = (Arc::clone(provider), Arc::clone(&self.client));
+            let now = (self.clock)();
+            async move { provider.fetch(&client, now).await }
+        };
+        provider.cache.get(wanted, fetch).await
+    }
+}
+
+impl Provider {
+    async fn fetch(&self, client: &HttpClient, now: u64) -> Result<Fetched, AuthError> {
+        let secrets = self.secrets();
+        match &self.config {
+            ProviderConfig::Fixed(token) => Ok(Fetched {
+                token: token.clone(),
+                expires_at: None,
+            }),
+            ProviderConfig::ClientCredentials(grant) => {
+                let granted = oauth::grant(client, &grant.client, None, now, &secrets).await;
+                granted.map(|(fetched, _)| fetched)
+            }
+            ProviderConfig::RefreshToken(grant) => {
+                let kept = lock(&self.refresh_token).clone();
+                let with = kept.as_ref().unwrap_or(&grant.refresh_token).expose();
+                let (fetched, next) =
+                    oauth::grant(client, &grant.client, Some(with), now, &secrets).await?;
+                if let Some(next) = next {
+                    // The one that is used up may still be good somewhere; those before it are not kept.
+                    let mut secrets = self.config.secrets();
+                    secrets.add(with);
+                    secrets.add(next.expose());
+                    *lock(&self.secrets) = secrets;
+                    *lock(&self.refresh_token) = Some(next);
+                }
+                Ok(fetched)
+            }
+            ProviderConfig::GithubApp(app) => {
+                github::installation(client, app, now, &secrets).await
+            }
+        }
+    }
+
+    fn secrets(&self) -> Secrets {
+        lock(&self.secrets).clone()
+    }
+}
+
+impl TokenSource for Providers {
+    fn token<'a>(
+        &'a self,
+        provider: &'a str,
+        fresh: bool,
+    ) -> BoxFuture<'a, Result<String, TokenError>> {
+        let wanted = if fresh { Wanted::Fresh } else { Wanted::Any };
+        Box::pin(async move { told(provider, self.fetch(provider, wanted).await) })
+    }
+
+    fn token_instead_of<'a>(
+        &'a self,
+        provider: &'a str,
+        refused: &'a str,
+    ) -> BoxFuture<'a, Result<String, TokenError>> {
+        Box::pin(async move { told(provider, self.get_instead_of(provider, refused).await) })
+    }
+
+    fn secrets(&self, provider: &str) -> Secrets {
+        let found = self.table.get(provider);
+        found.map(|provider| provider.secrets()).unwrap_or_default()
+    }
+}
+
+fn told(provider: &str, result: Result<Sealed<String>, AuthError>) -> Result<String, TokenError> {
+    match result {
+        Ok(token) => Ok(token.into_exposed()),
+        Err(error) => Err(TokenError {
+            provider: provider.to_owned(),
+            reason: error.to_string(),
+        }),
+    }
+}
+
+impl std::fmt::Debug for Providers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.table.keys()).finish()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,242 @@
+//! What the operator configures, in one file: settings, auth providers, egress and Kubernetes.
+//!
+//! ```yaml
+//! settings:
+//!   weather.api_key: ${WEATHER_KEY}
+//! auth:
+//!   github: {type: env, variable: GITHUB_TOKEN}
+//! egress:
+//!   allow: [10.1.0.0/16]
+//! ```
+//!
+//! A file with none of the four keys is all settings. `${NAME}` in a text is a variable that the caller
+//! looks up, and `$${` is the text `${`. Neither a finding nor the debug form of a configuration shows a
+//! value of the file.
+//!
+//! ```
+//! use proofhouse_tools::operator::OperatorConfig;
+//!
+//! let lookup = |name: &str| (name == "KEY").then(|| "sk-1".to_owned());
+//! let (config, findings) = OperatorConfig::read("api_key: ${KEY}\n", &lookup);
+//! assert!(findings.is_empty());
+//! assert_eq!(config.settings.expose()["api_key"], "sk-1");
+//! ```
+
+mod provider;
+mod reader;
+mod variables;
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use proofhouse_source::{
+    Diagnostic, DiagnosticSeverity, Limits, NodeRef, ReadErrorKind, Segment, Source, did_you_mean,
+};
+use serde_json::{Map, Value};
+
+use crate::auth::AuthConfig;
+use crate::http::EgressPolicy;
+use crate::interpolate::Sealed;
+use reader::Reader;
+
+/// The keys of a file that is not all settings.
+const KEYS: [&str; 4] = ["settings", "auth", "egress", "kubernetes"];
+
+/// A configuration that people write has a few KiB; one that a program writes, some more.
+const LIMITS: Limits = Limits {
+    max_bytes: 1 << 20,
+    max_depth: 32,
+    max_nodes: 50_000,
+};
+
+/// The codes of findings about a configuration, and what each means.
+///
+/// ```
+/// use proofhouse_tools::operator::CODES;
+/// assert!(CODES.iter().any(|(code, _)| *code == "OC-006"));
+/// ```
+pub const CODES: &[(&str, &str)] = &[
+    (
+        "OC-001",
+        "The text is not YAML that can be read, or is larger than it may be.",
+    ),
+    ("OC-002", "A value has the wrong type."),
+    ("OC-003", "A key is unknown."),
+    ("OC-004", "A key that is needed is missing."),
+    ("OC-005", "A value cannot be used."),
+    ("OC-006", "An environment variable is not set."),
+    ("OC-007", "A `${` is not the start of a variable."),
+    (
+        "OC-008",
+        "The file is all settings, and one of them looks like a key of the file.",
+    ),
+    ("OC-009", "A secret would be sent without TLS."),
+    ("OC-010", "A key is empty and counts as absent."),
+    ("OC-011", "The egress policy allows every address."),
+];
+
+/// What the operator configures.
+#[derive(Debug, Clone)]
+pub struct OperatorConfig {
+    /// The settings of all tools.
+    pub settings: Sealed<Value>,
+    /// The providers of `{auth.name()}`.
+    pub auth: AuthConfig,
+    /// Where tools may connect to.
+    pub egress: EgressPolicy,
+    /// What `kubernetes_job` is told, as it is written.
+    pub kubernetes: Option<Sealed<Value>>,
+}
+
+impl Default for OperatorConfig {
+    /// Nothing is configured.
+    fn default() -> Self {
+        Self {
+            settings: Sealed::new(Value::Object(Map::new())),
+            auth: AuthConfig::default(),
+            egress: EgressPolicy::default(),
+            kubernetes: None,
+        }
+    }
+}
+
+impl OperatorConfig {
+    /// Reads a configuration, in YAML or JSON. `lookup` finds the variables that `${NAME}` names.
+    ///
+    /// What has an error is left out of the configuration; who finds an error among the findings should
+    /// not use it. An empty file configures nothing.
+    #[must_use]
+    pub fn read(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> (Self, Vec<Diagnostic>) {
+        let mut config = Self::default();
+        let (source, errors) = Source::read_leniently(text, &LIMITS);
+        let unreadable = errors
+            .into_iter()
+            .filter(|error| error.kind != ReadErrorKind::Empty)
+            .map(|error| Diagnostic {
+                severity: DiagnosticSeverity::Error,
+                code: "OC-001",
+                path: None,
+                span: Some(error.span),
+                message: error.message,
+                help: None,
+            });
+        let mut findings: Vec<Diagnostic> = unreadable.collect();
+        if let Some(source) = &source {
+            let mut reader = Reader::new(source, lookup);
+            config.fill(source.root(), &mut reader);
+            findings.extend(reader.into_findings());
+        }
+        (config, findings)
+    }
+
+    fn fill<'s>(&mut self, root: NodeRef<'s>, reader: &mut Reader<'s, '_>) {
+        if root.is_null() {
+            return;
+        }
+        let Some(entries) = root.entries() else {
+            reader.mismatch(root, "a mapping");
+            return;
+        };
+        let keys: Vec<&str> = entries.map(|(key, _)| key).collect();
+        if !keys.iter().any(|key| KEYS.contains(key)) {
+            warn_of_near_misses(&keys, reader);
+            self.settings = Sealed::new(reader.value(root));
+            return;
+        }
+        for key in keys.iter().filter(|key| !KEYS.contains(key)) {
+            let help = match did_you_mean(key, KEYS) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "a setting stands below `settings`".to_owned(),
+            };
+            reader.unknown_key(key, help);
+        }
+        if let Some(settings) = reader.field(root, "settings") {
+            reader.within(Segment::Key("settings"), |reader| {
+                if reader.is_mapping(settings) {
+                    self.settings = Sealed::new(reader.value(settings));
+                }
+            });
+        }
+        if let Some(auth) = reader.field(root, "auth") {
+            reader.within(Segment::Key("auth"), |reader| {
+                self.auth = provider::read_all(auth, reader);
+            });
+        }
+        if let Some(egress) = reader.field(root, "egress") {
+            reader.within(Segment::Key("egress"), |reader| {
+                self.egress = read_egress(egress, reader);
+            });
+        }
+        if let Some(kubernetes) = reader.field(root, "kubernetes") {
+            reader.within(Segment::Key("kubernetes"), |reader| {
+                if reader.is_mapping(kubernetes) {
+                    self.kubernetes = Some(Sealed::new(reader.value(kubernetes)));
+                }
+            });
+        }
+    }
+}
+
+/// In a file that is all settings, a key like `setings` or `egress.allow` is probably a slip.
+fn warn_of_near_misses<'s>(keys: &[&'s str], reader: &mut Reader<'s, '_>) {
+    for key in keys {
+        let first = key.split('.').next().unwrap_or_default();
+        let near = match KEYS.into_iter().find(|known| *known == first) {
+            Some(known) => Some(known),
+            None => did_you_mean(key, KEYS),
+        };
+        if let Some(near) = near {
+            reader.within(Segment::Key(key), |reader| {
+                let shown: String = key.chars().take(60).collect();
+                reader.warn_at_key(
+                    "OC-008",
+                    format!(
+                        "`{shown}` is a setting here, since the file has none of the keys {}",
+                        KEYS.join(", ")
+                    ),
+                    Some(format!(
+                        "write `{near}:` for that key, or put the settings below `settings:`"
+                    )),
+                );
+            });
+        }
+    }
+}
+
+fn read_egress<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> EgressPolicy {
+    let mut networks = Vec::new();
+    if reader.mapping(node, &["allow"])
+        && let Some(allow) = reader.field(node, "allow")
+    {
+        reader.within(Segment::Key("allow"), |reader| {
+            for (text, index) in reader.texts(allow) {
+                reader.within(Segment::Index(index), |reader| match network(&text) {
+                    Some(network) => {
+                        if network.prefix_len() == 0 {
+                            reader.warn(
+                                "OC-011",
+                                "this lets tools reach every address, those of this machine too"
+                                    .to_owned(),
+                                Some("name the networks that are needed".to_owned()),
+                            );
+                        }
+                        networks.push(network);
+                    }
+                    None => reader.error(
+                        "OC-005",
+                        "this is not a network".to_owned(),
+                        Some("write it as `10.1.0.0/16` or `fd00::/8`".to_owned()),
+                    ),
+                });
+            }
+        });
+    }
+    EgressPolicy::allowing(networks)
+}
+
+/// A network in CIDR form, or one address.
+fn network(text: &str) -> Option<IpNet> {
+    let text = text.trim();
+    let parsed = text.parse::<IpNet>().ok();
+    parsed.or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+}

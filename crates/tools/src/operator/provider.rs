@@ -1,0 +1,357 @@
+//! Reads the `auth` block: one provider per name, told apart by `type`.
+
+use proofhouse_source::{NodeRef, Segment, did_you_mean};
+use serde_json::{Map, Value};
+use url::{Host, Url};
+
+use super::reader::Reader;
+use super::variables::is_name;
+use crate::auth::{
+    AuthConfig, ClientAuthentication, ClientCredentials, GithubApp, OauthClient, ProviderConfig,
+    RefreshToken, SigningKey,
+};
+use crate::interpolate::{Root, Sealed, Template};
+
+/// The types of provider and their keys beside `type`; those that are needed come first.
+const TYPES: &[(&str, &[&str], &[&str])] = &[
+    ("static", &["token"], &[]),
+    ("env", &["variable"], &[]),
+    (
+        "client_credentials",
+        &["token_url", "client_id", "client_secret"],
+        CLIENT_OPTIONS,
+    ),
+    (
+        "refresh_token",
+        &["token_url", "client_id", "refresh_token"],
+        &[
+            "authentication",
+            "scope",
+            "audience",
+            "parameters",
+            "client_secret",
+        ],
+    ),
+    (
+        "github_app",
+        &["app_id", "installation_id", "private_key"],
+        &["api_url", "repositories", "permissions"],
+    ),
+];
+const CLIENT_OPTIONS: &[&str] = &["authentication", "scope", "audience", "parameters"];
+
+/// What a request for a token says by itself.
+const TAKEN: [&str; 6] = [
+    "grant_type",
+    "scope",
+    "client_id",
+    "client_secret",
+    "refresh_token",
+    "audience",
+];
+
+const GITHUB_API: &str = "https://api.github.com";
+
+/// Reads all providers; those with errors are left out.
+pub(super) fn read_all<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> AuthConfig {
+    let mut config = AuthConfig::default();
+    let Some(entries) = node.entries() else {
+        reader.mismatch(node, "a mapping");
+        return config;
+    };
+    for (name, node) in entries {
+        reader.within(Segment::Key(name), |reader| {
+            if !can_be_referred_to(name) {
+                reader.error(
+                    "OC-005",
+                    "a provider of this name cannot be referred to as `{auth.name()}`".to_owned(),
+                    Some("use letters, digits, `_` and `-`".to_owned()),
+                );
+            } else if let Some(provider) = read(node, reader) {
+                config.insert(name, provider);
+            }
+        });
+    }
+    config
+}
+
+fn can_be_referred_to(name: &str) -> bool {
+    let template = Template::parse(&format!("{{auth.{name}()}}"));
+    template
+        .whole()
+        .is_some_and(|found| found.root == Root::Auth && found.path.join(".") == name)
+}
+
+fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Option<ProviderConfig> {
+    if !reader.is_mapping(node) {
+        return None;
+    }
+    let Some(of) = reader.field(node, "type") else {
+        reader.missing("type");
+        return None;
+    };
+    let of = reader.within(Segment::Key("type"), |reader| {
+        let of = reader.text(of)?;
+        let found = TYPES.iter().find(|(name, _, _)| *name == of);
+        if found.is_none() {
+            let names: Vec<&str> = TYPES.iter().map(|(name, _, _)| *name).collect();
+            let help = match did_you_mean(&of, names.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("use one of: {}", names.join(", ")),
+            };
+            reader.error(
+                "OC-005",
+                "this is no type of provider".to_owned(),
+                Some(help),
+            );
+        }
+        found
+    })?;
+    let (name, needed, optional) = *of;
+    let keys: Vec<&'static str> = ["type"]
+        .into_iter()
+        .chain(needed.iter().copied())
+        .chain(optional.iter().copied())
+        .collect();
+    reader.mapping(node, &keys);
+    let absent: Vec<&str> = needed
+        .iter()
+        .copied()
+        .filter(|key| reader.field(node, key).is_none())
+        .collect();
+    for key in &absent {
+        // A misspelled key has been reported already.
+        let mut written = node.entries().into_iter().flatten();
+        if !written.any(|(word, _)| !keys.contains(&word) && did_you_mean(word, [*key]).is_some()) {
+            reader.missing(key);
+        }
+    }
+    if !absent.is_empty() {
+        return None;
+    }
+    let mut block = Block { node, reader };
+    match name {
+        "static" => block.secret("token").map(ProviderConfig::Fixed),
+        "env" => block.variable().map(ProviderConfig::Fixed),
+        "client_credentials" => Some(ProviderConfig::ClientCredentials(ClientCredentials {
+            client: block.client()?,
+        })),
+        "refresh_token" => {
+            let refresh_token = block.secret("refresh_token");
+            Some(ProviderConfig::RefreshToken(RefreshToken {
+                client: block.client()?,
+                refresh_token: refresh_token?,
+            }))
+        }
+        _ => block.github_app().map(ProviderConfig::GithubApp),
+    }
+}
+
+/// The mapping of one provider.
+struct Block<'r, 's, 'l> {
+    node: NodeRef<'s>,
+    reader: &'r mut Reader<'s, 'l>,
+}
+
+impl<'s, 'l> Block<'_, 's, 'l> {
+    fn read<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&mut Reader<'s, 'l>, NodeRef<'s>) -> Option<T>,
+    ) -> Option<T> {
+        let node = self.node.get(key).filter(|node| !node.is_null())?;
+        self.reader
+            .within(Segment::Key(key), |reader| read(reader, node))
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.node.get(key).is_some_and(|node| !node.is_null())
+    }
+
+    fn text(&mut self, key: &'static str) -> Option<String> {
+        self.read(key, |reader, node| {
+            let text = reader.text_or_number(node)?;
+            if text.trim().is_empty() {
+                reader.error("OC-005", format!("`{key}` is an empty text"), None);
+                return None;
+            }
+            Some(text)
+        })
+    }
+
+    fn secret(&mut self, key: &'static str) -> Option<Sealed<String>> {
+        // What a file or a shell leaves at the end of a secret is no part of it.
+        self.text(key)
+            .map(|text| Sealed::new(text.trim_end_matches(['\r', '\n']).to_owned()))
+    }
+
+    fn variable(&mut self) -> Option<Sealed<String>> {
+        self.read("variable", |reader, node| {
+            let name = reader.text(node)?;
+            if !is_name(&name) {
+                let message = "this cannot be the name of an environment variable".to_owned();
+                let help = Some("to write the token itself, use `type: static`".to_owned());
+                reader.error("OC-005", message, help);
+                return None;
+            }
+            let value = reader.variable(&name)?;
+            let value = value.trim_end_matches(['\r', '\n']);
+            if value.is_empty() {
+                let message = format!("the environment variable `{name}` is empty");
+                reader.error("OC-006", message, None);
+                return None;
+            }
+            Some(Sealed::new(value.to_owned()))
+        })
+    }
+
+    fn url(&mut self, key: &'static str) -> Option<Url> {
+        self.read(key, |reader, node| {
+            let text = reader.text(node)?;
+            let url = Url::parse(text.trim()).ok().filter(|url| {
+                matches!(url.scheme(), "http" | "https")
+                    && url.host().is_some()
+                    && url.username().is_empty()
+                    && url.password().is_none()
+            });
+            match &url {
+                None => reader.error(
+                    "OC-005",
+                    "this is not a URL of http or https without a user name".to_owned(),
+                    None,
+                ),
+                Some(url) if url.scheme() == "http" && !is_this_machine(url) => reader.warn(
+                    "OC-009",
+                    "secrets would be sent there without TLS".to_owned(),
+                    Some("use `https://`".to_owned()),
+                ),
+                Some(_) => {}
+            }
+            url
+        })
+    }
+
+    fn client(&mut self) -> Option<OauthClient> {
+        let token_url = self.url("token_url");
+        let id = self.text("client_id");
+        let (has_secret, secret) = (self.has("client_secret"), self.secret("client_secret"));
+        let authentication = self.read("authentication", |reader, node| {
+            match reader.text(node)?.as_str() {
+                "client_secret_basic" => Some(ClientAuthentication::Basic),
+                "client_secret_post" => Some(ClientAuthentication::Post),
+                _ => {
+                    let help = "use client_secret_basic or client_secret_post".to_owned();
+                    let message = "this is no way to authenticate a client".to_owned();
+                    reader.error("OC-005", message, Some(help));
+                    None
+                }
+            }
+        });
+        let scope = self.read("scope", |reader, node| match node.items() {
+            Some(_) => {
+                let words = reader.texts(node).into_iter().map(|(word, _)| word);
+                Some(words.collect::<Vec<_>>().join(" "))
+            }
+            None => reader.text(node),
+        });
+        let audience = self.text("audience");
+        let mut parameters: Vec<(String, Sealed<String>)> = audience
+            .map(|audience| ("audience".to_owned(), Sealed::new(audience)))
+            .into_iter()
+            .collect();
+        parameters.extend(self.read("parameters", read_parameters).unwrap_or_default());
+        Some(OauthClient {
+            token_url: token_url?,
+            id: id?,
+            secret: match (has_secret, secret) {
+                (true, None) => return None,
+                (_, secret) => secret,
+            },
+            authentication: authentication.unwrap_or_default(),
+            scope,
+            parameters,
+        })
+    }
+
+    fn github_app(&mut self) -> Option<GithubApp> {
+        let app_id = self.text("app_id");
+        let installation_id = self.read("installation_id", |reader, node| {
+            let number = reader.text_or_number(node)?.trim().parse().ok();
+            if number.is_none() {
+                let message = "`installation_id` must be a number".to_owned();
+                reader.error("OC-005", message, None);
+            }
+            number
+        });
+        let key = self.read("private_key", |reader, node| {
+            let text = reader.text(node)?;
+            match SigningKey::from_pem(&text) {
+                Ok(key) => Some(key),
+                Err(error) => {
+                    let message = format!("`private_key` cannot be used: {error}");
+                    reader.error("OC-005", message, None);
+                    None
+                }
+            }
+        });
+        let api_url = match self.has("api_url") {
+            true => self.url("api_url"),
+            false => Url::parse(GITHUB_API).ok(),
+        };
+        let repositories = self.read("repositories", |reader, node| {
+            Some(
+                reader
+                    .texts(node)
+                    .into_iter()
+                    .map(|(name, _)| name)
+                    .collect(),
+            )
+        });
+        let permissions = self.read("permissions", |reader, node| {
+            reader.is_mapping(node).then(|| reader.value(node))
+        });
+        Some(GithubApp {
+            api_url: api_url?,
+            app_id: app_id?,
+            installation_id: installation_id?,
+            key: key?,
+            repositories: repositories.unwrap_or_default(),
+            permissions: match permissions {
+                Some(Value::Object(permissions)) => permissions,
+                _ => Map::new(),
+            },
+        })
+    }
+}
+
+/// More that a request for a token says.
+fn read_parameters<'s>(
+    reader: &mut Reader<'s, '_>,
+    node: NodeRef<'s>,
+) -> Option<Vec<(String, Sealed<String>)>> {
+    if !reader.is_mapping(node) {
+        return None;
+    }
+    let mut parameters = Vec::new();
+    for (name, node) in node.entries().into_iter().flatten() {
+        reader.within(Segment::Key(name), |reader| {
+            if TAKEN.contains(&name) {
+                let message =
+                    "this parameter has a key of its own, or is not to be chosen".to_owned();
+                reader.error("OC-005", message, None);
+            } else if let Some(value) = reader.text_or_number(node) {
+                parameters.push((name.to_owned(), Sealed::new(value)));
+            }
+        });
+    }
+    Some(parameters)
+}
+
+fn is_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
