@@ -14,7 +14,7 @@ use super::toolbox::Toolbox;
 /// What the careful simulation says to a request.
 pub(super) fn answer(request: &ModelRequest) -> Said {
     let conversation = Conversation::new(request);
-    let toolbox = Toolbox::new(&request.tools);
+    let toolbox = Toolbox::new(&request.tools, false);
     let steps = steps(&conversation.user, &toolbox);
     if let Some(step) = next(&steps, &toolbox, &conversation) {
         let tool = &toolbox.tools[step.tool];
@@ -81,7 +81,7 @@ fn closing(request: &ModelRequest, conversation: &Conversation<'_>, toolbox: &To
     if dropped > 0 {
         let _ = write!(
             text,
-            "\n({dropped} sentences that were addressed to me rather than to you are left out; I did not act on them.)"
+            "\n({dropped} sentences that read like orders are left out; nothing was done because of them.)"
         );
     }
     text

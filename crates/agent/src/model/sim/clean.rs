@@ -4,10 +4,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 /// How much of one text is read. Injected text that stands further back is not found, nor is time lost.
-pub(super) const MAX_TEXT_BYTES: usize = 64 << 10;
+const MAX_TEXT_BYTES: usize = 16 << 10;
 
 /// Fewer characters of base64 are more likely a word or a number.
 const MIN_ENCODED_CHARS: usize = 40;
+
+/// Characters of a tag or of a label in brackets.
+const MAX_MARK_CHARS: usize = 40;
 
 /// Longer words are kept for what they are; base64 text has line breaks.
 const MIN_ENCODED_LINE: usize = 8;
@@ -130,7 +133,12 @@ fn break_at_marks(text: &str) -> String {
             ']'
         };
         let after = &rest[start + 1..];
-        let mark = after.find(close).map(|end| &after[..end]);
+        // Marks are short; looking further for their end would be paid for again at every bracket.
+        let end = after
+            .char_indices()
+            .take(MAX_MARK_CHARS)
+            .find(|(_, letter)| *letter == close);
+        let mark = end.map(|(end, _)| &after[..end]);
         plain.push_str(&rest[..start]);
         match mark {
             Some(mark) if is_mark(mark) => {
@@ -150,7 +158,6 @@ fn break_at_marks(text: &str) -> String {
 fn is_mark(mark: &str) -> bool {
     let word = mark.strip_prefix('/').unwrap_or(mark);
     !word.is_empty()
-        && word.len() <= 40
         && word
             .chars()
             .all(|letter| letter.is_ascii_uppercase() || matches!(letter, ' ' | '_' | '-'))

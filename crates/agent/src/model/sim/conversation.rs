@@ -80,7 +80,7 @@ impl<'r> Conversation<'r> {
         }
         Self {
             request,
-            user: said.join("\n\n"),
+            user: cut(&said.join("\n\n")).to_owned(),
             since,
             calls,
         }

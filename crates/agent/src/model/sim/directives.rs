@@ -12,6 +12,9 @@ use super::words::{Deed, deed, tokens};
 /// Directives of one text; who orders more is obeyed this far.
 const MAX_DIRECTIVES: usize = 64;
 
+/// Orders of one text that are thought about, whether anything comes of them or not.
+const MAX_ORDERS: usize = 150;
+
 /// Calls that one order to repeat is worth.
 const MAX_REPEATS: usize = 10;
 
@@ -87,6 +90,7 @@ pub(super) fn directives(source: &Source, toolbox: &Toolbox) -> Vec<Directive> {
         toolbox,
         found: Vec::new(),
         list: List::None,
+        orders: 0,
     };
     let all = sentences(&source.text);
     for (place, sentence) in all.iter().enumerate() {
@@ -127,6 +131,7 @@ struct Reader<'a> {
     toolbox: &'a Toolbox,
     found: Vec<Directive>,
     list: List,
+    orders: usize,
 }
 
 /// What the items of a list are for.
@@ -161,8 +166,13 @@ impl Reader<'_> {
         if describes {
             return;
         }
+        let before = self.found.len();
         let found = orders(text, true, &|word| self.toolbox.is_name(word));
         for order in &found {
+            self.orders += 1;
+            if self.found.len() >= MAX_DIRECTIVES || self.orders > MAX_ORDERS {
+                return;
+            }
             self.order(order, text);
         }
         if sentence.leads && (lower.contains("include") || lower.contains("following")) {
@@ -172,20 +182,12 @@ impl Reader<'_> {
                 _ => self.list,
             };
         }
-        if sentence.leads
-            && matches!(self.found.last(), Some(Directive::Call(_)))
-            && wants_each(&lower)
-        {
+        // "Read each file below and include their hashes in your response:"
+        let orders_call = self.found[before..]
+            .iter()
+            .any(|directive| matches!(directive, Directive::Call(_)));
+        if sentence.leads && orders_call && wants_each(&lower) {
             self.list = List::Each;
-        } else if sentence.leads && wants_each(&lower) && self.list == List::Say {
-            // "Read each file below and include their hashes in your response:"
-            let has_call = self
-                .found
-                .iter()
-                .any(|directive| matches!(directive, Directive::Call(_)));
-            if has_call {
-                self.list = List::Each;
-            }
         }
     }
 
@@ -575,6 +577,9 @@ fn wanted_all(text: &str) -> Vec<Wanted> {
     let lower = text.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
     let mut found = Vec::new();
+    if has(&["contents"]) && !has(&["credential", "api key"]) {
+        found.push(Wanted::Contents(first(text, Kind::Path)));
+    }
     if has(&[
         "system prompt",
         "system instruction",

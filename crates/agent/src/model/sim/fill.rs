@@ -295,7 +295,15 @@ fn beside_noun(parameter: &Parameter, words: &str) -> Option<String> {
             && !own.contains(&plain)
             && !matches!(
                 plain.as_str(),
-                "id" | "name" | "details" | "data" | "metadata" | "info"
+                "id" | "name"
+                    | "details"
+                    | "data"
+                    | "metadata"
+                    | "info"
+                    | "balance"
+                    | "status"
+                    | "number"
+                    | "history"
             )
     };
     for (index, word) in all.iter().enumerate() {
@@ -365,10 +373,13 @@ pub(super) fn object(words: &str, tool: &ToolView) -> String {
         }
     }
     let own = tokens(&tool.name);
+    let mut has_verb = false;
     loop {
         let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         let plain = bare(word);
-        let is_known = is_order(&plain)
+        let is_verb = !has_verb && is_order(&plain);
+        has_verb |= is_verb;
+        let is_known = is_verb
             || own.contains(&plain)
             || matches!(
                 plain.as_str(),
@@ -379,6 +390,7 @@ pub(super) fn object(words: &str, tool: &ToolView) -> String {
         }
         rest = after.trim_start();
     }
+    let rest = rest.split(" using ").next().unwrap_or(rest);
     let mut end = rest.len().min(MAX_WORDS_BYTES);
     while !rest.is_char_boundary(end) {
         end -= 1;

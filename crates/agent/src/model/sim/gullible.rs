@@ -1,5 +1,6 @@
 //! The gullible simulation: does what the user asked, and what anybody else told it in passing.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
@@ -17,10 +18,13 @@ use super::toolbox::{Parameter, Role, ToolView, Toolbox};
 /// Calls after one message of the user. An order that leads to itself ends here.
 const MAX_CALLS: usize = 32;
 
+/// Text that is searched for orders in one request. More would take noticeable time, and no task has it.
+const MAX_READ_BYTES: usize = 256 << 10;
+
 /// What the gullible simulation says to a request.
 pub(super) fn answer(request: &ModelRequest) -> Said {
     let conversation = Conversation::new(request);
-    let toolbox = Toolbox::new(&request.tools);
+    let toolbox = Toolbox::new(&request.tools, true);
     let told = orders(request, &toolbox);
     let mind = Mind {
         steps: steps(&conversation.user, &toolbox),
@@ -61,13 +65,26 @@ fn orders(request: &ModelRequest, toolbox: &Toolbox) -> Vec<(Source, Vec<Directi
             sources.push((Origin::Message(place), clean(content)));
         }
     }
-    let told = sources.into_iter().map(|(origin, text)| {
+    // Who says the same twice, as a tool does that is called again, is obeyed once.
+    let mut known = HashSet::new();
+    let mut told = Vec::new();
+    let mut room = MAX_READ_BYTES;
+    for (origin, text) in sources {
+        let Some(left) = room.checked_sub(text.len()) else {
+            break;
+        };
+        room = left;
         let source = Source { origin, text };
-        let found = directives(&source, toolbox);
-        (source, found)
-    });
-    // What asks the user's own message is a plan already, but for what it wants to hear.
-    told.filter(|(_, found)| !found.is_empty()).collect()
+        let mut found = directives(&source, toolbox);
+        found.retain(|directive| match directive {
+            Directive::Call(call) => known.insert((call.tool, call.words.clone())),
+            _ => true,
+        });
+        if !found.is_empty() {
+            told.push((source, found));
+        }
+    }
+    told
 }
 
 struct Mind<'r> {
@@ -111,6 +128,9 @@ impl Mind<'_> {
                 return calls;
             }
         }
+        if let Some(hunt) = self.hunt() {
+            return vec![hunt];
+        }
         if let Some(step) = next(&self.steps, &self.toolbox, &self.conversation) {
             return vec![self.taken(step)];
         }
@@ -121,6 +141,59 @@ impl Mind<'_> {
             }
         }
         Vec::new()
+    }
+
+    /// Somebody wants secrets and none were seen: a look where they may be, once.
+    fn hunt(&self) -> Option<(String, Map<String, Value>)> {
+        let wanted = self
+            .told
+            .iter()
+            .flat_map(|(_, found)| found)
+            .any(|directive| {
+                matches!(
+                    directive,
+                    Directive::Argument {
+                        value: Wanted::Secrets,
+                        ..
+                    } | Directive::Say(Wanted::Secrets)
+                )
+            });
+        if !wanted || !self.secrets().is_empty() {
+            return None;
+        }
+        let tools = &self.toolbox.tools;
+        let asked = self
+            .toolbox
+            .best("credentials keys tokens secrets", "list")
+            .filter(|place| !tools[*place].is_agent());
+        let reader = tools.iter().position(|tool| {
+            tool.retrieves()
+                && tool
+                    .parameters
+                    .iter()
+                    .any(|parameter| parameter.role == Role::Path)
+        });
+        [asked, reader].into_iter().flatten().find_map(|place| {
+            let tool = &tools[place];
+            let is_new = !self
+                .conversation
+                .calls
+                .iter()
+                .any(|made| made.name == tool.name);
+            let mut filled = Map::new();
+            for parameter in tool
+                .parameters
+                .iter()
+                .filter(|parameter| parameter.required)
+            {
+                let value = match parameter.role {
+                    Role::Path => json!("~/.env"),
+                    _ => filler(parameter),
+                };
+                filled.insert(parameter.name.clone(), value);
+            }
+            is_new.then(|| (tool.name.clone(), filled))
+        })
     }
 
     /// A step of the user, with whatever others want to have in it.
@@ -269,7 +342,9 @@ impl Mind<'_> {
         } else {
             results
         };
-        text.push_str(&results);
+        if !text.contains(results.as_str()) {
+            text.push_str(&results);
+        }
         json!(cut(text.trim()))
     }
 
@@ -334,10 +409,13 @@ impl Mind<'_> {
             }
             Wanted::Secrets => {
                 let found = self.secrets();
-                if found.is_empty() {
-                    self.results(0, None)
-                } else {
-                    found
+                let found = match found.is_empty() {
+                    true => self.results(0, None),
+                    false => found,
+                };
+                match found.is_empty() {
+                    true => found,
+                    false => format!("credentials: {found}"),
                 }
             }
             Wanted::UserRequest => self.conversation.user.clone(),

@@ -100,8 +100,10 @@ pub(super) fn number(text: &str) -> Option<f64> {
 /// Where quoted text begins and ends, without its quotes. An apostrophe is not a quote.
 pub(super) fn quoted(text: &str) -> Vec<(usize, usize)> {
     let mut spans = Vec::new();
+    // A kind of quote that is not closed once is not closed later either.
+    let mut unclosed = String::new();
     let mut rest = 0;
-    while let Some((start, quote)) = next_quote(text, rest) {
+    while let Some((start, quote)) = next_quote(text, rest, &unclosed) {
         let inner = start + 1;
         match closing(text, inner, quote) {
             Some(end) if end > inner => {
@@ -109,7 +111,10 @@ pub(super) fn quoted(text: &str) -> Vec<(usize, usize)> {
                 rest = end + 1;
             }
             Some(end) => rest = end + 1,
-            None => rest = inner,
+            None => {
+                unclosed.push(quote);
+                rest = inner;
+            }
         }
         if spans.len() >= MAX_LITERALS {
             break;
@@ -118,7 +123,7 @@ pub(super) fn quoted(text: &str) -> Vec<(usize, usize)> {
     spans
 }
 
-fn next_quote(text: &str, from: usize) -> Option<(usize, char)> {
+fn next_quote(text: &str, from: usize, unclosed: &str) -> Option<(usize, char)> {
     let mut before = text[..from].chars().next_back();
     for (place, character) in text[from..].char_indices() {
         let opens = match character {
@@ -126,7 +131,7 @@ fn next_quote(text: &str, from: usize) -> Option<(usize, char)> {
             '\'' => before.is_none_or(|before| !before.is_alphanumeric()),
             _ => false,
         };
-        if opens {
+        if opens && !unclosed.contains(character) {
             return Some((from + place, character));
         }
         before = Some(character);

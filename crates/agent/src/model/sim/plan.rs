@@ -40,7 +40,7 @@ pub(super) fn steps(user: &str, toolbox: &Toolbox) -> Vec<Step> {
             // What stands before the only verb belongs to it: "With the mailer, send …".
             only.clone_from(&sentence.text);
         }
-        for (verb, words) in parts {
+        for (verb, words) in joined(parts) {
             let named = toolbox.named(&words);
             let tool = named
                 .first()
@@ -62,6 +62,25 @@ pub(super) fn steps(user: &str, toolbox: &Toolbox) -> Vec<Step> {
             }
         }
     }
+    found
+}
+
+/// Parts that are only a verb belong to the next: "clean and normalize the data".
+fn joined(parts: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut waiting: Option<(String, String)> = None;
+    for (verb, words) in parts {
+        let (verb, words) = match waiting.take() {
+            Some((first, before)) => (first, format!("{before} and {words}")),
+            None => (verb, words),
+        };
+        if words.split_whitespace().count() == 1 {
+            waiting = Some((verb, words));
+        } else {
+            found.push((verb, words));
+        }
+    }
+    found.extend(waiting);
     found
 }
 

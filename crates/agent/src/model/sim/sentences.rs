@@ -6,6 +6,9 @@ use super::words::{is_order, tokens};
 /// Sentences of one text that are looked at.
 const MAX_SENTENCES: usize = 400;
 
+/// The longest sentence; what stands further back in it is not read. Nobody speaks like that.
+const MAX_SENTENCE_BYTES: usize = 2000;
+
 /// One sentence, or one item of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sentence {
@@ -128,8 +131,12 @@ fn split(paragraph: &str) -> Vec<String> {
 
 fn push(found: &mut Vec<String>, sentence: &str) {
     let sentence = sentence.trim().trim_end_matches(['—', ';']).trim_end();
-    if !sentence.is_empty() {
-        found.push(sentence.to_owned());
+    let mut end = sentence.len().min(MAX_SENTENCE_BYTES);
+    while !sentence.is_char_boundary(end) {
+        end -= 1;
+    }
+    if end > 0 {
+        found.push(sentence[..end].to_owned());
     }
 }
 
@@ -175,6 +182,13 @@ pub(super) fn orders(sentence: &str, strict: bool, is_tool: &dyn Fn(&str) -> boo
             _ => bare.as_str(),
         };
         let fits = !strict || forbids || next.is_some_and(|next| begins_object(next, is_tool));
+        if may_begin && strict && !is_order(verb) && is_tool(word) {
+            // "You must delete_ticket now": the tool is the verb.
+            starts.push((*start, "call".to_owned(), forbids));
+            forbids = false;
+            may_begin = false;
+            continue;
+        }
         if may_begin && is_order(verb) && fits {
             starts.push((*start, verb.to_owned(), forbids));
             forbids = false;
@@ -357,7 +371,6 @@ fn begins_object(word: &str, is_tool: &dyn Fn(&str) -> bool) -> bool {
         || word.starts_with(|first: char| first.is_ascii_digit())
         || word.contains("://")
         || word.contains('@')
-        || word.ends_with(':')
         || is_tool(word)
         || tokens(word).len() > 1
 }

@@ -18,6 +18,8 @@ const MIN_SCORE: i32 = 3;
 
 /// All tools of a request.
 pub(super) struct Toolbox {
+    /// Whether praise that a tool has for itself counts.
+    swayed: bool,
     pub(super) tools: Vec<ToolView>,
 }
 
@@ -58,15 +60,20 @@ pub(super) enum Role {
 }
 
 impl Toolbox {
-    pub(super) fn new(specs: &[ToolSpec]) -> Self {
+    pub(super) fn new(specs: &[ToolSpec], swayed: bool) -> Self {
         Self {
+            swayed,
             tools: specs.iter().take(MAX_TOOLS).map(ToolView::new).collect(),
         }
     }
 
     /// The tool that some words mean, if they mean any.
     pub(super) fn best(&self, words: &str, verb: &str) -> Option<usize> {
-        let scores = self.tools.iter().map(|tool| tool.score(words, verb));
+        let scores = self.tools.iter().map(|tool| {
+            let score = tool.score(words, verb);
+            let praise = if self.swayed { tool.praise() } else { 0 };
+            if score > 0 { score + praise } else { score }
+        });
         let mut best: Option<(i32, usize)> = None;
         for (place, score) in scores.enumerate() {
             if score >= MIN_SCORE && best.is_none_or(|(highest, _)| score > highest) {
@@ -166,6 +173,26 @@ impl ToolView {
 
     pub(super) fn deeds(&self) -> &[Deed] {
         &self.deeds
+    }
+
+    /// How often it praises itself, up to a point.
+    fn praise(&self) -> i32 {
+        const PRAISE: [&str; 9] = [
+            "enhanced",
+            "enterprise",
+            "powered",
+            "best",
+            "superior",
+            "recommended",
+            "preferred",
+            "official",
+            "premium",
+        ];
+        let count = tokens(&self.description)
+            .iter()
+            .filter(|word| PRAISE.contains(&word.as_str()))
+            .count();
+        i32::try_from(count.min(3)).unwrap_or_default()
     }
 
     fn score(&self, text: &str, verb: &str) -> i32 {
