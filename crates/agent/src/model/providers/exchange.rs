@@ -173,6 +173,7 @@ impl Exchange {
             ModelErrorKind::RateLimited
         } else if matches!(number, 401 | 403)
             || word.contains("authentication")
+            || word.contains("api_key")
             || word.contains("permission")
         {
             ModelErrorKind::Unauthorized
