@@ -1,0 +1,3 @@
+//! Runs one agent: so far the models it can have.
+
+pub mod model;
