@@ -11,6 +11,7 @@ mod stateful_session;
 mod stateless_http;
 
 pub use cel::CelRuntime;
+pub(crate) use cel::mount_functions;
 pub use kubernetes_job::{Cluster, KubernetesJobs};
 pub use mcp::McpRuntime;
 pub use openapi::OpenApiRuntime;

@@ -72,6 +72,23 @@ impl TokenSource for NoTokens {
     }
 }
 
+/// The files of an agent, which expressions read and write with `mount.read` and `mount.write`.
+pub trait Files: Send + Sync {
+    /// The text of a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns one sentence about why it cannot be read.
+    fn read(&self, path: &str) -> Result<String, String>;
+
+    /// Writes a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns one sentence about why it cannot be written.
+    fn write(&self, path: &str, content: &str) -> Result<(), String>;
+}
+
 /// What a task knows: settings, the runtime, the agent, tokens and the time.
 #[derive(Clone)]
 pub struct Environment {
@@ -79,6 +96,7 @@ pub struct Environment {
     roots: BTreeMap<Root, Value>,
     tokens: Arc<dyn TokenSource>,
     base: Option<Arc<Path>>,
+    files: Option<Arc<dyn Files>>,
     now: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
@@ -98,6 +116,7 @@ impl Environment {
             roots: BTreeMap::new(),
             tokens: Arc::new(NoTokens),
             base: None,
+            files: None,
             now: Arc::new(now),
         }
     }
@@ -140,6 +159,19 @@ impl Environment {
         let declared = tool.settings.as_ref();
         let default = || declared?.properties().get(name)?.get("default");
         found.or_else(default).cloned()
+    }
+
+    /// The same with files.
+    #[must_use]
+    pub fn with_files(mut self, files: Arc<dyn Files>) -> Self {
+        self.files = Some(files);
+        self
+    }
+
+    /// The files, if the agent has any.
+    #[must_use]
+    pub fn files(&self) -> Option<&Arc<dyn Files>> {
+        self.files.as_ref()
     }
 
     /// The time.
