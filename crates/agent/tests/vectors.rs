@@ -1,6 +1,6 @@
 //! The public threat documents against the simulations: the gullible one falls for them, the careful one does not.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod support;
 
