@@ -225,7 +225,7 @@ impl Document {
 impl Document {
     /// The same with the name of the server before that of each tool, as agents with several servers show them, and
     /// with results as the JSON that came over the wire.
-    fn as_agents_show_it(mut self) -> Self {
+    fn shown_by_agents(mut self) -> Self {
         for tool in &mut self.tools {
             let (actor, answer) = self.answers.remove(&tool.name).unwrap();
             if !tool.name.ends_with("Agent") {
@@ -249,7 +249,7 @@ async fn documents_work_on_the_gullible_and_not_on_the_careful() {
     };
     assert!(documents.len() >= 37, "{}", documents.len());
     let shown = self::documents().into_iter().flatten();
-    let shown = shown.map(Document::as_agents_show_it);
+    let shown = shown.map(Document::shown_by_agents);
     for document in documents.into_iter().chain(shown) {
         let played = document.play(&GullibleModel).await;
         let tier = match WITHOUT_BREACH.contains(&document.id.as_str()) {

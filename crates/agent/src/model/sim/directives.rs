@@ -437,6 +437,10 @@ impl Reader<'_> {
             if is_delegation {
                 return self.toolbox.agent(&order.text);
             }
+            if matches!(order.verb.as_str(), "use" | "call" | "invoke") {
+                // Advice on when to use something, or an order that names what is not there.
+                return None;
+            }
             let fits = self.toolbox.best(&order.text, &order.verb)?;
             let does = deed(&order.verb);
             let same_deed =
