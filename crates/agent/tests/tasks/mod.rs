@@ -82,7 +82,10 @@ impl Model for Puppet {
         events: &'a mut dyn ModelSink,
         _: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        self.asked.lock().unwrap().push(request.clone());
+        self.asked
+            .lock()
+            .expect("nobody panicked")
+            .push(request.clone());
         let reply = (self.answer)(request);
         if let Ok(reply) = &reply {
             events.event(ModelEvent::Text(reply.text.clone()));
