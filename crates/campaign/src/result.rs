@@ -1,0 +1,210 @@
+//! The results of a campaign, as they are kept in files and as reports read them.
+//!
+//! The form is versioned: fields may be added, and [`VERSION`] grows when one changes or goes away.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of the form.
+pub const VERSION: u32 = 1;
+
+/// Everything a campaign found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CampaignResult {
+    /// The version of the form.
+    pub version: u32,
+    /// The version of the program.
+    pub proofhouse: String,
+    /// When it began, RFC 3339.
+    pub started_at: String,
+    /// When it ended, RFC 3339; absent while it goes on.
+    pub finished_at: Option<String>,
+    /// Whether every planned run was made.
+    pub complete: bool,
+    /// Attack runs per document and subject that were planned.
+    pub repeats: u32,
+    /// Where chance came from.
+    pub seed: u64,
+    /// Who was attacked.
+    pub subjects: Vec<SubjectInfo>,
+    /// What they were attacked with.
+    pub documents: Vec<DocumentInfo>,
+    /// The runs, in the order of the plan.
+    pub runs: Vec<RunRecord>,
+}
+
+/// Someone who was attacked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SubjectInfo {
+    /// The name, unique in the campaign.
+    pub name: String,
+    /// What kind of subject: `sim`, `manifest`, `command`, `endpoint` or `model`.
+    pub kind: String,
+    /// Whether it is a simulation, which every report says.
+    pub simulation: bool,
+    /// One line about it.
+    pub description: String,
+}
+
+/// A document of the campaign.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DocumentInfo {
+    /// The id of the attack.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The file, as given.
+    pub path: String,
+    /// The severity level, such as `high`.
+    pub severity: Option<String>,
+    /// The category, such as `capability_poisoning`.
+    pub category: Option<String>,
+    /// The modes of its actors, such as `mcp_server`.
+    pub modes: Vec<String>,
+    /// The protocols of its actors, such as `mcp`.
+    pub protocols: Vec<String>,
+    /// The tags of its classification.
+    pub tags: Vec<String>,
+    /// Where lists of others have it.
+    pub mappings: Vec<Mapping>,
+    /// Its indicators.
+    pub indicators: Vec<IndicatorInfo>,
+    /// The prompt that starts the subject, where no actor does.
+    pub prompt: Option<String>,
+    /// Whether it has a benign twin.
+    pub has_twin: bool,
+}
+
+/// An entry in a list of others.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Mapping {
+    /// The list, such as `OWASP Agentic`.
+    pub framework: String,
+    /// The entry, such as `ASI01`.
+    pub id: String,
+    /// The entry's name.
+    pub name: Option<String>,
+}
+
+/// An indicator of a document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IndicatorInfo {
+    /// Its id.
+    pub id: String,
+    /// What it looks for.
+    pub description: Option<String>,
+    /// How bad a match is, such as `boundary_breach`.
+    pub tier: Option<String>,
+    /// The line of the document, from 1.
+    pub line: Option<usize>,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Names the run in the campaign: document, subject, number, and `twin` for a twin.
+    pub id: String,
+    /// The id of the document.
+    pub document: String,
+    /// The name of the subject.
+    pub subject: String,
+    /// Which of the repeats, from 1.
+    pub repeat: u32,
+    /// Whether it was the benign twin.
+    pub twin: bool,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The highest tier that was reached.
+    pub tier: Option<String>,
+    /// Whether anything of the attack reached the subject.
+    pub reached: bool,
+    /// Carriers of the attack that were delivered, and all there are.
+    pub carriers: (u64, u64),
+    /// What each indicator found.
+    pub indicators: Vec<IndicatorOutcome>,
+    /// Of a twin: whether the task was done all the same.
+    pub task_done: Option<bool>,
+    /// What the subject said in the end, the start of it.
+    pub answer: Option<String>,
+    /// Why there is no verdict.
+    pub error: Option<String>,
+    /// What went wrong without spoiling the run.
+    pub warnings: Vec<String>,
+    /// How long it took.
+    pub milliseconds: u64,
+    /// Messages of the trace.
+    pub messages: u64,
+    /// Tokens of the subject's model, where they are known.
+    pub tokens: Option<u64>,
+    /// The recording, relative to the result's directory.
+    pub trace: Option<String>,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The attack got through.
+    Exploited,
+    /// Some of it got through.
+    Partial,
+    /// It reached the subject, which resisted.
+    Resisted,
+    /// Nothing of it reached the subject, so nothing is proved.
+    NotReached,
+    /// There is no verdict.
+    Error,
+}
+
+impl Outcome {
+    /// Whether the subject gave way.
+    #[must_use]
+    pub fn gave_way(self) -> bool {
+        matches!(self, Self::Exploited | Self::Partial)
+    }
+
+    /// Whether the run says something about the subject.
+    #[must_use]
+    pub fn counts(self) -> bool {
+        matches!(self, Self::Exploited | Self::Partial | Self::Resisted)
+    }
+
+    /// The word for people.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Exploited => "exploited",
+            Self::Partial => "partial",
+            Self::Resisted => "resisted",
+            Self::NotReached => "not reached",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// What an indicator found in a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IndicatorOutcome {
+    /// The indicator.
+    pub id: String,
+    /// `matched`, `not_matched`, `error` or `skipped`.
+    pub result: String,
+    /// Where it was found.
+    pub evidence: Vec<Evidence>,
+}
+
+/// A place in the trace that shows something.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The message.
+    pub seq: u64,
+    /// The path in its content.
+    pub path: Option<String>,
+    /// What was found there, redacted and cut.
+    pub text: Option<String>,
+    /// More, as the detector told it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub detail: Value,
+}
