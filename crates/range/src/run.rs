@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use crate::actor::{ActorContext, Shared};
 use crate::aliases;
 use crate::delivery::DeliveryError;
-use crate::driver::{ActorError, Driver, Endpoint, Prepared};
+use crate::driver::{ActorError, BoxFuture, Driver, Endpoint, Prepared};
 use crate::drivers::DRIVERS;
 use crate::exposure::{Exposure, Ledger};
 use crate::extractors::Extractors;
@@ -58,7 +58,28 @@ pub struct RunOptions {
     pub semantic: Option<Arc<dyn SemanticEvaluator>>,
     /// Drivers besides [`DRIVERS`]; for the same mode, these win.
     pub drivers: Vec<Arc<dyn Driver>>,
+    /// Starts the subject once every server is there for it, and says where clients meet it.
+    pub meeting: Option<Meeting>,
 }
+
+/// A server of the document that the subject can come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listening {
+    /// The actor.
+    pub actor: String,
+    /// Its mode, such as `mcp_server`.
+    pub mode: String,
+    /// Where it is.
+    pub address: String,
+}
+
+/// Is told where the servers are, and returns the endpoints of clients, by the actor's name. The servers
+/// answer already, so a subject may come to them while it starts. What it returns as an error is why
+/// the run cannot take place.
+pub type Meeting = Box<
+    dyn FnOnce(Vec<Listening>) -> BoxFuture<'static, Result<HashMap<String, Endpoint>, String>>
+        + Send,
+>;
 
 impl Default for RunOptions {
     /// Five minutes at most, thirty seconds of silence, five of grace.
@@ -78,6 +99,7 @@ impl Default for RunOptions {
             generation: None,
             semantic: None,
             drivers: Vec::new(),
+            meeting: None,
         }
     }
 }
@@ -122,6 +144,9 @@ pub enum RunError {
     /// A secret cannot be redacted.
     #[error("a secret cannot be kept out of the trace: {0}")]
     Secret(String),
+    /// The subject could not be met.
+    #[error("{0}")]
+    Subject(String),
 }
 
 /// Why a run ended.
@@ -180,15 +205,16 @@ pub async fn run(
         .recorder
         .header(header.as_object().unwrap_or(&serde_json::Map::new()));
 
-    let parts = prepare(&document, &options.endpoints, &options.drivers, &shared)
-        .await
-        .map_err(|error| match error {
-            RunError::Actor(mut error) => {
-                shared.recorder.clean_error(&mut error);
-                RunError::Actor(error)
-            }
-            other => other,
-        })?;
+    let clean = |error: RunError| match error {
+        RunError::Actor(mut error) => {
+            shared.recorder.clean_error(&mut error);
+            RunError::Actor(error)
+        }
+        other => other,
+    };
+    let cast = cast(&document, &options.drivers, &shared)?;
+    let (servers, callers): (Vec<_>, Vec<_>) =
+        cast.into_iter().partition(|(_, driver)| driver.is_server());
     let grace = document
         .attack
         .grace_period
@@ -198,27 +224,44 @@ pub async fn run(
 
     let mut tasks = JoinSet::new();
     let mut clients = JoinSet::new();
-    let contexts: Vec<ActorContext> = parts.iter().map(|part| part.context.clone()).collect();
+    let mut contexts: Vec<ActorContext> = Vec::new();
+    let mut listening = Vec::new();
     // Every server holds a sender, so that the channel closes when the last of them has played.
     let (serving, mut served) = mpsc::channel::<Infallible>(1);
-    for Part {
-        context,
-        prepared,
-        is_server,
-    } in parts
-    {
+    // All of them listen before one of them plays.
+    let prepared = prepare(servers, &options.endpoints, &shared).await;
+    for (context, prepared) in prepared.map_err(clean)? {
         context.begin();
         tasks.spawn(context.clone().keep_time().map_to_ok());
-        if is_server {
-            let serving = serving.clone();
-            tasks.spawn(async move {
-                let played = prepared.play.await;
-                drop(serving);
-                played
+        if let Some(address) = prepared.address {
+            listening.push(Listening {
+                actor: context.name().to_owned(),
+                mode: context.mode().to_owned(),
+                address,
             });
-        } else {
-            clients.spawn(prepared.play);
         }
+        let serving = serving.clone();
+        tasks.spawn(async move {
+            let played = prepared.play.await;
+            drop(serving);
+            played
+        });
+        contexts.push(context);
+    }
+    if let Some(meeting) = options.meeting.take() {
+        let met = meeting(listening).await;
+        let met = met.map_err(|mut problem| {
+            shared.recorder.clean(&mut problem);
+            RunError::Subject(problem)
+        })?;
+        options.endpoints.extend(met);
+    }
+    let prepared = prepare(callers, &options.endpoints, &shared).await;
+    for (context, prepared) in prepared.map_err(clean)? {
+        context.begin();
+        tasks.spawn(context.clone().keep_time().map_to_ok());
+        clients.spawn(prepared.play);
+        contexts.push(context);
     }
     drop(serving);
     let only_servers = clients.is_empty();
@@ -322,20 +365,13 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<Shared, 
     })
 }
 
-struct Part {
-    context: ActorContext,
-    prepared: Prepared,
-    is_server: bool,
-}
-
-/// Gets everyone ready, servers first: all of them listen before any client starts.
-async fn prepare(
+/// Everyone who can play, in the order of the document.
+fn cast<'d>(
     document: &Document,
-    endpoints: &HashMap<String, Endpoint>,
-    drivers: &[Arc<dyn Driver>],
+    drivers: &'d [Arc<dyn Driver>],
     shared: &Arc<Shared>,
-) -> Result<Vec<Part>, RunError> {
-    let mut cast: Vec<(ActorContext, &dyn Driver, Option<Endpoint>)> = Vec::new();
+) -> Result<Vec<(ActorContext, &'d dyn Driver)>, RunError> {
+    let mut cast: Vec<(ActorContext, &dyn Driver)> = Vec::new();
     let mut unknown = Vec::new();
     for actor in document.attack.execution.actors() {
         let own = drivers.iter().map(|driver| &**driver);
@@ -351,18 +387,27 @@ async fn prepare(
         };
         let phases = Phases::new(actor, Instant::now())?;
         let context = ActorContext::new(&actor.name, &actor.mode, phases, Arc::clone(shared));
-        let endpoint = endpoints.get(&actor.name).cloned();
-        cast.push((context, driver, endpoint));
+        cast.push((context, driver));
     }
     if cast.is_empty() {
         return Err(RunError::NoDriver {
             modes: unknown.join(", "),
         });
     }
-    cast.sort_by_key(|(_, driver, _)| !driver.is_server());
-    let mut parts = Vec::new();
-    for (context, driver, endpoint) in cast {
-        let endpoint = endpoint
+    Ok(cast)
+}
+
+/// Gets these ready.
+async fn prepare(
+    cast: Vec<(ActorContext, &dyn Driver)>,
+    endpoints: &HashMap<String, Endpoint>,
+    shared: &Arc<Shared>,
+) -> Result<Vec<(ActorContext, Prepared)>, RunError> {
+    let mut ready = Vec::new();
+    for (context, driver) in cast {
+        let endpoint = endpoints
+            .get(context.name())
+            .cloned()
             .or_else(|| driver.default_endpoint())
             .ok_or_else(|| {
                 context.error(
@@ -375,13 +420,9 @@ async fn prepare(
             actor: context.name().to_owned(),
             address: prepared.address.clone(),
         });
-        parts.push(Part {
-            context,
-            prepared,
-            is_server: driver.is_server(),
-        });
+        ready.push((context, prepared));
     }
-    Ok(parts)
+    Ok(ready)
 }
 
 /// Plays until there is nothing more to see, then observes for the grace period.
