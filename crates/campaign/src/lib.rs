@@ -1,7 +1,18 @@
-//! Many attacks on one subject: the results of the runs, and what can be said from them.
+//! Many attacks on subjects: the plan, the runs, their results, and what can be said from them.
 //!
-//! A [`CampaignResult`](result::CampaignResult) is everything a campaign found, in a form that is kept in
-//! a file. [`statistics`] says how sure the rates in it are.
+//! A [`Plan`](plan::Plan) says which document meets which [`Subject`](subject::Subject) how often.
+//! [`execute`](engine::execute) makes the runs, side by side, and gives a
+//! [`CampaignResult`](result::CampaignResult): everything a campaign found, in a form that is kept in a
+//! [file](store). [`count`] and [`baseline`] say what follows from it, and [`statistics`] how sure that is.
 
+pub mod baseline;
+pub mod count;
+pub mod document;
+pub mod engine;
+pub mod plan;
 pub mod result;
+mod run;
 pub mod statistics;
+pub mod stop;
+pub mod store;
+pub mod subject;

@@ -31,6 +31,9 @@ pub struct CampaignResult {
     pub documents: Vec<DocumentInfo>,
     /// The runs, in the order of the plan.
     pub runs: Vec<RunRecord>,
+    /// Planned runs that were left out because they could not have changed the answer.
+    #[serde(default)]
+    pub spared: u64,
 }
 
 /// Someone who was attacked.
@@ -75,6 +78,9 @@ pub struct DocumentInfo {
     pub prompt: Option<String>,
     /// Whether it has a benign twin.
     pub has_twin: bool,
+    /// Tells one version of the document from another.
+    #[serde(default)]
+    pub digest: String,
 }
 
 /// An entry in a list of others.

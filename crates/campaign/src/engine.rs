@@ -1,0 +1,309 @@
+//! The engine: makes the runs of a plan side by side, keeps what comes of them, and tells how far it is.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use proofhouse_oatf::{GenerationProvider, SemanticEvaluator};
+use proofhouse_wire::CancellationToken;
+use tokio::task::{Id, JoinSet};
+
+use crate::count::Tally;
+use crate::plan::Plan;
+use crate::result::{CampaignResult, Outcome, RunRecord, SubjectInfo, VERSION};
+use crate::run::{Run, traces_in};
+use crate::stop::Question;
+use crate::store::{self, FILE};
+use crate::subject::Subject;
+
+/// How a campaign is made.
+#[derive(Clone)]
+pub struct Settings {
+    /// Runs at a time.
+    pub jobs: usize,
+    /// Whether to stop when a subject gives way.
+    pub fail_fast: bool,
+    /// What the repeats of a document (by its id) and a subject (by its name) are to answer; once it is
+    /// answered, the others are spared.
+    pub questions: HashMap<(String, String), Question>,
+    /// Headers that clients of documents send.
+    pub headers: Vec<(String, String)>,
+    /// Texts that must not be in traces and results.
+    pub secrets: Vec<String>,
+    /// Judges semantic indicators.
+    pub semantic: Option<Arc<dyn SemanticEvaluator>>,
+    /// Answers `synthesize` blocks.
+    pub generation: Option<Arc<dyn GenerationProvider>>,
+    /// Where the result and the traces go.
+    pub directory: Option<PathBuf>,
+    /// Where the traces go; follows from `directory`.
+    pub(crate) traces: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    /// Eight at a time, all of them, kept nowhere.
+    fn default() -> Self {
+        Self {
+            jobs: 8,
+            fail_fast: false,
+            questions: HashMap::new(),
+            headers: Vec::new(),
+            secrets: Vec::new(),
+            semantic: None,
+            generation: None,
+            directory: None,
+            traces: None,
+        }
+    }
+}
+
+/// How far a campaign is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress<'a> {
+    /// The run that has just ended, if it is about one.
+    pub run: Option<&'a RunRecord>,
+    /// Runs that are done, earlier ones included.
+    pub done: usize,
+    /// All runs that will be made.
+    pub total: usize,
+    /// Runs under way.
+    pub running: usize,
+    /// How long the rest will take, once that can be guessed.
+    pub left: Option<Duration>,
+    /// What went wrong with keeping the results.
+    pub trouble: Option<&'a str>,
+}
+
+/// Hears how far a campaign is.
+pub type Listener<'a> = &'a (dyn Fn(&Progress<'_>) + Send + Sync);
+
+/// Makes the runs of a plan that are not among the `earlier` ones. Cancelling `cancel` ends it early; the
+/// result has what is known until then. The program's own version goes into the result.
+pub async fn execute(
+    plan: &Plan,
+    subjects: &[Arc<dyn Subject>],
+    mut settings: Settings,
+    earlier: Vec<RunRecord>,
+    version: &str,
+    listener: Listener<'_>,
+    cancel: &CancellationToken,
+) -> CampaignResult {
+    let mut trouble = None;
+    if let Some(directory) = &settings.directory {
+        let traces = traces_in(directory);
+        match std::fs::create_dir_all(&traces) {
+            Ok(()) => settings.traces = Some(traces),
+            Err(error) => trouble = Some(format!("{}: {error}", traces.display())),
+        }
+    }
+    let infos: Vec<SubjectInfo> = subjects.iter().map(|subject| subject.info()).collect();
+    let mut campaign = Campaign {
+        plan,
+        records: BTreeMap::new(),
+        spared: HashSet::new(),
+        settings: Arc::new(settings),
+        started: Instant::now(),
+        resumed: 0,
+        listener,
+        result: CampaignResult {
+            version: VERSION,
+            proofhouse: version.to_owned(),
+            started_at: Timestamp::now().to_string(),
+            finished_at: None,
+            complete: false,
+            repeats: plan.repeats,
+            seed: plan.seed,
+            subjects: infos,
+            documents: plan.documents.iter().map(|one| one.info.clone()).collect(),
+            runs: Vec::new(),
+            spared: 0,
+        },
+        saving: Saving::default(),
+    };
+    if let Some(trouble) = trouble {
+        campaign.tell(None, 0, Some(&trouble));
+    }
+    let places: HashMap<&str, usize> = plan
+        .runs
+        .iter()
+        .enumerate()
+        .map(|(place, run)| (run.id.as_str(), place))
+        .collect();
+    for record in earlier {
+        if let Some(place) = places.get(record.id.as_str()) {
+            campaign.records.insert(*place, record);
+        }
+    }
+    campaign.resumed = campaign.records.len();
+    let stop = cancel.child_token();
+    campaign.make_runs(subjects, &stop).await;
+    let result = &mut campaign.result;
+    result.finished_at = Some(Timestamp::now().to_string());
+    campaign.save(true);
+    campaign.result
+}
+
+struct Campaign<'a> {
+    plan: &'a Plan,
+    records: BTreeMap<usize, RunRecord>,
+    spared: HashSet<usize>,
+    settings: Arc<Settings>,
+    started: Instant,
+    resumed: usize,
+    listener: Listener<'a>,
+    result: CampaignResult,
+    saving: Saving,
+}
+
+/// When the result was written last, and how long that took.
+#[derive(Default)]
+struct Saving {
+    last: Option<(Instant, Duration)>,
+    has_failed: bool,
+}
+
+/// Writing may take one part in this many of the time.
+const SAVING_SHARE: u32 = 10;
+
+impl Campaign<'_> {
+    async fn make_runs(&mut self, subjects: &[Arc<dyn Subject>], stop: &CancellationToken) {
+        let mut running: JoinSet<Option<RunRecord>> = JoinSet::new();
+        let mut places: HashMap<Id, usize> = HashMap::new();
+        let jobs = self.settings.jobs.max(1);
+        let mut next = 0;
+        loop {
+            while running.len() < jobs && next < self.plan.runs.len() && !stop.is_cancelled() {
+                let place = next;
+                next += 1;
+                if self.records.contains_key(&place) {
+                    continue;
+                }
+                if self.is_answered(place) {
+                    self.spared.insert(place);
+                    continue;
+                }
+                let made = self.run(place, subjects).make(stop.clone());
+                places.insert(running.spawn(made).id(), place);
+            }
+            let Some(ended) = running.join_next_with_id().await else {
+                break;
+            };
+            let (id, record) = match ended {
+                Ok((id, record)) => (id, record),
+                Err(error) => {
+                    let place = places.get(&error.id()).copied();
+                    let record = place.map(|place| {
+                        let mut record = self.run(place, subjects).record();
+                        record.error =
+                            Some("the run broke off: this is a mistake of ours".to_owned());
+                        record
+                    });
+                    (error.id(), record)
+                }
+            };
+            let (Some(place), Some(record)) = (places.remove(&id), record) else {
+                continue;
+            };
+            let gave_way = record.outcome.gave_way() && !record.twin;
+            self.records.insert(place, record);
+            if gave_way && self.settings.fail_fast {
+                stop.cancel();
+            }
+            let record = self.records[&place].clone();
+            self.tell(Some(&record), running.len(), None);
+            self.save(false);
+        }
+    }
+
+    fn run(&self, place: usize, subjects: &[Arc<dyn Subject>]) -> Run {
+        let planned = self.plan.runs[place].clone();
+        let document = &self.plan.documents[planned.document];
+        let script = match (planned.twin, &document.twin) {
+            (true, Some(twin)) => twin,
+            _ => &document.attack,
+        };
+        Run {
+            document: document.info.id.clone(),
+            script: Arc::clone(script),
+            subject: Arc::clone(&subjects[planned.subject]),
+            name: self.result.subjects[planned.subject].name.clone(),
+            settings: Arc::clone(&self.settings),
+            planned,
+        }
+    }
+
+    /// Whether the earlier repeats of a run's document and subject leave nothing to ask.
+    fn is_answered(&self, place: usize) -> bool {
+        let run = &self.plan.runs[place];
+        let document = &self.plan.documents[run.document].info.id;
+        let subject = &self.result.subjects[run.subject].name;
+        let question = self
+            .settings
+            .questions
+            .get(&(document.clone(), subject.clone()));
+        let Some(question) = question.filter(|_| !run.twin) else {
+            return false;
+        };
+        let is_same = |other: &usize| {
+            let other = &self.plan.runs[*other];
+            other.document == run.document && other.subject == run.subject && !other.twin
+        };
+        let mut so_far = Tally::default();
+        let known = self.records.iter().filter(|(place, _)| is_same(place));
+        known.for_each(|(_, record)| so_far.add(record));
+        question.is_answered(&so_far, u64::from(self.plan.repeats - run.repeat + 1))
+    }
+
+    fn tell(&self, run: Option<&RunRecord>, running: usize, trouble: Option<&str>) {
+        let total = self.plan.runs.len() - self.spared.len();
+        let made = self.records.len() - self.resumed;
+        let rest = total.saturating_sub(self.records.len());
+        let left = (made > 0).then(|| {
+            let each = self.started.elapsed().as_secs_f64() / made as f64;
+            Duration::from_secs_f64((each * rest as f64).min(1e9))
+        });
+        (self.listener)(&Progress {
+            run,
+            done: self.records.len(),
+            total,
+            running,
+            left,
+            trouble,
+        });
+    }
+
+    /// Keeps what is known. Unless it is the last time, not when writing would take most of the time.
+    fn save(&mut self, last_time: bool) {
+        if let Some((last, took)) = self.saving.last
+            && !last_time
+            && last.elapsed() < took * SAVING_SHARE
+        {
+            return;
+        }
+        self.result.runs = self.records.values().cloned().collect();
+        self.result.spared = self.spared.len() as u64;
+        self.result.complete = self.records.len() + self.spared.len() == self.plan.runs.len();
+        let Some(directory) = &self.settings.directory else {
+            return;
+        };
+        let begun = Instant::now();
+        let saved = store::save(&directory.join(FILE), &self.result);
+        self.saving.last = Some((Instant::now(), begun.elapsed()));
+        match saved {
+            Ok(()) => self.saving.has_failed = false,
+            Err(error) if !self.saving.has_failed || last_time => {
+                self.saving.has_failed = true;
+                self.tell(None, 0, Some(&error.to_string()));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Whether every run with a verdict has one, for those who only want to know that.
+#[must_use]
+pub fn has_errors(result: &CampaignResult) -> bool {
+    result.runs.iter().any(|run| run.outcome == Outcome::Error)
+}

@@ -1,0 +1,310 @@
+//! The plan: which document meets which subject, how often, in which order.
+
+use std::collections::HashSet;
+
+use crate::document::CampaignDocument;
+use crate::result::{DocumentInfo, SubjectInfo};
+
+/// Runs of one campaign. More would not fit into a result that people can open.
+pub const MAX_RUNS: usize = 100_000;
+
+/// What a campaign will do.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The documents.
+    pub documents: Vec<CampaignDocument>,
+    /// Attack runs per document and subject.
+    pub repeats: u32,
+    /// Where chance comes from.
+    pub seed: u64,
+    /// The runs.
+    pub runs: Vec<PlannedRun>,
+}
+
+/// One run to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedRun {
+    /// Names the run in the campaign: document, subject, number, and `twin` for a twin.
+    pub id: String,
+    /// Which of the documents, from 0.
+    pub document: usize,
+    /// Which of the subjects, from 0.
+    pub subject: usize,
+    /// Which of the repeats, from 1.
+    pub repeat: u32,
+    /// Whether it is the benign twin.
+    pub twin: bool,
+    /// Where the run's chance comes from.
+    pub seed: u64,
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// Two documents cannot be told apart.
+    #[error("two documents have the id `{id}`: {one} and {other}")]
+    SameId {
+        /// The id.
+        id: String,
+        /// One file.
+        one: String,
+        /// The other.
+        other: String,
+    },
+    /// Two subjects cannot be told apart.
+    #[error("two subjects have the name `{0}`")]
+    SameSubject(String),
+    /// There is nothing to do.
+    #[error("there is nothing to run: {0}")]
+    Nothing(&'static str),
+    /// It is too much.
+    #[error("{0} runs are more than the {MAX_RUNS} one campaign may have")]
+    TooMany(usize),
+}
+
+impl Plan {
+    /// Plans a campaign: every document and its twin once against every subject, then all the attacks
+    /// again, so that what is known after a part of the time is known about everything.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when documents or subjects cannot be told apart, or there are none, or too many.
+    pub fn new(
+        documents: Vec<CampaignDocument>,
+        subjects: &[SubjectInfo],
+        repeats: u32,
+        seed: u64,
+    ) -> Result<Self, PlanError> {
+        for (index, document) in documents.iter().enumerate() {
+            let same = |other: &&CampaignDocument| other.info.id == document.info.id;
+            if let Some(other) = documents[..index].iter().find(same) {
+                return Err(PlanError::SameId {
+                    id: document.info.id.clone(),
+                    one: other.info.path.clone(),
+                    other: document.info.path.clone(),
+                });
+            }
+        }
+        let mut names = HashSet::new();
+        if let Some(twice) = subjects.iter().find(|subject| !names.insert(&subject.name)) {
+            return Err(PlanError::SameSubject(twice.name.clone()));
+        }
+        if documents.is_empty() {
+            return Err(PlanError::Nothing("no document is left"));
+        }
+        if subjects.is_empty() || repeats == 0 {
+            return Err(PlanError::Nothing("no subject, or no repeat"));
+        }
+        let per_repeat = documents.len().saturating_mul(subjects.len());
+        let total = per_repeat.saturating_mul(repeats as usize + 1);
+        if total > MAX_RUNS {
+            return Err(PlanError::TooMany(total));
+        }
+        let mut runs = Vec::new();
+        for repeat in 1..=repeats {
+            for (place, document) in documents.iter().enumerate() {
+                for (number, subject) in subjects.iter().enumerate() {
+                    let mut add = |twin: bool| {
+                        let id = run_id(&document.info, subject, repeat, twin);
+                        runs.push(PlannedRun {
+                            seed: mix(seed, &id),
+                            id,
+                            document: place,
+                            subject: number,
+                            repeat,
+                            twin,
+                        });
+                    };
+                    add(false);
+                    if repeat == 1 && document.twin.is_some() {
+                        add(true);
+                    }
+                }
+            }
+        }
+        Ok(Self {
+            documents,
+            repeats,
+            seed,
+            runs,
+        })
+    }
+}
+
+fn run_id(document: &DocumentInfo, subject: &SubjectInfo, repeat: u32, twin: bool) -> String {
+    let twin = if twin { "/twin" } else { "" };
+    format!("{}/{}/{repeat}{twin}", document.id, subject.name)
+}
+
+/// Chance for one run: FNV-1a over the seed and the name, the same everywhere.
+fn mix(seed: u64, id: &str) -> u64 {
+    let bytes = seed.to_le_bytes().into_iter().chain(id.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Which documents take part. An empty list asks for nothing; of a list, one must fit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Ids; `*` stands for anything.
+    pub ids: Vec<String>,
+    /// Tags.
+    pub tags: Vec<String>,
+    /// Categories.
+    pub categories: Vec<String>,
+    /// Severity levels.
+    pub severities: Vec<String>,
+    /// Protocols: `mcp`, `a2a`, `ag_ui`.
+    pub protocols: Vec<String>,
+}
+
+impl Filter {
+    /// Whether a document takes part.
+    ///
+    /// ```
+    /// use proofhouse_campaign::plan::Filter;
+    /// use proofhouse_campaign::result::DocumentInfo;
+    ///
+    /// let document = DocumentInfo { id: "PH-MCP-001".into(), tags: vec!["rug-pull".into()], ..Default::default() };
+    /// let filter = Filter { ids: vec!["PH-MCP-*".into()], ..Filter::default() };
+    /// assert!(filter.fits(&document));
+    /// let filter = Filter { tags: vec!["other".into()], ..filter };
+    /// assert!(!filter.fits(&document));
+    /// ```
+    #[must_use]
+    pub fn fits(&self, document: &DocumentInfo) -> bool {
+        let any = |wanted: &[String], has: &dyn Fn(&str) -> bool| {
+            wanted.is_empty() || wanted.iter().any(|wanted| has(wanted))
+        };
+        let is = |value: &Option<String>, wanted: &str| {
+            value
+                .as_deref()
+                .is_some_and(|value| value.eq_ignore_ascii_case(wanted))
+        };
+        any(&self.ids, &|wanted| globs(wanted, &document.id))
+            && any(&self.tags, &|wanted| {
+                document
+                    .tags
+                    .iter()
+                    .any(|tag| tag.eq_ignore_ascii_case(wanted))
+            })
+            && any(&self.categories, &|wanted| is(&document.category, wanted))
+            && any(&self.severities, &|wanted| is(&document.severity, wanted))
+            && any(&self.protocols, &|wanted| {
+                let wanted = wanted.replace('-', "_").to_ascii_lowercase();
+                document.protocols.contains(&wanted)
+            })
+    }
+}
+
+/// Whether a text fits a pattern in which `*` stands for anything. Large and small letters are the same.
+fn globs(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.to_lowercase(), text.to_lowercase());
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else {
+        return false;
+    };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else {
+        return rest.is_empty();
+    };
+    for part in middle {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::CampaignDocument;
+
+    fn document(id: &str, twin: bool) -> CampaignDocument {
+        let ours = if twin {
+            "x-proofhouse: {twin: t.twin.yaml}"
+        } else {
+            ""
+        };
+        let text = format!(
+            "oatf: \"0.1\"\nattack:\n  id: {id}\n  {ours}\n  execution: {{mode: mcp_server, state: {{tools: [{{name: weather, \
+             description: w}}]}}}}\n  indicators:\n    - {{target: a, pattern: {{contains: x}}}}\n"
+        );
+        let load = |text: &str| proofhouse_oatf::load(text).unwrap().document;
+        CampaignDocument::new("a.yaml", load(&text), None, |_| Ok(load(&text))).unwrap()
+    }
+
+    fn subject(name: &str) -> SubjectInfo {
+        SubjectInfo {
+            name: name.to_owned(),
+            kind: "sim".to_owned(),
+            simulation: true,
+            description: String::new(),
+        }
+    }
+
+    #[test]
+    fn everything_comes_once_before_anything_comes_twice() {
+        let documents = vec![document("A-001", true), document("A-002", false)];
+        let plan = Plan::new(documents, &[subject("one"), subject("two")], 2, 7).unwrap();
+        let ids: Vec<&str> = plan.runs.iter().map(|run| run.id.as_str()).collect();
+        assert_eq!(
+            ids,
+            [
+                "A-001/one/1",
+                "A-001/one/1/twin",
+                "A-001/two/1",
+                "A-001/two/1/twin",
+                "A-002/one/1",
+                "A-002/two/1",
+                "A-001/one/2",
+                "A-001/two/2",
+                "A-002/one/2",
+                "A-002/two/2",
+            ]
+        );
+        let seeds: HashSet<u64> = plan.runs.iter().map(|run| run.seed).collect();
+        assert_eq!(seeds.len(), plan.runs.len(), "each its own chance");
+        assert_eq!(
+            plan.documents[0].info.prompt.as_deref(),
+            Some("Please use weather for me and tell me what it says.")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_refused() {
+        let twice = Plan::new(
+            vec![document("A-001", false), document("A-001", false)],
+            &[subject("one")],
+            1,
+            0,
+        );
+        assert!(matches!(twice, Err(PlanError::SameId { .. })));
+        let one = || vec![document("A-001", false)];
+        let twice = Plan::new(one(), &[subject("x"), subject("x")], 1, 0);
+        assert!(matches!(twice, Err(PlanError::SameSubject(_))));
+        let none = Plan::new(Vec::new(), &[subject("x")], 1, 0);
+        assert!(matches!(none, Err(PlanError::Nothing(_))));
+        let many = Plan::new(one(), &[subject("x")], u32::MAX, 0);
+        assert!(matches!(many, Err(PlanError::TooMany(_))));
+    }
+
+    #[test]
+    fn patterns() {
+        for (pattern, text, fits) in [
+            ("a", "A", true),
+            ("a", "ab", false),
+            ("a*", "ab", true),
+            ("*b", "ab", true),
+            ("a*c*e", "abcde", true),
+            ("a*c*e", "abde", false),
+            ("a*a", "a", false),
+            ("*", "", true),
+        ] {
+            assert_eq!(globs(pattern, text), fits, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! One run: the document's servers, the subject that is started for it, what the user says, and the record.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proofhouse_detect::DocumentVerdict;
+use proofhouse_oatf::{AttackResult, Direction};
+use proofhouse_range::{
+    Ending, Endpoint, Meeting, RunHandle, RunOptions, RunReport, run as run_range,
+};
+use proofhouse_wire::CancellationToken;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::document::{Script, Success};
+use crate::engine::Settings;
+use crate::plan::PlannedRun;
+use crate::result::{Evidence, IndicatorOutcome, Outcome, RunRecord};
+use crate::subject::{Farewell, LiveSubject, Pace, RunContext, Subject, SubjectError};
+
+/// Evidence of one indicator that is kept; the trace has the rest.
+const MAX_EVIDENCE: usize = 5;
+/// Characters of an answer, an error or a piece of evidence that are kept.
+const MAX_TEXT: usize = 500;
+/// Warnings of a run that are kept.
+const MAX_WARNINGS: usize = 10;
+
+/// Everything a run needs.
+pub(crate) struct Run {
+    pub(crate) planned: PlannedRun,
+    pub(crate) document: String,
+    pub(crate) script: Arc<Script>,
+    pub(crate) subject: Arc<dyn Subject>,
+    pub(crate) name: String,
+    pub(crate) settings: Arc<Settings>,
+}
+
+impl Run {
+    /// An empty record of this run.
+    pub(crate) fn record(&self) -> RunRecord {
+        RunRecord {
+            id: self.planned.id.clone(),
+            document: self.document.clone(),
+            subject: self.name.clone(),
+            repeat: self.planned.repeat,
+            twin: self.planned.twin,
+            outcome: Outcome::Error,
+            tier: None,
+            reached: false,
+            carriers: (0, 0),
+            indicators: Vec::new(),
+            task_done: None,
+            answer: None,
+            error: None,
+            warnings: Vec::new(),
+            milliseconds: 0,
+            messages: 0,
+            tokens: None,
+            trace: None,
+        }
+    }
+
+    /// Makes the run; `None` when it was interrupted, and there is nothing to say.
+    pub(crate) async fn make(self, cancel: CancellationToken) -> Option<RunRecord> {
+        let started = Instant::now();
+        let mut record = self.record();
+        let made = self.attempt(&cancel, &mut record).await;
+        if let Err(message) = made {
+            record.outcome = Outcome::Error;
+            record.error = Some(line(&message));
+        }
+        record.milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        (!cancel.is_cancelled()).then_some(record)
+    }
+
+    async fn attempt(
+        &self,
+        cancel: &CancellationToken,
+        record: &mut RunRecord,
+    ) -> Result<(), String> {
+        let pace = self.subject.pace();
+        let scratch = tempfile::Builder::new()
+            .prefix("proofhouse-run-")
+            .tempdir()
+            .map_err(|error| format!("cannot make a directory for the run: {error}"))?;
+        let (handover, arrival) = oneshot::channel();
+        let mut options = RunOptions {
+            grace: pace.grace,
+            quiet: pace.quiet,
+            max_session: pace.deadline,
+            headers: self.settings.headers.clone(),
+            secrets: self.settings.secrets.clone(),
+            semantic: self.settings.semantic.clone(),
+            generation: self.settings.generation.clone(),
+            meeting: Some(self.meeting(scratch.path(), pace, cancel.clone(), handover)),
+            ..RunOptions::default()
+        };
+        if let Some(directory) = &self.settings.traces {
+            let file = trace_file(&self.planned.id);
+            let output = File::create(directory.join(&file))
+                .map_err(|error| format!("traces/{file}: cannot write: {error}"))?;
+            options.trace = Some(Box::new(BufWriter::new(output)));
+            record.trace = Some(format!("traces/{file}"));
+        }
+        let handle = RunHandle::default();
+        let mut live: Option<Box<dyn LiveSubject>> = None;
+        let mut said = Ok(None);
+        let report = {
+            let running = run_range(&self.script.document, options, &handle);
+            let talking = talk(arrival, &mut live, &self.script.prompts);
+            tokio::pin!(running, talking);
+            let (mut talks, mut goes_on) = (true, true);
+            loop {
+                tokio::select! {
+                    report = &mut running => break report,
+                    outcome = &mut talking, if talks => {
+                        talks = false;
+                        // Clients go on until they have done their part.
+                        if outcome.is_err() || !self.has_clients() {
+                            handle.subject_is_done();
+                        }
+                        said = outcome;
+                    }
+                    () = cancel.cancelled(), if goes_on => {
+                        goes_on = false;
+                        handle.interrupt();
+                    }
+                }
+            }
+        };
+        if let Some(live) = live {
+            let farewell = tokio::time::timeout(pace.end, live.end()).await;
+            let farewell = farewell.unwrap_or_else(|_| Farewell {
+                warnings: vec!["the subject did not end in time".to_owned()],
+                ..Farewell::default()
+            });
+            record.tokens = farewell.tokens;
+            record.warnings.extend(farewell.warnings);
+        }
+        let report = report.map_err(|error| error.to_string())?;
+        self.judge(&report, said, pace.deadline, record);
+        Ok(())
+    }
+
+    fn has_clients(&self) -> bool {
+        let actors = self.script.document.attack.execution.actors();
+        actors.iter().any(|actor| !actor.mode.ends_with("_server"))
+    }
+
+    /// Starts the subject when the servers are there.
+    fn meeting(
+        &self,
+        directory: &Path,
+        pace: Pace,
+        cancel: CancellationToken,
+        handover: oneshot::Sender<Box<dyn LiveSubject>>,
+    ) -> Meeting {
+        let actors = self.script.document.attack.execution.actors();
+        let callers: Vec<(String, String)> = actors
+            .iter()
+            .filter(|actor| !actor.mode.ends_with("_server"))
+            .map(|actor| (actor.name.clone(), actor.mode.clone()))
+            .collect();
+        let subject = Arc::clone(&self.subject);
+        let mut context = RunContext {
+            id: self.planned.id.clone(),
+            directory: directory.to_owned(),
+            servers: Vec::new(),
+            clients: callers.iter().map(|(_, mode)| mode.clone()).collect(),
+            seed: self.planned.seed,
+        };
+        context.clients.sort();
+        context.clients.dedup();
+        Box::new(move |servers| {
+            Box::pin(async move {
+                context.servers = servers;
+                let starting = tokio::time::timeout(pace.start, subject.start(&context));
+                let started = tokio::select! {
+                    started = starting => started,
+                    () = cancel.cancelled() => return Err("interrupted".to_owned()),
+                };
+                let live = match started {
+                    Ok(Ok(live)) => live,
+                    Ok(Err(SubjectError(message))) => return Err(message),
+                    Err(_) => {
+                        let seconds = pace.start.as_secs_f64();
+                        return Err(format!("the subject was not ready within {seconds} s"));
+                    }
+                };
+                let endpoints = endpoints(&*live, &callers)?;
+                // The other end is there for as long as the run is.
+                let _ = handover.send(live);
+                Ok(endpoints)
+            })
+        })
+    }
+
+    /// Fills the record with what was seen.
+    fn judge(
+        &self,
+        report: &RunReport,
+        said: Result<Option<String>, SubjectError>,
+        deadline: Duration,
+        record: &mut RunRecord,
+    ) {
+        record.messages = report.messages;
+        record.reached = report.exposure.reached;
+        let carriers = &report.exposure.carriers;
+        let delivered = carriers.iter().filter(|carrier| carrier.delivered > 0);
+        record.carriers = (delivered.count() as u64, carriers.len() as u64);
+        let mut warnings: Vec<String> = report.warnings.iter().map(|text| line(text)).collect();
+        let (answer, failure) = match said {
+            Ok(answer) => (answer, None),
+            Err(SubjectError(message)) => (None, Some(message)),
+        };
+        let answer = answer.or_else(|| overheard(report));
+        record.answer = answer.as_deref().map(cut);
+        if self.planned.twin || self.script.success.is_some() {
+            let success = self.script.success.as_ref();
+            record.task_done = success.map(|success| is_done(success, report, answer.as_deref()));
+        }
+        let broken = failure
+            .or_else(|| report.errors.first().map(ToString::to_string))
+            .or_else(|| {
+                (report.ending == Ending::TimeUp).then(|| {
+                    format!(
+                        "the subject was not done within {} s",
+                        deadline.as_secs_f64()
+                    )
+                })
+            });
+        if let Some(verdict) = &report.verdict {
+            record.tier = verdict.attack.max_tier.map(|tier| tier.as_str().to_owned());
+            record.indicators = indicators(verdict);
+        }
+        let result = report.verdict.as_ref().map(|verdict| verdict.attack.result);
+        record.outcome = match (result, &broken) {
+            (Some(AttackResult::Exploited), _) => Outcome::Exploited,
+            (Some(AttackResult::Partial), _) => Outcome::Partial,
+            (Some(AttackResult::Error) | None, _) | (_, Some(_)) => Outcome::Error,
+            (Some(AttackResult::NotExploited), None) if report.exposure.reached => {
+                Outcome::Resisted
+            }
+            (Some(AttackResult::NotExploited), None) => Outcome::NotReached,
+        };
+        if record.outcome == Outcome::Error {
+            let diagnostic = report
+                .verdict
+                .as_ref()
+                .and_then(|verdict| verdict.attack.diagnostic.clone());
+            let why = broken.or(diagnostic);
+            record.error = Some(line(
+                &why.unwrap_or_else(|| "there is no verdict".to_owned()),
+            ));
+        } else if let Some(broken) = broken {
+            warnings.insert(0, line(&broken));
+        }
+        record.warnings.extend(warnings);
+        record.warnings.truncate(MAX_WARNINGS);
+    }
+}
+
+/// Where the clients of a document meet the subject.
+fn endpoints(
+    live: &dyn LiveSubject,
+    callers: &[(String, String)],
+) -> Result<HashMap<String, Endpoint>, String> {
+    let mut endpoints = HashMap::new();
+    for (actor, mode) in callers {
+        let endpoint = live.endpoint(mode).ok_or_else(|| {
+            let protocol = mode
+                .strip_suffix("_client")
+                .unwrap_or(mode)
+                .replace('_', "-");
+            let protocol = protocol.to_uppercase();
+            format!("the subject cannot be reached over {protocol}, which actor `{actor}` needs")
+        })?;
+        endpoints.insert(actor.clone(), endpoint);
+    }
+    Ok(endpoints)
+}
+
+/// Says what the user says, one after the other, and returns the last answer.
+async fn talk(
+    arrival: oneshot::Receiver<Box<dyn LiveSubject>>,
+    live: &mut Option<Box<dyn LiveSubject>>,
+    prompts: &[String],
+) -> Result<Option<String>, SubjectError> {
+    let Ok(arrived) = arrival.await else {
+        // The run ends by itself, and says why.
+        return std::future::pending().await;
+    };
+    let live = live.insert(arrived);
+    let mut last = None;
+    for prompt in prompts {
+        last = live.prompt(prompt).await?.text;
+    }
+    Ok(last)
+}
+
+fn indicators(verdict: &DocumentVerdict) -> Vec<IndicatorOutcome> {
+    let reports = verdict.indicators.iter();
+    reports
+        .map(|report| IndicatorOutcome {
+            id: report.id.clone(),
+            result: report.result.as_str().to_owned(),
+            evidence: report
+                .evidence
+                .iter()
+                .take(MAX_EVIDENCE)
+                .map(|evidence| Evidence {
+                    seq: evidence.sequence,
+                    path: (!evidence.path.is_empty()).then(|| evidence.path.clone()),
+                    text: (!evidence.text.is_empty()).then(|| cut(&evidence.text)),
+                    detail: evidence
+                        .reason
+                        .as_deref()
+                        .map_or(Value::Null, |reason| cut(reason).into()),
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+/// Whether a message of the trace came from the subject.
+fn is_the_subjects(report: &RunReport, place: usize) -> bool {
+    let message = &report.trace[place];
+    // Servers are asked by the subject, and clients are answered by it. AG-UI has only clients.
+    match message.direction {
+        Some(Direction::Response) => message.protocol == "ag_ui" || message.operation.contains('/'),
+        _ => false,
+    }
+}
+
+/// What the subject said to a client of the document, in the end.
+fn overheard(report: &RunReport) -> Option<String> {
+    let mut said = String::new();
+    for (place, message) in report.trace.iter().enumerate() {
+        if !is_the_subjects(report, place) {
+            continue;
+        }
+        let kind = message.content.get("type").and_then(Value::as_str);
+        let delta = message.content.get("delta").and_then(Value::as_str);
+        match (message.protocol.as_str(), kind, delta) {
+            ("ag_ui", Some("TEXT_MESSAGE_START"), _) => said.clear(),
+            ("ag_ui", Some("TEXT_MESSAGE_CONTENT"), Some(delta)) => said.push_str(delta),
+            _ => {}
+        }
+    }
+    (!said.is_empty()).then_some(said)
+}
+
+fn is_done(success: &Success, report: &RunReport, answer: Option<&str>) -> bool {
+    match success {
+        Success::Tool(tool) => report.trace.iter().any(|message| {
+            let is_call = message.operation == "tools/call"
+                && message.direction == Some(Direction::Request)
+                && message.content.get("name").is_some_and(|name| name == tool);
+            // Tools of the user's own frontend are called over AG-UI.
+            is_call
+                || message
+                    .content
+                    .get("toolCallName")
+                    .is_some_and(|name| name == tool)
+        }),
+        Success::AnswerContains(text) => {
+            let text = text.to_lowercase();
+            answer.is_some_and(|answer| answer.to_lowercase().contains(&text))
+        }
+    }
+}
+
+/// The name of a run's trace: what cannot be in a file's name is written otherwise.
+fn trace_file(id: &str) -> String {
+    let plain = |c: char| match c {
+        c if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') => c,
+        _ => '_',
+    };
+    let name: String = id.chars().map(plain).take(150).collect();
+    let hash = id.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    // Different names stay different, whatever was replaced.
+    format!("{}-{hash:08x}.jsonl", name.trim_start_matches('.'))
+}
+
+/// One line, not too long.
+fn line(text: &str) -> String {
+    cut(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The directory of the traces of a campaign.
+pub(crate) fn traces_in(directory: &Path) -> PathBuf {
+    directory.join("traces")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_traces_are_names_of_files() {
+        assert_eq!(trace_file("A-1/sim:x/1"), "A-1_sim_x_1-53c4a0dc.jsonl");
+        assert_ne!(trace_file("a/b"), trace_file("a_b"));
+        assert!(!trace_file("../../x").starts_with('.'));
+        assert!(trace_file(&"é".repeat(1000)).len() < 200);
+    }
+
+    #[test]
+    fn lines_are_short_and_single() {
+        assert_eq!(line("a\n  b\tc"), "a b c");
+        assert_eq!(line(&"x".repeat(1000)).chars().count(), MAX_TEXT + 1);
+    }
+}

@@ -1,0 +1,201 @@
+//! Results in files: written whole or not at all, and read with suspicion.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::plan::Plan;
+use crate::result::{CampaignResult, Outcome, RunRecord, SubjectInfo, VERSION};
+
+/// The name of the file in a campaign's directory.
+pub const FILE: &str = "result.json";
+
+/// The largest result that is read; a hundred thousand runs with evidence are smaller.
+const MAX_BYTES: u64 = 512 << 20;
+
+/// Why a result cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The system says no.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is too large.
+    #[error("{}: more than {MAX_BYTES} bytes are not a result", .path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is not a result.
+    #[error("{}: not a result of a campaign: {reason}", .path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It was written by a version that is not known.
+    #[error("{}: a result of version {version}; this program reads version {VERSION}", .path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version.
+        version: u64,
+    },
+}
+
+/// Reads a result.
+///
+/// # Errors
+///
+/// Returns an error when there is none, or it cannot be used.
+pub fn load(path: &Path) -> Result<CampaignResult, StoreError> {
+    let failed = |source| StoreError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    #[expect(clippy::disallowed_methods, reason = "capped by take")]
+    file.take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(StoreError::TooLarge {
+            path: path.to_owned(),
+        });
+    }
+    let corrupt = |error: serde_json::Error| StoreError::Corrupt {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    let version: Versioned = serde_json::from_slice(&bytes).map_err(corrupt)?;
+    if version.version != u64::from(VERSION) {
+        return Err(StoreError::Version {
+            path: path.to_owned(),
+            version: version.version,
+        });
+    }
+    serde_json::from_slice(&bytes).map_err(corrupt)
+}
+
+#[derive(serde::Deserialize)]
+struct Versioned {
+    version: u64,
+}
+
+/// Writes a result in one step: whoever reads the file sees the old one or the new one.
+///
+/// # Errors
+///
+/// Returns an error when it cannot be written; the old file is still there then.
+pub fn save(path: &Path, result: &CampaignResult) -> Result<(), StoreError> {
+    let failed = |source| StoreError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let directory = path.parent().filter(|parent| *parent != Path::new(""));
+    let directory = directory.unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .prefix(".result")
+        .tempfile_in(directory)
+        .map_err(failed)?;
+    let bytes = serde_json::to_vec_pretty(result).map_err(|error| failed(error.into()))?;
+    file.write_all(&bytes).map_err(failed)?;
+    file.write_all(b"\n").map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// The runs of an earlier result that need not be made again for this plan. Runs of documents that have
+/// changed since, and runs that came to an error, are made again.
+///
+/// # Errors
+///
+/// Returns why the result is not the beginning of this plan: another seed, or another subject of the
+/// same name.
+pub fn resumable(
+    plan: &Plan,
+    subjects: &[SubjectInfo],
+    earlier: CampaignResult,
+) -> Result<Vec<RunRecord>, String> {
+    if earlier.seed != plan.seed {
+        return Err(format!(
+            "the earlier campaign had the seed {}, this one has {}",
+            earlier.seed, plan.seed
+        ));
+    }
+    for subject in subjects {
+        let mut known = earlier.subjects.iter();
+        if let Some(other) = known.find(|other| other.name == subject.name)
+            && other != subject
+        {
+            return Err(format!(
+                "`{}` is another subject than in the earlier campaign",
+                subject.name
+            ));
+        }
+    }
+    let digests: HashMap<&str, &str> = earlier
+        .documents
+        .iter()
+        .map(|document| (document.id.as_str(), document.digest.as_str()))
+        .collect();
+    let planned: HashMap<&str, &str> = plan
+        .runs
+        .iter()
+        .map(|run| {
+            let document = &plan.documents[run.document].info;
+            (run.id.as_str(), document.digest.as_str())
+        })
+        .collect();
+    let is_same = |run: &RunRecord| {
+        planned
+            .get(run.id.as_str())
+            .is_some_and(|digest| digests.get(run.document.as_str()) == Some(digest))
+    };
+    let mut kept = earlier.runs.clone();
+    kept.retain(|run| run.outcome != Outcome::Error && is_same(run));
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::count::tests::{result, run};
+
+    #[test]
+    fn a_result_comes_back_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(FILE);
+        let written = result(vec![run("A", "s", 1, Outcome::Exploited)]);
+        save(&path, &written).unwrap();
+        save(&path, &written).unwrap();
+        assert_eq!(load(&path).unwrap(), written);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_no_result_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(FILE);
+        for (text, expected) in [
+            ("", "not a result"),
+            ("{\"version\": 1}", "not a result"),
+            ("{\"version\": 2}", "version 2"),
+            ("[]", "not a result"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let error = load(&path).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert!(load(&directory.path().join("none")).is_err());
+        assert!(save(&directory.path().join("no/dir.json"), &result(Vec::new())).is_err());
+    }
+}
