@@ -4,6 +4,7 @@ mod commands;
 mod conformance;
 mod endpoints;
 mod exit_code;
+mod explanations;
 mod generation_options;
 mod input;
 mod interrupt;

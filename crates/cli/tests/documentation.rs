@@ -96,12 +96,32 @@ fn every_command_and_flag_is_described() {
 }
 
 #[test]
-fn the_committed_schema_is_the_one_printed() {
-    let committed = text(&root().join("docs/schema/oatf.schema.json"));
-    assert!(
-        committed == proofhouse(&["schema", "oatf"]),
-        "update it: cargo run -- schema oatf > docs/schema/oatf.schema.json"
-    );
+fn the_committed_schemas_are_those_printed() {
+    for kind in ["oatf", "tool"] {
+        let committed = text(&root().join(format!("docs/schema/{kind}.schema.json")));
+        assert!(
+            committed == proofhouse(&["schema", kind]),
+            "update it: cargo run -- schema {kind} > docs/schema/{kind}.schema.json"
+        );
+    }
+}
+
+#[test]
+fn the_codes_of_manifests_are_those_of_the_table() {
+    let page = text(&root().join("docs/tools.md"));
+    let (_, section) = page
+        .split_once("\n### Codes\n")
+        .expect("a section on codes");
+    let shown: Vec<&str> = section
+        .lines()
+        .skip_while(|line| !line.starts_with("| TM-"))
+        .take_while(|line| line.starts_with("| TM-"))
+        .collect();
+    let table = proofhouse_tools::manifest::CODES.iter();
+    let table: Vec<String> = table
+        .map(|(code, text)| format!("| {code} | {text} |"))
+        .collect();
+    assert_eq!(shown, table, "the table in docs/tools.md");
 }
 
 #[test]

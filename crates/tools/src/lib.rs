@@ -37,6 +37,7 @@
 
 pub mod actions;
 pub mod auth;
+pub mod functions;
 pub mod http;
 pub mod interpolate;
 pub mod manifest;
