@@ -1,7 +1,10 @@
-//! What every code means: those of threat documents and those of tool manifests.
+//! What every code means: those of threat documents, of tool manifests and of what operators configure.
 
 use proofhouse_oatf::{Explanation, ExplanationKind};
-use proofhouse_tools::manifest::{CODES, WARNING_CODES};
+use proofhouse_tools::{manifest, operator};
+
+/// The codes about what operators configure that are never errors.
+const OPERATOR_WARNINGS: &[&str] = &["OC-008", "OC-009", "OC-010", "OC-011"];
 
 /// Explains a code, whatever its case; `None` when there is no such code.
 pub(crate) fn explain(code: &str) -> Option<Explanation> {
@@ -10,9 +13,12 @@ pub(crate) fn explain(code: &str) -> Option<Explanation> {
 
 /// Every code with its explanation.
 pub(crate) fn explanations() -> impl Iterator<Item = Explanation> {
-    let tools = CODES.iter().map(|(code, text)| Explanation {
+    let tools = manifest::CODES.iter().chain(operator::CODES);
+    let is_warning =
+        |code: &str| manifest::WARNING_CODES.contains(&code) || OPERATOR_WARNINGS.contains(&code);
+    let tools = tools.map(move |(code, text)| Explanation {
         code,
-        kind: match WARNING_CODES.contains(code) {
+        kind: match is_warning(code) {
             true => ExplanationKind::Warning,
             false => ExplanationKind::Error,
         },

@@ -43,3 +43,4 @@ pub mod interpolate;
 pub mod manifest;
 pub mod operator;
 pub mod runtime;
+pub mod serve;
