@@ -8,13 +8,15 @@ pub(crate) enum Exit {
     /// The command did what it should and what it looked at is good.
     Success,
     /// The command did what it should and what it looked at is not: an invalid document, a file
-    /// that is not in canonical form, a failed conformance case, an attack that succeeded.
+    /// that is not in canonical form, a failed conformance case, an attack that succeeded, a call of a
+    /// tool that came to an error which a model would be told.
     Failure,
     /// The command did what it should, but there is no trustworthy answer: nothing was found, but an
     /// indicator could not be evaluated or a part of a trace was skipped.
     Inconclusive,
     /// The command could not do its work, or not all of it: a document cannot be used, a trace
-    /// cannot be read to its end, a file cannot be written, a feature is not there.
+    /// cannot be read to its end, a file cannot be written, a feature is not there, a call of a tool
+    /// came to an error that ends a task.
     CannotRun,
     /// The command line does not make sense, or names what does not exist.
     Usage,
@@ -47,10 +49,10 @@ pub(crate) const HELP: &str = "\
 Exit codes:
   0   done, and what was looked at is good
   1   done, and it is not: invalid documents, files not in canonical form, failed cases,
-      attacks that succeeded
+      attacks that succeeded, calls of tools that a model would be told have failed
   2   done, but without a trustworthy answer: nothing was found, but an indicator could not be
       evaluated or lines of a trace were skipped
   3   could not run, or not to the end: a document cannot be used, an input cannot be read to
-      its end, a file cannot be written, a feature is not there
+      its end, a file cannot be written, a feature is not there, a call of a tool cannot be made
   64  usage: the command line does not make sense, or names what does not exist
   130 interrupted; what was seen until then was told";

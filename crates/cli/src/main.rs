@@ -2,8 +2,12 @@
 
 mod commands;
 mod conformance;
+mod demo_service;
+mod duration;
 mod endpoints;
 mod exit_code;
+mod explanations;
+mod files;
 mod generation_options;
 mod input;
 mod interrupt;
@@ -13,6 +17,8 @@ mod progress;
 mod report;
 mod rules;
 mod semantic_options;
+mod signals;
+mod tools;
 mod traces;
 
 use std::process::ExitCode;

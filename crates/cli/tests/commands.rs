@@ -184,6 +184,8 @@ fn every_command_has_help_with_an_example() {
         "run",
         "scan",
         "explain-verdict",
+        "tool",
+        "demo-service",
         "validate",
         "fmt",
         "explain",
@@ -408,7 +410,10 @@ fn completions_and_manual_pages() {
         run(&["man", "--dir", dir.path().to_str().unwrap()]).code,
         Some(0)
     );
-    assert!(dir.path().join("proofhouse-validate.1").exists());
+    for page in ["validate", "tool-call", "demo-service"] {
+        let page = format!("proofhouse-{page}.1");
+        assert!(dir.path().join(&page).exists(), "{page}");
+    }
 }
 
 #[test]

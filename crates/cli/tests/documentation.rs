@@ -29,7 +29,7 @@ fn proofhouse(arguments: &[&str]) -> String {
 /// The Markdown files at the root and below `docs/`.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
-    for directory in ["", "docs", "docs/decisions"] {
+    for directory in ["", "docs", "docs/decisions", "examples/tools"] {
         for entry in fs::read_dir(root().join(directory)).expect("the directory is there") {
             let path = entry.expect("an entry").path();
             if path.extension().is_some_and(|extension| extension == "md") {
@@ -60,16 +60,9 @@ fn every_command_and_flag_is_described() {
     let page = text(&root().join("docs/cli.md"));
     let readme = text(&root().join("README.md"));
     let help = proofhouse(&["--help"]);
-    let (_, list) = help.split_once("Commands:\n").expect("a list of commands");
-    let commands: Vec<&str> = list
-        .lines()
-        .take_while(|line| !line.is_empty())
-        .filter(|line| !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|command| *command != "help")
-        .collect();
+    let commands = commands_in(&help);
     assert!(commands.len() > 5, "{commands:?}");
-    for command in commands {
+    for command in &commands {
         assert!(
             page.contains(&format!("\n## {command}\n")),
             "docs/cli.md has no section on {command}"
@@ -79,29 +72,74 @@ fn every_command_and_flag_is_described() {
             "the README's table has no row on {command}"
         );
         let help = proofhouse(&[command, "--help"]);
-        let options = help.split_once("Options:\n").map_or("", |(_, rest)| rest);
-        let flags = options
-            .lines()
-            .map(str::trim_start)
-            .filter(|line| line.starts_with('-'))
-            .flat_map(str::split_whitespace)
-            .filter(|word| word.starts_with("--") && *word != "--help");
-        for flag in flags {
+        check_flags(&page, command, &help);
+        for part in commands_in(&help) {
             assert!(
-                page.contains(flag),
-                "docs/cli.md does not describe {command} {flag}"
+                page.contains(&format!("\n### {command} {part}\n")),
+                "docs/cli.md has no section on {command} {part}"
             );
+            let help = proofhouse(&[command, &part, "--help"]);
+            assert!(help.contains("Example"), "{command} {part}");
+            check_flags(&page, &format!("{command} {part}"), &help);
         }
     }
 }
 
+/// The commands that a help text lists.
+fn commands_in(help: &str) -> Vec<String> {
+    let list = help.split_once("Commands:\n").map_or("", |(_, list)| list);
+    list.lines()
+        .take_while(|line| !line.is_empty())
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|command| *command != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+fn check_flags(page: &str, command: &str, help: &str) {
+    let options = help.split_once("Options:\n").map_or("", |(_, rest)| rest);
+    let flags = options
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| line.starts_with('-'))
+        .flat_map(str::split_whitespace)
+        .filter(|word| word.starts_with("--") && *word != "--help");
+    for flag in flags {
+        assert!(
+            page.contains(flag),
+            "docs/cli.md does not describe {command} {flag}"
+        );
+    }
+}
+
 #[test]
-fn the_committed_schema_is_the_one_printed() {
-    let committed = text(&root().join("docs/schema/oatf.schema.json"));
-    assert!(
-        committed == proofhouse(&["schema", "oatf"]),
-        "update it: cargo run -- schema oatf > docs/schema/oatf.schema.json"
-    );
+fn the_committed_schemas_are_those_printed() {
+    for kind in ["oatf", "tool"] {
+        let committed = text(&root().join(format!("docs/schema/{kind}.schema.json")));
+        assert!(
+            committed == proofhouse(&["schema", kind]),
+            "update it: cargo run -- schema {kind} > docs/schema/{kind}.schema.json"
+        );
+    }
+}
+
+#[test]
+fn the_codes_of_manifests_are_those_of_the_table() {
+    let page = text(&root().join("docs/tools.md"));
+    let (_, section) = page
+        .split_once("\n### Codes\n")
+        .expect("a section on codes");
+    let shown: Vec<&str> = section
+        .lines()
+        .skip_while(|line| !line.starts_with("| TM-"))
+        .take_while(|line| line.starts_with("| TM-"))
+        .collect();
+    let table = proofhouse_tools::manifest::CODES.iter();
+    let table: Vec<String> = table
+        .map(|(code, text)| format!("| {code} | {text} |"))
+        .collect();
+    assert_eq!(shown, table, "the table in docs/tools.md");
 }
 
 #[test]

@@ -37,8 +37,10 @@
 
 pub mod actions;
 pub mod auth;
+pub mod functions;
 pub mod http;
 pub mod interpolate;
 pub mod manifest;
 pub mod operator;
 pub mod runtime;
+pub mod serve;

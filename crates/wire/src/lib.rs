@@ -8,6 +8,7 @@ pub mod client;
 mod guard;
 mod limits;
 mod lines;
+pub mod origin;
 mod patient;
 mod process;
 pub mod rpc;

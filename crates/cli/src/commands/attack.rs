@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proofhouse_detect::{REDACTED, Redactor};
-use proofhouse_oatf::{Document, parse_duration};
+use proofhouse_oatf::Document;
 use proofhouse_range::{Delivery, Endpoint, RunHandle, RunOptions, RunReport, run};
 
+use crate::duration::duration;
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
+use crate::files::same_file;
 use crate::generation_options::GenerationOptions;
 use crate::input::{Input, SizeLimit};
 use crate::live::Live;
@@ -20,6 +22,7 @@ use crate::output::{CommandError, Data, printable_line, shown_path, talk};
 use crate::report::attack;
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
+use crate::signals::Signals;
 
 /// The fewest characters of a text that can be kept out of what is written.
 const SHORTEST_SECRET: usize = 4;
@@ -333,35 +336,6 @@ impl Write for Watched {
     }
 }
 
-/// Whether two paths lead to one file. Devices and pipes may be given twice.
-fn same_file(a: &Path, b: &Path) -> bool {
-    let is_special = |path: &Path| path.metadata().is_ok_and(|found| !found.is_file());
-    if is_special(a) || is_special(b) {
-        return false;
-    }
-    #[cfg(unix)]
-    if let (Ok(a), Ok(b)) = (a.metadata(), b.metadata()) {
-        use std::os::unix::fs::MetadataExt;
-        return (a.dev(), a.ino()) == (b.dev(), b.ino());
-    }
-    match (whole(a), whole(b)) {
-        (Some(a), Some(b)) => a == b,
-        _ => a == b,
-    }
-}
-
-/// The whole path of a file that may not be there yet.
-fn whole(path: &Path) -> Option<PathBuf> {
-    if let Ok(found) = path.canonicalize() {
-        return Some(found);
-    }
-    let directory = match path.parent()? {
-        here if here.as_os_str().is_empty() => Path::new("."),
-        directory => directory,
-    };
-    Some(directory.canonicalize().ok()?.join(path.file_name()?))
-}
-
 /// Runs the document, and ends it in good order when the person at the terminal says so.
 fn execute(
     document: &Document,
@@ -408,85 +382,10 @@ fn execute(
     }
 }
 
-/// Requests to end: Ctrl-C, SIGTERM, and a terminal that goes away. None is missed between two waits.
-struct Signals {
-    #[cfg(unix)]
-    asked: Vec<tokio::signal::unix::Signal>,
-}
-
-impl Signals {
-    #[cfg(unix)]
-    fn listen() -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [
-            SignalKind::interrupt(),
-            SignalKind::terminate(),
-            SignalKind::hangup(),
-        ];
-        Self {
-            asked: kinds
-                .into_iter()
-                .filter_map(|kind| signal(kind).ok())
-                .collect(),
-        }
-    }
-
-    #[cfg(unix)]
-    async fn next(&mut self) {
-        std::future::poll_fn(|context| {
-            if self
-                .asked
-                .iter_mut()
-                .any(|signal| signal.poll_recv(context).is_ready())
-            {
-                std::task::Poll::Ready(())
-            } else {
-                std::task::Poll::Pending
-            }
-        })
-        .await;
-    }
-
-    #[cfg(not(unix))]
-    fn listen() -> Self {
-        Self {}
-    }
-
-    #[cfg(not(unix))]
-    async fn next(&mut self) {
-        let _ = tokio::signal::ctrl_c().await;
-    }
-}
-
 fn create(path: &Path) -> Result<File, CommandError> {
     File::create(path).map_err(|error| cannot_write(path, &error))
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> CommandError {
     CommandError::cannot_run(format!("{}: cannot write: {error}", shown_path(path)))
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let milliseconds = text
-        .strip_suffix("ms")
-        .filter(|count| count.bytes().all(|byte| byte.is_ascii_digit()))
-        .and_then(|count| count.parse().ok())
-        .map(Duration::from_millis);
-    milliseconds
-        .or_else(|| parse_duration(text).ok())
-        .ok_or_else(|| "write a duration such as 100ms, 30s, 5m or PT1H".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_may_be_short() {
-        assert_eq!(duration("100ms"), Ok(Duration::from_millis(100)));
-        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
-        for wrong in ["ms", "+1ms", "1.5ms", "-1s", "", "99999999999999999999ms"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -1,17 +1,18 @@
 //! `proofhouse explain`: what a code means.
 
 use clap::{Args, ValueEnum};
-use proofhouse_oatf::{Explanation, explain, explanations};
+use proofhouse_oatf::Explanation;
 use serde_json::json;
 
 use crate::exit_code::Exit;
+use crate::explanations::{explain, explanations};
 use crate::output::{CommandError, Data};
 
 /// Explain a diagnostic code, or list all of them
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  proofhouse explain V-031\n  proofhouse explain --format json")]
 pub(crate) struct Explain {
-    /// The code, for example V-031, W-004, N-005 or PH-009; without it, all are listed
+    /// The code, for example V-031, W-004, N-005, PH-009 or TM-007; without it, all are listed
     code: Option<String>,
 
     /// How to print it

@@ -3,6 +3,7 @@
 mod attack;
 mod completions;
 mod conformance;
+mod demo_service;
 mod explain;
 mod explain_verdict;
 mod fmt;
@@ -11,6 +12,7 @@ mod new;
 mod run;
 mod scan;
 mod schema;
+mod tool;
 mod validate;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +35,8 @@ enum Command {
     Attack(Box<attack::Attack>),
     Scan(scan::Scan),
     ExplainVerdict(explain_verdict::ExplainVerdict),
+    Tool(tool::Tool),
+    DemoService(demo_service::DemoService),
     Validate(validate::Validate),
     Fmt(fmt::Fmt),
     Explain(explain::Explain),
@@ -50,6 +54,8 @@ impl Cli {
             Command::Attack(command) => command.run(),
             Command::Scan(command) => command.run(),
             Command::ExplainVerdict(command) => command.run(),
+            Command::Tool(command) => command.run(),
+            Command::DemoService(command) => command.run(),
             Command::Validate(command) => command.run(),
             Command::Fmt(command) => command.run(),
             Command::Explain(command) => command.run(),

@@ -7,7 +7,9 @@ use crate::output::{CommandError, Data};
 
 /// Print a JSON Schema, for editors
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  proofhouse schema oatf > oatf.schema.json")]
+#[command(after_help = "Examples:\n  \
+    proofhouse schema oatf > oatf.schema.json\n  \
+    proofhouse schema tool > tool.schema.json")]
 pub(crate) struct Schema {
     /// Which schema
     #[arg(value_enum)]
@@ -18,12 +20,15 @@ pub(crate) struct Schema {
 enum Kind {
     /// Threat documents
     Oatf,
+    /// Tool manifests
+    Tool,
 }
 
 impl Schema {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let schema = match self.kind {
             Kind::Oatf => proofhouse_oatf::json_schema(),
+            Kind::Tool => proofhouse_tools::manifest::json_schema(),
         };
         let mut data = Data::new();
         data.json(&schema)?;

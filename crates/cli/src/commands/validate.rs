@@ -2,16 +2,18 @@
 
 use clap::{Args, ValueEnum};
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
+use proofhouse_tools::manifest::Bundle;
 
 use crate::exit_code::Exit;
 use crate::input::{Input, Inputs, Unreadable};
 use crate::output::{CommandError, Data, Progress};
 use crate::report::{self, Checked};
 
-/// Check threat documents and show what is wrong where
+/// Check threat documents and tool manifests, and show what is wrong where
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse validate attack.yaml\n  \
+    proofhouse validate examples/tools/weather.yaml\n  \
     proofhouse validate scenarios/ --format sarif > results.sarif\n  \
     cat attack.yaml | proofhouse validate -\n\n\
     Exit codes: 0 all valid, 1 some invalid or unreadable, 64 usage.")]
@@ -70,7 +72,7 @@ impl Validate {
         let name = input.name();
         let (text, mut findings) = match input.read(self.inputs.size.max_size) {
             Ok(text) => {
-                let findings = proofhouse_oatf::check(&text, &self.inputs.size.limits());
+                let findings = check(&text, &self.inputs);
                 (text, findings)
             }
             Err(error) => (String::new(), vec![unreadable(&error)]),
@@ -94,6 +96,16 @@ impl Validate {
             text,
             findings,
         }
+    }
+}
+
+/// The findings about a text, which is a file of tool manifests if it says so, and a threat document
+/// otherwise.
+fn check(text: &str, inputs: &Inputs) -> Vec<Diagnostic> {
+    if Bundle::is_meant_by(text) {
+        Bundle::read(text).1
+    } else {
+        proofhouse_oatf::check(text, &inputs.size.limits())
     }
 }
 

@@ -1,9 +1,9 @@
 //! Findings as SARIF 2.1.0, which code scanning services read.
 
-use proofhouse_oatf::explanations;
 use serde_json::{Value, json};
 
 use super::Checked;
+use crate::explanations::explanations;
 
 pub(crate) fn document(checked: &[Checked]) -> Value {
     let mut used: Vec<&str> = checked

@@ -96,3 +96,65 @@ impl Case {
         run(&[&[command, trace, "--rules", &self.rules], more].concat())
     }
 }
+
+/// A demo service on a free port; it ends with the test, because its stdin does.
+pub struct Demo {
+    child: std::process::Child,
+    /// Such as `127.0.0.1:40001`.
+    pub address: String,
+}
+
+impl Demo {
+    pub fn start(more: &[&str]) -> Self {
+        let args = [
+            "demo-service",
+            "--listen",
+            "127.0.0.1:0",
+            "--until-stdin-closes",
+        ];
+        let mut child = command(&[&args, more].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = child.stdout.take().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+        let places = json(&line);
+        let origin = places["listening"].as_str().unwrap();
+        let address = origin.strip_prefix("http://").unwrap().to_owned();
+        Self { child, address }
+    }
+
+    /// Closes its stdin and waits for it to end.
+    pub fn end(&mut self) -> Option<i32> {
+        drop(self.child.stdin.take());
+        self.child.wait().unwrap().code()
+    }
+
+    /// Sends one request and gives status and body.
+    pub fn ask(&self, head: &str, body: &str) -> (u16, String) {
+        use std::io::Read;
+        let mut stream = std::net::TcpStream::connect(&self.address).unwrap();
+        let request = format!(
+            "{head}\r\nhost: {}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        #[expect(clippy::disallowed_methods, reason = "capped by take")]
+        stream.take(1 << 20).read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        let body = answer.split_once("\r\n\r\n").unwrap().1.to_owned();
+        (status, body)
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

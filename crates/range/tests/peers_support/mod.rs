@@ -37,7 +37,8 @@ pub(crate) fn client(peers: &Path, peer: &str, arguments: &[&str]) -> Spawn {
     script(peers, peer, "client", arguments)
 }
 
-fn script(peers: &Path, peer: &str, name: &str, arguments: &[&str]) -> Spawn {
+/// One of a peer's programs, as it is in the repository now.
+pub(crate) fn script(peers: &Path, peer: &str, name: &str, arguments: &[&str]) -> Spawn {
     let home = peers.join(peer);
     let is_python = home.join("venv").exists();
     let (file, interpreter) = if is_python {

@@ -1,7 +1,9 @@
 //! `cel`: an expression over `context`, `input`, `now` and `runtime` whose result is the action's.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
-use proofhouse_expr::Variables;
+use proofhouse_expr::{Compiler, Form, FunctionError, Limits, Program, Variables};
 use serde_json::{Value, json};
 
 use crate::interpolate::Root;
@@ -46,8 +48,52 @@ impl ActionRuntime for CelRuntime {
                         .cloned()
                         .unwrap_or(json!({})),
                 );
-            let result = cel.expression.evaluate(&variables);
+            let expression = with_files(&cel.expression, environment)?;
+            let result = expression.evaluate(&variables);
             result.map_err(|error| ActionError::new(Failure::Cel, error.to_string()))
         })
     }
+}
+
+/// The expression with `mount.read` and `mount.write` on the files of the task, where it uses them.
+fn with_files(expression: &Program, environment: &Environment) -> Result<Program, ActionError> {
+    if !expression
+        .functions()
+        .any(|name| name.starts_with("mount."))
+    {
+        return Ok(expression.clone());
+    }
+    let Some(files) = environment.files() else {
+        let message = "the expression uses files, and the agent has no `mount`";
+        return Err(ActionError::new(Failure::Manifest, message));
+    };
+    let (reading, writing) = (Arc::clone(files), Arc::clone(files));
+    mount_functions(
+        move |arguments| match arguments {
+            [Value::String(path)] => reading.read(path).map(Value::String),
+            _ => Err("mount.read takes a path".to_owned()),
+        },
+        move |arguments| match arguments {
+            [Value::String(path), Value::String(content)] => writing
+                .write(path, content)
+                .map(|()| Value::String(content.clone())),
+            _ => Err("mount.write takes a path and a text".to_owned()),
+        },
+    )
+    .compile(expression.source())
+    .map_err(|error| ActionError::new(Failure::Manifest, error.to_string()))
+}
+
+/// A compiler that knows the functions of files.
+pub(crate) fn mount_functions(
+    read: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
+    write: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
+) -> Compiler {
+    Compiler::new(Limits::default())
+        .function("mount.read", Form::Global, move |arguments| {
+            read(arguments).map_err(FunctionError::new)
+        })
+        .function("mount.write", Form::Global, move |arguments| {
+            write(arguments).map_err(FunctionError::new)
+        })
 }

@@ -8,5 +8,6 @@ mod stateful_session;
 mod stateless_http;
 
 pub use cel::CelRuntime;
+pub(crate) use cel::mount_functions;
 pub use stateful_session::StatefulSession;
 pub use stateless_http::StatelessHttp;

@@ -52,6 +52,13 @@ impl EgressPolicy {
         }
     }
 
+    /// The same policy, which allows these networks too.
+    #[must_use]
+    pub fn and_allowing(mut self, networks: impl IntoIterator<Item = IpNet>) -> Self {
+        self.allow.extend(networks);
+        self
+    }
+
     /// Says whether an address may be connected to.
     ///
     /// # Errors

@@ -12,6 +12,8 @@ mod url;
 
 pub use position::{Body, BodyTemplate, HeaderTemplate, RenderError};
 pub use scope::{ResolveError, Scope};
+pub(crate) use secret::MASK;
 pub use secret::{Sealed, Secrets};
 pub use template::{Part, Reference, Root, Template};
+pub(crate) use url::encode;
 pub use url::{UrlTemplate, UrlTemplateError};

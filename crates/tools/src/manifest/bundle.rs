@@ -128,6 +128,35 @@ impl Bundle {
         (bundle, findings)
     }
 
+    /// Whether a text says that it holds manifests: a document of it has a `kind` of the specification, or
+    /// nearly one. Also texts that cannot be read to their end say so.
+    ///
+    /// ```
+    /// use proofhouse_tools::manifest::Bundle;
+    /// assert!(Bundle::is_meant_by("# mine\nkind: commonagents.info/v1/tool\nname: [\n"));
+    /// assert!(Bundle::is_meant_by("{\"kind\": \"commonagents.info/v1/tool\"}"));
+    /// assert!(!Bundle::is_meant_by("oatf: \"0.1\"\nattack:\n  kind: commonagents.info/v1/tool\n"));
+    /// ```
+    #[must_use]
+    pub fn is_meant_by(text: &str) -> bool {
+        documents(text).into_iter().any(|(_, piece)| {
+            let piece = piece.trim_start_matches('\u{feff}');
+            let is_flow = piece
+                .trim_start_matches("---")
+                .trim_start()
+                .starts_with('{');
+            match is_flow {
+                true => piece
+                    .match_indices("kind")
+                    .any(|(at, _)| says_kind(&piece[at..])),
+                false => piece
+                    .lines()
+                    .map(|line| line.trim_start_matches(['"', '\'']))
+                    .any(says_kind),
+            }
+        })
+    }
+
     /// The tools among the manifests.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
         self.manifests.iter().filter_map(|manifest| match manifest {
@@ -143,6 +172,19 @@ impl Bundle {
             _ => None,
         })
     }
+}
+
+/// Whether a text starts with the key `kind` and the start of a kind of the specification.
+fn says_kind(text: &str) -> bool {
+    let blank = |c: char| c == ' ' || c == '\t';
+    text.strip_prefix("kind")
+        .map(|rest| {
+            rest.trim_start_matches(['"', '\''])
+                .trim_start_matches(blank)
+        })
+        .and_then(|rest| rest.strip_prefix(':'))
+        .map(|rest| rest.trim_start_matches(|c| blank(c) || c == '"' || c == '\''))
+        .is_some_and(|rest| rest.starts_with("commonagent"))
 }
 
 fn whole(code: &'static str, message: String) -> Diagnostic {

@@ -23,7 +23,9 @@ impl<'s> Decoder<'s> {
             "cel" => block.read(key, |decoder, node| {
                 let mut fields = decoder.fields(node, &fields::CEL)?;
                 let expression = fields.read("expression", |decoder, node| {
-                    decoder.cel(node, &["context", "input", "now", "runtime"])
+                    let only = |_: &[serde_json::Value]| Err("only in a task".to_owned());
+                    let files = crate::actions::mount_functions(only, only);
+                    decoder.cel_with(node, &["context", "input", "now", "runtime"], &files)
                 })?;
                 Some(Execute::Cel(CelCall { expression }))
             }),

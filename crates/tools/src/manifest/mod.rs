@@ -28,6 +28,10 @@ pub use model::{
 pub use parameters::ParameterSchema;
 pub use schema::{agent_json_schema, json_schema};
 
+/// The codes whose findings are never errors: worth a look, and the manifest is fit for use. `TM-017` can
+/// be either.
+pub const WARNING_CODES: &[&str] = &["TM-002", "TM-018"];
+
 /// The codes of findings about manifests, and what each means.
 ///
 /// ```

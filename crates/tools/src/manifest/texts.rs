@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proofhouse_expr::Program;
+use proofhouse_expr::{Compiler, Limits, Program};
 use proofhouse_source::{DiagnosticSeverity, NodeRef, Scalar, Segment};
 use proofhouse_wire::{HeaderName, HeaderValue};
 use serde_json_path::JsonPath;
@@ -152,8 +152,18 @@ impl<'s> Decoder<'s> {
 
     /// A CEL expression that may read these variables.
     pub(super) fn cel(&mut self, node: NodeRef<'s>, variables: &[&str]) -> Option<Program> {
+        self.cel_with(node, variables, &Compiler::new(Limits::default()))
+    }
+
+    /// A CEL expression that may also call what this compiler knows.
+    pub(super) fn cel_with(
+        &mut self,
+        node: NodeRef<'s>,
+        variables: &[&str],
+        compiler: &Compiler,
+    ) -> Option<Program> {
         let text = self.text(node)?;
-        let program = match Program::compile(&text) {
+        let program = match compiler.compile(&text) {
             Ok(program) => program,
             Err(error) => {
                 let span = match error.offset {

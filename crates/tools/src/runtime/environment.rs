@@ -65,12 +65,30 @@ impl TokenSource for NoTokens {
     }
 }
 
+/// The files of an agent, which expressions read and write with `mount.read` and `mount.write`.
+pub trait Files: Send + Sync {
+    /// The text of a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns one sentence about why it cannot be read.
+    fn read(&self, path: &str) -> Result<String, String>;
+
+    /// Writes a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns one sentence about why it cannot be written.
+    fn write(&self, path: &str, content: &str) -> Result<(), String>;
+}
+
 /// What a task knows: settings, the runtime, the agent, tokens and the time.
 #[derive(Clone)]
 pub struct Environment {
     settings: Sealed<Value>,
     roots: BTreeMap<Root, Value>,
     tokens: Arc<dyn TokenSource>,
+    files: Option<Arc<dyn Files>>,
     now: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
@@ -89,6 +107,7 @@ impl Environment {
             settings: Sealed::new(settings),
             roots: BTreeMap::new(),
             tokens: Arc::new(NoTokens),
+            files: None,
             now: Arc::new(now),
         }
     }
@@ -105,6 +124,19 @@ impl Environment {
     pub fn with_tokens(mut self, tokens: Arc<dyn TokenSource>) -> Self {
         self.tokens = tokens;
         self
+    }
+
+    /// The same with files.
+    #[must_use]
+    pub fn with_files(mut self, files: Arc<dyn Files>) -> Self {
+        self.files = Some(files);
+        self
+    }
+
+    /// The files, if the agent has any.
+    #[must_use]
+    pub fn files(&self) -> Option<&Arc<dyn Files>> {
+        self.files.as_ref()
     }
 
     /// The time.
@@ -173,7 +205,8 @@ impl Environment {
         Ok(scope)
     }
 
-    fn scope_without_tokens(&self, call: &Call) -> Scope {
+    /// What the references of a call can name, but for tokens.
+    pub(crate) fn scope_without_tokens(&self, call: &Call) -> Scope {
         let mut scope = Scope::default();
         scope.set(Root::Parameters, Value::Object(call.parameters.clone()));
         scope.set(Root::Settings, self.settings_of(&call.tool));

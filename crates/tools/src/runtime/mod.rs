@@ -5,6 +5,7 @@ mod error;
 mod limits;
 mod observe;
 mod outcome;
+mod preview;
 mod task;
 
 use std::any::Any;
@@ -15,7 +16,7 @@ use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
 
 pub(crate) use environment::sounds_secret;
-pub use environment::{Environment, NoTokens, TokenError, TokenSource};
+pub use environment::{Environment, Files, NoTokens, TokenError, TokenSource};
 pub use error::{ActionError, Class, ERROR_TABLE, Failure};
 pub use limits::{Limits, Retry};
 pub use observe::{CallEvent, Observer};
@@ -102,6 +103,16 @@ pub trait ActionRuntime: Send + Sync {
     /// Whether a cancelled call is left some time to clean up. Others are dropped where they are.
     fn cancels_itself(&self) -> bool {
         false
+    }
+
+    /// What a call would do, with its values in place and its secrets masked. Nothing is sent, no token is
+    /// fetched and nothing is initialized.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when a value is missing or may not stand where it stands.
+    fn preview(&self, call: &Call, environment: &Environment) -> Result<Value, ActionError> {
+        preview::preview(call, environment)
     }
 
     /// Carries out one action.

@@ -204,6 +204,53 @@ impl ToolTask {
         self.carry_out(invocation).await
     }
 
+    /// What an invocation would do, with secrets masked. Nothing is initialized or sent; so the arguments
+    /// of actions that only a description or a server knows in full are not checked.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it would come to nothing before anything is sent.
+    pub fn preview(&self, invocation: Invocation) -> Result<Value, ActionError> {
+        let inner = &self.inner;
+        let secrets = inner.environment.secrets(&inner.tool);
+        let name = &invocation.action;
+        let mut declared = inner.tool.actions.iter();
+        let action = match declared.find(|known| known.name == *name) {
+            Some(declared) => Arc::clone(declared),
+            None => {
+                let mut blocks = inner.backends.iter();
+                let block = blocks.find(|backend| backend.derives).ok_or_else(|| {
+                    let known: Vec<String> = inner.tool.actions.iter().map(named).collect();
+                    no_action(&inner.tool.name, name, &known)
+                })?;
+                Arc::new(Action {
+                    name: name.clone(),
+                    ..Action::clone(&block.block)
+                })
+            }
+        };
+        let runtime = inner.runtimes.find(&action.execute)?;
+        let parameters = match runtime.completes_actions() {
+            true => invocation.arguments,
+            false => {
+                complete(&action, invocation.arguments).map_err(|error| error.redacted(&secrets))?
+            }
+        };
+        let call = Call {
+            invocation: invocation.id,
+            tool: Arc::clone(&inner.tool),
+            action,
+            parameters,
+            context: invocation.context,
+            cancel: invocation.cancel,
+        };
+        let shown = runtime.preview(&call, &inner.environment);
+        match shown {
+            Ok(shown) => Ok(secrets.redact_value(shown)),
+            Err(error) => Err(error.redacted(&secrets)),
+        }
+    }
+
     /// Carries out an invocation, as [`ToolTask::invoke`] does.
     ///
     /// # Errors
@@ -312,9 +359,7 @@ impl ToolTask {
         let found = self
             .find(&invocation.action, &invocation.context, &cancel)
             .await?;
-        let parameters = found.action.parameters.complete(invocation.arguments);
-        let parameters = parameters
-            .map_err(|problems| ActionError::new(Failure::Arguments, problems.join("; ")))?;
+        let parameters = complete(&found.action, invocation.arguments)?;
         let call = Call {
             invocation: invocation.id,
             tool: Arc::clone(&inner.tool),
@@ -359,11 +404,7 @@ impl ToolTask {
             }
             known.extend(runtime.derived(&state));
         }
-        let mut message = format!("`{}` has no action `{name}`", inner.tool.name);
-        if let Some(near) = did_you_mean(name, known.iter().map(String::as_str)) {
-            message.push_str(&format!("; did you mean `{near}`?"));
-        }
-        Err(ActionError::new(Failure::Arguments, message))
+        Err(no_action(&inner.tool.name, name, &known))
     }
 
     async fn declared(
@@ -501,6 +542,27 @@ impl Backend {
             slot: Mutex::new(Slot::Empty),
         }
     }
+}
+
+fn named(action: &Arc<Action>) -> String {
+    action.name.clone()
+}
+
+/// The parameters of a call, complete and checked.
+fn complete(
+    action: &Action,
+    arguments: Map<String, Value>,
+) -> Result<Map<String, Value>, ActionError> {
+    let parameters = action.parameters.complete(arguments);
+    parameters.map_err(|problems| ActionError::new(Failure::Arguments, problems.join("; ")))
+}
+
+fn no_action(tool: &str, name: &str, known: &[String]) -> ActionError {
+    let mut message = format!("`{tool}` has no action `{name}`");
+    if let Some(near) = did_you_mean(name, known.iter().map(String::as_str)) {
+        message.push_str(&format!("; did you mean `{near}`?"));
+    }
+    ActionError::new(Failure::Arguments, message)
 }
 
 fn ended() -> ActionError {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proofhouse_oatf::Direction;
 use proofhouse_wire::rpc::{self, Message};
 use proofhouse_wire::server::{Body, Handler, Reply, Request, StreamWriter, stream};
-use proofhouse_wire::{Method, StatusCode};
+use proofhouse_wire::{Method, StatusCode, origin};
 use serde_json::{Value, json};
 
 use super::answer::{Begun, Work};
@@ -14,11 +14,11 @@ use super::call::{
     CAPABILITIES_KEY, Call, Era, Failure, LEGACY_VERSIONS, LOG_LEVEL_KEY, Listener, Outcome, tagged,
 };
 use super::envelope::{self, VERSION_HEADER};
+use super::ids;
 use super::outlet::{Outlet, write_body};
 use super::peer::{self, Peer};
 use super::service::Service;
 use super::streams::{STANDALONE, parse_id};
-use super::{ids, origin};
 
 /// The path of the endpoint.
 pub(super) const PATH: &str = "/mcp";

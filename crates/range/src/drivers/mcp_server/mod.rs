@@ -14,7 +14,6 @@ mod http;
 mod ids;
 mod incoming;
 mod input;
-mod origin;
 mod outlet;
 mod peer;
 mod play;

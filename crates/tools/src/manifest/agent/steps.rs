@@ -1,7 +1,7 @@
 //! Reads the steps of middleware and guardrails.
 
 use proofhouse_expr::{Compiler, Form, FunctionError, Limits, Program};
-use proofhouse_source::{DiagnosticSeverity, NodeRef};
+use proofhouse_source::NodeRef;
 
 use super::fields;
 use super::model::{OnFail, Step, StepAction};
@@ -72,26 +72,12 @@ impl<'s> Decoder<'s> {
 
     /// An expression of a step, which may also call `put`, and `review` where a person may be asked.
     fn step_cel(&mut self, node: NodeRef<'s>, place: Place, reviews: bool) -> Option<Program> {
-        let text = self.text(node)?;
         let nothing = |_: &[serde_json::Value]| Err(FunctionError::new("only in a task"));
         let mut compiler = Compiler::new(Limits::default()).function("put", Form::Member, nothing);
         if reviews {
             compiler = compiler.function("review", Form::Global, nothing);
         }
-        let program = match compiler.compile(&text) {
-            Ok(program) => program,
-            Err(error) => {
-                let span = match error.offset {
-                    Some(offset) => self.source.span_within(&self.path, offset, offset),
-                    None => self.source.span_of(&self.path),
-                };
-                let message = format!("not a CEL expression: {}", error.message);
-                self.push(DiagnosticSeverity::Error, "TM-009", span, message, None);
-                return None;
-            }
-        };
-        self.check_names(&program, place.variables());
-        Some(program)
+        self.cel_with(node, place.variables(), &compiler)
     }
 }
 

@@ -2,10 +2,21 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use proofhouse_wire::HeaderMap;
+use http::HeaderMap;
 
-/// Whether a request may come from where it says it comes.
-pub(super) fn is_allowed(headers: &HeaderMap, address: SocketAddr) -> bool {
+/// Whether a request to a server at this address may come from where it says it comes: `Host` and
+/// `Origin` must name this machine. A server that listens beyond the loopback address is known by names
+/// that it cannot know itself; there an origin must be the host that was asked for.
+///
+/// ```
+/// use proofhouse_wire::{HeaderMap, origin};
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert("host", "evil.example".parse().unwrap());
+/// assert!(!origin::is_allowed(&headers, "127.0.0.1:80".parse().unwrap()));
+/// ```
+#[must_use]
+pub fn is_allowed(headers: &HeaderMap, address: SocketAddr) -> bool {
     let text = |name: &str| {
         headers
             .get(name)

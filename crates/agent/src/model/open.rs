@@ -1,0 +1,181 @@
+//! Names of models: one table from the word before the colon to what makes the model.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proofhouse_source::did_you_mean;
+
+use super::providers::{anthropic, azure, google, openai};
+use super::sim::{CarefulModel, GullibleModel, ScriptedModel};
+use super::{Model, ModelConfig, RecordError, Replay};
+
+/// One kind of model.
+pub struct ProviderRow {
+    /// The word before the colon.
+    pub prefix: &'static str,
+    /// What follows the colon.
+    pub rest: &'static str,
+    /// What it is, in one line.
+    pub about: &'static str,
+    /// Whether it needs an address of its own, because there is no usual one.
+    pub needs_base_url: bool,
+    make: fn(&str, &ModelConfig) -> Result<Arc<dyn Model>, OpenError>,
+}
+
+/// Every kind of model there is.
+pub const PROVIDERS: &[ProviderRow] = &[
+    ProviderRow {
+        prefix: "openai",
+        rest: "MODEL",
+        about: "OpenAI, or anything that speaks its chat completions, with a base URL of its own",
+        needs_base_url: false,
+        make: |name, config| Ok(Arc::new(openai(name, config)?)),
+    },
+    ProviderRow {
+        prefix: "azure",
+        rest: "DEPLOYMENT",
+        about: "a deployment of Azure OpenAI; the base URL is that of the resource",
+        needs_base_url: true,
+        make: |name, config| Ok(Arc::new(azure(name, config)?)),
+    },
+    ProviderRow {
+        prefix: "anthropic",
+        rest: "MODEL",
+        about: "Anthropic's messages API",
+        needs_base_url: false,
+        make: |name, config| Ok(Arc::new(anthropic(name, config)?)),
+    },
+    ProviderRow {
+        prefix: "google",
+        rest: "MODEL",
+        about: "Google's Gemini API",
+        needs_base_url: false,
+        make: |name, config| Ok(Arc::new(google(name, config)?)),
+    },
+    ProviderRow {
+        prefix: "sim",
+        rest: "gullible | careful | scripted:FILE",
+        about: "simulations that need no model",
+        needs_base_url: false,
+        make: simulation,
+    },
+    ProviderRow {
+        prefix: "replay",
+        rest: "FILE",
+        about: "what a recorder wrote down, said again",
+        needs_base_url: false,
+        make: |file, config| Ok(Arc::new(Replay::open(&config.directory.join(file))?)),
+    },
+];
+
+/// The simulations that need no file.
+const SIMULATIONS: [&str; 3] = ["gullible", "careful", "scripted"];
+
+/// Why a model cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The name has no provider, or one that is not known.
+    #[error("`{spec}` names no model{}", hint(.suggestion.as_deref()))]
+    Unknown {
+        /// The name.
+        spec: String,
+        /// What may have been meant.
+        suggestion: Option<String>,
+    },
+    /// The name lacks its second half.
+    #[error("`{spec}` is not complete: write {expected}")]
+    Incomplete {
+        /// The name.
+        spec: String,
+        /// What it should look like.
+        expected: String,
+    },
+    /// There is no usual address.
+    #[error("{prefix} models need a base URL")]
+    NeedsBaseUrl {
+        /// The provider.
+        prefix: &'static str,
+    },
+    /// The settings make no sense.
+    #[error("{0}")]
+    Config(String),
+    /// The script cannot be read.
+    #[error("{file}: {reason}")]
+    Script {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+fn hint(word: Option<&str>) -> String {
+    match word {
+        Some(word) => format!("; did you mean `{word}`?"),
+        None => {
+            let prefixes: Vec<_> = PROVIDERS.iter().map(|row| row.prefix).collect();
+            format!("; it starts with one of {}", prefixes.join(", "))
+        }
+    }
+}
+
+/// Makes the model of a name such as `openai:gpt-5` or `sim:careful`.
+///
+/// # Errors
+///
+/// Returns an error when there is no such model, or when its settings or its file are wrong.
+pub fn open(spec: &str, config: &ModelConfig) -> Result<Arc<dyn Model>, OpenError> {
+    let (prefix, rest) = spec.split_once(':').unwrap_or((spec, ""));
+    let Some(row) = PROVIDERS.iter().find(|row| row.prefix == prefix) else {
+        let near = did_you_mean(prefix, PROVIDERS.iter().map(|row| row.prefix));
+        return Err(OpenError::Unknown {
+            spec: spec.chars().take(128).collect(),
+            suggestion: near.map(|near| {
+                if rest.is_empty() {
+                    format!("{near}:…")
+                } else {
+                    format!("{near}:{rest}")
+                }
+            }),
+        });
+    };
+    if rest.trim().is_empty() {
+        return Err(OpenError::Incomplete {
+            spec: spec.to_owned(),
+            expected: format!("{prefix}:{}", row.rest),
+        });
+    }
+    if row.needs_base_url && config.base_url.is_none() {
+        return Err(OpenError::NeedsBaseUrl { prefix: row.prefix });
+    }
+    (row.make)(rest, config)
+}
+
+fn simulation(name: &str, config: &ModelConfig) -> Result<Arc<dyn Model>, OpenError> {
+    match name.split_once(':').unwrap_or((name, "")) {
+        ("gullible", "") => Ok(Arc::new(GullibleModel)),
+        ("careful", "") => Ok(Arc::new(CarefulModel)),
+        ("scripted", "") => Err(OpenError::Incomplete {
+            spec: format!("sim:{name}"),
+            expected: "sim:scripted:FILE".to_owned(),
+        }),
+        ("scripted", file) => {
+            let path = config.directory.join(Path::new(file));
+            let script = ScriptedModel::open(file, &path).map_err(|reason| OpenError::Script {
+                file: file.to_owned(),
+                reason,
+            })?;
+            Ok(Arc::new(script))
+        }
+        (word, _) => Err(OpenError::Unknown {
+            spec: format!("sim:{name}").chars().take(128).collect(),
+            suggestion: Some(format!(
+                "sim:{}",
+                did_you_mean(word, SIMULATIONS).unwrap_or("careful")
+            )),
+        }),
+    }
+}

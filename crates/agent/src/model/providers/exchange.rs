@@ -1,0 +1,244 @@
+//! One exchange with a provider: sent with patience, repeated where that helps, errors without secrets.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use proofhouse_tools::interpolate::Secrets;
+use proofhouse_wire::client::{Client, ClientError, Response};
+use proofhouse_wire::{Bytes, Limits, Method};
+use serde_json::Value;
+
+use super::super::{ModelConfig, ModelError, ModelErrorKind, ModelLimits, OpenError};
+use super::Outgoing;
+
+/// How much of what a provider says about a failure is told.
+const MAX_EXCERPT_CHARS: usize = 400;
+
+/// Events of one stream. A reply of megabytes that comes word by word has fewer.
+const MAX_EVENTS: u64 = 1_000_000;
+
+/// Sends requests to one provider.
+pub(super) struct Exchange {
+    client: Client,
+    limits: ModelLimits,
+    secrets: Secrets,
+}
+
+impl Exchange {
+    pub(super) fn new(config: &ModelConfig) -> Result<Self, OpenError> {
+        let limits = &config.limits;
+        let wire = Limits {
+            max_message_bytes: limits.max_bytes,
+            max_stream_bytes: limits.max_bytes as u64,
+            max_events: MAX_EVENTS,
+            connect_timeout: limits.connect,
+            response_timeout: limits.first_byte,
+            idle_timeout: limits.between_chunks,
+            ..Limits::default()
+        };
+        let client = match &config.guard {
+            Some(guard) => Client::guarded(wire, std::sync::Arc::clone(guard)),
+            None => Client::new(wire),
+        };
+        let mut secrets = Secrets::default();
+        if let Some(key) = &config.key {
+            secrets.add(key.expose());
+        }
+        for (_, value) in config.headers.expose() {
+            secrets.add(value);
+        }
+        Ok(Self {
+            client: client.map_err(|error| OpenError::Config(error.to_string()))?,
+            limits: limits.clone(),
+            secrets,
+        })
+    }
+
+    pub(super) fn limits(&self) -> &ModelLimits {
+        &self.limits
+    }
+
+    /// A text without the key and whatever else must not be shown.
+    pub(super) fn redact(&self, text: &str) -> String {
+        self.secrets.redact(text)
+    }
+
+    /// Sends until a reply begins that is not a failure, or trying again does not help.
+    pub(super) async fn send(&self, outgoing: &Outgoing) -> Result<Response, ModelError> {
+        let retry = &self.limits.retry;
+        let body = Bytes::from(outgoing.body.to_string());
+        let mut pause = retry.pause;
+        let mut number = 1;
+        loop {
+            let (error, asked) = match self.once(outgoing, body.clone()).await {
+                Ok(response) => return Ok(response),
+                Err(failed) => failed,
+            };
+            let worth_it = matches!(
+                error.kind,
+                ModelErrorKind::Unreachable
+                    | ModelErrorKind::RateLimited
+                    | ModelErrorKind::Server
+                    | ModelErrorKind::Cut
+            );
+            if !worth_it
+                || number >= retry.tries
+                || asked.is_some_and(|asked| asked > retry.max_retry_after)
+            {
+                return Err(error);
+            }
+            tokio::time::sleep(asked.unwrap_or_else(|| pause.mul_f64(chance()))).await;
+            pause = pause.saturating_mul(2);
+            number += 1;
+        }
+    }
+
+    /// Sends once. Beside an error stands how long the provider asks to wait.
+    async fn once(
+        &self,
+        outgoing: &Outgoing,
+        body: Bytes,
+    ) -> Result<Response, (ModelError, Option<Duration>)> {
+        let headers = outgoing.headers.clone();
+        let sent = self
+            .client
+            .send(Method::POST, &outgoing.url, headers, body)
+            .await;
+        let response = sent.map_err(|error| (self.failure(&error), None))?;
+        if response.status.is_success() {
+            return Ok(response);
+        }
+        let status = response.status.as_u16();
+        let asked = retry_after(&response);
+        let body = response.bytes().await.unwrap_or_default();
+        let said = self.redact(&excerpt(&body));
+        let (kind, what) = match status {
+            401 | 403 => (ModelErrorKind::Unauthorized, "does not accept the key"),
+            429 => (ModelErrorKind::RateLimited, "asks for a pause"),
+            500 | 502..=504 | 529 => (ModelErrorKind::Server, "failed"),
+            _ => (ModelErrorKind::Rejected, "rejects the request"),
+        };
+        let mut message = format!("the provider {what} (HTTP {status})");
+        if !said.is_empty() {
+            message = format!("{message}: {said}");
+        }
+        let mut error = ModelError::new(kind, message);
+        error.retry_after = asked;
+        Err((error, asked))
+    }
+
+    /// What an error of the connection means. The address is named by its host alone.
+    pub(super) fn failure(&self, error: &ClientError) -> ModelError {
+        let (kind, message) = match error {
+            ClientError::Denied(reason) => (ModelErrorKind::Denied, reason.clone()),
+            ClientError::Connect { url, reason } => (
+                ModelErrorKind::Unreachable,
+                format!("cannot connect to {}: {reason}", host(url)),
+            ),
+            ClientError::Url { reason, .. } => (
+                ModelErrorKind::Rejected,
+                format!("the base URL is no URL: {reason}"),
+            ),
+            ClientError::Setup(reason) => (ModelErrorKind::Rejected, reason.clone()),
+            ClientError::TooSlow => (
+                ModelErrorKind::Timeout,
+                "the provider was silent for too long".to_owned(),
+            ),
+            ClientError::Broken(reason) => (
+                ModelErrorKind::Cut,
+                format!("the connection to the provider broke: {reason}"),
+            ),
+            ClientError::TooLarge { .. }
+            | ClientError::EventTooLarge(_)
+            | ClientError::TooManyEvents { .. } => (
+                ModelErrorKind::TooLarge,
+                format!("the reply is too large: {error}"),
+            ),
+        };
+        ModelError::new(kind, self.redact(&message))
+    }
+
+    /// An error that a provider tells in the middle of a reply.
+    pub(super) fn told(&self, error: &Value) -> ModelError {
+        let text = super::text;
+        let word = format!(
+            "{} {} {}",
+            text(error, "type"),
+            text(error, "status"),
+            text(error, "code")
+        );
+        let number = super::count(error, "code");
+        let kind = if number == 429 || word.contains("rate_limit") || word.contains("EXHAUSTED") {
+            ModelErrorKind::RateLimited
+        } else if matches!(number, 401 | 403)
+            || word.contains("authentication")
+            || word.contains("api_key")
+            || word.contains("permission")
+        {
+            ModelErrorKind::Unauthorized
+        } else if (400..500).contains(&number) || word.contains("invalid_request") {
+            ModelErrorKind::Rejected
+        } else {
+            ModelErrorKind::Server
+        };
+        let said = self.redact(&excerpt(error.to_string().as_bytes()));
+        ModelError::new(
+            kind,
+            format!("the provider failed in the middle of the reply: {said}"),
+        )
+    }
+}
+
+fn host(url: &str) -> String {
+    let parsed = url::Url::parse(url).ok();
+    let host = parsed.as_ref().and_then(url::Url::host_str);
+    host.unwrap_or("the provider").to_owned()
+}
+
+/// How long a provider asks to wait: in milliseconds, in seconds, or until a date.
+fn retry_after(response: &Response) -> Option<Duration> {
+    if let Some(text) = response.header("retry-after-ms")
+        && let Ok(milliseconds) = text.trim().parse()
+    {
+        return Some(Duration::from_millis(milliseconds));
+    }
+    let text = response.header("retry-after")?.trim();
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let until = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    let wait = until.duration_since(Timestamp::now());
+    Some(Duration::try_from(wait).unwrap_or_default())
+}
+
+/// What a provider says about a failure, in one line.
+fn excerpt(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(64 << 10)]);
+    let parsed = serde_json::from_str::<Value>(&text).unwrap_or_default();
+    let inner = match &parsed {
+        Value::Array(list) => list.first().unwrap_or(&Value::Null),
+        other => other,
+    };
+    let error = inner.get("error").unwrap_or(inner);
+    let said = match error {
+        Value::String(said) => said.clone(),
+        Value::Null => text.into_owned(),
+        error => match error.get("message").and_then(Value::as_str) {
+            Some(said) => said.to_owned(),
+            None => error.to_string(),
+        },
+    };
+    let mut line = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((cut, _)) = line.char_indices().nth(MAX_EXCERPT_CHARS) {
+        line.truncate(cut);
+        line.push('…');
+    }
+    line
+}
+
+/// A number between 0 and 1 that differs each time; it spreads retries and guards nothing.
+fn chance() -> f64 {
+    let bits = RandomState::new().hash_one(0) >> 32;
+    f64::from(u32::try_from(bits).unwrap_or_default()) / f64::from(u32::MAX)
+}

@@ -1,0 +1,162 @@
+//! A model behind an HTTP interface: asks in its dialect, reads the reply whole or as events.
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use proofhouse_wire::{CancellationToken, HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+
+use super::super::{
+    Model, ModelConfig, ModelError, ModelErrorKind, ModelReply, ModelRequest, ModelSink, OpenError,
+};
+use super::assembly::{Assembly, Problem};
+use super::exchange::Exchange;
+use super::{Dialect, Outgoing};
+
+/// A model of a provider.
+pub(in super::super) struct HttpModel {
+    name: String,
+    /// The model in the provider's words, until it says so itself.
+    model: String,
+    stream: bool,
+    dialect: Box<dyn Dialect>,
+    exchange: Exchange,
+}
+
+impl HttpModel {
+    pub(super) fn new(
+        provider: &str,
+        model: &str,
+        config: &ModelConfig,
+        dialect: Box<dyn Dialect>,
+    ) -> Result<Self, OpenError> {
+        Ok(Self {
+            name: format!("{provider}:{model}"),
+            model: model.to_owned(),
+            stream: config.stream,
+            dialect,
+            exchange: Exchange::new(config)?,
+        })
+    }
+
+    async fn converse(&self, outgoing: &Outgoing, reply: &mut Assembly<'_>) -> Result<(), Problem> {
+        let response = self.exchange.send(outgoing).await?;
+        let failure = |error| Problem::Error(self.exchange.failure(&error));
+        if !response.is_event_stream() {
+            let body = response.bytes().await.map_err(failure)?;
+            let body: Value = serde_json::from_slice(&body)
+                .map_err(|error| garbage(&format!("the answer is not JSON: {error}")))?;
+            self.check(&body)?;
+            self.dialect.whole(&body, reply)?;
+            reply.end();
+            return Ok(());
+        }
+        let mut events = response.events();
+        while let Some(event) = events.next().await.map_err(failure)? {
+            let data = event.data.trim();
+            if data == "[DONE]" {
+                reply.end();
+            } else if !data.is_empty() {
+                let event: Value = serde_json::from_str(data)
+                    .map_err(|error| garbage(&format!("an event is not JSON: {error}")))?;
+                self.check(&event)?;
+                self.dialect.event(&event, reply)?;
+            }
+            if reply.has_ended() {
+                // Whatever follows is not read; that closes the connection.
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Errors look the same in all dialects.
+    fn check(&self, said: &Value) -> Result<(), Problem> {
+        match said.get("error") {
+            None | Some(Value::Null) => Ok(()),
+            Some(error) => Err(self.exchange.told(error).into()),
+        }
+    }
+}
+
+impl Model for HttpModel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_simulation(&self) -> bool {
+        false
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        events: &'a mut dyn ModelSink,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        async move {
+            let limits = self.exchange.limits();
+            let outgoing = self.dialect.write(request, self.stream);
+            let mut reply = Assembly::new(events, limits, &self.model);
+            let outcome = tokio::select! {
+                biased;
+                () = cancel.cancelled() => Err(Problem::Error(ModelError::new(
+                    ModelErrorKind::Cancelled,
+                    "cancelled",
+                ))),
+                outcome = self.converse(&outgoing, &mut reply) => outcome,
+                () = tokio::time::sleep(limits.total) => Err(Problem::Error(ModelError::new(
+                    ModelErrorKind::Timeout,
+                    format!("the reply took more than {} s", limits.total.as_secs_f32()),
+                ))),
+            };
+            reply.finish(outcome)
+        }
+        .boxed()
+    }
+}
+
+fn garbage(message: &str) -> Problem {
+    ModelError::new(ModelErrorKind::Garbage, message).into()
+}
+
+/// The base URL of a provider, without the slash at its end.
+pub(super) fn base_url(config: &ModelConfig, usual: &str) -> Result<String, OpenError> {
+    let url = config.base_url.as_deref().unwrap_or(usual);
+    let parsed = url::Url::parse(url)
+        .map_err(|error| OpenError::Config(format!("the base URL is no URL: {error}")))?;
+    if !matches!(parsed.scheme(), "http" | "https") {
+        return Err(OpenError::Config(
+            "the base URL must be http or https".to_owned(),
+        ));
+    }
+    Ok(url.trim_end_matches('/').to_owned())
+}
+
+/// The headers of every request: the key where the provider wants it, then the caller's own.
+pub(super) fn headers(
+    config: &ModelConfig,
+    key_header: &str,
+    key_prefix: &str,
+    more: &[(&str, &str)],
+) -> Result<HeaderMap, OpenError> {
+    let mut headers = HeaderMap::new();
+    let mut add = |name: &str, value: &str| {
+        let wrong = || OpenError::Config(format!("the header `{name}` cannot be sent"));
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+        Ok::<_, OpenError>(())
+    };
+    add("content-type", "application/json")?;
+    for (name, value) in more {
+        add(name, value)?;
+    }
+    if let Some(key) = &config.key {
+        add(key_header, &format!("{key_prefix}{}", key.expose()))?;
+    }
+    for (name, value) in config.headers.expose() {
+        add(name, value)?;
+    }
+    Ok(headers)
+}

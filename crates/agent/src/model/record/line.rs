@@ -1,0 +1,93 @@
+//! The lines of a recording.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::{ModelError, ModelErrorKind, ModelEvent, ModelReply, ModelRequest};
+
+/// The version of the format. A reader refuses others.
+pub(super) const VERSION: u32 = 1;
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Header {
+    pub(super) proofhouse_model_record: u32,
+    /// The version of the program that wrote it.
+    pub(super) written_by: String,
+    pub(super) model: String,
+    pub(super) simulation: bool,
+}
+
+/// Every other line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Exchange {
+    pub(super) hash: String,
+    pub(super) request: ModelRequest,
+    pub(super) events: Vec<ModelEvent>,
+    pub(super) outcome: Outcome,
+}
+
+/// How an exchange ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Outcome {
+    Reply(ModelReply),
+    Error {
+        kind: ModelErrorKind,
+        message: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        partial: Option<Box<ModelReply>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_ms: Option<u64>,
+    },
+}
+
+impl Outcome {
+    pub(super) fn from_result(result: &Result<ModelReply, ModelError>) -> Self {
+        match result {
+            Ok(reply) => Self::Reply(reply.clone()),
+            Err(error) => Self::Error {
+                kind: error.kind,
+                message: error.message.clone(),
+                partial: error.partial.clone(),
+                retry_after_ms: error
+                    .retry_after
+                    .and_then(|wait| u64::try_from(wait.as_millis()).ok()),
+            },
+        }
+    }
+
+    pub(super) fn into_result(self) -> Result<ModelReply, ModelError> {
+        match self {
+            Self::Reply(reply) => Ok(reply),
+            Self::Error {
+                kind,
+                message,
+                partial,
+                retry_after_ms,
+            } => Err(ModelError {
+                kind,
+                message,
+                partial,
+                retry_after: retry_after_ms.map(Duration::from_millis),
+            }),
+        }
+    }
+}
+
+/// What tells requests apart: SHA-256 over everything in them.
+///
+/// The order of keys counts in schemas and arguments, as it does for a model.
+#[must_use]
+pub fn request_hash(request: &ModelRequest) -> String {
+    // Types of our own that hold strings, numbers and maps with string keys can always be written.
+    let text = serde_json::to_vec(request).unwrap_or_default();
+    let digest = ring::digest::digest(&ring::digest::SHA256, &text);
+    let mut hash = String::from("sha256:");
+    for byte in digest.as_ref() {
+        let _ = write!(hash, "{byte:02x}");
+    }
+    hash
+}

@@ -1,0 +1,208 @@
+//! Makes text readable the way a model would read it: without escapes, disguises and encodings.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// How much of one text is read. Injected text that stands further back is not found, nor is time lost.
+const MAX_TEXT_BYTES: usize = 16 << 10;
+
+/// Fewer characters of base64 are more likely a word or a number.
+const MIN_ENCODED_CHARS: usize = 40;
+
+/// Characters of a tag or of a label in brackets.
+const MAX_MARK_CHARS: usize = 40;
+
+/// Longer words are kept for what they are; base64 text has line breaks.
+const MIN_ENCODED_LINE: usize = 8;
+
+/// The text without terminal escapes, invisible characters and letters that only look Latin, with comment
+/// marks and tags turned into paragraph breaks, and with what was hidden in base64 added at its end.
+pub(super) fn clean(text: &str) -> String {
+    let mut end = text.len().min(MAX_TEXT_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut plain = break_at_marks(&unmask(&text[..end]));
+    if let Some(hidden) = decode(&plain) {
+        plain.push_str("\n\n");
+        plain.push_str(&hidden);
+    }
+    plain
+}
+
+/// Drops escapes and invisible characters, and folds look-alikes.
+fn unmask(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\u{1b}' => {
+                if characters.next_if_eq(&'[').is_some() {
+                    while characters
+                        .next_if(|next| next.is_ascii_digit() || matches!(next, ';' | '?'))
+                        .is_some()
+                    {}
+                    characters.next();
+                }
+                plain.push('\n');
+            }
+            '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{ad}' => {}
+            '\u{e0000}'..='\u{e007f}' => {
+                // Tag characters spell ASCII that nobody sees.
+                let code = u32::from(character) - 0xe0000;
+                if let Some(letter) = char::from_u32(code).filter(|letter| !letter.is_control()) {
+                    plain.push(letter);
+                }
+            }
+            '\r' => {}
+            '\u{ff01}'..='\u{ff5e}' => {
+                let code = u32::from(character) - 0xfee0;
+                plain.push(char::from_u32(code).unwrap_or(character));
+            }
+            other => plain.push(look_alike(other)),
+        }
+    }
+    plain
+}
+
+/// The Latin letter that a Cyrillic or Greek one is drawn like.
+fn look_alike(character: char) -> char {
+    match character {
+        'а' => 'a',
+        'е' => 'e',
+        'о' => 'o',
+        'р' => 'p',
+        'с' => 'c',
+        'у' => 'y',
+        'х' => 'x',
+        'і' => 'i',
+        'ј' => 'j',
+        'ѕ' => 's',
+        'ԁ' => 'd',
+        'һ' => 'h',
+        'ո' => 'n',
+        'ԛ' => 'q',
+        'А' => 'A',
+        'В' => 'B',
+        'Е' => 'E',
+        'К' => 'K',
+        'М' => 'M',
+        'Н' => 'H',
+        'О' => 'O',
+        'Р' => 'P',
+        'С' => 'C',
+        'Т' => 'T',
+        'У' => 'Y',
+        'Х' => 'X',
+        'І' => 'I',
+        'Ѕ' => 'S',
+        'α' => 'a',
+        'ο' => 'o',
+        'ν' => 'v',
+        'ι' => 'i',
+        'Α' => 'A',
+        'Β' => 'B',
+        'Ε' => 'E',
+        'Ζ' => 'Z',
+        'Η' => 'H',
+        'Ι' => 'I',
+        'Κ' => 'K',
+        'Μ' => 'M',
+        'Ν' => 'N',
+        'Ο' => 'O',
+        'Ρ' => 'P',
+        'Τ' => 'T',
+        'Υ' => 'Y',
+        'Χ' => 'X',
+        '“' | '”' => '"',
+        '‘' | '’' => '\'',
+        '\u{a0}' => ' ',
+        other => other,
+    }
+}
+
+/// Turns comment marks, tags without attributes and labels in brackets into paragraph breaks.
+fn break_at_marks(text: &str) -> String {
+    let text = text.replace("<!--", "\n\n").replace("-->", "\n\n");
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(start) = rest.find(['<', '[']) {
+        let close = if rest[start..].starts_with('<') {
+            '>'
+        } else {
+            ']'
+        };
+        let after = &rest[start + 1..];
+        // Marks are short; looking further for their end would be paid for again at every bracket.
+        let end = after
+            .char_indices()
+            .take(MAX_MARK_CHARS)
+            .find(|(_, letter)| *letter == close);
+        let mark = end.map(|(end, _)| &after[..end]);
+        plain.push_str(&rest[..start]);
+        match mark {
+            Some(mark) if is_mark(mark) => {
+                plain.push_str("\n\n");
+                rest = &after[mark.len() + 1..];
+            }
+            _ => {
+                plain.push_str(&rest[start..=start]);
+                rest = after;
+            }
+        }
+    }
+    plain.push_str(rest);
+    plain
+}
+
+fn is_mark(mark: &str) -> bool {
+    let word = mark.strip_prefix('/').unwrap_or(mark);
+    !word.is_empty()
+        && word
+            .chars()
+            .all(|letter| letter.is_ascii_uppercase() || matches!(letter, ' ' | '_' | '-'))
+        || matches!(
+            word,
+            "important" | "system" | "instructions" | "secret" | "hidden"
+        )
+}
+
+/// What base64 in the text says, if it is text.
+fn decode(text: &str) -> Option<String> {
+    let is_encoded = |line: &str| {
+        line.len() >= MIN_ENCODED_LINE
+            && line
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '/' | '='))
+    };
+    let mut found = String::new();
+    let mut run = String::new();
+    for line in text.lines().map(str::trim).chain([""]) {
+        let word = line.rsplit(' ').next().unwrap_or_default();
+        if is_encoded(line) {
+            run.push_str(line);
+            continue;
+        }
+        found.push_str(&decode_run(&run).unwrap_or_default());
+        run.clear();
+        // A word at the end of a line may be a whole message.
+        if word.len() >= MIN_ENCODED_CHARS && is_encoded(word) {
+            run.push_str(word);
+        }
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+fn decode_run(run: &str) -> Option<String> {
+    if run.len() < MIN_ENCODED_CHARS {
+        return None;
+    }
+    let padded = run.trim_end_matches('=');
+    let padding = "=".repeat((4 - padded.len() % 4) % 4);
+    let bytes = STANDARD.decode(format!("{padded}{padding}")).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    let is_text = text
+        .chars()
+        .all(|letter| !letter.is_control() || letter.is_whitespace());
+    (is_text && text.contains(' ')).then(|| format!("{text}\n\n"))
+}

@@ -1,0 +1,384 @@
+//! One call of a function: bindings, steps, the tool or agent behind it, and what the model is told.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proofhouse_source::did_you_mean;
+use proofhouse_tools::manifest::Agent;
+use proofhouse_tools::runtime::{ActionError, Invocation};
+use proofhouse_wire::CancellationToken;
+use serde_json::{Map, Value, json};
+
+use super::capabilities::{self, Callable, Capabilities, Granted, Target};
+use super::context::{Scope, TaskContext};
+use super::runner::Shared;
+use super::steps::{Passed, Site};
+use super::{CallStatus, End, EndReason, Input, TaskEvent, TaskOptions};
+use crate::model::{Arguments, ToolCall};
+
+/// What became of a call.
+#[derive(Debug)]
+pub(super) struct Called {
+    pub(super) function: String,
+    pub(super) arguments: Map<String, Value>,
+    /// What the tool gave, before steps changed it.
+    pub(super) output: Value,
+    /// What the model is told.
+    pub(super) result: Value,
+    pub(super) status: CallStatus,
+    pub(super) took: Duration,
+    /// The task of another agent.
+    pub(super) child: Option<String>,
+    /// The values that were used, for the allow list: the tool, and its parameters.
+    pub(super) dispatched: Option<String>,
+    /// The task ends with this.
+    pub(super) end: Option<End>,
+}
+
+impl Called {
+    fn new(
+        function: &str,
+        arguments: Map<String, Value>,
+        result: Value,
+        status: CallStatus,
+    ) -> Self {
+        Self {
+            function: function.to_owned(),
+            arguments,
+            output: result.clone(),
+            result,
+            status,
+            took: Duration::ZERO,
+            child: None,
+            dispatched: None,
+            end: None,
+        }
+    }
+
+    fn refused(function: &str, arguments: Map<String, Value>, word: &str, message: &str) -> Self {
+        let result = json!({"error": word, "message": message});
+        let status = match word {
+            "restricted" => CallStatus::Restricted,
+            _ => CallStatus::Errored,
+        };
+        Self::new(function, arguments, result, status)
+    }
+
+    fn ending(mut self, reason: EndReason, message: &str) -> Self {
+        self.end = Some(End::new(reason, message));
+        self
+    }
+}
+
+/// Carries out a call. The context is changed only by what steps invoke.
+pub(super) async fn call(
+    shared: &Shared,
+    capabilities: &Capabilities,
+    context: &mut TaskContext,
+    call: &ToolCall,
+    cancel: &CancellationToken,
+) -> Called {
+    let started = Instant::now();
+    let mut called = attempt(shared, capabilities, context, call, cancel).await;
+    called.took = started.elapsed();
+    let _ = shared.events.send(TaskEvent::CallEnd {
+        id: call.id.clone(),
+        function: called.function.clone(),
+        result: called.result.clone(),
+        status: called.status,
+        took: called.took,
+    });
+    called
+}
+
+async fn attempt(
+    shared: &Shared,
+    capabilities: &Capabilities,
+    context: &mut TaskContext,
+    call: &ToolCall,
+    cancel: &CancellationToken,
+) -> Called {
+    let tell = |arguments: &Map<String, Value>| {
+        let _ = shared.events.send(TaskEvent::Call {
+            id: call.id.clone(),
+            function: call.name.clone(),
+            arguments: arguments.clone(),
+        });
+    };
+    let said = match &call.arguments {
+        Arguments::Object(said) => said.clone(),
+        Arguments::Malformed { reason, .. } => {
+            tell(&Map::new());
+            return Called::refused(&call.name, Map::new(), "bad_arguments", reason);
+        }
+    };
+    let Some(callable) = capabilities.find(&call.name) else {
+        tell(&said);
+        let near = did_you_mean(&call.name, capabilities.names());
+        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let message = format!("there is no function `{}`{near}", call.name);
+        return Called::refused(&call.name, said, "unknown_function", &message);
+    };
+    let arguments = match resolve(shared, callable.granted, context, said.clone()) {
+        Ok(arguments) => arguments,
+        Err(message) => {
+            tell(&said);
+            return Called::refused(&call.name, said, "binding_failed", &message);
+        }
+    };
+    tell(&arguments);
+    let mut site = Site {
+        context,
+        capabilities,
+        environment: &shared.environment,
+        runtime: &shared.host.inner.runtime,
+        reviews: &shared.reviews,
+        events: &shared.events,
+        cancel,
+        function: &callable.function.name,
+        action: &callable.function.action,
+        input: Value::Object(arguments.clone()),
+        output: None,
+    };
+    let rules = &callable.granted.rules;
+    if let Some(refused) = before(&mut site, callable, &arguments).await {
+        return refused;
+    }
+    let mut called = dispatch(shared, callable, site.context, arguments.clone(), cancel).await;
+    if called.end.is_some() || rules.after.is_empty() {
+        return called;
+    }
+    site.output = Some(called.result.clone());
+    match site.take(&rules.after).await {
+        Passed::Yes => called.result = site.output.take().unwrap_or(Value::Null),
+        stopped => {
+            let refused = stop(&callable.function.name, arguments, stopped);
+            called.result = refused.result;
+            called.status = refused.status;
+            called.end = refused.end;
+        }
+    }
+    called
+}
+
+/// What the model said, with what is bound in its place.
+fn resolve(
+    shared: &Shared,
+    granted: &Granted,
+    context: &TaskContext,
+    said: Map<String, Value>,
+) -> Result<Map<String, Value>, String> {
+    let bindings = &granted.rules.bindings;
+    let bound = capabilities::bound(
+        bindings,
+        context,
+        Scope::default(),
+        &shared.environment.now(),
+        &shared.environment,
+        &shared.host.inner.runtime,
+    )?;
+    let mut arguments = said;
+    // Whatever the model says of a bound parameter is not heard, also where this action has none of
+    // that name.
+    for (name, _) in bindings {
+        arguments.shift_remove(name);
+    }
+    if let Target::Tool(task) = &granted.target {
+        let declared = |name: &String| {
+            let mut actions = task.tool().actions.iter();
+            let derives = !task.tool().deriving().is_empty();
+            derives || actions.any(|action| action.parameters.properties().contains_key(name))
+        };
+        arguments.extend(bound.into_iter().filter(|(name, _)| declared(name)));
+    } else {
+        arguments.extend(bound);
+    }
+    Ok(arguments)
+}
+
+async fn before(
+    site: &mut Site<'_>,
+    callable: Callable<'_>,
+    arguments: &Map<String, Value>,
+) -> Option<Called> {
+    let rules = &callable.granted.rules;
+    let function = &callable.function.name;
+    let used = &site.context.value()["capabilities"][function.as_str()]["timestamps"];
+    let is_first = used.as_array().is_none_or(Vec::is_empty);
+    if is_first {
+        match site.take(&rules.before_first).await {
+            Passed::Yes => {}
+            stopped => return Some(stop(function, arguments.clone(), stopped)),
+        }
+    }
+    match site.take(&rules.before).await {
+        Passed::Yes => None,
+        stopped => Some(stop(function, arguments.clone(), stopped)),
+    }
+}
+
+fn stop(function: &str, arguments: Map<String, Value>, stopped: Passed) -> Called {
+    match stopped {
+        Passed::Locked(message) => Called::refused(function, arguments, "restricted", &message)
+            .ending(EndReason::Locked, &message),
+        Passed::Cancelled => {
+            Called::refused(function, arguments, "cancelled", "the task was cancelled")
+        }
+        Passed::Blocked(message) => Called::refused(function, arguments, "restricted", &message),
+        Passed::Yes => Called::refused(function, arguments, "restricted", "nothing was done"),
+    }
+}
+
+async fn dispatch(
+    shared: &Shared,
+    callable: Callable<'_>,
+    context: &TaskContext,
+    arguments: Map<String, Value>,
+    cancel: &CancellationToken,
+) -> Called {
+    let function = &callable.function.name;
+    match &callable.granted.target {
+        Target::Tool(task) => {
+            let invocation = Invocation {
+                id: format!("{}-{}", shared.id, shared.next_invocation()),
+                action: callable.function.action.clone(),
+                arguments: for_action(callable, arguments.clone()),
+                context: context.value().clone(),
+                cancel: cancel.clone(),
+            };
+            let result = task.carry_out(invocation).await;
+            let mut called = told(function, arguments, result);
+            called.dispatched = Some(callable.granted.reference.clone());
+            called
+        }
+        Target::Agent(agent) => delegate(shared, function, agent, arguments, cancel).await,
+    }
+}
+
+/// Bound parameters go only to the actions that have them.
+fn for_action(callable: Callable<'_>, mut arguments: Map<String, Value>) -> Map<String, Value> {
+    if let Target::Tool(task) = &callable.granted.target
+        && let Some(action) = task
+            .tool()
+            .actions
+            .iter()
+            .find(|action| action.name == callable.function.action)
+        && !matches!(action.execute.key(), "openapi" | "mcp")
+    {
+        for (name, _) in &callable.granted.rules.bindings {
+            if !action.parameters.properties().contains_key(name) {
+                arguments.shift_remove(name);
+            }
+        }
+    }
+    arguments
+}
+
+fn told(
+    function: &str,
+    arguments: Map<String, Value>,
+    result: Result<proofhouse_tools::runtime::Outcome, ActionError>,
+) -> Called {
+    match result {
+        Ok(outcome) if outcome.truncated => {
+            let result = json!({"truncated": true, "start": outcome.value});
+            Called::new(function, arguments, result, CallStatus::Successful)
+        }
+        Ok(outcome) => Called::new(function, arguments, outcome.value, CallStatus::Successful),
+        Err(error) => {
+            let called = Called::new(function, arguments, error.to_json(), CallStatus::Errored);
+            match error.is_recoverable() {
+                true => called,
+                false => called.ending(
+                    EndReason::UnrecoverableError,
+                    &format!("`{function}` cannot be used: {error}"),
+                ),
+            }
+        }
+    }
+}
+
+/// Asks another agent in a task of its own.
+async fn delegate(
+    shared: &Shared,
+    function: &str,
+    agent: &Arc<Agent>,
+    mut arguments: Map<String, Value>,
+    cancel: &CancellationToken,
+) -> Called {
+    let whole = arguments.clone();
+    let message = match arguments.shift_remove("message") {
+        Some(Value::String(message)) => Some(message),
+        None if agent.parameters.properties().contains_key("message") => None,
+        _ => {
+            let message = "`message` must be a text";
+            return Called::refused(function, whole, "bad_arguments", message);
+        }
+    };
+    let options = TaskOptions {
+        id: format!("{}-{}", shared.id, shared.next_invocation()),
+        user: shared.user.clone(),
+        cancel: cancel.child_token(),
+    };
+    let id = options.id.clone();
+    let started = shared
+        .host
+        .start_agent(Arc::clone(agent), options, shared.depth + 1);
+    let child = match started {
+        Ok(child) => child,
+        Err(error) => {
+            return Called::refused(function, whole, "delegation_failed", &error.to_string());
+        }
+    };
+    let input = Input {
+        message,
+        parameters: arguments,
+        cancel: cancel.child_token(),
+    };
+    let reviews = forward_reviews(shared, &child);
+    let output = child.send(input).await;
+    reviews.abort();
+    child.end().await;
+    let failed = output
+        .failed
+        .or_else(|| output.ended.map(|end| end.message));
+    let mut called = match failed {
+        Some(message) => Called::refused(function, whole, "delegation_failed", &message),
+        None => {
+            let result = match output.exposes.is_empty() {
+                true => Value::String(output.message),
+                false => {
+                    let mut result = output.exposes;
+                    result.insert("message".to_owned(), output.message.into());
+                    Value::Object(result)
+                }
+            };
+            Called::new(function, whole, result, CallStatus::Successful)
+        }
+    };
+    called.child = Some(id);
+    called
+}
+
+/// Questions of a child are asked by its parent, whom somebody watches.
+fn forward_reviews(shared: &Shared, child: &super::Task) -> tokio::task::JoinHandle<()> {
+    let (reviews, events) = (shared.reviews.clone(), shared.events.clone());
+    let (child, mut asked) = (child.clone(), child.events());
+    tokio::spawn(async move {
+        while let Ok(event) = asked.recv().await {
+            let TaskEvent::Review(review) = event else {
+                continue;
+            };
+            let (mine, decision) = reviews.ask(
+                review.reviewer,
+                &review.function,
+                &review.arguments,
+                review.result.as_ref(),
+            );
+            let _ = events.send(TaskEvent::Review(mine));
+            if let Ok(decision) = decision.await {
+                child.decide(review.id, decision);
+            }
+        }
+    })
+}

@@ -1,0 +1,360 @@
+//! What an agent may use in one task: its functions, the tools behind them, and their rules.
+
+use std::sync::Arc;
+
+use proofhouse_expr::Program;
+use proofhouse_tools::functions::{Function, Functions, Reference};
+use proofhouse_tools::interpolate::{Root, Scope as TemplateScope};
+use proofhouse_tools::manifest::{
+    Action, Agent, Binding, Capability, CelCall, Execute, ParameterSchema, Referent, StepAction,
+    Tool,
+};
+use proofhouse_tools::runtime::{ActionError, Environment, ToolTask};
+use proofhouse_wire::CancellationToken;
+use serde_json::{Map, Value, json};
+
+use super::context::{self, Scope, TaskContext};
+use super::host::Host;
+use crate::model::ToolSpec;
+
+/// Everything an agent may use.
+pub(super) struct Capabilities {
+    list: Vec<Granted>,
+    functions: Functions,
+    /// Tools that only steps use.
+    helpers: Vec<(String, ToolTask)>,
+}
+
+/// One capability.
+pub(super) struct Granted {
+    /// The reference of the manifest.
+    pub(super) reference: String,
+    pub(super) target: Target,
+    pub(super) rules: Capability,
+    /// The actions that the model may call.
+    included: Vec<String>,
+}
+
+/// What is behind a capability.
+pub(super) enum Target {
+    Tool(ToolTask),
+    Agent(Arc<Agent>),
+}
+
+/// A function that can be called.
+#[derive(Clone, Copy)]
+pub(super) struct Callable<'a> {
+    pub(super) function: &'a Function,
+    pub(super) granted: &'a Granted,
+}
+
+impl Granted {
+    pub(super) fn has_rules(&self) -> bool {
+        let rules = &self.rules;
+        !(rules.before_first.is_empty() && rules.before.is_empty() && rules.after.is_empty())
+    }
+}
+
+impl Capabilities {
+    /// Finds out what there is. Descriptions and MCP servers are asked here, the first time.
+    pub(super) async fn new(
+        host: &Host,
+        agent: &Agent,
+        environment: &Environment,
+        cancel: &CancellationToken,
+    ) -> Result<Self, ActionError> {
+        let mut list = Vec::new();
+        let mut all_actions = Vec::new();
+        for (reference, grant) in &agent.capabilities {
+            let rules = grant.capability.clone().unwrap_or_default();
+            let (target, actions) = match host.inner.catalog.find(&agent.namespace, reference) {
+                Some(Referent::Tool(tool)) => {
+                    let task = tool_task(host, &tool, environment);
+                    let actions = task.actions(cancel.clone()).await?;
+                    (Target::Tool(task), actions)
+                }
+                Some(Referent::Agent(other)) => {
+                    let action = delegation(&other);
+                    (Target::Agent(other), vec![action])
+                }
+                // The catalog was checked when the task began.
+                None => continue,
+            };
+            let allowed = |name: &String| {
+                rules
+                    .include
+                    .as_ref()
+                    .is_none_or(|list| list.contains(name))
+            };
+            let is_agent = matches!(target, Target::Agent(_));
+            let included = actions
+                .iter()
+                .map(|action| action.name.clone())
+                .filter(|name| is_agent || allowed(name))
+                .collect();
+            list.push(Granted {
+                reference: reference.clone(),
+                target,
+                rules,
+                included,
+            });
+            all_actions.push(actions);
+        }
+        let hidden: Vec<Vec<&str>> = list
+            .iter()
+            .map(|granted| {
+                granted
+                    .rules
+                    .bindings
+                    .iter()
+                    .map(|(name, _)| name.as_str())
+                    .collect()
+            })
+            .collect();
+        let references: Vec<Reference<'_>> = list
+            .iter()
+            .zip(&all_actions)
+            .zip(&hidden)
+            .map(|((granted, actions), hidden)| Reference {
+                name: &granted.reference,
+                description: match &granted.target {
+                    Target::Tool(task) => &task.tool().description,
+                    Target::Agent(agent) => &agent.description,
+                },
+                actions,
+                hidden,
+            })
+            .collect();
+        let functions = Functions::new(&references);
+        drop(references);
+        let mut helpers: Vec<(String, ToolTask)> = Vec::new();
+        for tool in invoked(agent) {
+            let known = list.iter().any(|granted| granted.reference == tool)
+                || helpers.iter().any(|(name, _)| *name == tool);
+            if let (false, Some(Referent::Tool(found))) =
+                (known, host.inner.catalog.find(&agent.namespace, &tool))
+            {
+                helpers.push((tool, tool_task(host, &found, environment)));
+            }
+        }
+        Ok(Self {
+            list,
+            functions,
+            helpers,
+        })
+    }
+
+    /// The functions that the model sees.
+    pub(super) fn specs(&self) -> Vec<ToolSpec> {
+        self.visible()
+            .map(|function| ToolSpec {
+                name: function.name.clone(),
+                description: function.description.clone(),
+                parameters: function.parameters.clone(),
+            })
+            .collect()
+    }
+
+    /// Their names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.visible().map(|function| function.name.as_str())
+    }
+
+    fn visible(&self) -> impl Iterator<Item = &Function> {
+        self.functions.iter().filter(|function| {
+            let granted = self.list.get(function.reference);
+            granted.is_some_and(|granted| granted.included.contains(&function.action))
+        })
+    }
+
+    /// A function that the model may call.
+    pub(super) fn find(&self, name: &str) -> Option<Callable<'_>> {
+        let function = self.visible().find(|function| function.name == name)?;
+        let granted = self.list.get(function.reference)?;
+        Some(Callable { function, granted })
+    }
+
+    /// A tool that a step invokes, and the function name its use is noted under.
+    pub(super) fn helper(&self, reference: &str, action: &str) -> Option<(&ToolTask, String)> {
+        let granted = self
+            .list
+            .iter()
+            .position(|granted| granted.reference == reference);
+        if let Some(position) = granted
+            && let Target::Tool(task) = &self.list[position].target
+        {
+            let name = self.functions.of(position, action);
+            let name = name.map_or_else(
+                || plain(reference, action),
+                |function| function.name.clone(),
+            );
+            return Some((task, name));
+        }
+        let (_, task) = self.helpers.iter().find(|(name, _)| name == reference)?;
+        let name = match task.tool().actions.len() {
+            1 => plain(reference, ""),
+            _ => plain(reference, action),
+        };
+        Some((task, name))
+    }
+
+    pub(super) fn granted(&self) -> impl Iterator<Item = &Granted> {
+        self.list.iter()
+    }
+
+    /// Ends all tools.
+    pub(super) async fn teardown(&self) -> Vec<ActionError> {
+        let mut errors = Vec::new();
+        for granted in &self.list {
+            if let Target::Tool(task) = &granted.target {
+                errors.extend(task.teardown().await);
+            }
+        }
+        for (_, task) in &self.helpers {
+            errors.extend(task.teardown().await);
+        }
+        errors
+    }
+}
+
+fn tool_task(host: &Host, tool: &Arc<Tool>, environment: &Environment) -> ToolTask {
+    let inner = &host.inner;
+    let task = ToolTask::new(
+        Arc::clone(tool),
+        environment.clone(),
+        inner.runtimes.clone(),
+        inner.limits.clone(),
+    );
+    match &inner.observer {
+        Some(observer) => task.with_observer(Arc::clone(observer)),
+        None => task,
+    }
+}
+
+fn plain(reference: &str, action: &str) -> String {
+    let name = match action {
+        "" => reference.to_owned(),
+        _ => format!("{reference}_{action}"),
+    };
+    name.replace('-', "_")
+}
+
+/// Another agent as an action: one message, and what it says is the result.
+fn delegation(agent: &Agent) -> Arc<Action> {
+    let schema = json!({
+        "type": "object",
+        "properties": {"message": {"type": "string", "description": "What to ask the agent."}},
+        "required": ["message"],
+        "additionalProperties": false,
+    });
+    Arc::new(Action {
+        name: "message".to_owned(),
+        description: agent.description.clone(),
+        parameters: ParameterSchema::given(schema),
+        // Nothing evaluates it: the task sees that an agent is behind it.
+        execute: Execute::Cel(CelCall {
+            expression: Program::compile("null").unwrap_or_else(|_| unreachable!("`null` is CEL")),
+        }),
+    })
+}
+
+/// The tools that the steps of an agent invoke.
+fn invoked(agent: &Agent) -> Vec<String> {
+    steps(agent)
+        .filter_map(|step| match &step.action {
+            StepAction::Invoke { tool, .. } => Some(tool.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// All steps of an agent.
+fn steps(agent: &Agent) -> impl Iterator<Item = &proofhouse_tools::manifest::Step> {
+    let rules = agent
+        .capabilities
+        .iter()
+        .filter_map(|(_, grant)| grant.capability.as_ref())
+        .flat_map(|rules| {
+            rules
+                .before_first
+                .iter()
+                .chain(&rules.before)
+                .chain(&rules.after)
+        });
+    let guardrails = &agent.guardrails;
+    rules.chain(&guardrails.before).chain(&guardrails.after)
+}
+
+/// The functions whose use any expression of the agent reads.
+pub(super) fn functions_read(agent: &Agent) -> Vec<String> {
+    let mut sources: Vec<String> = Vec::new();
+    for step in steps(agent) {
+        match &step.action {
+            StepAction::Assert(program) | StepAction::Transform(program) => {
+                sources.push(program.source().to_owned());
+            }
+            StepAction::Invoke { bindings, .. } => sources.extend(binding_sources(bindings)),
+        }
+        sources.extend(
+            step.condition
+                .iter()
+                .map(|program| program.source().to_owned()),
+        );
+    }
+    for (_, grant) in &agent.capabilities {
+        if let Some(rules) = &grant.capability {
+            sources.extend(binding_sources(&rules.bindings));
+        }
+    }
+    sources.extend(
+        agent
+            .exposes
+            .iter()
+            .map(|(_, program)| program.source().to_owned()),
+    );
+    sources
+        .iter()
+        .flat_map(|source| context::functions_read(source))
+        .collect()
+}
+
+fn binding_sources(bindings: &[(String, Binding)]) -> impl Iterator<Item = String> {
+    bindings.iter().filter_map(|(_, binding)| match binding {
+        Binding::Cel(program) => Some(program.source().to_owned()),
+        _ => None,
+    })
+}
+
+/// The values of bindings now.
+pub(super) fn bound(
+    bindings: &[(String, Binding)],
+    context: &TaskContext,
+    scope: Scope<'_>,
+    now: &str,
+    environment: &Environment,
+    runtime: &Value,
+) -> Result<Map<String, Value>, String> {
+    let mut values = Map::new();
+    for (name, binding) in bindings {
+        let value = match binding {
+            Binding::Literal(text) => Value::String(text.clone()),
+            Binding::Cel(program) => {
+                let variables = context::variables(program.source(), context, scope, now, runtime);
+                let result = program.evaluate(&variables);
+                result.map_err(|error| format!("the binding of `{name}` failed: {error}"))?
+            }
+            Binding::Template(template) => {
+                let mut templates = TemplateScope::default();
+                if let Some(mount) = environment.root(Root::Mount) {
+                    templates.set(Root::Mount, mount.clone());
+                }
+                let value = templates.value(template);
+                let value =
+                    value.map_err(|error| format!("the binding of `{name}` failed: {error}"))?;
+                value.into_exposed()
+            }
+        };
+        values.insert(name.clone(), value);
+    }
+    Ok(values)
+}

@@ -1,0 +1,206 @@
+//! The host of tasks: the manifests, the runtimes of tools and the models that all tasks share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proofhouse_source::did_you_mean;
+use proofhouse_tools::interpolate::Root;
+use proofhouse_tools::manifest::{Agent, Catalog, Referent};
+use proofhouse_tools::runtime::{Environment, Limits, Observer, Runtimes};
+use proofhouse_wire::CancellationToken;
+use serde_json::{Value, json};
+
+use super::handle::Task;
+use super::runner::{self, Start};
+use crate::model::{Model, ModelOptions};
+
+/// How deep agents may ask agents.
+pub(super) const MAX_DEPTH: usize = 5;
+
+/// Gives an agent's model by the name its manifest asks for.
+pub type ModelSource = dyn Fn(&str) -> Result<Arc<dyn Model>, String> + Send + Sync;
+
+/// Who talks to the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// Names the user.
+    pub id: String,
+    /// The user's address, if it is known.
+    pub email: Option<String>,
+}
+
+impl Default for User {
+    fn default() -> Self {
+        Self {
+            id: "local".to_owned(),
+            email: None,
+        }
+    }
+}
+
+/// What is said about a task when it begins.
+#[derive(Debug, Clone, Default)]
+pub struct TaskOptions {
+    /// Names the task; the host finds a name if this is empty.
+    pub id: String,
+    /// Who talks to the agent.
+    pub user: User,
+    /// Ends the task early.
+    pub cancel: CancellationToken,
+}
+
+/// Why a task cannot begin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct StartError(pub String);
+
+/// What all tasks share. Cheap to clone.
+#[derive(Clone)]
+pub struct Host {
+    pub(super) inner: Arc<Inner>,
+}
+
+#[derive(Clone)]
+pub(super) struct Inner {
+    pub(super) catalog: Catalog,
+    pub(super) runtimes: Runtimes,
+    pub(super) limits: Limits,
+    pub(super) environment: Environment,
+    pub(super) runtime: Value,
+    pub(super) model: Arc<dyn Model>,
+    pub(super) models: Option<Arc<ModelSource>>,
+    pub(super) options: ModelOptions,
+    pub(super) files: Option<PathBuf>,
+    pub(super) observer: Option<Arc<dyn Observer>>,
+    count: Arc<AtomicU64>,
+}
+
+impl Host {
+    /// A host. Every agent uses this model, unless [`Host::with_models`] says otherwise.
+    #[must_use]
+    pub fn new(
+        catalog: Catalog,
+        runtimes: Runtimes,
+        limits: Limits,
+        environment: Environment,
+        model: Arc<dyn Model>,
+    ) -> Self {
+        let runtime = environment.root(Root::Runtime).cloned();
+        Self {
+            inner: Arc::new(Inner {
+                catalog,
+                runtimes,
+                limits,
+                environment,
+                runtime: runtime.unwrap_or(json!({})),
+                model,
+                models: None,
+                options: ModelOptions::default(),
+                files: None,
+                observer: None,
+                count: Arc::default(),
+            }),
+        }
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+        change(Arc::make_mut(&mut self.inner));
+        self
+    }
+
+    /// The same; an agent whose manifest names a model gets it from here.
+    #[must_use]
+    pub fn with_models(self, models: Arc<ModelSource>) -> Self {
+        self.change(|inner| inner.models = Some(models))
+    }
+
+    /// The same with these settings of every request to a model.
+    #[must_use]
+    pub fn with_options(self, options: ModelOptions) -> Self {
+        self.change(|inner| inner.options = options)
+    }
+
+    /// The same with a directory for the mounts of agents.
+    #[must_use]
+    pub fn with_files(self, directory: PathBuf) -> Self {
+        self.change(|inner| inner.files = Some(directory))
+    }
+
+    /// The same with someone who is told of every call of a tool.
+    #[must_use]
+    pub fn with_observer(self, observer: Arc<dyn Observer>) -> Self {
+        self.change(|inner| inner.observer = Some(observer))
+    }
+
+    /// The agents that can be started.
+    pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        self.inner.catalog.agents()
+    }
+
+    /// Begins a task of an agent.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there is no such agent, when what it names is not there, or when its model
+    /// cannot be had.
+    pub fn start(
+        &self,
+        namespace: &str,
+        agent: &str,
+        options: TaskOptions,
+    ) -> Result<Task, StartError> {
+        let found = self.inner.catalog.find(namespace, agent);
+        let Some(Referent::Agent(found)) = found else {
+            let known = self.inner.catalog.agents().map(|agent| agent.name.as_str());
+            let near = did_you_mean(agent, known);
+            let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            return Err(StartError(format!("there is no agent `{agent}`{near}")));
+        };
+        self.start_agent(found, options, 0)
+    }
+
+    pub(super) fn start_agent(
+        &self,
+        agent: Arc<Agent>,
+        mut options: TaskOptions,
+        depth: usize,
+    ) -> Result<Task, StartError> {
+        if depth > MAX_DEPTH {
+            return Err(StartError(format!(
+                "agents ask agents more than {MAX_DEPTH} deep"
+            )));
+        }
+        let findings = self.inner.catalog.check(&agent);
+        if let Some(finding) = findings.first() {
+            return Err(StartError(format!(
+                "{}: {} ({})",
+                agent.name, finding.message, finding.code
+            )));
+        }
+        let model = match (&agent.model, &self.inner.models) {
+            (Some(name), Some(models)) => models(name).map_err(StartError)?,
+            _ => Arc::clone(&self.inner.model),
+        };
+        if options.id.is_empty() {
+            let number = self.inner.count.fetch_add(1, Ordering::Relaxed) + 1;
+            options.id = format!("{}-{number}", agent.name);
+        }
+        Ok(runner::start(Start {
+            host: self.clone(),
+            agent,
+            model,
+            options,
+            depth,
+        }))
+    }
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let agents: Vec<&str> = self.agents().map(|agent| agent.name.as_str()).collect();
+        f.debug_struct("Host")
+            .field("agents", &agents)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,177 @@
+//! Mounts: a directory that expressions of an agent's tools may read and write, and nothing outside.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+use proofhouse_tools::manifest::MountScope;
+use proofhouse_tools::runtime::Files;
+
+/// What one file may hold.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// How deep directories may lie.
+const MAX_DEPTH: usize = 16;
+
+/// A directory on this machine.
+#[derive(Debug, Clone)]
+pub struct DirectoryMount {
+    root: PathBuf,
+}
+
+impl DirectoryMount {
+    /// The part of `root` that a task of an agent may use; `None` if the agent has no mount.
+    #[must_use]
+    pub fn scoped(
+        root: &Path,
+        scope: MountScope,
+        namespace: &str,
+        agent: &str,
+        task: &str,
+    ) -> Option<Self> {
+        let mut directory = root.join(safe(namespace));
+        match scope {
+            MountScope::None => return None,
+            MountScope::Workspace => {}
+            MountScope::Agent => directory.push(safe(agent)),
+            MountScope::Task => {
+                directory.push(safe(agent));
+                directory.push(safe(task));
+            }
+        }
+        Some(Self { root: directory })
+    }
+
+    /// Where it is, as `{mount.prefix}` says it.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+}
+
+impl Files for DirectoryMount {
+    fn read(&self, path: &str) -> Result<String, String> {
+        let file = self.resolve(path)?;
+        let file = fs::File::open(&file).map_err(|error| told(path, &error))?;
+        let mut bytes = Vec::new();
+        #[expect(clippy::disallowed_methods, reason = "`take` caps it")]
+        file.take(MAX_FILE_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| told(path, &error))?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(format!("`{path}` has more than {MAX_FILE_BYTES} bytes"));
+        }
+        String::from_utf8(bytes).map_err(|_| format!("`{path}` is not text"))
+    }
+
+    fn write(&self, path: &str, content: &str) -> Result<(), String> {
+        if content.len() as u64 > MAX_FILE_BYTES {
+            return Err(format!(
+                "`{path}` would have more than {MAX_FILE_BYTES} bytes"
+            ));
+        }
+        let file = self.resolve(path)?;
+        if let Some(parent) = file.parent() {
+            fs::create_dir_all(parent).map_err(|error| told(path, &error))?;
+        }
+        // Directories may be there since before; a link among them must not lead out.
+        self.stays_inside(&file, path)?;
+        fs::write(&file, content).map_err(|error| told(path, &error))
+    }
+}
+
+impl DirectoryMount {
+    fn resolve(&self, path: &str) -> Result<PathBuf, String> {
+        let relative = Path::new(path.trim_start_matches('/'));
+        let plain = relative
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        let depth = relative.components().count();
+        if !plain || depth == 0 || depth > MAX_DEPTH || path.contains('\0') {
+            return Err(format!("`{path}` is not a path inside the mount"));
+        }
+        let file = self.root.join(relative);
+        self.stays_inside(&file, path)?;
+        Ok(file)
+    }
+
+    /// Whether what is there already of a path, links resolved, lies inside the mount.
+    fn stays_inside(&self, file: &Path, path: &str) -> Result<(), String> {
+        let outside = || format!("`{path}` is not a path inside the mount");
+        fs::create_dir_all(&self.root).map_err(|error| told(path, &error))?;
+        let root = self
+            .root
+            .canonicalize()
+            .map_err(|error| told(path, &error))?;
+        let there = file
+            .ancestors()
+            .find(|part| part.symlink_metadata().is_ok());
+        match there.map(Path::canonicalize) {
+            Some(Ok(real)) if real.starts_with(&root) => Ok(()),
+            _ => Err(outside()),
+        }
+    }
+}
+
+fn told(path: &str, error: &std::io::Error) -> String {
+    format!("`{path}`: {error}")
+}
+
+/// A name as one part of a path.
+fn safe(name: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let name: String = name
+        .chars()
+        .map(|c| if fits(c) { c } else { '_' })
+        .collect();
+    if name.is_empty() {
+        "_".to_owned()
+    } else {
+        name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_outside_is_reached() {
+        let directory = tempfile::tempdir().unwrap();
+        let outside = directory.path().join("outside.txt");
+        fs::write(&outside, "secret").unwrap();
+        let mount =
+            DirectoryMount::scoped(directory.path(), MountScope::Task, "demo", "a", "t/../1")
+                .unwrap();
+        assert!(mount.root().ends_with("demo/a/t____1"));
+        mount.write("notes/one.txt", "first").unwrap();
+        assert_eq!(mount.read("/notes/one.txt").unwrap(), "first");
+        for path in [
+            "../outside.txt",
+            "notes/../../../../outside.txt",
+            "",
+            "/",
+            "a\0b",
+            "a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r",
+        ] {
+            assert!(mount.read(path).is_err(), "{path}");
+            assert!(mount.write(path, "x").is_err(), "{path}");
+        }
+        std::os::unix::fs::symlink(&outside, mount.root().join("link.txt")).unwrap();
+        std::os::unix::fs::symlink(directory.path(), mount.root().join("up")).unwrap();
+        for path in ["link.txt", "up/outside.txt", "up/new.txt"] {
+            assert!(mount.read(path).is_err(), "{path}");
+            assert!(mount.write(path, "x").is_err(), "{path}");
+        }
+        assert_eq!(fs::read(&outside).unwrap(), b"secret");
+    }
+
+    #[test]
+    fn scopes_are_directories() {
+        let root = Path::new("/m");
+        let of = |scope| DirectoryMount::scoped(root, scope, "n", "a", "t").map(|mount| mount.root);
+        assert_eq!(of(MountScope::None), None);
+        assert_eq!(of(MountScope::Workspace), Some("/m/n".into()));
+        assert_eq!(of(MountScope::Agent), Some("/m/n/a".into()));
+        assert_eq!(of(MountScope::Task), Some("/m/n/a/t".into()));
+    }
+}

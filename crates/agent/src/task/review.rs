@@ -1,0 +1,93 @@
+//! Reviews: questions to a person that a rule asks before something is done.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+
+/// A question to a person.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Review {
+    /// Names the question in its task.
+    pub id: u64,
+    /// Who is asked.
+    pub reviewer: String,
+    /// The function that waits.
+    pub function: String,
+    /// What it would be called with.
+    pub arguments: Map<String, Value>,
+    /// What it gave, where the question comes afterwards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+}
+
+/// An answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// It may be done.
+    Approve,
+    /// It may not.
+    Deny,
+}
+
+/// The questions of a task that are open.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reviews {
+    open: Arc<Mutex<Open>>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    last: u64,
+    waiting: BTreeMap<u64, (Review, oneshot::Sender<Decision>)>,
+}
+
+impl Reviews {
+    /// Opens a question; the answer comes through the receiver.
+    pub(super) fn ask(
+        &self,
+        reviewer: String,
+        function: &str,
+        arguments: &Map<String, Value>,
+        result: Option<&Value>,
+    ) -> (Review, oneshot::Receiver<Decision>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.last += 1;
+        let review = Review {
+            id: open.last,
+            reviewer,
+            function: function.to_owned(),
+            arguments: arguments.clone(),
+            result: result.cloned(),
+        };
+        let (sender, receiver) = oneshot::channel();
+        open.waiting.insert(review.id, (review.clone(), sender));
+        (review, receiver)
+    }
+
+    /// Answers a question; `false` if there is none of the number.
+    pub(super) fn decide(&self, id: u64, decision: Decision) -> bool {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match open.waiting.remove(&id) {
+            Some((_, sender)) => sender.send(decision).is_ok(),
+            None => false,
+        }
+    }
+
+    /// Takes a question back.
+    pub(super) fn forget(&self, id: u64) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.waiting.remove(&id);
+    }
+
+    /// The questions that wait.
+    pub(super) fn waiting(&self) -> Vec<Review> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.waiting
+            .values()
+            .map(|(review, _)| review.clone())
+            .collect()
+    }
+}

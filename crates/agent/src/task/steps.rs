@@ -1,0 +1,303 @@
+//! Steps: what is asserted, invoked and transformed around calls, inputs and outputs. Whatever cannot be
+//! evaluated has failed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use proofhouse_expr::{Compiler, Form, FunctionError, Limits, Program};
+use proofhouse_tools::interpolate::{Root, Scope as TemplateScope};
+use proofhouse_tools::manifest::{OnFail, Step, StepAction};
+use proofhouse_tools::runtime::{Environment, Invocation};
+use proofhouse_wire::CancellationToken;
+use serde_json::{Map, Value, json};
+use tokio::sync::broadcast;
+
+use super::capabilities::{self, Capabilities};
+use super::context::{self, Scope, TaskContext};
+use super::review::Reviews;
+use super::{CallStatus, Decision, TaskEvent};
+
+/// Where the steps are taken.
+pub(super) struct Site<'a> {
+    pub(super) context: &'a mut TaskContext,
+    pub(super) capabilities: &'a Capabilities,
+    pub(super) environment: &'a Environment,
+    pub(super) runtime: &'a Value,
+    pub(super) reviews: &'a Reviews,
+    pub(super) events: &'a broadcast::Sender<TaskEvent>,
+    pub(super) cancel: &'a CancellationToken,
+    /// The function around which they are taken, or what stands for it.
+    pub(super) function: &'a str,
+    /// Its action, which `match` is about.
+    pub(super) action: &'a str,
+    pub(super) input: Value,
+    pub(super) output: Option<Value>,
+}
+
+/// How steps went.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Passed {
+    /// All held, or those that did not are passed over.
+    Yes,
+    /// The model is told this, and the call does not happen.
+    Blocked(String),
+    /// The task ends.
+    Locked(String),
+    /// The task was cancelled meanwhile.
+    Cancelled,
+}
+
+/// Why a step failed.
+enum Fault {
+    Failed(String),
+    Cancelled,
+}
+
+impl Site<'_> {
+    /// Takes steps in order, until one of them stops it.
+    pub(super) async fn take(&mut self, steps: &[Step]) -> Passed {
+        for step in steps {
+            if step
+                .matches
+                .as_ref()
+                .is_some_and(|name| name != self.action)
+            {
+                continue;
+            }
+            let taken = match self.applies(step) {
+                Ok(false) => continue,
+                Ok(true) => self.step(step).await,
+                Err(message) => Err(Fault::Failed(message)),
+            };
+            let fault = match taken {
+                Ok(()) => continue,
+                Err(Fault::Cancelled) => return Passed::Cancelled,
+                Err(Fault::Failed(message)) => self.message(step, message),
+            };
+            match step.on_fail {
+                OnFail::Continue => {}
+                OnFail::Block => return Passed::Blocked(fault),
+                OnFail::LockTask => return Passed::Locked(fault),
+            }
+        }
+        Passed::Yes
+    }
+
+    fn applies(&self, step: &Step) -> Result<bool, String> {
+        match &step.condition {
+            None => Ok(true),
+            Some(condition) => Ok(truthy(&self.evaluate(condition)?)),
+        }
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<(), Fault> {
+        match &step.action {
+            StepAction::Assert(program) => {
+                let value = self.evaluate_with_reviews(program).await?;
+                match truthy(&value) {
+                    true => Ok(()),
+                    false => Err(Fault::Failed(
+                        "an assertion of the agent does not hold".to_owned(),
+                    )),
+                }
+            }
+            StepAction::Transform(program) => {
+                let value = self.evaluate(program).map_err(Fault::Failed)?;
+                match &mut self.output {
+                    Some(output) => *output = value,
+                    None => self.input = value,
+                }
+                Ok(())
+            }
+            StepAction::Invoke {
+                tool,
+                action,
+                bindings,
+            } => self.invoke(tool, action.as_deref(), bindings).await,
+        }
+    }
+
+    async fn invoke(
+        &mut self,
+        tool: &str,
+        action: Option<&str>,
+        bindings: &[(String, proofhouse_tools::manifest::Binding)],
+    ) -> Result<(), Fault> {
+        let now = self.environment.now();
+        let arguments = capabilities::bound(
+            bindings,
+            self.context,
+            self.scope(),
+            &now,
+            self.environment,
+            self.runtime,
+        );
+        let arguments = arguments.map_err(Fault::Failed)?;
+        let gone = || Fault::Failed(format!("there is no tool `{tool}`"));
+        let only = || {
+            let (task, _) = self.capabilities.helper(tool, "")?;
+            task.tool()
+                .actions
+                .first()
+                .map(|action| action.name.clone())
+        };
+        let action = match action {
+            Some(action) => action.to_owned(),
+            None => only().ok_or_else(gone)?,
+        };
+        let (task, name) = self.capabilities.helper(tool, &action).ok_or_else(gone)?;
+        let invocation = Invocation {
+            id: String::new(),
+            action,
+            arguments: arguments.clone(),
+            context: self.context.value().clone(),
+            cancel: self.cancel.clone(),
+        };
+        let result = task.carry_out(invocation).await;
+        let (output, status) = match &result {
+            Ok(outcome) => (outcome.value.clone(), CallStatus::Successful),
+            Err(error) => (error.to_json(), CallStatus::Errored),
+        };
+        let now = self.environment.now();
+        self.context
+            .called(&name, &now, &arguments, &output, status, None);
+        match result {
+            Ok(_) => Ok(()),
+            Err(_) if self.cancel.is_cancelled() => Err(Fault::Cancelled),
+            Err(error) => Err(Fault::Failed(format!("`{tool}` failed: {error}"))),
+        }
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        Scope {
+            input: Some(&self.input),
+            output: self.output.as_ref(),
+        }
+    }
+
+    fn evaluate(&self, program: &Program) -> Result<Value, String> {
+        let compiled = with_functions(program, &[], &Asked::default())?;
+        self.run(&compiled).map_err(|error| error.to_string())
+    }
+
+    fn run(&self, program: &Program) -> Result<Value, proofhouse_expr::EvaluateError> {
+        let now = self.environment.now();
+        let scope = self.scope();
+        let variables =
+            context::variables(program.source(), self.context, scope, &now, self.runtime);
+        program.evaluate(&variables)
+    }
+
+    /// Evaluates an assertion. Where it asks for a review, the person is asked, and then it is evaluated
+    /// again with the answer.
+    async fn evaluate_with_reviews(&self, program: &Program) -> Result<Value, Fault> {
+        let mut answers: Vec<(String, bool)> = Vec::new();
+        loop {
+            let asked = Asked::default();
+            let compiled = with_functions(program, &answers, &asked).map_err(Fault::Failed)?;
+            let error = match self.run(&compiled) {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let reviewer = match asked {
+                Some(reviewer) if answers.len() < MAX_REVIEWS => reviewer,
+                _ => return Err(Fault::Failed(error.to_string())),
+            };
+            let arguments = self.input.as_object().cloned().unwrap_or_default();
+            let (review, decision) = self.reviews.ask(
+                reviewer.clone(),
+                self.function,
+                &arguments,
+                self.output.as_ref(),
+            );
+            let id = review.id;
+            let _ = self.events.send(TaskEvent::Review(review));
+            let decision = tokio::select! {
+                decision = decision => decision.unwrap_or(Decision::Deny),
+                () = self.cancel.cancelled() => {
+                    self.reviews.forget(id);
+                    return Err(Fault::Cancelled);
+                }
+            };
+            answers.push((reviewer, decision == Decision::Approve));
+        }
+    }
+
+    /// What is told of a failed step: the manifest's words, if it has any.
+    fn message(&self, step: &Step, fault: String) -> String {
+        let Some(template) = &step.error_message else {
+            return fault;
+        };
+        let mut variables = Map::new();
+        variables.insert("input".to_owned(), self.input.clone());
+        variables.insert("i".to_owned(), self.input.clone());
+        if let Some(output) = &self.output {
+            variables.insert("output".to_owned(), output.clone());
+            variables.insert("o".to_owned(), output.clone());
+        }
+        variables.insert("now".to_owned(), self.environment.now().into());
+        variables.insert("c".to_owned(), self.context.value().clone());
+        let mut scope = TemplateScope::default();
+        scope.set(Root::Parameters, Value::Object(variables));
+        scope.set(Root::Context, self.context.value().clone());
+        scope.set(Root::Runtime, self.runtime.clone());
+        match scope.text(template) {
+            Ok(text) => text.into_exposed(),
+            Err(_) => fault,
+        }
+    }
+}
+
+/// Questions of one assertion.
+const MAX_REVIEWS: usize = 16;
+/// Who is asked by an assertion that cannot go on without the answer.
+type Asked = Arc<Mutex<Option<String>>>;
+
+/// The program with `put` and `review` as they are now. Without answers, `review` is an error that tells
+/// who is asked.
+fn with_functions(
+    program: &Program,
+    answers: &[(String, bool)],
+    asked: &Asked,
+) -> Result<Program, String> {
+    let special = |name: &str| matches!(name, "put" | "review");
+    if !program.functions().any(special) {
+        return Ok(program.clone());
+    }
+    let (answers, asked) = (answers.to_vec(), Arc::clone(asked));
+    Compiler::new(Limits::default())
+        .function("put", Form::Member, |arguments| match arguments {
+            [Value::Object(map), Value::String(key), value] => {
+                let mut map = map.clone();
+                map.insert(key.clone(), value.clone());
+                Ok(Value::Object(map))
+            }
+            _ => Err(FunctionError::new("put takes a name and a value, on a map")),
+        })
+        .function("review", Form::Global, move |arguments| {
+            let [Value::String(reviewer)] = arguments else {
+                return Err(FunctionError::new("review takes the name of a person"));
+            };
+            match answers.iter().find(|(answered, _)| answered == reviewer) {
+                Some((_, approved)) => Ok(json!(approved)),
+                None => {
+                    *asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(reviewer.clone());
+                    Err(FunctionError::new("a review is needed"))
+                }
+            }
+        })
+        .compile(program.source())
+        .map_err(|error| error.to_string())
+}
+
+/// What counts as holding.
+fn truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+    }
+}

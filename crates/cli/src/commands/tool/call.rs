@@ -1,0 +1,396 @@
+//! `proofhouse tool call`: carries out one action, or shows what would be sent.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use proofhouse_source::did_you_mean;
+use proofhouse_tools::manifest::{Action, Execute, Tool};
+use proofhouse_tools::runtime::{ActionError, Failure, Invocation, Outcome, ToolTask};
+use proofhouse_wire::CancellationToken;
+use serde_json::{Map, Value, json};
+
+use crate::duration::duration;
+use crate::exit_code::Exit;
+use crate::files::same_file;
+use crate::output::{CommandError, Data, complain, shown_path, talk};
+use crate::tools::arguments::{Arguments, Given};
+use crate::tools::manifests;
+use crate::tools::options::{Operator, OperatorOptions, context};
+use crate::tools::trace::CallTrace;
+use crate::tools::work::{Worked, until_interrupted};
+
+/// The version of the JSON format; it grows when a field changes or goes away.
+const VERSION: u32 = 1;
+
+/// Carry out one action of a manifest
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse tool call examples/tools/clock.yaml greet --arg name=Ada\n  \
+    proofhouse tool call examples/tools/weather.yaml forecast --json '{\"city\": \"Oslo\"}' --dry-run\n  \
+    proofhouse tool call examples/tools/weather.yaml forecast --arg city=Oslo --settings settings.yaml --trace calls.jsonl\n\n\
+    Exit codes: 0 done, 1 an error that a model would be told, 3 an error that ends a task or a\n\
+    manifest that cannot be used, 64 usage, 130 interrupted.")]
+pub(crate) struct Call {
+    /// The manifest, a file of several, or `-` for stdin
+    manifest: PathBuf,
+
+    /// The action, by its own name or by that of its function
+    action: String,
+
+    #[command(flatten)]
+    arguments: Arguments,
+
+    #[command(flatten)]
+    operator: OperatorOptions,
+
+    /// Show what would be sent, with secrets masked, and send nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Write the call to this file, as a trace
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    trace: Option<PathBuf>,
+
+    /// The longest the call may take, its preparation included
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    timeout: Option<Duration>,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// The result alone, as JSON; an error on stderr
+    Human,
+    /// An object with the result or the error
+    Json,
+}
+
+/// What is to be called.
+struct Target {
+    tool: Arc<Tool>,
+    action: String,
+    /// What the model would call it.
+    function: String,
+    /// The parameters that are known.
+    properties: Map<String, Value>,
+}
+
+/// How the call ended, if it began.
+struct Called {
+    target: Target,
+    result: Result<Outcome, ActionError>,
+    took: Duration,
+}
+
+impl Call {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        self.check_files()?;
+        let tools = manifests::tools(std::slice::from_ref(&self.manifest))?;
+        let operator = self.operator.operator()?;
+        let target = self.find(&tools)?;
+        let given = self.arguments.read()?;
+        if self.dry_run {
+            return self.preview(&operator, target, given);
+        }
+        let cancel = CancellationToken::new();
+        let called = until_interrupted(&cancel, self.call(&operator, target, given, &cancel))?;
+        let (called, exit) = match called {
+            Worked::Whole(called) => (called?, None),
+            Worked::Interrupted(called) => (called?, Some(Exit::Interrupted)),
+        };
+        let failed = match &called.result {
+            Ok(_) => Exit::Success,
+            Err(error) if error.is_recoverable() => Exit::Failure,
+            Err(_) => Exit::CannotRun,
+        };
+        self.print(&called)?;
+        Ok(exit.unwrap_or(failed))
+    }
+
+    /// Stdin is read once, and what is read is not written over.
+    fn check_files(&self) -> Result<(), CommandError> {
+        let from_stdin = [
+            self.manifest == Path::new("-"),
+            self.operator.read_stdin(),
+            self.arguments.read_stdin(),
+        ];
+        if from_stdin.into_iter().filter(|reads| *reads).count() > 1 {
+            return Err(CommandError::usage("stdin can be read only once"));
+        }
+        let read = [Some(self.manifest.as_path()), self.operator.file()];
+        match &self.trace {
+            Some(trace)
+                if read
+                    .into_iter()
+                    .flatten()
+                    .any(|path| same_file(path, trace)) =>
+            {
+                let shown = shown_path(trace);
+                Err(CommandError::usage(format!(
+                    "--trace {shown}: this file is read, too"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn preview(
+        &self,
+        operator: &Operator,
+        target: Target,
+        given: Given<'_>,
+    ) -> Result<Exit, CommandError> {
+        let task = operator.task(&target.tool);
+        let shown = task.preview(Invocation {
+            arguments: given.for_properties(&target.properties),
+            context: context(&target.tool),
+            action: target.action.clone(),
+            ..Invocation::default()
+        });
+        match shown {
+            Ok(shown) => {
+                let mut data = Data::new();
+                data.json(&shown)?;
+                data.finish()?;
+                Ok(Exit::Success)
+            }
+            Err(error) => {
+                let exit = match error.is_recoverable() {
+                    true => Exit::Failure,
+                    false => Exit::CannotRun,
+                };
+                self.print(&Called {
+                    target,
+                    result: Err(error),
+                    took: Duration::ZERO,
+                })?;
+                Ok(exit)
+            }
+        }
+    }
+
+    async fn call(
+        &self,
+        operator: &Operator,
+        mut target: Target,
+        given: Given<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Called, CommandError> {
+        // What the function is called may only be known once a server was asked.
+        let named = Arc::new(OnceLock::new());
+        let trace = match &self.trace {
+            Some(path) => Some(trace_to(path, &named)?),
+            None => None,
+        };
+        let mut task = operator.task(&target.tool);
+        if let Some(trace) = &trace {
+            task = task.with_observer(Arc::new(trace.clone()));
+        }
+        let started = Instant::now();
+        let calling = async {
+            self.complete(&task, &mut target, cancel).await?;
+            let _ = named.set((target.action.clone(), target.function.clone()));
+            let invoked = task.invoke(
+                &target.action,
+                given.for_properties(&target.properties),
+                context(&target.tool),
+                cancel.clone(),
+            );
+            invoked.await
+        };
+        let result = match self.timeout {
+            None => calling.await,
+            Some(most) => {
+                tokio::pin!(calling);
+                tokio::select! {
+                    result = &mut calling => result,
+                    () = tokio::time::sleep(most) => {
+                        cancel.cancel();
+                        calling.await.map_err(|error| late(error, most))
+                    }
+                }
+            }
+        };
+        let took = started.elapsed();
+        manifests::tear_down(&task).await;
+        if let Some(trace) = trace {
+            trace.finish()?;
+        }
+        Ok(Called {
+            target,
+            result,
+            took,
+        })
+    }
+
+    /// Asks the backend for the action, where only the backend knows all of it.
+    async fn complete(
+        &self,
+        task: &ToolTask,
+        target: &mut Target,
+        cancel: &CancellationToken,
+    ) -> Result<(), ActionError> {
+        let mut declared = task.tool().actions.iter();
+        let declared = declared.find(|action| action.name == target.action);
+        let asks =
+            |action: &Action| matches!(action.execute, Execute::OpenApi(_) | Execute::Mcp(_));
+        if declared.is_some_and(|action| !asks(action)) {
+            return Ok(());
+        }
+        let actions = vec![task.actions(cancel.clone()).await?];
+        let functions = manifests::functions(std::slice::from_ref(task.tool()), &actions);
+        let wanted = match declared {
+            Some(action) => functions.of(0, &action.name),
+            None => {
+                let of_function = functions.find(&self.action);
+                of_function.or_else(|| functions.of(0, &self.action))
+            }
+        };
+        // Where there is none, the call says so, and what is near.
+        if let Some(function) = wanted {
+            target.action.clone_from(&function.action);
+            target.function.clone_from(&function.name);
+            let mut actions = actions[0].iter();
+            if let Some(action) = actions.find(|action| action.name == function.action) {
+                target.properties = action.parameters.properties().clone();
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the action among those of all tools: by its name, by that of its function, or as one that
+    /// a description or a server may have.
+    fn find(&self, tools: &[Arc<Tool>]) -> Result<Target, CommandError> {
+        let wanted = self.action.as_str();
+        let declared: Vec<Vec<Arc<Action>>> =
+            tools.iter().map(|tool| tool.actions.clone()).collect();
+        let functions = manifests::functions(tools, &declared);
+        let of_function = functions.find(wanted);
+        let found: Vec<_> = match of_function {
+            Some(function) => vec![function],
+            None => functions
+                .iter()
+                .filter(|function| function.action == wanted)
+                .collect(),
+        };
+        if let [function] = found.as_slice() {
+            let tool = &tools[function.reference];
+            let mut actions = tool.actions.iter();
+            let action = actions.find(|action| action.name == function.action);
+            let properties = action.map(|action| action.parameters.properties().clone());
+            return Ok(Target {
+                tool: Arc::clone(tool),
+                action: function.action.clone(),
+                function: function.name.clone(),
+                properties: properties.unwrap_or_default(),
+            });
+        }
+        if !found.is_empty() {
+            let names: Vec<&str> = found
+                .iter()
+                .map(|function| function.name.as_str())
+                .collect();
+            return Err(CommandError::usage(format!(
+                "several tools have an action `{wanted}`; name the function: {}",
+                names.join(", ")
+            )));
+        }
+        let deriving: Vec<&Arc<Tool>> = tools
+            .iter()
+            .filter(|tool| !tool.deriving().is_empty())
+            .collect();
+        if let [tool] = deriving.as_slice() {
+            let prefix = format!("{}_", tool.name.replace('-', "_"));
+            return Ok(Target {
+                tool: Arc::clone(tool),
+                action: wanted.strip_prefix(&prefix).unwrap_or(wanted).to_owned(),
+                function: match wanted.starts_with(&prefix) {
+                    true => wanted.to_owned(),
+                    false => format!("{prefix}{wanted}"),
+                },
+                properties: Map::new(),
+            });
+        }
+        let known = functions
+            .iter()
+            .flat_map(|function| [function.name.as_str(), function.action.as_str()]);
+        let hint = did_you_mean(wanted, known)
+            .map(|near| format!(", did you mean `{near}`?"))
+            .unwrap_or_default();
+        Err(CommandError::usage(format!(
+            "there is no action `{wanted}`{hint}; `proofhouse tool list` lists them all"
+        )))
+    }
+
+    fn print(&self, called: &Called) -> Result<(), CommandError> {
+        let mut data = Data::new();
+        match (self.format, &called.result) {
+            (Format::Human, Ok(outcome)) => {
+                if outcome.truncated {
+                    talk("warning: the result was too long and is cut");
+                }
+                data.json(&outcome.value)?;
+            }
+            (Format::Human, Err(error)) => {
+                complain(&error.to_string());
+                if error.outcome_unknown {
+                    talk("the request may have had its effect; it was not repeated");
+                }
+                if let Some(body) = error.detail.get("body").and_then(Value::as_str) {
+                    talk(body);
+                }
+            }
+            (Format::Json, result) => data.json(&envelope(&called.target, result, called.took))?,
+        }
+        data.finish()
+    }
+}
+
+/// A trace of one action, under the name that will be set.
+fn trace_to(
+    path: &Path,
+    named: &Arc<OnceLock<(String, String)>>,
+) -> Result<CallTrace, CommandError> {
+    let named = Arc::clone(named);
+    CallTrace::create(path, move |_, _, called| match named.get() {
+        Some((action, function)) if action == called => Some(function.clone()),
+        _ => None,
+    })
+}
+
+/// The error of a call that was cancelled because its time was up.
+fn late(error: ActionError, most: Duration) -> ActionError {
+    if error.failure != Failure::Cancelled {
+        return error;
+    }
+    let message = format!("there was no result in {} s", most.as_secs_f32());
+    let mut late = ActionError::new(Failure::Timeout, message);
+    late.outcome_unknown = error.outcome_unknown;
+    late
+}
+
+fn envelope(target: &Target, result: &Result<Outcome, ActionError>, took: Duration) -> Value {
+    let mut envelope = json!({
+        "version": VERSION,
+        "tool": {"namespace": target.tool.namespace, "name": target.tool.name},
+        "action": target.action,
+        "function": target.function,
+        "seconds": took.as_secs_f64(),
+    });
+    match result {
+        Ok(outcome) => {
+            envelope["result"] = outcome.value.clone();
+            envelope["truncated"] = outcome.truncated.into();
+        }
+        Err(error) => {
+            envelope["error"] = error.to_json();
+            envelope["error"]["recoverable"] = error.is_recoverable().into();
+        }
+    }
+    envelope
+}

@@ -1,0 +1,38 @@
+//! `proofhouse tool`: what a manifest offers, calls of it, and serving it to others.
+
+mod call;
+mod list;
+mod serve;
+
+use clap::{Args, Subcommand};
+
+use crate::exit_code::Exit;
+use crate::output::CommandError;
+
+/// List, call and serve the actions of tool manifests
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse tool list examples/tools/clock.yaml\n  \
+    proofhouse tool call examples/tools/clock.yaml greet --arg name=Ada\n  \
+    proofhouse tool serve examples/tools/clock.yaml --listen 127.0.0.1:8080")]
+pub(crate) struct Tool {
+    #[command(subcommand)]
+    command: ToolCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ToolCommand {
+    List(list::List),
+    Call(Box<call::Call>),
+    Serve(Box<serve::Serve>),
+}
+
+impl Tool {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        match self.command {
+            ToolCommand::List(command) => command.run(),
+            ToolCommand::Call(command) => command.run(),
+            ToolCommand::Serve(command) => command.run(),
+        }
+    }
+}

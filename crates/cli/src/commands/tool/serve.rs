@@ -1,0 +1,194 @@
+//! `proofhouse tool serve`: the tools of manifests as one MCP server.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use proofhouse_tools::manifest::{Action, Tool};
+use proofhouse_tools::serve::{McpServer, Notes, PATH, ServeLimits, ServerInfo};
+use proofhouse_wire::CancellationToken;
+use proofhouse_wire::server::Bound;
+use serde_json::json;
+
+use crate::exit_code::Exit;
+use crate::output::{CommandError, Data, printable_line, talk};
+use crate::report::plural;
+use crate::tools::manifests;
+use crate::tools::options::OperatorOptions;
+use crate::tools::trace::CallTrace;
+use crate::tools::work::until_interrupted;
+
+/// The version of the JSON format; it grows when a field changes or goes away.
+const VERSION: u32 = 1;
+
+/// Serve the tools of manifests over MCP
+///
+/// One server for all of them, to clients of both generations of the protocol: over stdin and stdout, or
+/// over HTTP at an address.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse tool serve examples/tools/clock.yaml\n  \
+    proofhouse tool serve tools/ --settings settings.yaml --listen 127.0.0.1:8080\n\n\
+    Exit codes: 0 the client left or somebody ended it, 3 a manifest cannot be used, the address cannot be\n\
+    listened at or the trace cannot be written, 64 usage.")]
+pub(crate) struct Serve {
+    /// Manifests: files, or directories searched for .yaml and .yml
+    #[arg(required = true, value_name = "MANIFEST")]
+    manifests: Vec<PathBuf>,
+
+    /// Serve one client over stdin and stdout, which is what happens without --listen
+    #[arg(long, conflicts_with = "listen")]
+    stdio: bool,
+
+    /// Serve over HTTP at this address, such as 127.0.0.1:8080; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    listen: Option<SocketAddr>,
+
+    /// Listen at an address that other machines can reach; whoever reaches it can call every tool
+    #[arg(long, requires = "listen")]
+    allow_remote: bool,
+
+    #[command(flatten)]
+    operator: OperatorOptions,
+
+    /// Write every call to this file, as a trace
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// How to tell the address
+    #[arg(long, value_enum, default_value_t = Format::Human, requires = "listen")]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A sentence on stderr
+    Human,
+    /// A line of JSON on stdout
+    Json,
+}
+
+impl Serve {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        let from_stdin = self.manifests.iter().any(|path| path.as_os_str() == "-");
+        if self.listen.is_none() && from_stdin {
+            return Err(CommandError::usage(
+                "stdin cannot be both a manifest and the client",
+            ));
+        }
+        if let Some(address) = self.listen
+            && !address.ip().is_loopback()
+        {
+            if !self.allow_remote {
+                return Err(CommandError::usage(format!(
+                    "other machines can reach {address}, and nothing asks them who they are; \
+                     --allow-remote listens there all the same"
+                )));
+            }
+            talk(&format!(
+                "warning: whoever reaches {address} can call every tool"
+            ));
+        }
+        let tools = manifests::tools(&self.manifests)?;
+        let operator = self.operator.operator()?;
+        let trace = match &self.trace {
+            Some(path) => Some(trace_to(path, &tools)?),
+            None => None,
+        };
+        let notes: Notes = Arc::new(|note| talk(&format!("proofhouse: {}", printable_line(note))));
+        let mut served = operator.served(&tools).with_notes(Arc::clone(&notes));
+        if let Some(trace) = &trace {
+            served = served.with_observer(Arc::new(trace.clone()));
+        }
+        let info = ServerInfo {
+            name: "proofhouse".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            instructions: Some(instructions(&tools)),
+        };
+        let server = McpServer::new(info, Arc::new(served), ServeLimits::default());
+        let server = server.with_notes(notes);
+        let stop = CancellationToken::new();
+        let serving = self.serve(server, tools.len(), stop.clone());
+        until_interrupted(&stop, serving)?.into_inner()?;
+        if let Some(trace) = trace {
+            trace.finish()?;
+        }
+        Ok(Exit::Success)
+    }
+
+    async fn serve(
+        &self,
+        server: McpServer,
+        tools: usize,
+        stop: CancellationToken,
+    ) -> Result<(), CommandError> {
+        let Some(address) = self.listen else {
+            let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+            server.serve_lines(input, output, stop).await;
+            return Ok(());
+        };
+        let bound = Bound::new(address).await.map_err(|error| {
+            CommandError::cannot_run(format!("cannot listen at {address}: {error}"))
+        })?;
+        let url = format!("http://{}{PATH}", bound.address());
+        match self.format {
+            Format::Human => talk(&format!("serving {} at {url}", plural(tools, "tool"))),
+            Format::Json => {
+                let mut data = Data::new();
+                data.line(&json!({"version": VERSION, "url": url, "tools": tools}).to_string())?;
+                data.finish()?;
+            }
+        }
+        server.serve_http(bound, stop).await;
+        Ok(())
+    }
+}
+
+/// A trace in which actions have the names that clients call them by.
+fn trace_to(path: &Path, tools: &[Arc<Tool>]) -> Result<CallTrace, CommandError> {
+    let tools = tools.to_vec();
+    let declared: Vec<Vec<Arc<Action>>> = tools.iter().map(|tool| tool.actions.clone()).collect();
+    let functions = manifests::functions(&tools, &declared);
+    CallTrace::create(path, move |namespace, tool, action| {
+        let is_it = |known: &Arc<Tool>| known.namespace == namespace && known.name == tool;
+        let function = functions.of(tools.iter().position(is_it)?, action);
+        Some(match function {
+            Some(function) => function.name.clone(),
+            // One that a server or a description has, of which there are usually several.
+            None => format!("{}_{action}", tool.replace('-', "_")),
+        })
+    })
+}
+
+/// What the tools are for, for clients that tell their model.
+fn instructions(tools: &[Arc<Tool>]) -> String {
+    let lines = tools.iter().map(|tool| {
+        let description = tool.description.trim();
+        format!("{}: {description}", tool.name)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let text = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    let address = text.parse();
+    address.map_err(|_| "write an address and a port, such as 127.0.0.1:8080".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_port() {
+        assert_eq!(address("localhost:0").unwrap().to_string(), "127.0.0.1:0");
+        assert_eq!(address("[::1]:80").unwrap().to_string(), "[::1]:80");
+        for wrong in ["8080", "localhost", "example.com:80", ""] {
+            assert!(address(wrong).is_err(), "{wrong}");
+        }
+    }
+}

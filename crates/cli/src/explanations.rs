@@ -1,0 +1,29 @@
+//! What every code means: those of threat documents, of tool manifests and of what operators configure.
+
+use proofhouse_oatf::{Explanation, ExplanationKind};
+use proofhouse_tools::{manifest, operator};
+
+/// The codes about what operators configure that are never errors.
+const OPERATOR_WARNINGS: &[&str] = &["OC-008", "OC-009", "OC-010", "OC-011"];
+
+/// Explains a code, whatever its case; `None` when there is no such code.
+pub(crate) fn explain(code: &str) -> Option<Explanation> {
+    explanations().find(|explanation| explanation.code.eq_ignore_ascii_case(code.trim()))
+}
+
+/// Every code with its explanation.
+pub(crate) fn explanations() -> impl Iterator<Item = Explanation> {
+    let tools = manifest::CODES.iter().chain(operator::CODES);
+    let is_warning =
+        |code: &str| manifest::WARNING_CODES.contains(&code) || OPERATOR_WARNINGS.contains(&code);
+    let tools = tools.map(move |(code, text)| Explanation {
+        code,
+        kind: match is_warning(code) {
+            true => ExplanationKind::Warning,
+            false => ExplanationKind::Error,
+        },
+        title: (*text).to_owned(),
+        text: (*text).to_owned(),
+    });
+    proofhouse_oatf::explanations().chain(tools)
+}

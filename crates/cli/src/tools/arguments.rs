@@ -1,0 +1,162 @@
+//! Arguments of a call: `--arg k=v` as the schema has them, and `--json`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Map, Value};
+
+use crate::input::Input;
+use crate::output::CommandError;
+
+/// How much JSON is read from a file: as much as a request may carry.
+const MAX_JSON: usize = 10 << 20;
+
+/// What an action is called with.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// An argument; read as JSON where the action's schema asks for a number, a truth value, a list
+    /// or an object, and as text otherwise; may be given again
+    #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = pair)]
+    args: Vec<(String, String)>,
+
+    /// All arguments as one JSON object, `@FILE`, or `@-` for stdin; `--arg` adds to it
+    #[arg(long, value_name = "JSON")]
+    json: Option<String>,
+}
+
+/// Arguments that were read, and have no types yet.
+pub(crate) struct Given<'a> {
+    object: Map<String, Value>,
+    args: &'a [(String, String)],
+}
+
+impl Arguments {
+    /// Whether they come from stdin.
+    pub(crate) fn read_stdin(&self) -> bool {
+        self.json.as_deref() == Some("@-")
+    }
+
+    /// Reads what was given.
+    pub(crate) fn read(&self) -> Result<Given<'_>, CommandError> {
+        let object = match &self.json {
+            None => Map::new(),
+            Some(given) => object(given)?,
+        };
+        Ok(Given {
+            object,
+            args: &self.args,
+        })
+    }
+}
+
+impl Given<'_> {
+    /// The arguments for an action with these properties.
+    pub(crate) fn for_properties(self, properties: &Map<String, Value>) -> Map<String, Value> {
+        let mut arguments = self.object;
+        for (name, text) in self.args {
+            let value = typed(text, properties.get(name));
+            arguments.insert(name.clone(), value);
+        }
+        arguments
+    }
+}
+
+fn object(given: &str) -> Result<Map<String, Value>, CommandError> {
+    let text = match given.strip_prefix('@') {
+        None => given.to_owned(),
+        Some(path) => {
+            let input = match path {
+                "-" => Input::Stdin,
+                path => Input::File(PathBuf::from(path)),
+            };
+            input
+                .read(MAX_JSON)
+                .map_err(|error| CommandError::usage(format!("{}: {error}", input.shown())))?
+        }
+    };
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(CommandError::usage(
+            "--json: write an object, such as {\"city\": \"Oslo\"}",
+        )),
+        Err(error) => Err(CommandError::usage(format!("--json: not JSON: {error}"))),
+    }
+}
+
+/// The value of a text. What the schema wants otherwise stays a text, and the check of all arguments
+/// says what is wrong with it.
+fn typed(text: &str, property: Option<&Value>) -> Value {
+    let is_other = |name: &Value| {
+        matches!(
+            name.as_str(),
+            Some("integer" | "number" | "boolean" | "array" | "object" | "null")
+        )
+    };
+    let wants_json = match property.and_then(|property| property.get("type")) {
+        Some(Value::Array(types)) => !types.is_empty() && types.iter().all(is_other),
+        Some(name) => is_other(name),
+        None => false,
+    };
+    match serde_json::from_str(text) {
+        Ok(value) if wants_json => value,
+        _ => Value::String(text.to_owned()),
+    }
+}
+
+/// `NAME=VALUE`, at the first equals sign.
+pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_have_the_type_of_the_schema() {
+        for (text, schema, expected) in [
+            ("3", json!({"type": "integer"}), json!(3)),
+            ("3", json!({"type": "string"}), json!("3")),
+            ("3", json!({}), json!("3")),
+            ("true", json!({"type": "boolean"}), json!(true)),
+            ("[1]", json!({"type": "array"}), json!([1])),
+            ("{\"a\": 1}", json!({"type": "object"}), json!({"a": 1})),
+            ("null", json!({"type": ["integer", "null"]}), json!(null)),
+            ("3", json!({"type": ["string", "integer"]}), json!("3")),
+            ("three", json!({"type": "integer"}), json!("three")),
+        ] {
+            assert_eq!(typed(text, Some(&schema)), expected, "{text} as {schema}");
+        }
+        assert_eq!(typed("3", None), json!("3"));
+    }
+
+    #[test]
+    fn arguments_are_split_at_the_first_equals_sign() {
+        assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert_eq!(pair("a="), Ok(("a".to_owned(), String::new())));
+        assert!(pair("a").is_err() && pair("=b").is_err());
+    }
+
+    #[test]
+    fn arguments_add_to_json() {
+        let arguments = Arguments {
+            args: vec![("days".to_owned(), "2".to_owned())],
+            json: Some(r#"{"city": "Oslo", "days": 1}"#.to_owned()),
+        };
+        let properties = json!({"days": {"type": "integer"}});
+        let given = arguments.read().unwrap();
+        let collected = given.for_properties(properties.as_object().unwrap());
+        assert_eq!(Value::Object(collected), json!({"city": "Oslo", "days": 2}));
+        for wrong in ["[1]", "{", "@no/such/file"] {
+            let arguments = Arguments {
+                args: Vec::new(),
+                json: Some(wrong.to_owned()),
+            };
+            assert!(arguments.read().is_err(), "{wrong}");
+        }
+    }
+}

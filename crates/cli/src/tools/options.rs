@@ -1,0 +1,203 @@
+//! What the operator configures on the command line: settings, tokens, and where tools may connect.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use ipnet::IpNet;
+use jiff::Timestamp;
+use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
+use proofhouse_tools::auth::Providers;
+use proofhouse_tools::interpolate::{Root, Sealed};
+use proofhouse_tools::manifest::Tool;
+use proofhouse_tools::operator::OperatorConfig;
+use proofhouse_tools::runtime::{ActionError, Environment, Limits, Runtimes, ToolTask};
+use proofhouse_tools::serve::ManifestTools;
+use serde_json::{Map, Value, json};
+
+use super::arguments::pair;
+use crate::input::Input;
+use crate::output::{CommandError, talk};
+
+/// How large a file of settings may be; its reader has the same limit.
+const MAX_SETTINGS: usize = 1 << 20;
+
+/// What tools are told that no model says.
+#[derive(Debug, Args)]
+pub(crate) struct OperatorOptions {
+    /// What the operator configures: `settings`, `auth` and `egress`, in YAML or JSON; `${NAME}` in it is
+    /// a variable of the environment
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
+
+    /// One setting, as text; may be given again. Secrets belong into a file: others can see command lines
+    #[arg(long = "setting", value_name = "NAME=VALUE", value_parser = pair)]
+    setting: Vec<(String, String)>,
+
+    /// A network that tools may connect to although it is not public, such as 127.0.0.1; may be given again
+    #[arg(long, value_name = "CIDR", value_parser = network)]
+    allow: Vec<IpNet>,
+}
+
+/// What the operator configured, ready for use.
+pub(crate) struct Operator {
+    settings: Sealed<Value>,
+    runtimes: Runtimes,
+    tokens: Arc<Providers>,
+    limits: Limits,
+}
+
+impl OperatorOptions {
+    /// Whether the settings come from stdin.
+    pub(crate) fn read_stdin(&self) -> bool {
+        self.settings.as_deref() == Some(Path::new("-"))
+    }
+
+    /// The file of settings, if there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.settings.as_deref()
+    }
+
+    /// Reads the file and sets up what runs tools.
+    pub(crate) fn operator(&self) -> Result<Operator, CommandError> {
+        let config = self.config()?;
+        let mut settings = match config.settings.into_exposed() {
+            Value::Object(settings) => settings,
+            _ => Map::new(),
+        };
+        for (name, value) in &self.setting {
+            settings.insert(name.clone(), value.clone().into());
+        }
+        let egress = config.egress.and_allowing(self.allow.iter().copied());
+        let limits = Limits::default();
+        let failed = |error: ActionError| CommandError::cannot_run(error.to_string());
+        let tokens = Providers::new(&config.auth, &limits, egress.clone(), seconds);
+        Ok(Operator {
+            settings: Sealed::new(Value::Object(settings)),
+            runtimes: Runtimes::new(&limits, egress).map_err(failed)?,
+            tokens: Arc::new(tokens.map_err(failed)?),
+            limits,
+        })
+    }
+
+    fn config(&self) -> Result<OperatorConfig, CommandError> {
+        let Some(path) = &self.settings else {
+            return Ok(OperatorConfig::default());
+        };
+        let input = match self.read_stdin() {
+            true => Input::Stdin,
+            false => Input::File(path.clone()),
+        };
+        let text = input.read(MAX_SETTINGS).map_err(|error| {
+            CommandError::usage(format!("--settings {}: {error}", input.shown()))
+        })?;
+        let lookup = |name: &str| {
+            #[expect(clippy::disallowed_methods, reason = "the operator names the variable")]
+            std::env::var(name).ok()
+        };
+        let (config, findings) = OperatorConfig::read(&text, &lookup);
+        for finding in &findings {
+            talk(&shown(&input, finding));
+        }
+        match findings
+            .iter()
+            .any(|finding| finding.severity == DiagnosticSeverity::Error)
+        {
+            true => Err(CommandError::cannot_run("the settings cannot be used")),
+            false => Ok(config),
+        }
+    }
+}
+
+/// A finding on one line. The line of the file is not shown: it may hold a secret.
+fn shown(input: &Input, finding: &Diagnostic) -> String {
+    let place = finding
+        .span
+        .map(|span| format!(":{}:{}", span.line, span.column));
+    let help = finding.help.as_ref().map(|help| format!("; {help}"));
+    format!(
+        "{}{}: {}[{}]: {}{}",
+        input.shown(),
+        place.unwrap_or_default(),
+        finding.severity,
+        finding.code,
+        finding.message,
+        help.unwrap_or_default(),
+    )
+}
+
+impl Operator {
+    /// A task of one tool.
+    pub(crate) fn task(&self, tool: &Arc<Tool>) -> ToolTask {
+        ToolTask::new(
+            Arc::clone(tool),
+            self.environment(tool),
+            self.runtimes.clone(),
+            self.limits.clone(),
+        )
+    }
+
+    /// Tools that a server can open for each of its sessions.
+    pub(crate) fn served(&self, tools: &[Arc<Tool>]) -> ManifestTools {
+        let tools = tools.iter();
+        let tools = tools.map(|tool| (Arc::clone(tool), self.environment(tool)));
+        ManifestTools::new(tools.collect(), self.runtimes.clone(), self.limits.clone())
+    }
+
+    fn environment(&self, tool: &Tool) -> Environment {
+        Environment::new(self.settings.expose().clone(), now)
+            .with(
+                Root::Runtime,
+                json!({"version": env!("CARGO_PKG_VERSION"), "dashboard_url": "", "api_root": ""}),
+            )
+            .with(Root::Agent, agent(tool))
+            .with_tokens(Arc::clone(&self.tokens) as Arc<_>)
+    }
+}
+
+/// The context of a call that no agent makes.
+pub(crate) fn context(tool: &Tool) -> Value {
+    json!({"agent": agent(tool)})
+}
+
+fn agent(tool: &Tool) -> Value {
+    json!({"name": "proofhouse", "namespace": tool.namespace})
+}
+
+/// The time as RFC 3339 in UTC, always of the same width.
+pub(crate) fn now() -> String {
+    format!("{:.3}", Timestamp::now())
+}
+
+fn seconds() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.as_ref().map_or(0, Duration::as_secs)
+}
+
+fn network(text: &str) -> Result<IpNet, String> {
+    let network = text.parse::<IpNet>().ok();
+    network
+        .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+        .ok_or_else(|| "write an address or a network, such as 127.0.0.1 or 10.1.0.0/16".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_has_one_width() {
+        let now = now();
+        assert_eq!(now.len(), "2026-01-02T03:04:05.678Z".len(), "{now}");
+        assert!(now.ends_with('Z'));
+    }
+
+    #[test]
+    fn networks_are_addresses_too() {
+        assert_eq!(network("127.0.0.1").unwrap().to_string(), "127.0.0.1/32");
+        assert_eq!(network("fd00::/8").unwrap().to_string(), "fd00::/8");
+        assert!(network("localhost").is_err() && network("10.0.0.0/40").is_err());
+    }
+}

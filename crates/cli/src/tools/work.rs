@@ -1,0 +1,74 @@
+//! Work that can be interrupted: the first request to end cancels it and waits, the second does not.
+
+use std::future::Future;
+use std::time::Duration;
+
+use proofhouse_wire::CancellationToken;
+
+use crate::exit_code::Exit;
+use crate::output::{CommandError, talk};
+use crate::signals::Signals;
+
+/// What is left of the work is given this long when nobody waits for it any more.
+const LEAVING: Duration = Duration::from_millis(500);
+
+/// How work ended.
+pub(crate) enum Worked<T> {
+    /// By itself.
+    Whole(T),
+    /// After somebody asked for an end; this is what it came to.
+    Interrupted(T),
+}
+
+impl<T> Worked<T> {
+    /// The result of work that nobody interrupted.
+    pub(crate) fn whole(self) -> Result<T, CommandError> {
+        match self {
+            Self::Whole(result) => Ok(result),
+            Self::Interrupted(_) => Err(interrupted()),
+        }
+    }
+
+    /// What it came to, however it ended.
+    pub(crate) fn into_inner(self) -> T {
+        match self {
+            Self::Whole(result) | Self::Interrupted(result) => result,
+        }
+    }
+}
+
+/// Does work on a runtime of its own. Ctrl-C, SIGTERM and a closed terminal cancel the token; the work
+/// is then waited for, so that it can end what it started. Once more leaves at once.
+pub(crate) fn until_interrupted<T>(
+    cancel: &CancellationToken,
+    work: impl Future<Output = T>,
+) -> Result<Worked<T>, CommandError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
+    let worked = runtime.block_on(async {
+        let mut signals = Signals::listen();
+        tokio::pin!(work);
+        tokio::select! {
+            result = &mut work => return Some(Worked::Whole(result)),
+            () = signals.next() => {
+                talk("interrupted: ending what was started; once more to leave at once");
+                cancel.cancel();
+            }
+        }
+        tokio::select! {
+            result = work => Some(Worked::Interrupted(result)),
+            () = signals.next() => None,
+        }
+    });
+    runtime.shutdown_timeout(LEAVING);
+    worked.ok_or_else(interrupted)
+}
+
+fn interrupted() -> CommandError {
+    CommandError {
+        message: "interrupted".to_owned(),
+        exit: Exit::Interrupted,
+    }
+}
