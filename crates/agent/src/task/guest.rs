@@ -144,6 +144,9 @@ impl Runner {
     pub(super) async fn direct(&mut self, call: DirectCall) -> CallOutput {
         let cancel = self.cancel.child_token();
         let (said, stop) = (call.cancel.clone(), cancel.clone());
+        if said.is_cancelled() {
+            cancel.cancel();
+        }
         let watch = async move {
             said.cancelled().await;
             stop.cancel();
@@ -177,6 +180,10 @@ impl Runner {
         self.within_limits()?;
         if self.capabilities.is_none() {
             self.prepare(cancel).await?;
+        }
+        // Whoever waited in line may have gone meanwhile.
+        if cancel.is_cancelled() {
+            return Err(Stop::Cancelled);
         }
         self.seal();
         self.another_call()?;

@@ -263,6 +263,10 @@ impl Runner {
     async fn input(&mut self, input: Input) -> Output {
         let cancel = self.cancel.child_token();
         let said = input.cancel.clone();
+        if said.is_cancelled() {
+            // Whoever waited in line has gone meanwhile.
+            return self.failed("the answer was cancelled".to_owned());
+        }
         let answered = {
             let stop = cancel.clone();
             let watch = async move {
