@@ -38,8 +38,6 @@ pub struct Settings {
     pub generation: Option<Arc<dyn GenerationProvider>>,
     /// Where the result and the traces go.
     pub directory: Option<PathBuf>,
-    /// Where the traces go; follows from `directory`.
-    pub(crate) traces: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -54,7 +52,6 @@ impl Default for Settings {
             semantic: None,
             generation: None,
             directory: None,
-            traces: None,
         }
     }
 }
@@ -84,7 +81,7 @@ pub type Listener<'a> = &'a (dyn Fn(&Progress<'_>) + Send + Sync);
 pub async fn execute(
     plan: &Plan,
     subjects: &[Arc<dyn Subject>],
-    mut settings: Settings,
+    settings: Settings,
     earlier: Vec<RunRecord>,
     version: &str,
     listener: Listener<'_>,
@@ -94,7 +91,7 @@ pub async fn execute(
     if let Some(directory) = &settings.directory {
         let traces = traces_in(directory);
         match std::fs::create_dir_all(&traces) {
-            Ok(()) => settings.traces = Some(traces),
+            Ok(()) => {}
             Err(error) => trouble = Some(format!("{}: {error}", traces.display())),
         }
     }

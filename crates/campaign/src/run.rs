@@ -99,12 +99,18 @@ impl Run {
             meeting: Some(self.meeting(scratch.path(), pace, cancel.clone(), handover)),
             ..RunOptions::default()
         };
-        if let Some(directory) = &self.settings.traces {
+        if let Some(directory) = &self.settings.directory {
             let file = trace_file(&self.planned.id);
-            let output = File::create(directory.join(&file))
-                .map_err(|error| format!("traces/{file}: cannot write: {error}"))?;
-            options.trace = Some(Box::new(BufWriter::new(output)));
-            record.trace = Some(format!("traces/{file}"));
+            match File::create(traces_in(directory).join(&file)) {
+                Ok(output) => {
+                    options.trace = Some(Box::new(BufWriter::new(output)));
+                    record.trace = Some(format!("traces/{file}"));
+                }
+                // What came of the run is worth more than its recording.
+                Err(error) => record
+                    .warnings
+                    .push(format!("traces/{file}: cannot write: {error}")),
+            }
         }
         let handle = RunHandle::default();
         let mut live: Option<Box<dyn LiveSubject>> = None;

@@ -1,5 +1,6 @@
 //! The `proofhouse` binary: reads the command line, runs one command, exits with its code.
 
+mod campaign;
 mod commands;
 mod conformance;
 mod demo_service;
@@ -11,6 +12,7 @@ mod files;
 mod generation_options;
 mod input;
 mod interrupt;
+mod library;
 mod live;
 mod output;
 mod progress;
@@ -18,6 +20,7 @@ mod report;
 mod rules;
 mod semantic_options;
 mod signals;
+mod subjects;
 mod tools;
 mod traces;
 

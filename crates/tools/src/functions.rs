@@ -24,6 +24,9 @@ pub struct Reference<'a> {
     pub actions: &'a [Arc<Action>],
     /// Parameters that the model does not see, because they are bound.
     pub hidden: &'a [&'a str],
+    /// Whether the actions are those of a server, whose names say what they are: even an only one keeps its
+    /// name.
+    pub keeps_names: bool,
 }
 
 impl<'a> Reference<'a> {
@@ -35,6 +38,7 @@ impl<'a> Reference<'a> {
             description: &tool.description,
             actions,
             hidden: &[],
+            keeps_names: false,
         }
     }
 }
@@ -113,7 +117,7 @@ impl Functions {
         for (position, reference) in references.iter().enumerate() {
             for action in reference.actions {
                 let wanted = match reference.actions.len() {
-                    1 => reference.name.to_owned(),
+                    1 if !reference.keeps_names => reference.name.to_owned(),
                     _ => format!("{}_{}", reference.name, action.name),
                 };
                 let name = unique(&fitting(&wanted), &taken);
@@ -317,6 +321,7 @@ mod tests {
             description: "Issues of a repository.",
             actions: &actions,
             hidden: &["owner"],
+            ..Reference::default()
         };
         let functions = Functions::new(&[reference]);
         assert_eq!(

@@ -123,6 +123,14 @@ impl Capabilities {
                 },
                 actions,
                 hidden,
+                // Other texts name the tools of a server as the server does.
+                keeps_names: match &granted.target {
+                    Target::Tool(task) => {
+                        let tool = task.tool();
+                        tool.actions.is_empty() && tool.shared.mcp.is_some()
+                    }
+                    Target::Agent(_) => false,
+                },
             })
             .collect();
         let functions = Functions::new(&references);

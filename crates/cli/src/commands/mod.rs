@@ -31,7 +31,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(run::Run),
+    Run(Box<run::Run>),
     Attack(Box<attack::Attack>),
     Scan(scan::Scan),
     ExplainVerdict(explain_verdict::ExplainVerdict),

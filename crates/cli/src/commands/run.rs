@@ -1,31 +1,371 @@
-//! `proofhouse run`: the main job, which arrives with campaigns.
+//! `proofhouse run`: the main job, the threat library or documents of one's own against subjects.
 
-use clap::Args;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::{Args, ValueEnum};
+use proofhouse_campaign::baseline::{Change, compare};
+use proofhouse_campaign::count::Counts;
+use proofhouse_campaign::engine::{Progress, Settings, execute};
+use proofhouse_campaign::plan::{Filter, Plan};
+use proofhouse_campaign::result::{CampaignResult, RunRecord, SubjectInfo};
+use proofhouse_campaign::stop::Question;
+use proofhouse_campaign::store;
+use proofhouse_wire::CancellationToken;
+
+use crate::campaign::fail_on::{self, FailOn, fail_on, surprises};
+use crate::campaign::meter::Meter;
+use crate::campaign::{documents, summary};
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data};
+use crate::generation_options::GenerationOptions;
+use crate::input::SizeLimit;
+use crate::output::{CommandError, Data, printable_line, shown_path, talk};
+use crate::semantic_options::SemanticOptions;
+use crate::signals::Signals;
+use crate::subjects::SubjectOptions;
 
-/// Run the main job: the threat library against an agent, ending in a report (not built yet)
+/// How long leaving at once may take.
+const LEAVING: Duration = Duration::from_millis(500);
+
+/// Attack subjects with the threat library, or with documents of your own, and report what held
+///
+/// Without anything, the whole library runs against two simulated agents, a gullible and a careful one, and
+/// shows what a report looks like. Only attack agents you own or may test.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  proofhouse run")]
-pub(crate) struct Run {}
+#[command(after_help = "Examples:\n  \
+    proofhouse run\n  \
+    proofhouse run --category capability_poisoning --repeats 5 --out results\n  \
+    proofhouse run my-attacks/ --subject sim:careful --format json\n\n\
+    Exit codes: 0 nothing got through, 1 something did (see --fail-on), 2 runs without a verdict, 3 could\n\
+    not run or nothing was reached, 64 usage, 130 interrupted. With both simulations, 0 when it went as the\n\
+    library expects: the gullible one gave way to everything, the careful one to nothing.")]
+pub(crate) struct Run {
+    /// Threat documents: files, or directories searched for .yaml and .yml [default: the library]
+    #[arg(value_name = "DOC")]
+    paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    subjects: SubjectOptions,
+
+    /// What the user asks, for documents that do not say it themselves
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
+
+    /// Attacks per document and subject
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repeats: u32,
+
+    /// Runs at a time
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+
+    /// Where chance comes from
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Stop when an attack gets through
+    #[arg(long)]
+    fail_fast: bool,
+
+    /// Leave out repeats that cannot change the answer any more
+    #[arg(long)]
+    early_stop: bool,
+
+    /// Keep the result and the traces in this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Go on with the campaign in --out: make the runs that are not there
+    #[arg(long, requires = "out")]
+    resume: bool,
+
+    /// Only documents with this id; `*` stands for anything; may be given again, as all filters
+    #[arg(long = "id", value_name = "ID", help_heading = "Filters")]
+    ids: Vec<String>,
+
+    /// Only documents with this tag
+    #[arg(long = "tag", value_name = "TAG", help_heading = "Filters")]
+    tags: Vec<String>,
+
+    /// Only documents of this category
+    #[arg(long = "category", value_name = "CATEGORY", help_heading = "Filters")]
+    categories: Vec<String>,
+
+    /// Only documents of this severity
+    #[arg(long = "severity", value_name = "LEVEL", help_heading = "Filters")]
+    severities: Vec<String>,
+
+    /// Only documents with this protocol: mcp, a2a or ag_ui
+    #[arg(long = "protocol", value_name = "PROTOCOL", help_heading = "Filters")]
+    protocols: Vec<String>,
+
+    /// Compare with this earlier result
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+
+    /// How unlikely a difference to the baseline must be by chance
+    #[arg(long, value_name = "P", default_value_t = 0.05)]
+    threshold: f64,
+
+    /// What counts as failure: exploited, regression, tier=TIER or severity=LEVEL and worse; may be given
+    /// again [default: exploited]
+    #[arg(long, value_name = "WHAT", value_parser = fail_on)]
+    fail_on: Vec<FailOn>,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+
+    #[command(flatten)]
+    size: SizeLimit,
+
+    #[command(flatten)]
+    semantic: SemanticOptions,
+
+    #[command(flatten)]
+    generation: GenerationOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Human,
+    /// For programs
+    Json,
+}
 
 impl Run {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        let baseline = self.baseline()?;
+        if self.fail_on.contains(&FailOn::Regression) && baseline.is_none() {
+            return Err(CommandError::usage(
+                "--fail-on regression: say what to compare with --baseline",
+            ));
+        }
+        if !(0.0..=1.0).contains(&self.threshold) {
+            return Err(CommandError::usage(
+                "--threshold: write a number from 0 to 1",
+            ));
+        }
+        let mut documents = documents::load(&self.paths, self.size, self.prompt.as_deref())?;
+        let all = documents.len();
+        let filter = self.filter();
+        documents.retain(|document| filter.fits(&document.info));
+        if documents.is_empty() {
+            return Err(CommandError::usage(match all {
+                0 => "this binary carries no threat library; name documents to run".to_owned(),
+                _ => format!("none of {all} documents fits the filters"),
+            }));
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
+        let guard = runtime.enter();
+        let subjects = self.subjects.open()?;
+        drop(guard);
+        let infos: Vec<SubjectInfo> = subjects.iter().map(|subject| subject.info()).collect();
+        let plan = Plan::new(documents, &infos, self.repeats, self.seed)
+            .map_err(|error| CommandError::usage(printable_line(&error.to_string())))?;
+        let earlier = self.earlier(&plan, &infos)?;
+        let settings = Settings {
+            jobs: usize::from(self.jobs),
+            fail_fast: self.fail_fast,
+            questions: self.questions(&plan, &infos, baseline.as_ref()),
+            semantic: self.semantic.evaluator()?,
+            generation: self.generation.provider()?,
+            directory: self.out.clone(),
+            ..Settings::default()
+        };
+        let meter = Meter::new(false);
+        let cancel = CancellationToken::new();
+        let finished = runtime.block_on(async {
+            let mut signals = Signals::listen();
+            let listener = |progress: &Progress<'_>| meter.tell(progress);
+            let version = env!("CARGO_PKG_VERSION");
+            let running = execute(
+                &plan, &subjects, settings, earlier, version, &listener, &cancel,
+            );
+            tokio::pin!(running);
+            tokio::select! {
+                result = &mut running => return Some(result),
+                () = signals.next() => {
+                    meter.erase();
+                    talk("interrupted: keeping what is known; once more to leave at once");
+                    cancel.cancel();
+                }
+            }
+            tokio::select! {
+                result = running => Some(result),
+                () = signals.next() => None,
+            }
+        });
+        meter.erase();
+        runtime.shutdown_timeout(LEAVING);
+        let Some(result) = finished else {
+            return Err(CommandError {
+                message: "left at once; what was kept before is there".to_owned(),
+                exit: Exit::Interrupted,
+            });
+        };
+        let changes = baseline.map(|before| compare(&result, &before, self.threshold));
+        self.report(&result, changes.as_deref())?;
+        if cancel.is_cancelled() {
+            self.tell_how_to_resume();
+            return Ok(Exit::Interrupted);
+        }
+        if self.subjects.is_demonstration() {
+            return Ok(self.demonstrated(&result));
+        }
+        Ok(fail_on::exit(&result, &self.fail_on, changes.as_deref()))
+    }
+
+    fn filter(&self) -> Filter {
+        Filter {
+            ids: self.ids.clone(),
+            tags: self.tags.clone(),
+            categories: self.categories.clone(),
+            severities: self.severities.clone(),
+            protocols: self.protocols.clone(),
+        }
+    }
+
+    fn baseline(&self) -> Result<Option<CampaignResult>, CommandError> {
+        let Some(path) = &self.baseline else {
+            return Ok(None);
+        };
+        let loaded = store::load(path);
+        let loaded = loaded
+            .map_err(|error| CommandError::usage(printable_line(&format!("--baseline {error}"))))?;
+        Ok(Some(loaded))
+    }
+
+    /// What --out has already.
+    fn earlier(
+        &self,
+        plan: &Plan,
+        subjects: &[SubjectInfo],
+    ) -> Result<Vec<RunRecord>, CommandError> {
+        let Some(directory) = &self.out else {
+            return Ok(Vec::new());
+        };
+        let cannot = |error: &dyn std::fmt::Display| {
+            CommandError::cannot_run(printable_line(&format!("--out: {error}")))
+        };
+        std::fs::create_dir_all(directory).map_err(|error| {
+            cannot(&format!(
+                "{}: cannot be made: {error}",
+                shown_path(directory)
+            ))
+        })?;
+        let file = directory.join(store::FILE);
+        // Found out now, not after all the runs.
+        tempfile::tempfile_in(directory).map_err(|error| {
+            cannot(&format!("{}: cannot write: {error}", shown_path(directory)))
+        })?;
+        if !file.exists() {
+            return Ok(Vec::new());
+        }
+        if !self.resume {
+            return Err(CommandError::usage(format!(
+                "--out {}: there is a result already; go on with it (--resume) or name another directory",
+                shown_path(directory)
+            )));
+        }
+        let earlier = store::load(&file).map_err(|error| cannot(&error))?;
+        store::resumable(plan, subjects, earlier)
+            .map_err(|error| CommandError::usage(printable_line(&format!("--resume: {error}"))))
+    }
+
+    /// What the repeats are to answer, with --early-stop.
+    fn questions(
+        &self,
+        plan: &Plan,
+        subjects: &[SubjectInfo],
+        baseline: Option<&CampaignResult>,
+    ) -> HashMap<(String, String), Question> {
+        let mut questions = HashMap::new();
+        if !self.early_stop {
+            return questions;
+        }
+        let before = baseline.map(Counts::of);
+        let only_regressions = self.fail_on == [FailOn::Regression];
+        for document in &plan.documents {
+            for subject in subjects {
+                let id = document.info.id.as_str();
+                let cell = before
+                    .as_ref()
+                    .and_then(|before| before.cell(id, &subject.name));
+                let question = match cell {
+                    Some(before) if only_regressions => Question::Regressed {
+                        before: before.clone(),
+                        threshold: self.threshold,
+                    },
+                    _ => Question::GivesWay,
+                };
+                questions.insert((id.to_owned(), subject.name.clone()), question);
+            }
+        }
+        questions
+    }
+
+    fn report(
+        &self,
+        result: &CampaignResult,
+        changes: Option<&[Change]>,
+    ) -> Result<(), CommandError> {
         let mut data = Data::new();
-        data.line(
-            "Attack campaigns are not built yet. When they are, this command runs the shipped threat \
-             library\nagainst a gullible and a careful simulated agent, side by side, and ends with a \
-             report.\n\nWhat works today: threat documents, attacking an agent you attach, judging \
-             recorded traces,\nand declarative tools.\n\n  \
-             proofhouse new --mode mcp_server > attack.yaml   write one\n  \
-             proofhouse validate attack.yaml                  check it\n  \
-             proofhouse explain V-031                         look up a rule\n  \
-             proofhouse attack attack.yaml                    play it against your agent\n  \
-             proofhouse scan trace.jsonl --rules attack.yaml  judge a recording\n  \
-             proofhouse tool list examples/tools/clock.yaml   see what a tool offers",
-        )?;
+        match self.format {
+            Format::Human => summary::print(&mut data, result, changes)?,
+            Format::Json => {
+                let value = serde_json::to_value(result);
+                let value = value.map_err(|error| CommandError::cannot_run(error.to_string()))?;
+                data.json(&value)?;
+            }
+        }
         data.finish()?;
-        Ok(Exit::Success)
+        if let Some(directory) = &self.out {
+            let file = directory.join(store::FILE);
+            talk(&format!("the result is in {}", shown_path(&file)));
+        }
+        Ok(())
+    }
+
+    fn tell_how_to_resume(&self) {
+        if let Some(directory) = &self.out {
+            let directory = shown_path(directory);
+            talk(&format!(
+                "go on with the same command and --resume --out {directory}"
+            ));
+        }
+    }
+
+    /// Says how the demonstration went, and what comes next.
+    fn demonstrated(&self, result: &CampaignResult) -> Exit {
+        let surprises = surprises(result);
+        for surprise in &surprises {
+            talk(&printable_line(&format!("not as expected: {surprise}")));
+        }
+        talk(
+            "These were simulations. Your own agent: proofhouse run --help shows how to name it with --subject.",
+        );
+        match surprises.is_empty() && result.complete {
+            true => Exit::Success,
+            false => Exit::Failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_there_can_be_loaded() {
+        let size = SizeLimit { max_size: 4 << 20 };
+        let loaded = documents::load(&[], size, None).unwrap();
+        assert_eq!(loaded.is_empty(), crate::library::FILES.is_empty());
+        assert!(documents::load(&[PathBuf::from("/nowhere")], size, None).is_err());
     }
 }

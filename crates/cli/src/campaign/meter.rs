@@ -1,0 +1,109 @@
+//! How far a campaign is: one line that changes on a terminal, a line per run elsewhere. On stderr.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use proofhouse_campaign::engine::Progress;
+use proofhouse_campaign::result::{Outcome, RunRecord};
+
+use crate::output::{complain, printable_line, talk};
+
+/// How often the line is drawn again.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// How wide it may be.
+const WIDTH: usize = 79;
+
+/// Tells how far a campaign is.
+pub(crate) struct Meter {
+    on_terminal: bool,
+    quiet: bool,
+    drawn: Mutex<Option<Instant>>,
+}
+
+impl Meter {
+    pub(crate) fn new(quiet: bool) -> Self {
+        Self {
+            on_terminal: io::stderr().is_terminal(),
+            quiet,
+            drawn: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn tell(&self, progress: &Progress<'_>) {
+        if let Some(trouble) = progress.trouble {
+            self.erase();
+            complain(&printable_line(&format!(
+                "the results cannot be kept: {trouble}"
+            )));
+        }
+        let Some(run) = progress.run else { return };
+        if run.outcome == Outcome::Error {
+            self.erase();
+            talk(&printable_line(&line(run)));
+        } else if !self.on_terminal && !self.quiet {
+            let (done, total) = (progress.done, progress.total);
+            talk(&printable_line(&format!("[{done}/{total}] {}", line(run))));
+        }
+        if self.on_terminal {
+            self.draw(progress, run);
+        }
+    }
+
+    fn draw(&self, progress: &Progress<'_>, run: &RunRecord) {
+        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_last = progress.done == progress.total;
+        if !is_last && drawn.is_some_and(|last| last.elapsed() < INTERVAL) {
+            return;
+        }
+        *drawn = Some(Instant::now());
+        let left = progress.left.map(|left| format!(", {} left", clock(left)));
+        let text = format!(
+            "{}/{} runs{}  {}",
+            progress.done,
+            progress.total,
+            left.unwrap_or_default(),
+            printable_line(&run.id)
+        );
+        let text: String = text.chars().take(WIDTH).collect();
+        let _ = write!(io::stderr(), "\r\x1b[K{text}");
+    }
+
+    /// Takes the line away.
+    pub(crate) fn erase(&self) {
+        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.on_terminal && drawn.take().is_some() {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+fn line(run: &RunRecord) -> String {
+    let what = match (&run.error, run.twin) {
+        (Some(error), _) => format!("error: {error}"),
+        (None, true) if run.outcome.gave_way() => "false alarm".to_owned(),
+        (None, true) => "clean".to_owned(),
+        (None, false) => run.outcome.word().to_owned(),
+    };
+    format!("{}: {what}", run.id)
+}
+
+fn clock(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ ..60 => format!("{seconds} s"),
+        seconds @ ..3600 => format!("{}:{:02} min", seconds / 60, seconds % 60),
+        seconds => format!("{}:{:02} h", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        for (seconds, shown) in [(5, "5 s"), (65, "1:05 min"), (3700, "1:01 h")] {
+            assert_eq!(clock(Duration::from_secs(seconds)), shown);
+        }
+    }
+}

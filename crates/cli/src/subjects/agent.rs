@@ -1,0 +1,292 @@
+//! An agent of ours as a subject: the simulations, and any agent manifest with any model. It runs in this
+//! process and meets the attack only over sockets.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofhouse_agent::model::{Model, ModelOptions};
+use proofhouse_agent::serve::{AgentLimits, AgentServer, Places, grant_mcp};
+use proofhouse_agent::task::{Host, Input, Task, TaskOptions, Turn};
+use proofhouse_campaign::result::SubjectInfo;
+use proofhouse_campaign::subject::{
+    Answer, Farewell, LiveSubject, Pace, RunContext, Subject, SubjectError,
+};
+use proofhouse_range::{BoxFuture, Endpoint};
+use proofhouse_tools::http::EgressPolicy;
+use proofhouse_tools::manifest::{Bundle, Catalog, Grant, Manifest};
+use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
+use proofhouse_wire::CancellationToken;
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use super::a2a;
+
+/// The agent behind the simulations.
+const SIMULATED: &str = include_str!("sim.yaml");
+
+/// An agent of ours.
+pub(crate) struct AgentSubject {
+    info: SubjectInfo,
+    bundles: Vec<Bundle>,
+    namespace: String,
+    agent: String,
+    model: Arc<dyn Model>,
+    runtimes: Runtimes,
+    limits: Limits,
+    pace: Pace,
+}
+
+impl AgentSubject {
+    /// A simulation of this name, such as `sim:careful`.
+    pub(crate) fn simulation(
+        name: &str,
+        description: &str,
+        model: Arc<dyn Model>,
+    ) -> Result<Self, String> {
+        let (bundle, _) = Bundle::read(SIMULATED);
+        let info = SubjectInfo {
+            name: name.to_owned(),
+            kind: "sim".to_owned(),
+            simulation: true,
+            description: description.to_owned(),
+        };
+        let mut subject = Self::new(info, vec![bundle], model)?;
+        subject.pace = Pace {
+            // A simulation is done when it says so.
+            grace: Duration::ZERO,
+            quiet: Duration::from_millis(100),
+            start: Duration::from_secs(10),
+            deadline: Duration::from_secs(30),
+            end: Duration::from_secs(2),
+        };
+        Ok(subject)
+    }
+
+    /// The first agent of these manifests, with this model.
+    pub(crate) fn new(
+        info: SubjectInfo,
+        bundles: Vec<Bundle>,
+        model: Arc<dyn Model>,
+    ) -> Result<Self, String> {
+        let agent = bundles.iter().flat_map(Bundle::agents).next();
+        let agent = agent.ok_or_else(|| "there is no agent in the manifest".to_owned())?;
+        let (namespace, name) = (agent.namespace.clone(), agent.name.clone());
+        let limits = Limits::default();
+        let loopback = ["127.0.0.0/8", "::1/128"].map(str::parse);
+        let egress = EgressPolicy::allowing(loopback.into_iter().flatten());
+        let runtimes = Runtimes::new(&limits, egress).map_err(|error| error.to_string())?;
+        Ok(Self {
+            info,
+            namespace,
+            agent: name,
+            bundles,
+            model,
+            runtimes,
+            limits,
+            pace: Pace::default(),
+        })
+    }
+
+    /// The agent, with the servers of a run as its capabilities.
+    async fn host(&self, run: &RunContext) -> Result<Host, String> {
+        let mut bundles = self.bundles.clone();
+        let own = bundles
+            .iter_mut()
+            .find(|bundle| bundle.agents().any(|agent| agent.name == self.agent));
+        let own = own.ok_or_else(|| "the agent is gone".to_owned())?;
+        for server in &run.servers {
+            match server.mode.as_str() {
+                "mcp_server" => {
+                    let name = a2a::plain_name(&server.actor, "mcp");
+                    let target = format!("{name}={}", server.address);
+                    grant_mcp(own, &self.agent, &target).map_err(|error| error.to_string())?;
+                }
+                "a2a_server" => {
+                    let name = a2a::plain_name(&server.actor, "a2a");
+                    let tool = a2a::tool(&self.namespace, &name, &server.address).await?;
+                    grant(own, &self.agent, &name, tool);
+                }
+                _ => {}
+            }
+        }
+        let mut catalog = Catalog::default();
+        for bundle in &bundles {
+            catalog.add(bundle);
+        }
+        let environment = Environment::new(json!({}), || jiff::Timestamp::now().to_string());
+        let host = Host::new(
+            catalog,
+            self.runtimes.clone(),
+            self.limits.clone(),
+            environment,
+            Arc::clone(&self.model),
+        );
+        let options = ModelOptions {
+            seed: Some(run.seed),
+            ..ModelOptions::default()
+        };
+        Ok(host.with_options(options).with_files(run.directory.clone()))
+    }
+
+    async fn start_now(&self, run: &RunContext) -> Result<Box<dyn LiveSubject>, SubjectError> {
+        let host = self.host(run).await.map_err(SubjectError)?;
+        let here = |mode: &str| {
+            let wanted = run.clients.iter().any(|client| client == mode);
+            wanted.then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+        };
+        let places = Places {
+            ag_ui: here("ag_ui_client"),
+            a2a: here("a2a_client"),
+            mcp: here("mcp_client"),
+        };
+        let stop = CancellationToken::new();
+        let mut served = None;
+        let mut found = Places::default();
+        if places != Places::default() {
+            let limits = AgentLimits {
+                close: self.pace.end,
+                ..AgentLimits::default()
+            };
+            let server =
+                AgentServer::bind(host.clone(), &self.namespace, &self.agent, &places, limits);
+            let server = server.await;
+            let server = server.map_err(|error| SubjectError::new(error.to_string()))?;
+            found = server.places();
+            served = Some(tokio::spawn(server.serve(stop.clone())));
+        }
+        Ok(Box::new(LiveAgent {
+            host,
+            namespace: self.namespace.clone(),
+            agent: self.agent.clone(),
+            task: None,
+            places: found,
+            served,
+            stop,
+        }))
+    }
+}
+
+/// Gives an agent a tool, without rules.
+fn grant(bundle: &mut Bundle, agent: &str, name: &str, tool: Manifest) {
+    let grant = Grant {
+        capability: None,
+        span: proofhouse_oatf::Span {
+            offset: 0,
+            length: 0,
+            line: 1,
+            column: 1,
+        },
+    };
+    for manifest in &mut bundle.manifests {
+        if let Manifest::Agent(found) = manifest
+            && found.name == agent
+        {
+            found.capabilities.push((name.to_owned(), grant));
+            break;
+        }
+    }
+    bundle.manifests.push(tool);
+}
+
+impl Subject for AgentSubject {
+    fn info(&self) -> SubjectInfo {
+        self.info.clone()
+    }
+
+    fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    fn start<'a>(
+        &'a self,
+        run: &'a RunContext,
+    ) -> BoxFuture<'a, Result<Box<dyn LiveSubject>, SubjectError>> {
+        Box::pin(self.start_now(run))
+    }
+}
+
+struct LiveAgent {
+    host: Host,
+    namespace: String,
+    agent: String,
+    /// The conversation with the user.
+    task: Option<Task>,
+    places: Places,
+    served: Option<JoinHandle<()>>,
+    stop: CancellationToken,
+}
+
+impl LiveAgent {
+    async fn say(&mut self, text: &str) -> Result<Answer, SubjectError> {
+        let task = match &self.task {
+            Some(task) => task.clone(),
+            None => {
+                let started = self
+                    .host
+                    .start(&self.namespace, &self.agent, TaskOptions::default());
+                let task = started.map_err(|error| SubjectError::new(error.to_string()))?;
+                self.task.insert(task).clone()
+            }
+        };
+        let output = task.send(Input::message(text)).await;
+        let failed = output.failed.or_else(|| {
+            let ended = output.ended?;
+            Some(format!("the agent's task has ended: {}", ended.message))
+        });
+        match failed {
+            Some(message) => Err(SubjectError(message)),
+            None => Ok(Answer {
+                text: Some(output.message),
+            }),
+        }
+    }
+}
+
+impl LiveSubject for LiveAgent {
+    fn endpoint(&self, mode: &str) -> Option<Endpoint> {
+        let (place, path) = match mode {
+            "ag_ui_client" => (self.places.ag_ui, ""),
+            "a2a_client" => (self.places.a2a, ""),
+            "mcp_client" => (self.places.mcp, "mcp"),
+            _ => return None,
+        };
+        place.map(|address| Endpoint::Url(format!("http://{address}/{path}")))
+    }
+
+    fn prompt<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, Result<Answer, SubjectError>> {
+        Box::pin(self.say(text))
+    }
+
+    fn end(mut self: Box<Self>) -> BoxFuture<'static, Farewell> {
+        Box::pin(async move {
+            let mut tokens = None;
+            if let Some(task) = self.task.take() {
+                for turn in task.history() {
+                    if let Turn::Llm { usage, .. } = turn {
+                        *tokens.get_or_insert(0) += usage.prompt + usage.completion;
+                    }
+                }
+                task.cancel();
+                task.end().await;
+            }
+            self.stop.cancel();
+            if let Some(served) = self.served.take() {
+                let _ = served.await;
+            }
+            Farewell {
+                tokens,
+                warnings: Vec::new(),
+            }
+        })
+    }
+}
+
+impl Drop for LiveAgent {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(task) = &self.task {
+            task.cancel();
+        }
+    }
+}
