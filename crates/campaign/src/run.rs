@@ -90,7 +90,11 @@ impl Run {
         let (handover, arrival) = oneshot::channel();
         let mut options = RunOptions {
             grace: pace.grace,
-            quiet: pace.quiet,
+            // Who is asked something says when it is done; until then, silence is thinking.
+            quiet: match self.has_clients() {
+                true => pace.quiet,
+                false => pace.deadline,
+            },
             max_session: pace.deadline,
             headers: self.settings.headers.clone(),
             secrets: self.settings.secrets.clone(),

@@ -55,7 +55,7 @@ impl AgentSubject {
         subject.pace = Pace {
             // A simulation is done when it says so.
             grace: Duration::ZERO,
-            quiet: Duration::from_millis(100),
+            quiet: Duration::from_millis(300),
             start: Duration::from_secs(10),
             deadline: Duration::from_secs(30),
             end: Duration::from_secs(2),
