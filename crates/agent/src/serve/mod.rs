@@ -66,6 +66,8 @@ use tokio::task::JoinSet;
 pub use limits::AgentLimits;
 pub use remote::{RemoteError, grant_mcp, mcp_tool};
 
+pub(crate) use self::texts::fresh_id;
+
 use self::conversations::lock;
 use crate::model::ChatMessage;
 use crate::task::{Host, StartError, Task, TaskOptions};
