@@ -1,10 +1,11 @@
-//! Other people's agents as capabilities: an address that speaks A2A, of either generation, becomes a
-//! function that asks whoever is there.
+//! What is elsewhere as capabilities, beside the manifests: MCP servers become tools, and an address that
+//! speaks A2A, of either generation, becomes a function that asks the agent there.
 //!
 //! What the other agent says of itself stands in the description of the function, as it does in every agent
 //! that delegates: a card is text that a model reads, and so is every answer.
 
 mod answer;
+mod mcp;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +17,8 @@ use proofhouse_wire::{
 };
 use proofhouse_wire::{HeaderValue, rpc};
 use serde_json::{Value, json};
+
+pub use mcp::{McpServerError, grant_mcp, mcp_tool};
 
 use self::answer::Answer;
 
