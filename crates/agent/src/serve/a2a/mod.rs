@@ -32,9 +32,12 @@ const CARD_PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/age
 /// Tasks on one page of a list.
 const MAX_PAGE: usize = 100;
 
-/// What is known of a conversation beside its task: nothing, the records know it.
+/// What is known of a conversation beside its task and its records.
 #[derive(Debug, Default)]
-struct Place;
+struct Place {
+    /// What the client has said so far, in bytes.
+    bytes: usize,
+}
 
 /// Serves until `stop` is cancelled; then all conversations are ended.
 pub(super) async fn serve(service: Arc<Service>, bound: Bound, stop: CancellationToken) {
@@ -181,6 +184,13 @@ impl Inner {
             NoConversation::TooMany => Problem::Busy(error.to_string()),
             NoConversation::Start(error) => Problem::Busy(error.to_string()),
         })?;
+        let bytes = conversation.state().bytes + text.len();
+        if bytes > service.limits.max_conversation_bytes {
+            return Err(Problem::Busy(
+                "the context is too long; begin another".to_owned(),
+            ));
+        }
+        conversation.state().bytes = bytes;
         let mut others = self.records.of_context(&context);
         others.retain(|record| !record.state().is_over());
         if others.len() > service.limits.max_waiting {
