@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use proofhouse_agent::model::ChatMessage;
+use proofhouse_agent::model::{ChatMessage, ModelError, ModelErrorKind};
 use proofhouse_agent::serve::AgentLimits;
 use proofhouse_wire::{Limits, Method};
 use serde_json::{Value, json};
@@ -208,6 +208,49 @@ async fn failures_and_ends_are_run_errors() {
         assert_eq!(types(&events), ["RUN_STARTED", "RUN_ERROR"]);
         assert_eq!(events[1]["code"], "limit_exceeded");
     }
+    served.finish().await;
+}
+
+#[tokio::test]
+async fn a_run_that_failed_can_be_tried_again() {
+    let model = Puppet::new(|request| match request.messages.len() {
+        1 => Err(ModelError::new(ModelErrorKind::RateLimited, "try later")),
+        _ => Ok(say("fine")),
+    });
+    let served = Served::start(&agent(""), model).await;
+    let input = run_input("t", "r", &json!([user("1", "hi")]));
+    let failed = served.run(&input).await;
+    assert_eq!(
+        (failed[1]["type"].as_str(), failed[1]["code"].as_str()),
+        (Some("RUN_ERROR"), Some("failed"))
+    );
+    assert_eq!(text(&served.run(&input).await), "fine");
+    assert_eq!(
+        types(&served.run(&input).await),
+        ["RUN_STARTED", "RUN_FINISHED"]
+    );
+    served.finish().await;
+}
+
+#[tokio::test]
+async fn a_conversation_does_not_grow_for_ever() {
+    let limits = AgentLimits {
+        max_conversation_bytes: 1000,
+        ..AgentLimits::default()
+    };
+    let served = Served::within(&agent(""), Puppet::new(|_| Ok(say("hi"))), limits).await;
+    let long = "x".repeat(600);
+    let mut codes = Vec::new();
+    for id in ["1", "2", "3"] {
+        let events = served
+            .run(&run_input("t", id, &json!([user(id, &long)])))
+            .await;
+        codes.push(events.last().unwrap()["code"].clone());
+        let message = json!({"messageId": id, "contextId": "c", "parts": [{"text": long}]});
+        let answer = served.a2a("SendMessage", json!({"message": message})).await;
+        assert_eq!(answer["error"]["code"].is_i64(), id != "1", "{answer}");
+    }
+    assert_eq!(codes, [json!(null), json!(null), json!("too_long")]);
     served.finish().await;
 }
 

@@ -48,7 +48,6 @@ mod ag_ui;
 mod conversations;
 mod limits;
 mod mcp;
-mod remote;
 mod run;
 mod texts;
 
@@ -63,8 +62,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
+pub use crate::remote::{grant_mcp, mcp_tool};
 pub use limits::AgentLimits;
-pub use remote::{RemoteError, grant_mcp, mcp_tool};
+
+pub(crate) use self::texts::fresh_id;
 
 use self::conversations::lock;
 use crate::model::ChatMessage;

@@ -2,6 +2,7 @@
 
 #![allow(
     dead_code,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a part of tests, of which each test program uses another piece"
 )]

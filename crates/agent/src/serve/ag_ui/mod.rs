@@ -171,7 +171,7 @@ impl Running {
             let message = "no interrupt of this thread is open";
             return Err((message.to_owned(), "not_interrupted"));
         }
-        if thread.is_full() {
+        if thread.is_full(self.service.limits.max_conversation_bytes) {
             return Err(("the thread is too long".to_owned(), "too_long"));
         }
         let parameters = self.service.agent.parameters.properties();
@@ -265,11 +265,13 @@ impl Running {
     /// Cancels a run and waits until the task is ready for another.
     async fn abandon(&self, mut run: Run) {
         run.cancel.cancel();
+        self.thread.state().answered(false);
         let over = async { while !matches!(run.next().await, Step::Done(_)) {} };
         let _ = tokio::time::timeout(self.service.limits.close, over).await;
     }
 
     async fn finish(&self, output: Output, mut stream: EventStream) -> Result<(), ReaderGone> {
+        self.thread.state().answered(output.failed.is_none());
         if let Some(end) = output.ended {
             let code = serde_json::to_value(end.reason).unwrap_or_default();
             if end.reason == EndReason::Cancelled {
