@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_agent::model::{ModelConfig, open};
+use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
 use proofhouse_agent::task::{Host, Input, TaskOptions};
-use proofhouse_oatf::{Actor, Document};
+use proofhouse_oatf::{Actor, Direction, Document};
 use proofhouse_range::{Endpoint, Happening, RunHandle, RunOptions, RunReport, run};
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::manifest::{Bundle, Catalog};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
+use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -21,21 +23,35 @@ const MAX_RUN: Duration = Duration::from_secs(30);
 /// What came of a run.
 pub struct Played {
     pub report: RunReport,
-    /// What the agent said to the user.
+    /// What the agent said to whoever asked it.
     pub answer: String,
 }
 
-/// Plays a document against an agent with this model.
+/// Plays a document against an agent with this model. Clients of the document reach the agent as it is served;
+/// without any, somebody asks it what the prompt says.
 pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
     let actors = document.attack.execution.actors();
-    let mut endpoints = HashMap::new();
-    let mut places: Vec<(&Actor, SocketAddr)> = Vec::new();
-    for actor in actors.iter().filter(|actor| actor.mode.ends_with("_server")) {
-        let address = free_address();
-        endpoints.insert(actor.name.clone(), Endpoint::Listen(address));
-        places.push((actor, address));
-    }
+    let (servers, clients): (Vec<&Actor>, Vec<&Actor>) =
+        actors.iter().partition(|actor| actor.mode.ends_with("_server"));
+    let places: Vec<(&Actor, SocketAddr)> =
+        servers.into_iter().map(|actor| (actor, free_address())).collect();
+    let mut endpoints: HashMap<String, Endpoint> = places
+        .iter()
+        .map(|(actor, address)| (actor.name.clone(), Endpoint::Listen(*address)))
+        .collect();
     let host = host(&places, model);
+    let stop = CancellationToken::new();
+    let mut serving = None;
+    if !clients.is_empty() {
+        let any = Some("127.0.0.1:0".parse().unwrap());
+        let all = Places { ag_ui: any, a2a: any, mcp: any };
+        let server = AgentServer::bind(host.clone(), "range", "subject", &all, AgentLimits::default());
+        let server = server.await.unwrap();
+        for client in &clients {
+            endpoints.insert(client.name.clone(), Endpoint::Url(address(&client.mode, server.places())));
+        }
+        serving = Some(tokio::spawn(server.serve(stop.clone())));
+    }
     let (ready, mut is_ready) = mpsc::unbounded_channel();
     let options = RunOptions {
         endpoints,
@@ -51,22 +67,42 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
     };
     let handle = RunHandle::default();
     let asking = async {
+        if !clients.is_empty() {
+            return String::new();
+        }
         for _ in &places {
             is_ready.recv().await;
         }
-        let task = host.start("range", "subject", TaskOptions::default());
-        let task = task.unwrap();
+        let task = host.start("range", "subject", TaskOptions::default()).unwrap();
         let output = task.send(Input::message(prompt)).await;
         task.end().await;
         handle.subject_is_done();
         assert!(output.failed.is_none(), "{:?}", output.failed);
         output.message
     };
-    let (report, answer) = tokio::join!(run(document, options, &handle), asking);
-    Played {
-        report: report.unwrap(),
-        answer,
+    let (report, mut answer) = tokio::join!(run(document, options, &handle), asking);
+    stop.cancel();
+    if let Some(serving) = serving {
+        serving.await.unwrap();
     }
+    let report = report.unwrap();
+    for message in &report.trace {
+        let is_client = clients.iter().any(|client| Some(&client.name) == message.actor.as_ref());
+        if is_client && message.direction == Some(Direction::Response) {
+            answer.push_str(message.content["delta"].as_str().unwrap_or(&message.content.to_string()));
+        }
+    }
+    Played { report, answer }
+}
+
+/// Where a client of this mode finds the agent.
+fn address(mode: &str, places: Places) -> String {
+    let (address, path) = match mode {
+        "mcp_client" => (places.mcp, "mcp"),
+        "a2a_client" => (places.a2a, ""),
+        _ => (places.ag_ui, ""),
+    };
+    format!("http://{}/{path}", address.unwrap())
 }
 
 /// An address that was free a moment ago.
