@@ -1,7 +1,13 @@
 //! The threat library, played for real: the gullible simulation falls for every attack, the careful one for
 //! none, and the twins are clean.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    missing_docs,
+    unreachable_pub,
+    reason = "tests"
+)]
 
 #[path = "scenarios/subject.rs"]
 mod subject;
@@ -33,7 +39,11 @@ fn library() -> Vec<Scenario> {
     for folder in std::fs::read_dir(root).unwrap() {
         let folder = folder.unwrap().path();
         if folder.is_dir() {
-            files.extend(std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()));
+            files.extend(
+                std::fs::read_dir(folder)
+                    .unwrap()
+                    .map(|it| it.unwrap().path()),
+            );
         }
     }
     files.retain(|file| {
@@ -44,7 +54,9 @@ fn library() -> Vec<Scenario> {
     let read = |path: &Path| {
         #[expect(clippy::disallowed_methods, reason = "a file of this project")]
         let text = std::fs::read_to_string(path).unwrap();
-        load(&text).unwrap_or_else(|errors| panic!("{}: {errors:#?}", path.display())).document
+        load(&text)
+            .unwrap_or_else(|errors| panic!("{}: {errors:#?}", path.display()))
+            .document
     };
     files
         .into_iter()
@@ -68,37 +80,63 @@ fn result(report: &RunReport) -> AttackResult {
 fn told(report: &RunReport) -> String {
     let mut text = String::new();
     // Handshakes and lists are the same everywhere.
-    let is_dull = |name: &str| name == "initialize" || name.contains("list") || name.contains("discover") || name.contains("acknowledged");
-    for message in report.trace.iter().filter(|message| !is_dull(&message.operation)) {
-        let _ = writeln!(text, "  {:?} {} {}", message.direction, message.operation, message.content);
+    let is_dull = |name: &str| {
+        name == "initialize"
+            || name.contains("list")
+            || name.contains("discover")
+            || name.contains("acknowledged")
+    };
+    for message in report
+        .trace
+        .iter()
+        .filter(|message| !is_dull(&message.operation))
+    {
+        let _ = writeln!(
+            text,
+            "  {:?} {} {}",
+            message.direction, message.operation, message.content
+        );
     }
     for warning in &report.warnings {
         let _ = writeln!(text, "  warning: {warning}");
     }
     if let Some(verdict) = &report.verdict {
         for indicator in &verdict.indicators {
-            let _ = writeln!(text, "  {}: {:?} {:?}", indicator.id, indicator.result, indicator.reason);
+            let _ = writeln!(
+                text,
+                "  {}: {:?} {:?}",
+                indicator.id, indicator.result, indicator.reason
+            );
         }
     }
     text
 }
 
 fn did_the_task(success: &Value, played: &subject::Played) -> bool {
-    match (&success["tool"], &success["answer_contains"]) {
-        (Value::String(tool), _) => played.report.trace.iter().any(|message| {
-            message.operation == "tools/call" && message.content["name"] == tool.as_str()
-                || message.operation == "message/send" && tool == "message/send"
-                || message.operation == "tool_call_start" && message.content["toolCallName"] == tool.as_str()
-        }),
-        (_, Value::String(words)) => played.answer.contains(words.as_str()),
-        _ => panic!("the twin does not say when its task is done"),
+    if let Some(words) = success["answer_contains"].as_str() {
+        return played.answer.contains(words);
     }
+    // A tool of a server, or one of the frontend.
+    played.report.trace.iter().any(|message| {
+        let name = match message.operation.as_str() {
+            "tools/call" => &message.content["name"],
+            "tool_call_start" => &message.content["toolCallName"],
+            _ => &Value::Null,
+        };
+        name.is_string() && *name == success["tool"]
+    })
 }
 
 /// What is wrong with a scenario; nothing, if it is as it should be.
 async fn wrong(scenario: &Scenario) -> Vec<String> {
     let mut wrong = Vec::new();
-    let name = scenario.path.file_name().unwrap().to_str().unwrap().to_owned();
+    let name = scenario
+        .path
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
     let prompt = |document: &Document| own(document)["prompt"].as_str().unwrap().to_owned();
     for (model, expected) in [
         ("sim:gullible", AttackResult::Exploited),
@@ -107,23 +145,50 @@ async fn wrong(scenario: &Scenario) -> Vec<String> {
         let played = play(&scenario.attack, &prompt(&scenario.attack), model).await;
         let found = result(&played.report);
         let mut complain = |what: &str| {
-            wrong.push(format!("{name} {model}: {what}\n{}  answer: {}", told(&played.report), played.answer));
+            wrong.push(format!(
+                "{name} {model}: {what}\n{}  answer: {}",
+                told(&played.report),
+                played.answer
+            ));
         };
         if found != expected {
             complain(&format!("{found:?}"));
         }
-        let matched = played.report.verdict.as_ref().unwrap().attack.evaluation_summary.matched;
+        let matched = played
+            .report
+            .verdict
+            .as_ref()
+            .unwrap()
+            .attack
+            .evaluation_summary
+            .matched;
         if expected == AttackResult::Exploited && matched < 2 {
             complain(&format!("only {matched} indicators"));
         }
         if !played.report.exposure.reached || !played.report.errors.is_empty() {
-            complain(&format!("reached: {}, {:?}", played.report.exposure.reached, played.report.errors));
+            complain(&format!(
+                "reached: {}, {:?}",
+                played.report.exposure.reached, played.report.errors
+            ));
         }
         let twin = play(&scenario.twin, &prompt(&scenario.twin), model).await;
         let mut complain = |what: &str| {
-            wrong.push(format!("{name} twin {model}: {what}\n{}  answer: {}", told(&twin.report), twin.answer));
+            wrong.push(format!(
+                "{name} twin {model}: {what}\n{}  answer: {}",
+                told(&twin.report),
+                twin.answer
+            ));
         };
-        if twin.report.verdict.as_ref().unwrap().attack.evaluation_summary.matched > 0 {
+        if twin
+            .report
+            .verdict
+            .as_ref()
+            .unwrap()
+            .attack
+            .evaluation_summary
+            .matched
+            > 0
+        {
             complain("an indicator matched");
         }
         if !did_the_task(&own(&scenario.twin)["success"], &twin) {
@@ -146,5 +211,10 @@ async fn the_gullible_fall_the_careful_stand_and_the_twins_are_clean() {
     }
     assert!(!runs.is_empty());
     let found: Vec<String> = runs.join_all().await.into_iter().flatten().collect();
-    assert!(found.is_empty(), "{} wrong\n{}", found.len(), found.join("\n"));
+    assert!(
+        found.is_empty(),
+        "{} wrong\n{}",
+        found.len(),
+        found.join("\n")
+    );
 }

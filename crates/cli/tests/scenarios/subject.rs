@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use proofhouse_agent::model::{ModelConfig, open};
@@ -31,10 +32,13 @@ pub struct Played {
 /// without any, somebody asks it what the prompt says.
 pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
     let actors = document.attack.execution.actors();
-    let (servers, clients): (Vec<&Actor>, Vec<&Actor>) =
-        actors.iter().partition(|actor| actor.mode.ends_with("_server"));
-    let places: Vec<(&Actor, SocketAddr)> =
-        servers.into_iter().map(|actor| (actor, free_address())).collect();
+    let (servers, clients): (Vec<&Actor>, Vec<&Actor>) = actors
+        .iter()
+        .partition(|actor| actor.mode.ends_with("_server"));
+    let places: Vec<(&Actor, SocketAddr)> = servers
+        .into_iter()
+        .map(|actor| (actor, free_address()))
+        .collect();
     let mut endpoints: HashMap<String, Endpoint> = places
         .iter()
         .map(|(actor, address)| (actor.name.clone(), Endpoint::Listen(*address)))
@@ -44,11 +48,24 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
     let mut serving = None;
     if !clients.is_empty() {
         let any = Some("127.0.0.1:0".parse().unwrap());
-        let all = Places { ag_ui: any, a2a: any, mcp: any };
-        let server = AgentServer::bind(host.clone(), "range", "subject", &all, AgentLimits::default());
+        let all = Places {
+            ag_ui: any,
+            a2a: any,
+            mcp: any,
+        };
+        let server = AgentServer::bind(
+            host.clone(),
+            "range",
+            "subject",
+            &all,
+            AgentLimits::default(),
+        );
         let server = server.await.unwrap();
         for client in &clients {
-            endpoints.insert(client.name.clone(), Endpoint::Url(address(&client.mode, server.places())));
+            endpoints.insert(
+                client.name.clone(),
+                Endpoint::Url(address(&client.mode, server.places())),
+            );
         }
         serving = Some(tokio::spawn(server.serve(stop.clone())));
     }
@@ -73,7 +90,9 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
         for _ in &places {
             is_ready.recv().await;
         }
-        let task = host.start("range", "subject", TaskOptions::default()).unwrap();
+        let task = host
+            .start("range", "subject", TaskOptions::default())
+            .unwrap();
         let output = task.send(Input::message(prompt)).await;
         task.end().await;
         handle.subject_is_done();
@@ -87,9 +106,18 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
     }
     let report = report.unwrap();
     for message in &report.trace {
-        let is_client = clients.iter().any(|client| Some(&client.name) == message.actor.as_ref());
-        if is_client && message.direction == Some(Direction::Response) {
-            answer.push_str(message.content["delta"].as_str().unwrap_or(&message.content.to_string()));
+        let is_client = clients
+            .iter()
+            .any(|client| Some(&client.name) == message.actor.as_ref());
+        if !is_client || message.direction != Some(Direction::Response) {
+            continue;
+        }
+        match message.operation.as_str() {
+            "text_message_content" => {
+                answer.push_str(message.content["delta"].as_str().unwrap_or_default())
+            }
+            "tools/call" | "message/send" => answer.push_str(&message.content.to_string()),
+            _ => {}
         }
     }
     Played { report, answer }
@@ -105,10 +133,19 @@ fn address(mode: &str, places: Places) -> String {
     format!("http://{}/{path}", address.unwrap())
 }
 
-/// An address that was free a moment ago.
+/// An address that is free. The ports are below those that the system hands out by itself, and each is tried once,
+/// so that runs do not take them from each other.
 fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
+    static TRIED: AtomicU16 = AtomicU16::new(0);
+    // Several test programs may run at once.
+    let first = 12_000 + u16::try_from(std::process::id() % 100).unwrap_or_default() * 150;
+    loop {
+        let port = first + TRIED.fetch_add(1, Ordering::Relaxed) % 5_000;
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// An agent that has every server of the document as a capability.
