@@ -11,6 +11,7 @@ mod files;
 mod generation_options;
 mod input;
 mod interrupt;
+mod library;
 mod live;
 mod output;
 mod progress;
