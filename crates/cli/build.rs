@@ -1,45 +1,37 @@
-//! Puts the threat library into the binary: a table of its files, by their paths from the root.
+//! Puts the threat library into the binary: a table of the files below `scenarios/`.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=../../scenarios");
-    let mut files = Vec::new();
-    walk(Path::new("../../scenarios"), &mut files);
-    files.sort();
-    let mut table = String::from("pub(crate) const FILES: &[(&str, &str)] = &[\n");
-    for file in files {
-        let shown = file.to_string_lossy().replace('\\', "/");
-        let name = shown.trim_start_matches("../../");
-        table.push_str(&format!(
-            "    ({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?}))),\n",
-            format!("/{shown}")
-        ));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut table = String::from("&[\n");
+    for folder in sorted(&root)?.iter().filter(|folder| folder.is_dir()) {
+        println!("cargo::rerun-if-changed={}", folder.display());
+        for file in sorted(folder)? {
+            let parts = (folder.file_name(), file.file_name());
+            if let (Some(folder), Some(name)) = parts
+                && file
+                    .extension()
+                    .is_some_and(|extension| extension == "yaml")
+            {
+                let name = Path::new(folder).join(name);
+                let _ = writeln!(table, "({:?}, include_str!({:?})),", name, file);
+            }
+        }
     }
-    table.push_str("];\n");
+    println!("cargo::rerun-if-changed={}", root.display());
+    table.push(']');
     let out = env::var_os("OUT_DIR")
         .map(PathBuf::from)
         .unwrap_or_default();
-    fs::write(out.join("library.rs"), table)
+    fs::write(out.join("scenarios.rs"), table)
 }
 
-/// The YAML files below a directory; none if there is no such directory.
-fn walk(directory: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            println!("cargo::rerun-if-changed={}", path.display());
-            walk(&path, files);
-        } else if path
-            .extension()
-            .is_some_and(|end| end == "yaml" || end == "yml")
-        {
-            files.push(path);
-        }
-    }
+fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = entries.collect::<io::Result<Vec<PathBuf>>>()?;
+    paths.sort();
+    Ok(paths)
 }

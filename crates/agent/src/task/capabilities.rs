@@ -163,7 +163,7 @@ impl Capabilities {
                         let tool = task.tool();
                         tool.actions.is_empty() && tool.shared.mcp.is_some()
                     }
-                    Target::Agent(_) => false,
+                    Target::Agent(_) | Target::Remote(_) => false,
                 },
             })
             .collect();

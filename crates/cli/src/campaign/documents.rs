@@ -20,7 +20,7 @@ pub(crate) fn load(
     prompt: Option<&str>,
 ) -> Result<Vec<CampaignDocument>, CommandError> {
     let loaded: Vec<Option<CampaignDocument>> = if paths.is_empty() {
-        let files = library::FILES.iter();
+        let files = library::all().iter();
         files
             .filter(|(path, _)| !is_twin_file(Path::new(path)))
             .map(|(path, text)| shipped(path, text, size, prompt))
@@ -84,9 +84,12 @@ fn shipped(
     let twin = |file: &str| {
         let path = Path::new(path).with_file_name(file);
         let path = path.to_string_lossy().replace('\\', "/");
-        read(library::text(&path).ok_or_else(|| "it is not in the library".to_owned())?)
+        let mut files = library::all().iter();
+        let found = files.find(|(other, _)| *other == path);
+        let (_, text) = found.ok_or_else(|| "it is not in the library".to_owned())?;
+        read(text)
     };
-    ready(path, document, prompt, twin)
+    ready(&format!("scenarios/{path}"), document, prompt, twin)
 }
 
 fn ready(

@@ -11,6 +11,7 @@ mod man;
 mod new;
 mod run;
 mod scan;
+mod scenarios;
 mod schema;
 mod tool;
 mod validate;
@@ -34,6 +35,7 @@ enum Command {
     Run(Box<run::Run>),
     Attack(Box<attack::Attack>),
     Scan(scan::Scan),
+    Scenarios(scenarios::Scenarios),
     ExplainVerdict(explain_verdict::ExplainVerdict),
     Tool(tool::Tool),
     DemoService(demo_service::DemoService),
@@ -53,6 +55,7 @@ impl Cli {
             Command::Run(command) => command.run(),
             Command::Attack(command) => command.run(),
             Command::Scan(command) => command.run(),
+            Command::Scenarios(command) => command.run(),
             Command::ExplainVerdict(command) => command.run(),
             Command::Tool(command) => command.run(),
             Command::DemoService(command) => command.run(),

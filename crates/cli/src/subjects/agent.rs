@@ -1,12 +1,13 @@
 //! An agent of ours as a subject: the simulations, and any agent manifest with any model. It runs in this
 //! process and meets the attack only over sockets.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_agent::model::{Model, ModelOptions};
-use proofhouse_agent::serve::{AgentLimits, AgentServer, Places, grant_mcp};
+use proofhouse_agent::remote::{RemoteAgent, grant_mcp};
+use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
 use proofhouse_agent::task::{Host, Input, Task, TaskOptions, Turn};
 use proofhouse_campaign::result::SubjectInfo;
 use proofhouse_campaign::subject::{
@@ -14,13 +15,11 @@ use proofhouse_campaign::subject::{
 };
 use proofhouse_range::{BoxFuture, Endpoint};
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::manifest::{Bundle, Catalog, Grant, Manifest};
+use proofhouse_tools::manifest::{Bundle, Catalog};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
-use proofhouse_wire::CancellationToken;
+use proofhouse_wire::{AddressGuard, CancellationToken};
 use serde_json::json;
 use tokio::task::JoinHandle;
-
-use super::a2a;
 
 /// The agent behind the simulations.
 const SIMULATED: &str = include_str!("sim.yaml");
@@ -89,23 +88,23 @@ impl AgentSubject {
     }
 
     /// The agent, with the servers of a run as its capabilities.
-    async fn host(&self, run: &RunContext) -> Result<Host, String> {
+    fn host(&self, run: &RunContext) -> Result<Host, String> {
         let mut bundles = self.bundles.clone();
         let own = bundles
             .iter_mut()
             .find(|bundle| bundle.agents().any(|agent| agent.name == self.agent));
         let own = own.ok_or_else(|| "the agent is gone".to_owned())?;
+        let mut remotes = Vec::new();
         for server in &run.servers {
             match server.mode.as_str() {
                 "mcp_server" => {
-                    let name = a2a::plain_name(&server.actor, "mcp");
+                    let name = plain_name(&server.actor);
                     let target = format!("{name}={}", server.address);
                     grant_mcp(own, &self.agent, &target).map_err(|error| error.to_string())?;
                 }
                 "a2a_server" => {
-                    let name = a2a::plain_name(&server.actor, "a2a");
-                    let tool = a2a::tool(&self.namespace, &name, &server.address).await?;
-                    grant(own, &self.agent, &name, tool);
+                    let remote = RemoteAgent::new(&server.address, Arc::new(LoopbackOnly));
+                    remotes.push(remote.map_err(|error| error.to_string())?);
                 }
                 _ => {}
             }
@@ -115,13 +114,16 @@ impl AgentSubject {
             catalog.add(bundle);
         }
         let environment = Environment::new(json!({}), || jiff::Timestamp::now().to_string());
-        let host = Host::new(
+        let mut host = Host::new(
             catalog,
             self.runtimes.clone(),
             self.limits.clone(),
             environment,
             Arc::clone(&self.model),
         );
+        for remote in remotes {
+            host = host.with_remote(&self.agent, remote);
+        }
         let options = ModelOptions {
             seed: Some(run.seed),
             ..ModelOptions::default()
@@ -130,7 +132,7 @@ impl AgentSubject {
     }
 
     async fn start_now(&self, run: &RunContext) -> Result<Box<dyn LiveSubject>, SubjectError> {
-        let host = self.host(run).await.map_err(SubjectError)?;
+        let host = self.host(run).map_err(SubjectError)?;
         let here = |mode: &str| {
             let wanted = run.clients.iter().any(|client| client == mode);
             wanted.then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
@@ -167,26 +169,35 @@ impl AgentSubject {
     }
 }
 
-/// Gives an agent a tool, without rules.
-fn grant(bundle: &mut Bundle, agent: &str, name: &str, tool: Manifest) {
-    let grant = Grant {
-        capability: None,
-        span: proofhouse_oatf::Span {
-            offset: 0,
-            length: 0,
-            line: 1,
-            column: 1,
-        },
-    };
-    for manifest in &mut bundle.manifests {
-        if let Manifest::Agent(found) = manifest
-            && found.name == agent
-        {
-            found.capabilities.push((name.to_owned(), grant));
-            break;
+/// Wherever a card leads: the agents of documents are on this machine, and nobody else is asked.
+struct LoopbackOnly;
+
+impl AddressGuard for LoopbackOnly {
+    fn check(&self, address: IpAddr) -> Result<(), String> {
+        match address.is_loopback() {
+            true => Ok(()),
+            false => Err(format!(
+                "{address} is not on this machine, and a run does not leave it"
+            )),
         }
     }
-    bundle.manifests.push(tool);
+}
+
+/// A name of a tool made from the name that an actor has.
+fn plain_name(text: &str) -> String {
+    let mut name = String::new();
+    for c in text.chars().take(40) {
+        match c.to_ascii_lowercase() {
+            c if c.is_ascii_alphanumeric() => name.push(c),
+            _ if name.is_empty() || name.ends_with('-') => {}
+            _ => name.push('-'),
+        }
+    }
+    let name = name.trim_end_matches('-');
+    match name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        true => name.to_owned(),
+        false => format!("mcp-{name}").trim_end_matches('-').to_owned(),
+    }
 }
 
 impl Subject for AgentSubject {
@@ -288,5 +299,17 @@ impl Drop for LiveAgent {
         if let Some(task) = &self.task {
             task.cancel();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actors_become_tools() {
+        assert_eq!(plain_name("Data_Server"), "data-server");
+        assert_eq!(plain_name("9 lives"), "mcp-9-lives");
+        assert_eq!(plain_name("…"), "mcp");
     }
 }
