@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use proofhouse_oatf::{GenerationProvider, SemanticEvaluator};
 use proofhouse_wire::CancellationToken;
+use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
 
 use crate::count::Tally;
@@ -103,6 +104,10 @@ pub async fn execute(
         settings: Arc::new(settings),
         started: Instant::now(),
         resumed: 0,
+        turns: subjects
+            .iter()
+            .map(|subject| Some(Arc::new(Semaphore::new(subject.at_a_time()?.max(1)))))
+            .collect(),
         listener,
         result: CampaignResult {
             version: VERSION,
@@ -149,6 +154,7 @@ struct Campaign<'a> {
     settings: Arc<Settings>,
     started: Instant,
     resumed: usize,
+    turns: Vec<Option<Arc<Semaphore>>>,
     listener: Listener<'a>,
     result: CampaignResult,
     saving: Saving,
@@ -227,6 +233,7 @@ impl Campaign<'_> {
             subject: Arc::clone(&subjects[planned.subject]),
             name: self.result.subjects[planned.subject].name.clone(),
             settings: Arc::clone(&self.settings),
+            turns: self.turns[planned.subject].clone(),
             planned,
         }
     }

@@ -14,7 +14,7 @@ use proofhouse_range::{
 };
 use proofhouse_wire::CancellationToken;
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::document::{Script, Success};
 use crate::engine::Settings;
@@ -37,6 +37,8 @@ pub(crate) struct Run {
     pub(crate) subject: Arc<dyn Subject>,
     pub(crate) name: String,
     pub(crate) settings: Arc<Settings>,
+    /// Who may be in a run with the subject now, if not everyone.
+    pub(crate) turns: Option<Arc<Semaphore>>,
 }
 
 impl Run {
@@ -66,6 +68,13 @@ impl Run {
 
     /// Makes the run; `None` when it was interrupted, and there is nothing to say.
     pub(crate) async fn make(self, cancel: CancellationToken) -> Option<RunRecord> {
+        let _turn = match &self.turns {
+            None => None,
+            Some(turns) => tokio::select! {
+                turn = turns.acquire() => turn.ok(),
+                () = cancel.cancelled() => return None,
+            },
+        };
         let started = Instant::now();
         let mut record = self.record();
         let made = self.attempt(&cancel, &mut record).await;
@@ -89,6 +98,7 @@ impl Run {
             .map_err(|error| format!("cannot make a directory for the run: {error}"))?;
         let (handover, arrival) = oneshot::channel();
         let mut options = RunOptions {
+            endpoints: self.places(),
             grace: pace.grace,
             // Who is asked something says when it is done; until then, silence is thinking.
             quiet: match self.has_clients() {
@@ -154,6 +164,24 @@ impl Run {
         let report = report.map_err(|error| error.to_string())?;
         self.judge(&report, said, pace.deadline, record);
         Ok(())
+    }
+
+    /// Where the servers listen, if the subject says so.
+    fn places(&self) -> HashMap<String, Endpoint> {
+        let mut counts: HashMap<&str, u16> = HashMap::new();
+        let mut places = HashMap::new();
+        for actor in self.script.document.attack.execution.actors() {
+            let Some(mut address) = self.subject.listen(&actor.mode) else {
+                continue;
+            };
+            let count = counts.entry(&actor.mode).or_default();
+            if address.port() != 0 {
+                address.set_port(address.port().saturating_add(*count));
+            }
+            *count += 1;
+            places.insert(actor.name.clone(), Endpoint::Listen(address));
+        }
+        places
     }
 
     fn has_clients(&self) -> bool {

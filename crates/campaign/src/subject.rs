@@ -1,5 +1,6 @@
 //! Subjects: what is attacked, as the campaign sees it. Others implement this.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,6 +16,17 @@ pub trait Subject: Send + Sync {
     /// How patient runs are with it.
     fn pace(&self) -> Pace {
         Pace::default()
+    }
+
+    /// Where a server of this mode listens, for a subject that cannot be told; the next one of the same mode
+    /// listens at the next port. Otherwise each run has ports of its own.
+    fn listen(&self, _mode: &str) -> Option<SocketAddr> {
+        None
+    }
+
+    /// How many runs it can take at a time, if there is a limit.
+    fn at_a_time(&self) -> Option<usize> {
+        None
     }
 
     /// Starts it for one run. The servers of the document answer already.

@@ -36,7 +36,10 @@ const LEAVING: Duration = Duration::from_millis(500);
 #[command(after_help = "Examples:\n  \
     proofhouse run\n  \
     proofhouse run --category capability_poisoning --repeats 5 --out results\n  \
-    proofhouse run my-attacks/ --subject sim:careful --format json\n\n\
+    proofhouse run my-attacks/ --subject sim:careful --format json\n  \
+    proofhouse run --command 'python agent.py --mcp {mcp_url} {prompt}' --protocol mcp\n  \
+    proofhouse run --subject agent.yaml --model openai:gpt-5 --repeats 10 --out results\n  \
+    proofhouse run --ag-ui-url http://127.0.0.1:8000/ --mcp-listen 127.0.0.1:8080\n\n\
     Exit codes: 0 nothing got through, 1 something did (see --fail-on), 2 runs without a verdict, 3 could\n\
     not run or nothing was reached, 64 usage, 130 interrupted. With both simulations, 0 when it went as the\n\
     library expects: the gullible one gave way to everything, the careful one to nothing.")]
@@ -348,7 +351,7 @@ impl Run {
             talk(&printable_line(&format!("not as expected: {surprise}")));
         }
         talk(
-            "These were simulations. Your own agent: proofhouse run --help shows how to name it with --subject.",
+            "These were simulations. Your own agent: proofhouse run --command 'python agent.py {mcp_url} {prompt}'",
         );
         match surprises.is_empty() && result.complete {
             true => Exit::Success,

@@ -87,6 +87,12 @@ impl AgentSubject {
         })
     }
 
+    /// The same, with another patience.
+    pub(crate) fn with_pace(mut self, pace: Pace) -> Self {
+        self.pace = pace;
+        self
+    }
+
     /// The agent, with the servers of a run as its capabilities.
     fn host(&self, run: &RunContext) -> Result<Host, String> {
         let mut bundles = self.bundles.clone();

@@ -1,0 +1,172 @@
+//! The user of an agent that is reached over a protocol: says something and hears the answer.
+
+use proofhouse_wire::client::{Client, ClientError};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Limits, Method};
+use serde_json::{Value, json};
+
+/// Characters of an answer that are kept.
+const MAX_ANSWER_BYTES: usize = 1 << 20;
+
+/// Where an agent is spoken to.
+#[derive(Debug, Clone)]
+pub(crate) enum Door {
+    AgUi(String),
+    A2a(String),
+}
+
+/// A conversation.
+pub(crate) struct User {
+    door: Door,
+    headers: HeaderMap,
+    client: Client,
+    /// Names the conversation.
+    thread: String,
+    /// What was said so far, as AG-UI has it.
+    messages: Vec<Value>,
+    turn: u64,
+}
+
+impl User {
+    /// Begins a conversation.
+    pub(crate) fn new(
+        door: Door,
+        headers: &[(String, String)],
+        thread: &str,
+    ) -> Result<Self, String> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            if let (Ok(name), Ok(value)) = (
+                HeaderName::from_bytes(name.as_bytes()),
+                HeaderValue::from_str(value),
+            ) {
+                map.insert(name, value);
+            }
+        }
+        map.insert("content-type", HeaderValue::from_static("application/json"));
+        Ok(Self {
+            door,
+            headers: map,
+            client: Client::new(Limits::default()).map_err(|error| error.to_string())?,
+            thread: thread.to_owned(),
+            messages: Vec::new(),
+            turn: 0,
+        })
+    }
+
+    /// Says something and waits until the agent is done with it.
+    pub(crate) async fn say(&mut self, text: &str) -> Result<String, String> {
+        self.turn += 1;
+        match self.door.clone() {
+            Door::AgUi(url) => self.run(&url, text).await,
+            Door::A2a(url) => self.message(&url, text).await,
+        }
+    }
+
+    async fn run(&mut self, url: &str, text: &str) -> Result<String, String> {
+        let id = format!("{}-{}", self.thread, self.turn);
+        self.messages
+            .push(json!({"id": format!("{id}-user"), "role": "user", "content": text}));
+        let input = json!({
+            "threadId": self.thread, "runId": id, "messages": self.messages,
+            "tools": [], "context": [], "state": {}, "forwardedProps": {},
+        });
+        let mut headers = self.headers.clone();
+        headers.insert("accept", HeaderValue::from_static("text/event-stream"));
+        let body = Bytes::from(input.to_string());
+        let answer = self.client.send(Method::POST, url, headers, body).await;
+        let answer = answer.map_err(|error| unreachable(&error))?;
+        if !answer.status.is_success() {
+            return Err(format!("the agent answers a run with {}", answer.status));
+        }
+        let mut said = String::new();
+        let mut events = answer.events();
+        while let Some(event) = events.next().await.map_err(|error| unreachable(&error))? {
+            let Ok(event) = serde_json::from_str::<Value>(&event.data) else {
+                continue;
+            };
+            let delta = event["delta"].as_str().unwrap_or_default();
+            match event["type"].as_str().unwrap_or_default() {
+                "TEXT_MESSAGE_CONTENT" | "TEXT_MESSAGE_CHUNK"
+                    if said.len() + delta.len() <= MAX_ANSWER_BYTES =>
+                {
+                    said.push_str(delta);
+                }
+                "RUN_ERROR" => {
+                    let why = event["message"].as_str().unwrap_or_default();
+                    return Err(format!("the agent's run failed: {why}"));
+                }
+                "RUN_FINISHED" => break,
+                _ => {}
+            }
+        }
+        self.messages
+            .push(json!({"id": format!("{id}-agent"), "role": "assistant", "content": said}));
+        Ok(said)
+    }
+
+    async fn message(&mut self, url: &str, text: &str) -> Result<String, String> {
+        let id = format!("{}-{}", self.thread, self.turn);
+        let request = json!({"jsonrpc": "2.0", "id": self.turn, "method": "message/send", "params": {
+            "message": {
+                "kind": "message", "messageId": id, "role": "user",
+                "parts": [{"kind": "text", "text": text}],
+            },
+            "configuration": {"blocking": true},
+        }});
+        let body = Bytes::from(request.to_string());
+        let answer = self
+            .client
+            .send(Method::POST, url, self.headers.clone(), body);
+        let answer = answer.await.map_err(|error| unreachable(&error))?;
+        let status = answer.status;
+        let bytes = answer.bytes().await.map_err(|error| unreachable(&error))?;
+        let answer: Value = serde_json::from_slice(&bytes)
+            .map_err(|_| format!("the agent answers a message with {status} and no JSON"))?;
+        if let Some(error) = answer.get("error") {
+            let why = error["message"].as_str().unwrap_or_default();
+            return Err(format!("the agent refused the message: {why}"));
+        }
+        let mut said = String::new();
+        texts(&answer["result"], &mut said);
+        Ok(said)
+    }
+}
+
+fn unreachable(error: &ClientError) -> String {
+    format!("the agent cannot be asked: {error}")
+}
+
+/// The texts of all parts in an answer. The parser bounds the depth.
+fn texts(value: &Value, said: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    // What was asked is no answer.
+                    _ if key == "history" => {}
+                    Value::String(text) if key == "text" && said.len() < MAX_ANSWER_BYTES => {
+                        said.push_str(text);
+                        said.push('\n');
+                    }
+                    other => texts(other, said),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| texts(item, said)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_the_texts_of_parts() {
+        let mut said = String::new();
+        let result = json!({"history": [{"text": "asked"}], "artifacts": [{"parts": [{"kind": "text", "text": "one"}]}],
+            "status": {"message": {"parts": [{"text": "two"}]}}});
+        texts(&result, &mut said);
+        assert_eq!(said, "one\ntwo\n");
+    }
+}
