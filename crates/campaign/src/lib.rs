@@ -1,7 +1,10 @@
 //! Many attacks on one subject: the results of the runs, and what can be said from them.
 //!
 //! A [`CampaignResult`](result::CampaignResult) is everything a campaign found, in a form that is kept in
-//! a file. [`statistics`] says how sure the rates in it are.
+//! a file. [`summary`] counts it, [`statistics`] says how sure the rates are, and [`comparison`] what
+//! changed since an earlier one.
 
+pub mod comparison;
 pub mod result;
 pub mod statistics;
+pub mod summary;
