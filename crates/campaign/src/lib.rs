@@ -2,9 +2,10 @@
 //!
 //! A [`CampaignResult`](result::CampaignResult) is everything a campaign found, in a form that is kept in
 //! a file. [`summary`] counts it, [`statistics`] says how sure the rates are, and [`comparison`] what
-//! changed since an earlier one.
+//! changed since an earlier one. [`report`] tells all that, to people and to programs.
 
 pub mod comparison;
+pub mod report;
 pub mod result;
 pub mod statistics;
 pub mod summary;
