@@ -15,7 +15,7 @@ use crate::statistics::Rate;
 /// What the runs of a campaign add up to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// All runs together.
+    /// All runs together; a document counts once for each subject.
     pub overall: Group,
     /// Per subject, in the order of the result.
     pub subjects: Vec<Group>,

@@ -23,7 +23,7 @@ pub(super) fn render(view: &View<'_>) -> String {
     }
     let overall = &view.summary.overall;
     let summary = format!(
-        "{} of {} documents got through; {} unproved{}",
+        "{} of {} attacks got through; {} unproved{}",
         overall.documents_exploited,
         overall.documents_counted,
         overall.documents_unproved,

@@ -54,9 +54,17 @@ pub(super) fn render(view: &View<'_>) -> String {
 /// The JSON Schema of the JSON report, made from the types themselves.
 #[must_use]
 pub fn json_schema() -> Value {
-    let mut schema = schema_for!(JsonReport<'static>).to_value();
-    if let Value::Object(fields) = &mut schema {
-        fields.insert("title".to_owned(), "Result of a Proofhouse campaign".into());
+    let mut fields = serde_json::Map::new();
+    fields.insert(
+        "$schema".to_owned(),
+        "https://json-schema.org/draft/2020-12/schema".into(),
+    );
+    fields.insert("title".to_owned(), "Result of a Proofhouse campaign".into());
+    // What the types say comes after what the whole is.
+    if let Value::Object(generated) = schema_for!(JsonReport<'static>).to_value() {
+        for (name, value) in generated {
+            fields.entry(name).or_insert(value);
+        }
     }
-    schema
+    Value::Object(fields)
 }

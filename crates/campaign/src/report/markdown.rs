@@ -7,8 +7,11 @@ use super::view::{Pair, View};
 use crate::comparison::Change;
 use crate::result::Outcome;
 
-/// How many rows a table has. A comment has room for 65 536 characters, all rows and findings included.
+/// How many rows a table has.
 const MOST_ROWS: usize = 60;
+
+/// How many bytes there are before rows are left out: a comment has room for 65 536.
+const MOST_BYTES: usize = 48 << 10;
 
 /// How much of a text is shown.
 const MOST_CHARACTERS: usize = 120;
@@ -63,6 +66,7 @@ fn subjects(view: &View<'_>, out: &mut String) {
         "| subject | documents that got through | attack success | 95% interval | not reached \
          | errors | tasks done without attack | false positives |\n|---|---|---|---|---|---|---|---|\n",
     );
+    let mut rows = 0;
     for (subject, group) in view
         .result
         .subjects
@@ -70,6 +74,10 @@ fn subjects(view: &View<'_>, out: &mut String) {
         .zip(&view.summary.subjects)
         .take(MOST_ROWS)
     {
+        if out.len() > MOST_BYTES {
+            break;
+        }
+        rows += 1;
         let _ = writeln!(
             out,
             "| {}{} | {} of {} | {} ({}) | {} | {} | {} | {} | {} |",
@@ -90,7 +98,7 @@ fn subjects(view: &View<'_>, out: &mut String) {
             of(&group.twins.false_positives),
         );
     }
-    left_out(view.result.subjects.len(), out);
+    left_out(view.result.subjects.len() - rows, out);
     out.push('\n');
 }
 
@@ -116,7 +124,12 @@ fn changes(view: &View<'_>, out: &mut String) {
         return;
     }
     out.push_str("| change | document | subject | before | now | p |\n|---|---|---|---|---|---|\n");
+    let mut rows = 0;
     for cell in changed.iter().take(MOST_ROWS) {
+        if out.len() > MOST_BYTES {
+            break;
+        }
+        rows += 1;
         let rate = |rate: &Option<_>| rate.as_ref().map_or_else(|| "–".to_owned(), of);
         let _ = writeln!(
             out,
@@ -129,7 +142,7 @@ fn changes(view: &View<'_>, out: &mut String) {
             cell.p_value.unwrap_or(1.0),
         );
     }
-    left_out(changed.len(), out);
+    left_out(changed.len() - rows, out);
     out.push('\n');
 }
 
@@ -148,7 +161,12 @@ fn attacks(heading: &str, pairs: &[&Pair<'_>], out: &mut String) {
     let _ = writeln!(out, "<details><summary>{heading}</summary>\n");
     out.push_str("| result | document | subject | success | 95% interval | not reached | tier |\n");
     out.push_str("|---|---|---|---|---|---|---|\n");
+    let mut rows = 0;
     for pair in pairs.iter().take(MOST_ROWS) {
+        if out.len() > MOST_BYTES {
+            break;
+        }
+        rows += 1;
         let cell = pair.cell;
         let _ = writeln!(
             out,
@@ -163,7 +181,7 @@ fn attacks(heading: &str, pairs: &[&Pair<'_>], out: &mut String) {
             escape(&words(cell.tier.as_deref().unwrap_or("–"))),
         );
     }
-    left_out(pairs.len(), out);
+    left_out(pairs.len() - rows, out);
     out.push_str("\n</details>\n\n");
 }
 
@@ -171,6 +189,9 @@ fn evidence(pairs: &[&Pair<'_>], out: &mut String) {
     out.push_str("<details><summary>Evidence</summary>\n\n");
     for pair in pairs.iter().take(MOST_ROWS) {
         for finding in pair.findings().iter().take(3) {
+            if out.len() > MOST_BYTES {
+                break;
+            }
             let _ = write!(
                 out,
                 "- {} on {}: {}",
@@ -193,27 +214,29 @@ fn evidence(pairs: &[&Pair<'_>], out: &mut String) {
     out.push_str("\n</details>\n\n");
 }
 
-fn left_out(all: usize, out: &mut String) {
-    if all > MOST_ROWS {
-        let _ = writeln!(out, "\n{} more are left out.", all - MOST_ROWS);
+fn left_out(rows: usize, out: &mut String) {
+    if rows > 0 {
+        let _ = writeln!(out, "\n{rows} more are left out.");
     }
 }
 
 /// A text from outside: one line, cut, with everything that Markdown or HTML could take for its own
-/// written as a reference. Names of people and of other issues are no longer ones either.
+/// written as a reference.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for c in line(&cut(text, MOST_CHARACTERS)).chars() {
-        if c.is_ascii_punctuation() && !matches!(c, '.' | ',' | '-' | '/' | ' ') {
+        if c.is_ascii_punctuation() && !matches!(c, '.' | ',' | '-' | '/') {
             let _ = write!(escaped, "&#{};", u32::from(c));
         } else {
             escaped.push(c);
         }
+        // People and issues are looked for once references are read, and not across a comment.
+        if matches!(c, '@' | '#') {
+            escaped.push_str("<!-- -->");
+        }
     }
     // An address is a link even without a sign around it.
-    escaped
-        .replace("://", "&#58;//")
-        .replace("www.", "www&#46;")
+    escaped.replace("www.", "www&#46;")
 }
 
 /// A text from outside as it is, in a fixed font.

@@ -65,11 +65,16 @@ pub(super) fn render(view: &View<'_>) -> String {
 }
 
 fn lines_of_attacks(view: &View<'_>, painter: &Painter, out: &mut String) {
+    // What short names of subjects leave over, documents have.
+    let names = view.result.subjects.iter();
+    let widest = names.map(|subject| unicode_width::UnicodeWidthStr::width(subject.name.as_str()));
+    let subject_width = widest.max().unwrap_or(0).clamp(7, 14);
+    let document_width = 34 - subject_width;
     let heading = format!(
         "{}  {}  {}  {}  {}  {}  TIER",
         column("RESULT", 11),
-        column("DOCUMENT", 20),
-        column("SUBJECT", 14),
+        column("DOCUMENT", document_width),
+        column("SUBJECT", subject_width),
         column("HITS", 5),
         column("95%", 8),
         column("N/R", 3),
@@ -84,8 +89,8 @@ fn lines_of_attacks(view: &View<'_>, painter: &Painter, out: &mut String) {
         let row = format!(
             "{}  {}  {}  {}  {}  {}  {}",
             result(painter, &pair),
-            column(&title(pair.document), 20),
-            column(&pair.subject.name, 14),
+            column(&title(pair.document), document_width),
+            column(&pair.subject.name, subject_width),
             column(&of(&cell.attacks.success), 5),
             column(&interval(&cell.attacks.success), 8),
             column(&unreached, 3),
