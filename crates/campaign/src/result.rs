@@ -32,6 +32,9 @@ pub struct CampaignResult {
     pub documents: Vec<DocumentInfo>,
     /// The runs, in the order of the plan.
     pub runs: Vec<RunRecord>,
+    /// Planned runs that were left out because they could not have changed the answer.
+    #[serde(default)]
+    pub spared: u64,
 }
 
 /// Someone who was attacked.
@@ -79,6 +82,9 @@ pub struct DocumentInfo {
     pub prompt: Option<String>,
     /// Whether it has a benign twin.
     pub has_twin: bool,
+    /// Tells one version of the document from another.
+    #[serde(default)]
+    pub digest: String,
 }
 
 /// An actor of a document.

@@ -263,8 +263,8 @@ impl Tally {
             (counts.exploited, Outcome::Exploited),
             (counts.partial, Outcome::Partial),
             (counts.resisted, Outcome::Resisted),
-            (counts.not_reached, Outcome::NotReached),
             (counts.errors, Outcome::Error),
+            (counts.not_reached, Outcome::NotReached),
         ];
         let found = worst_first.into_iter().find(|(runs, _)| *runs > 0);
         found.map(|(_, outcome)| outcome)
@@ -421,6 +421,7 @@ mod tests {
             }],
             documents: vec![document("a", "x"), document("b", "y"), document("c", "x")],
             runs,
+            spared: 0,
         })
     }
 

@@ -2,7 +2,6 @@
 
 use super::text::{cut, interval, line, of, visible};
 use super::view::{Pair, View};
-use crate::comparison::Change;
 use crate::result::Outcome;
 
 /// How much of a text is told.
@@ -44,7 +43,7 @@ fn annotation(pair: &Pair<'_>) -> Option<(u8, String)> {
     let cell = pair.cell;
     let regressed = pair
         .change
-        .is_some_and(|change| change.change == Change::New);
+        .is_some_and(|change| change.change.is_regression());
     let (rank, level) = match cell.outcome? {
         Outcome::Exploited => (u8::from(!regressed), "error"),
         Outcome::Partial => (2, "warning"),
@@ -70,7 +69,7 @@ fn annotation(pair: &Pair<'_>) -> Option<(u8, String)> {
             interval(&cell.attacks.success),
             if cell.flaky { ", flaky" } else { "" },
             if regressed {
-                ", new since the baseline"
+                ", a regression since the baseline"
             } else {
                 ""
             },

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use super::text::{cut, interval, line, of, percent, plural, words};
 use super::view::{Pair, View};
-use crate::comparison::Change;
 use crate::result::Outcome;
 
 /// How many rows a table has.
@@ -108,17 +107,15 @@ fn changes(view: &View<'_>, out: &mut String) {
     };
     let _ = writeln!(
         out,
-        "Since {}: **{} new**, {} fixed, {} unchanged, {} unproved.\n",
+        "Since {}: **{}**: {}.\n",
         escape(&comparison.baseline),
-        comparison.count(Change::New),
-        comparison.count(Change::Fixed),
-        comparison.count(Change::Unchanged),
-        comparison.count(Change::Unproved),
+        plural(comparison.regressions() as u64, "regression"),
+        comparison.counts(),
     );
     let changed: Vec<_> = comparison
         .cells
         .iter()
-        .filter(|cell| matches!(cell.change, Change::New | Change::Fixed))
+        .filter(|cell| cell.change.is_regression() || cell.change.is_improvement())
         .collect();
     if changed.is_empty() {
         return;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::text::{cut, fingerprint, interval, line, of, plural, visible};
 use super::view::{Finding, Pair, View};
+use crate::comparison::Change;
 use crate::result::{DocumentInfo, Outcome};
 
 /// How much of a text is told.
@@ -200,7 +201,9 @@ fn result(pair: &Pair<'_>, finding: Option<&Finding<'_>>) -> Value {
     }
     if let Some(change) = pair.change {
         result["baselineState"] = json!(match change.change {
-            crate::comparison::Change::New | crate::comparison::Change::Added => "new",
+            Change::New => "new",
+            Change::Unknown if change.before.is_none() => "new",
+            Change::Worse | Change::Better => "updated",
             _ => "unchanged",
         });
     }

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use super::text::{amount, column, duration, interval, line, of, plural, words};
 use super::view::{Pair, View, title};
-use crate::comparison::Change;
 use crate::result::Outcome;
 use crate::summary::Group;
 
@@ -27,23 +26,19 @@ pub(super) fn render(view: &View<'_>) -> String {
     out.push('\n');
     lines_of_subjects(view, &painter, &mut out);
     if let Some(comparison) = view.input.comparison {
-        let count = |change| comparison.count(change);
         let _ = writeln!(
             out,
-            "\nSince {}: {} new, {} fixed, {} unchanged, {} unproved",
-            column(&comparison.baseline, 30).trim_end(),
-            count(Change::New),
-            count(Change::Fixed),
-            count(Change::Unchanged),
-            count(Change::Unproved),
+            "\nSince {}: {}",
+            column(&comparison.baseline, 16).trim_end(),
+            comparison.counts()
         );
         let changed = comparison
             .cells
             .iter()
-            .filter(|cell| matches!(cell.change, Change::New | Change::Fixed));
+            .filter(|cell| cell.change.is_regression() || cell.change.is_improvement());
         for cell in changed.take(MOST_CHANGES) {
             let rate = |rate: &Option<_>| rate.as_ref().map_or_else(|| "–".to_owned(), of);
-            let code = if cell.change == Change::New {
+            let code = if cell.change.is_regression() {
                 RED
             } else {
                 GREEN
@@ -51,7 +46,7 @@ pub(super) fn render(view: &View<'_>) -> String {
             let _ = writeln!(
                 out,
                 "  {} {}  {}  {} → {}",
-                painter.paint(code, &column(cell.change.word(), 5)),
+                painter.paint(code, &column(cell.change.word(), 6)),
                 column(&cell.document, 30),
                 column(&cell.subject, 16),
                 rate(&cell.before),
@@ -209,6 +204,12 @@ fn notes(view: &View<'_>, out: &mut String) {
     if !simulations.is_empty() {
         let names: Vec<String> = simulations.iter().map(|name| line(name)).collect();
         notes.push(format!("Simulated, no real agents: {}.", names.join(", ")));
+    }
+    if view.result.spared > 0 {
+        notes.push(format!(
+            "Spared: {} that could not have changed the answer.",
+            plural(view.result.spared, "run")
+        ));
     }
     if !view.result.complete {
         notes.push("Incomplete: not every planned run was made.".to_owned());

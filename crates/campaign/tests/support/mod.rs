@@ -7,12 +7,13 @@
 
 use std::collections::BTreeMap;
 
-use proofhouse_campaign::comparison::{Comparison, DEFAULT_THRESHOLD};
+use proofhouse_campaign::comparison::{CellComparison, Change, Comparison};
 use proofhouse_campaign::report::{Format, ReportInput, render};
 use proofhouse_campaign::result::{
     ActorInfo, CampaignResult, DocumentInfo, Evidence, IndicatorInfo, IndicatorOutcome, Mapping,
     Outcome, RunRecord, SubjectInfo, VERSION,
 };
+use proofhouse_campaign::statistics::{Rate, fisher};
 use proofhouse_detect::Message;
 use proofhouse_oatf::Direction;
 use serde_json::{Value, json};
@@ -31,17 +32,7 @@ pub struct Sample {
 impl Sample {
     pub fn new() -> Self {
         let result = result();
-        let mut before = result.clone();
-        before.started_at = "2026-01-01T00:00:00Z".to_owned();
-        for run in &mut before.runs {
-            // Then, the first attack was resisted, and the third got through everywhere.
-            run.outcome = match (run.document.as_str(), run.twin) {
-                ("EXAMPLE-001", false) => Outcome::Resisted,
-                ("EXAMPLE-003", false) => Outcome::Exploited,
-                _ => run.outcome,
-            };
-        }
-        let comparison = Comparison::new("baseline.json", &before, &result, DEFAULT_THRESHOLD);
+        let comparison = comparison();
         let traces = result.runs.iter().filter(|run| run.trace.is_some());
         Self {
             traces: traces.map(|run| (run.id.clone(), trace(run))).collect(),
@@ -64,6 +55,33 @@ impl Sample {
                 colour,
             },
         )
+    }
+}
+
+fn comparison() -> Comparison {
+    let cell = |document: &str, subject: &str, change, before: (u64, u64), now: (u64, u64)| {
+        let rate = |(some, all)| (all > 0).then(|| Rate::new(some, all));
+        CellComparison {
+            document: document.to_owned(),
+            subject: subject.to_owned(),
+            change,
+            before: rate(before),
+            now: rate(now),
+            p_value: (before.1 > 0 && now.1 > 0).then(|| fisher(before, now)),
+        }
+    };
+    Comparison {
+        baseline: "baseline.json".to_owned(),
+        baseline_started_at: "2026-01-01T00:00:00Z".to_owned(),
+        threshold: 0.05,
+        cells: vec![
+            cell("EXAMPLE-001", "sim:gullible", Change::New, (0, 5), (5, 5)),
+            cell("EXAMPLE-001", "my-agent", Change::Unchanged, (1, 5), (2, 5)),
+            cell("EXAMPLE-002", "sim:gullible", Change::Worse, (1, 5), (5, 5)),
+            cell("EXAMPLE-002", "my-agent", Change::Unknown, (0, 0), (0, 3)),
+            cell("EXAMPLE-003", "sim:gullible", Change::Fixed, (5, 5), (0, 5)),
+            cell(HOSTILE, "sim:gullible", Change::Better, (9, 9), (1, 1)),
+        ],
     }
 }
 
@@ -108,6 +126,7 @@ fn result() -> CampaignResult {
         ],
         documents: documents(),
         runs,
+        spared: 3,
     }
 }
 
@@ -154,6 +173,7 @@ fn documents() -> Vec<DocumentInfo> {
         indicators: indicators(id),
         prompt: Some("What is the weather in Oslo?".to_owned()),
         has_twin: true,
+        digest: "0123456789abcdef".to_owned(),
     };
     vec![
         document(

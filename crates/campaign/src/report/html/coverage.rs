@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::escape::{escape, escaped};
+use super::escape::{code, escape, short};
 use super::overview::{close_table, open_table};
 use crate::report::view::{Pair, View};
 use crate::result::Outcome;
@@ -155,16 +155,16 @@ fn list(
         .result
         .subjects
         .iter()
-        .map(|subject| escape(&subject.name))
+        .map(|subject| short(&subject.name))
         .collect();
     let mut headings = vec!["Entry", "Documents"];
     headings.extend(names.iter().map(String::as_str));
     open_table("Entries of the list", &headings, out);
     for (id, entry) in found.iter().take(MOST_ENTRIES) {
-        let short = id.split(':').next().unwrap_or_default();
+        let plain = id.split(':').next().unwrap_or_default();
         let listed = known
             .iter()
-            .find(|(known, name)| *known == short && !name.is_empty());
+            .find(|(known, name)| *known == plain && !name.is_empty());
         let name = entry
             .name
             .or(listed.map(|(_, name)| *name))
@@ -200,7 +200,7 @@ fn row(
     let _ = write!(
         out,
         "<tr><th scope=\"row\">{} {}</th><td>",
-        escaped("code", id),
+        code(id),
         escape(name)
     );
     let documents = entry
@@ -211,7 +211,7 @@ fn row(
         let _ = write!(
             out,
             "<a href=\"#pair-{number}-0\">{}</a> ",
-            escape(&document.id)
+            short(&document.id)
         );
     }
     if entry.documents.len() > MOST_DOCUMENTS {

@@ -14,9 +14,17 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// A text in an element of its own.
-pub(super) fn escaped(element: &str, text: &str) -> String {
-    format!("<{element}>{}</{element}>", escape(text))
+/// How much of a name is shown: names stand in tables and headings.
+const MOST_OF_NAME: usize = 160;
+
+/// A name as content of an element.
+pub(super) fn short(text: &str) -> String {
+    escape(&cut(text, MOST_OF_NAME))
+}
+
+/// A name in a fixed font.
+pub(super) fn code(text: &str) -> String {
+    format!("<code>{}</code>", short(text))
 }
 
 /// Writes a text as content of an element, all of it. Characters that cannot be seen stand as their number.

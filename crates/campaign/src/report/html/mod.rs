@@ -14,8 +14,7 @@ use std::fmt::Write;
 
 use super::text::plural;
 use super::view::View;
-use crate::comparison::Change;
-use escape::{escape, escaped};
+use escape::{escape, short};
 use pairs::Budget;
 
 /// How the page looks, in light, dark and on paper.
@@ -74,6 +73,7 @@ fn header(view: &View<'_>, out: &mut String) {
         ("Runs each", view.result.repeats.to_string()),
         ("Unproved", overall.documents_unproved.to_string()),
         ("Flaky", overall.flaky.to_string()),
+        ("Spared runs", view.result.spared.to_string()),
         ("Seed", view.result.seed.to_string()),
         ("Began", escape(&view.result.started_at)),
         ("Ended", escape(ended)),
@@ -86,15 +86,16 @@ fn header(view: &View<'_>, out: &mut String) {
     }
     let simulations = view.simulations();
     if !simulations.is_empty() {
-        let names: Vec<String> = simulations.iter().map(|name| escaped("b", name)).collect();
+        let names: Vec<String> = simulations.iter().map(|subject| short(subject)).collect();
         let _ = writeln!(
             out,
-            "<p class=\"notice\"><strong>Simulated.</strong> {} follow simple rules; they are no real agents.</p>",
+            "<p class=\"notice\"><strong>Simulated:</strong> {}. Simulations follow simple rules; they are no real \
+             agents.</p>",
             names.join(", ")
         );
     }
     if let Some(comparison) = view.input.comparison {
-        let regressions = comparison.count(Change::New);
+        let regressions = comparison.regressions();
         if regressions > 0 {
             let _ = writeln!(
                 out,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::escape::{escape, escaped};
+use super::escape::{code, escape, short};
 use crate::comparison::Change;
 use crate::report::text::{amount, duration, interval, of, percent, words};
 use crate::report::view::{Pair, View};
@@ -22,6 +22,16 @@ pub(super) fn badge(outcome: Option<Outcome>) -> String {
         Some(Outcome::NotReached) => ("not-reached", "○", Outcome::NotReached.word()),
         Some(Outcome::Error) => ("error", "!", Outcome::Error.word()),
         None => ("not-run", "–", "not run"),
+    };
+    format!("<span class=\"badge {class}\"><span aria-hidden=\"true\">{sign}</span> {word}</span>")
+}
+
+/// What a run of a twin says: there was no attack, so nobody could give way to one.
+pub(super) fn twin_badge(outcome: Outcome) -> String {
+    let (class, sign, word) = match outcome {
+        Outcome::Exploited | Outcome::Partial => ("partial", "◐", "false positive"),
+        Outcome::Resisted | Outcome::NotReached => ("resisted", "✓", "clean"),
+        Outcome::Error => return badge(Some(outcome)),
     };
     format!("<span class=\"badge {class}\"><span aria-hidden=\"true\">{sign}</span> {word}</span>")
 }
@@ -66,13 +76,13 @@ pub(super) fn subjects(view: &View<'_>, out: &mut String) {
     for (subject, group) in view.result.subjects.iter().zip(&view.summary.subjects) {
         let name = format!(
             "<b>{}</b>{}<br><small>{}: {}</small>",
-            escape(&subject.name),
+            short(&subject.name),
             if subject.simulation {
                 " <span class=\"chip\">simulation</span>"
             } else {
                 ""
             },
-            escape(&subject.kind),
+            short(&subject.kind),
             escape(&subject.description),
         );
         group_row(&name, group, out);
@@ -100,7 +110,7 @@ fn group_row(name: &str, group: &Group, out: &mut String) {
         group.attacks.not_reached,
         group.attacks.errors,
         group.flaky,
-        escape(&words(group.tier.as_deref().unwrap_or("–"))),
+        short(&words(group.tier.as_deref().unwrap_or("–"))),
         of(&group.twins.task_success),
         of(&group.twins.false_positives),
         duration(group.cost.milliseconds),
@@ -129,7 +139,7 @@ pub(super) fn matrix(view: &View<'_>, out: &mut String) {
         .result
         .subjects
         .iter()
-        .map(|subject| escape(&subject.name))
+        .map(|subject| short(&subject.name))
         .collect();
     let mut headings = vec!["Document"];
     headings.extend(names.iter().map(String::as_str));
@@ -145,9 +155,9 @@ pub(super) fn matrix(view: &View<'_>, out: &mut String) {
             let _ = write!(
                 out,
                 "<tr><th scope=\"row\"><code>{}</code> {}<br><small>{}{}</small></th>",
-                escape(&pair.document.id),
-                escape(&pair.document.name),
-                escape(&words(
+                short(&pair.document.id),
+                short(&pair.document.name),
+                short(&words(
                     pair.document.category.as_deref().unwrap_or("no category")
                 )),
                 severity.map_or_else(String::new, |severity| format!(" · {}", escape(severity))),
@@ -189,7 +199,7 @@ pub(super) fn chips(pair: &Pair<'_>, out: &mut String) {
     let cell = pair.cell;
     let mut chips: Vec<(&str, String)> = Vec::new();
     if let Some(tier) = &cell.tier {
-        chips.push(("", escape(&words(tier))));
+        chips.push(("", short(&words(tier))));
     }
     if cell.flaky {
         chips.push(("warn", "flaky".to_owned()));
@@ -209,10 +219,11 @@ pub(super) fn chips(pair: &Pair<'_>, out: &mut String) {
             format!("{} false positive", cell.twins.false_positives.some),
         ));
     }
-    match pair.change.map(|change| change.change) {
-        Some(Change::New) => chips.push(("bad", "new since baseline".to_owned())),
-        Some(Change::Fixed) => chips.push(("good", "fixed since baseline".to_owned())),
-        _ => {}
+    if let Some(change) = pair.change.map(|change| change.change) {
+        let class = class_of(change);
+        if !class.is_empty() {
+            chips.push((class, format!("{} since baseline", change.word())));
+        }
     }
     if !chips.is_empty() {
         out.push_str("<br>");
@@ -222,23 +233,27 @@ pub(super) fn chips(pair: &Pair<'_>, out: &mut String) {
     }
 }
 
+fn class_of(change: Change) -> &'static str {
+    if change.is_regression() {
+        "bad"
+    } else if change.is_improvement() {
+        "good"
+    } else {
+        ""
+    }
+}
+
 pub(super) fn changes(view: &View<'_>, out: &mut String) {
     let Some(comparison) = view.input.comparison else {
         return;
     };
     let _ = write!(
         out,
-        "<section id=\"changes\"><h2>Changes</h2>\n<p>Compared with {} of {}: {} new, {} fixed, {} unchanged, \
-         {} unproved, {} added, {} removed. A difference counts when it is less likely than {} by chance \
-         (Fisher's exact test), or complete.</p>\n",
-        escaped("code", &comparison.baseline),
+        "<section id=\"changes\"><h2>Changes</h2>\n<p>Compared with {} of {}: {}. A difference counts when it is less \
+         likely than {} by chance (Fisher's exact test); of too few runs to tell, what was seen counts.</p>\n",
+        code(&comparison.baseline),
         escape(&comparison.baseline_started_at),
-        comparison.count(Change::New),
-        comparison.count(Change::Fixed),
-        comparison.count(Change::Unchanged),
-        comparison.count(Change::Unproved),
-        comparison.count(Change::Added),
-        comparison.count(Change::Removed),
+        comparison.counts(),
         comparison.threshold,
     );
     let changed: Vec<_> = comparison
@@ -253,11 +268,7 @@ pub(super) fn changes(view: &View<'_>, out: &mut String) {
             out,
         );
         for cell in changed.iter().take(MOST_CHANGES) {
-            let class = match cell.change {
-                Change::New => "bad",
-                Change::Fixed => "good",
-                _ => "",
-            };
+            let class = class_of(cell.change);
             let rate = |rate: &Option<Rate>| {
                 rate.as_ref().map_or_else(
                     || "–".to_owned(),
@@ -269,8 +280,8 @@ pub(super) fn changes(view: &View<'_>, out: &mut String) {
                 "<tr><th scope=\"row\"><span class=\"chip {class}\">{}</span></th><td>{}</td><td>{}</td>\
                  <td>{}</td><td>{}</td><td>{}</td></tr>",
                 cell.change.word(),
-                escaped("code", &cell.document),
-                escape(&cell.subject),
+                code(&cell.document),
+                short(&cell.subject),
                 rate(&cell.before),
                 rate(&cell.now),
                 cell.p_value
@@ -308,7 +319,7 @@ pub(super) fn categories(view: &View<'_>, out: &mut String) {
         let _ = writeln!(
             out,
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{} of {}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            escape(&words(category.unwrap_or("no category"))),
+            short(&words(category.unwrap_or("no category"))),
             escape(group.subject.as_deref().unwrap_or_default()),
             group.documents_exploited,
             group.documents_counted,

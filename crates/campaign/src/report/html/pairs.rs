@@ -5,9 +5,9 @@ use std::fmt::Write;
 use proofhouse_detect::Message;
 
 use super::content;
-use super::escape::{escape, escaped};
+use super::escape::{code, escape, short};
 use super::lanes::Lanes;
-use super::overview::{badge, chips, close_table, open_table};
+use super::overview::{badge, chips, close_table, open_table, twin_badge};
 use crate::report::text::{amount, duration, interval, of, plural, words};
 use crate::report::view::{Pair, View};
 use crate::result::{Evidence, RunRecord};
@@ -76,9 +76,9 @@ fn write_pair(view: &View<'_>, pair: &Pair<'_>, budget: &mut Budget, out: &mut S
         out,
         "<article id=\"{anchor}\" aria-labelledby=\"{anchor}-title\">\n<h3 id=\"{anchor}-title\"><code>{}</code> {} \
          <span class=\"muted\">against</span> {}</h3>\n<p>{}",
-        escape(&document.id),
-        escape(&document.name),
-        escape(&pair.subject.name),
+        short(&document.id),
+        short(&document.name),
+        short(&pair.subject.name),
         badge(pair.cell.outcome),
     );
     chips(pair, out);
@@ -157,7 +157,7 @@ fn facts(pair: &Pair<'_>, out: &mut String) {
         "Cost",
         format!("{}{tokens}", duration(cell.cost.milliseconds)),
     ));
-    facts.push(("Document", escaped("code", &pair.document.path)));
+    facts.push(("Document", code(&pair.document.path)));
     if let Some(prompt) = &pair.document.prompt {
         facts.push(("Prompt", escape(prompt)));
     }
@@ -186,9 +186,9 @@ fn findings(pair: &Pair<'_>, out: &mut String) {
         let _ = write!(
             out,
             "<tr><th scope=\"row\">{}<br><small>{}</small></th><td>{}</td><td>{}</td><td>",
-            escaped("code", &finding.indicator.id),
+            code(&finding.indicator.id),
             escape(about),
-            escape(&words(tier)),
+            short(&words(tier)),
             finding.runs,
         );
         if let Some(evidence) = finding.evidence {
@@ -203,7 +203,7 @@ fn findings(pair: &Pair<'_>, out: &mut String) {
 fn quote(evidence: &Evidence, out: &mut String) {
     let _ = write!(out, "message {}", evidence.seq);
     if let Some(path) = evidence.path.as_deref().filter(|path| !path.is_empty()) {
-        let _ = write!(out, " at {}", escaped("code", path));
+        let _ = write!(out, " at {}", code(path));
     }
     if let Some(text) = &evidence.text {
         let _ = write!(out, ": <mark>{}</mark>", escape(text));
@@ -223,7 +223,11 @@ fn write_run(pair: &Pair<'_>, run: &RunRecord, messages: &Messages<'_>, out: &mu
         out,
         "<details class=\"run\"><summary>{kind} {} {} <span class=\"muted\">{}, {}{}</span></summary>",
         run.repeat,
-        badge(Some(run.outcome)),
+        if run.twin {
+            twin_badge(run.outcome)
+        } else {
+            badge(Some(run.outcome))
+        },
         plural(run.messages, "message"),
         duration(run.milliseconds),
         run.tokens
@@ -244,10 +248,10 @@ fn write_run(pair: &Pair<'_>, run: &RunRecord, messages: &Messages<'_>, out: &mu
     let mut fact = |name: &str, value: &str| {
         let _ = write!(out, "<div><dt>{name}</dt><dd>{value}</dd></div>");
     };
-    fact("Run", &escaped("code", &run.id));
+    fact("Run", &code(&run.id));
     fact("Exposure", &exposure);
     if let Some(tier) = &run.tier {
-        fact("Tier", &escape(&words(tier)));
+        fact("Tier", &short(&words(tier)));
     }
     if let Some(done) = run.task_done {
         fact("Task", if done { "done" } else { "not done" });
@@ -262,7 +266,7 @@ fn write_run(pair: &Pair<'_>, run: &RunRecord, messages: &Messages<'_>, out: &mu
         fact("Warning", &escape(warning));
     }
     if let Some(trace) = &run.trace {
-        fact("Recording", &escaped("code", trace));
+        fact("Recording", &code(trace));
     }
     out.push_str("</dl>\n");
     indicators(run, out);
@@ -285,8 +289,8 @@ fn indicators(run: &RunRecord, out: &mut String) {
         let _ = write!(
             out,
             "<li>{} {}",
-            escaped("code", &indicator.id),
-            escape(&words(&indicator.result))
+            code(&indicator.id),
+            short(&words(&indicator.result))
         );
         for evidence in indicator.evidence.iter().take(MOST_EVIDENCE) {
             out.push_str("<br>");
@@ -349,7 +353,7 @@ fn step(lanes: &Lanes<'_>, message: &Message, evidence: &[&Evidence], out: &mut 
     };
     let name = |lane: usize| lanes.names.get(lane).copied().unwrap_or_default();
     let direction = message.direction.map_or("", |direction| direction.as_str());
-    let mut details = vec![escape(&message.protocol)];
+    let mut details = vec![short(&message.protocol)];
     details.extend((!direction.is_empty()).then(|| direction.to_owned()));
     details.extend(message.phase.as_deref().map(escape));
     let _ = write!(
@@ -367,7 +371,7 @@ fn step(lanes: &Lanes<'_>, message: &Message, evidence: &[&Evidence], out: &mut 
         high + 2,
         high - low + 1,
         message.sequence,
-        escape(&message.operation),
+        short(&message.operation),
         details.join(" · "),
         if evidence.is_empty() {
             ""
