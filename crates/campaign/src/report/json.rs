@@ -12,8 +12,7 @@ use crate::summary::Summary;
 
 /// What a campaign found, and what that adds up to.
 ///
-/// The form of `proofhouse run --report json`. Fields may be added; `version` grows when one changes or
-/// goes away.
+/// The form of the JSON report. Fields may be added; `version` grows when one changes or goes away.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Result")]
 struct JsonReport<'a> {
