@@ -167,15 +167,10 @@ fn failure(pair: &Pair<'_>, out: &mut String) {
                 let _ = write!(text, ": {}", cut(found, MOST_CHARACTERS));
             }
         }
+        if let Some(line) = finding.info.and_then(|info| info.line) {
+            let _ = write!(text, " ({}:{line})", pair.document.path);
+        }
         text.push('\n');
-    }
-    if let Some(line) = pair
-        .document
-        .indicators
-        .iter()
-        .find_map(|indicator| indicator.line)
-    {
-        let _ = writeln!(text, "{}:{line}", pair.document.path);
     }
     let _ = writeln!(
         out,

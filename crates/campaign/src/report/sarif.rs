@@ -193,8 +193,8 @@ fn result(pair: &Pair<'_>, finding: Option<&Finding<'_>>) -> Value {
     });
     let recorded = finding.and_then(|finding| Some((finding, finding.run.trace.as_deref()?)));
     if let Some((finding, trace)) = recorded {
-        let mut at = location(trace, None);
-        at["id"] = json!(1);
+        let mut at =
+            json!({"id": 1, "physicalLocation": {"artifactLocation": {"uri": as_uri(trace)}}});
         let seq = finding.evidence.map_or(0, |evidence| evidence.seq);
         at["message"] = json!({"text": format!("message {seq} of the recording")});
         result["relatedLocations"] = json!([at]);

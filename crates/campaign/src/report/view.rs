@@ -20,7 +20,7 @@ pub(super) struct View<'a> {
 
 /// An indicator that found something in runs of a document against a subject.
 pub(super) struct Finding<'a> {
-    /// The first of the runs.
+    /// The first of the runs, of those with evidence if there are any.
     pub(super) run: &'a RunRecord,
     pub(super) indicator: &'a IndicatorOutcome,
     /// What the document says of the indicator.
@@ -114,7 +114,10 @@ impl<'a> Pair<'a> {
                     .find(|finding| finding.indicator.id == indicator.id);
                 if let Some(known) = known {
                     known.runs += 1;
-                    known.evidence = known.evidence.or(indicator.evidence.first());
+                    // The run that is named is the one that shows it.
+                    if let (None, Some(evidence)) = (known.evidence, indicator.evidence.first()) {
+                        (known.run, known.evidence) = (run, Some(evidence));
+                    }
                     continue;
                 }
                 let mut declared = self.document.indicators.iter();
