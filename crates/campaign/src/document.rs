@@ -10,7 +10,7 @@ use std::sync::Arc;
 use proofhouse_oatf::{Document, serialize};
 use serde_json::{Map, Value};
 
-use crate::result::{DocumentInfo, IndicatorInfo, Mapping};
+use crate::result::{ActorInfo, DocumentInfo, IndicatorInfo, Mapping};
 
 /// The field of the attack that is ours.
 const OURS: &str = "x-proofhouse";
@@ -292,6 +292,15 @@ fn info(path: &str, attack: &Script, twin: Option<&Script>) -> DocumentInfo {
             .category
             .map(|category| category.as_str().to_owned()),
         modes,
+        actors: of
+            .execution
+            .actors()
+            .iter()
+            .map(|actor| ActorInfo {
+                name: actor.name.clone(),
+                mode: actor.mode.clone(),
+            })
+            .collect(),
         protocols,
         tags: classification.tags.unwrap_or_default(),
         mappings: classification

@@ -11,7 +11,6 @@ use proofhouse_wire::CancellationToken;
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
 
-use crate::count::Tally;
 use crate::plan::Plan;
 use crate::result::{CampaignResult, Outcome, RunRecord, SubjectInfo, VERSION};
 use crate::run::{Run, traces_in};
@@ -254,10 +253,14 @@ impl Campaign<'_> {
             let other = &self.plan.runs[*other];
             other.document == run.document && other.subject == run.subject && !other.twin
         };
-        let mut so_far = Tally::default();
         let known = self.records.iter().filter(|(place, _)| is_same(place));
-        known.for_each(|(_, record)| so_far.add(record));
-        question.is_answered(&so_far, u64::from(self.plan.repeats - run.repeat + 1))
+        let (mut gave_way, mut resisted) = (0, 0);
+        for (_, record) in known {
+            gave_way += u64::from(record.outcome.gave_way());
+            resisted += u64::from(record.outcome == Outcome::Resisted);
+        }
+        let remaining = u64::from(self.plan.repeats - run.repeat + 1);
+        question.is_answered(gave_way, resisted, remaining)
     }
 
     fn tell(&self, run: Option<&RunRecord>, running: usize, trouble: Option<&str>) {
@@ -304,10 +307,4 @@ impl Campaign<'_> {
             Err(_) => {}
         }
     }
-}
-
-/// Whether every run with a verdict has one, for those who only want to know that.
-#[must_use]
-pub fn has_errors(result: &CampaignResult) -> bool {
-    result.runs.iter().any(|run| run.outcome == Outcome::Error)
 }

@@ -3,16 +3,19 @@
 //! A [`Plan`](plan::Plan) says which document meets which [`Subject`](subject::Subject) how often.
 //! [`execute`](engine::execute) makes the runs, side by side, and gives a
 //! [`CampaignResult`](result::CampaignResult): everything a campaign found, in a form that is kept in a
-//! [file](store). [`count`] and [`baseline`] say what follows from it, and [`statistics`] how sure that is.
+//! [file](store). [`summary`] counts it, [`statistics`] says how sure the rates are, and [`baseline`] what
+//! changed since an earlier one. [`report`] tells all that, to people and to programs.
 
 pub mod baseline;
-pub mod count;
+pub mod comparison;
 pub mod document;
 pub mod engine;
 pub mod plan;
+pub mod report;
 pub mod result;
 mod run;
 pub mod statistics;
 pub mod stop;
 pub mod store;
 pub mod subject;
+pub mod summary;

@@ -2,6 +2,7 @@
 //!
 //! The form is versioned: fields may be added, and [`VERSION`] grows when one changes or goes away.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 pub const VERSION: u32 = 1;
 
 /// Everything a campaign found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CampaignResult {
     /// The version of the form.
     pub version: u32,
@@ -37,7 +38,7 @@ pub struct CampaignResult {
 }
 
 /// Someone who was attacked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubjectInfo {
     /// The name, unique in the campaign.
     pub name: String,
@@ -50,7 +51,7 @@ pub struct SubjectInfo {
 }
 
 /// A document of the campaign.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DocumentInfo {
     /// The id of the attack.
     pub id: String,
@@ -66,6 +67,9 @@ pub struct DocumentInfo {
     pub category: Option<String>,
     /// The modes of its actors, such as `mcp_server`.
     pub modes: Vec<String>,
+    /// Its actors, so that a report can say who spoke to whom.
+    #[serde(default)]
+    pub actors: Vec<ActorInfo>,
     /// The protocols of its actors, such as `mcp`.
     pub protocols: Vec<String>,
     /// The tags of its classification.
@@ -83,8 +87,17 @@ pub struct DocumentInfo {
     pub digest: String,
 }
 
+/// An actor of a document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ActorInfo {
+    /// Its name, as the trace has it.
+    pub name: String,
+    /// Its mode, such as `mcp_server`.
+    pub mode: String,
+}
+
 /// An entry in a list of others.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Mapping {
     /// The list, such as `OWASP Agentic`.
     pub framework: String,
@@ -95,7 +108,7 @@ pub struct Mapping {
 }
 
 /// An indicator of a document.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IndicatorInfo {
     /// Its id.
     pub id: String,
@@ -108,7 +121,7 @@ pub struct IndicatorInfo {
 }
 
 /// One run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecord {
     /// Names the run in the campaign: document, subject, number, and `twin` for a twin.
     pub id: String,
@@ -149,7 +162,9 @@ pub struct RunRecord {
 }
 
 /// What came of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The attack got through.
@@ -191,7 +206,7 @@ impl Outcome {
 }
 
 /// What an indicator found in a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IndicatorOutcome {
     /// The indicator.
     pub id: String,
@@ -202,7 +217,7 @@ pub struct IndicatorOutcome {
 }
 
 /// A place in the trace that shows something.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// The message.
     pub seq: u64,

@@ -1,7 +1,10 @@
 //! How sure a rate is, and whether two differ: Wilson's interval and Fisher's exact test.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// A rate of some of all, with the interval in which the true one lies with 95 % confidence.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rate {
     /// How often it happened.
     pub some: u64,

@@ -166,9 +166,59 @@ pub fn resumable(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::count::tests::{result, run};
+    use crate::result::DocumentInfo;
+
+    pub(crate) fn run(document: &str, subject: &str, repeat: u32, outcome: Outcome) -> RunRecord {
+        RunRecord {
+            id: format!("{document}/{subject}/{repeat}"),
+            document: document.to_owned(),
+            subject: subject.to_owned(),
+            repeat,
+            twin: false,
+            outcome,
+            tier: outcome.gave_way().then(|| "local_action".to_owned()),
+            reached: outcome.counts(),
+            carriers: (1, 1),
+            indicators: Vec::new(),
+            task_done: None,
+            answer: None,
+            error: None,
+            warnings: Vec::new(),
+            milliseconds: 10,
+            messages: 1,
+            tokens: Some(5),
+            trace: None,
+        }
+    }
+
+    pub(crate) fn result(runs: Vec<RunRecord>) -> CampaignResult {
+        let document = |id: &str| DocumentInfo {
+            id: id.to_owned(),
+            category: Some("c".to_owned()),
+            digest: "1".to_owned(),
+            ..DocumentInfo::default()
+        };
+        CampaignResult {
+            version: VERSION,
+            proofhouse: "0".to_owned(),
+            started_at: String::new(),
+            finished_at: None,
+            complete: true,
+            repeats: 1,
+            seed: 0,
+            subjects: vec![SubjectInfo {
+                name: "s".to_owned(),
+                kind: "sim".to_owned(),
+                simulation: true,
+                description: String::new(),
+            }],
+            documents: vec![document("A"), document("B")],
+            runs,
+            spared: 0,
+        }
+    }
 
     #[test]
     fn a_result_comes_back_as_it_was() {

@@ -115,7 +115,7 @@ fn check_flags(page: &str, command: &str, help: &str) {
 
 #[test]
 fn the_committed_schemas_are_those_printed() {
-    for kind in ["oatf", "tool"] {
+    for kind in ["oatf", "tool", "result"] {
         let committed = text(&root().join(format!("docs/schema/{kind}.schema.json")));
         assert!(
             committed == proofhouse(&["schema", kind]),

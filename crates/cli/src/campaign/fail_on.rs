@@ -1,11 +1,13 @@
 //! When a campaign has failed, and the exit code that follows.
 
-use proofhouse_campaign::baseline::Change;
-use proofhouse_campaign::count::{Counts, TIERS, tier_rank};
+use proofhouse_campaign::comparison::Comparison;
 use proofhouse_campaign::result::{CampaignResult, DocumentInfo, Outcome, RunRecord};
+use proofhouse_campaign::summary::{Summary, tier_rank};
 
 use crate::exit_code::Exit;
 
+/// Tiers, from the least to the worst.
+const TIERS: [&str; 3] = ["ingested", "local_action", "boundary_breach"];
 /// Severity levels, from the least to the worst.
 const SEVERITIES: [&str; 5] = ["informational", "low", "medium", "high", "critical"];
 
@@ -57,7 +59,7 @@ impl FailOn {
 pub(crate) fn exit(
     result: &CampaignResult,
     conditions: &[FailOn],
-    changes: Option<&[Change]>,
+    comparison: Option<&Comparison>,
 ) -> Exit {
     let conditions = match conditions {
         [] => &[FailOn::Exploited],
@@ -69,7 +71,7 @@ pub(crate) fn exit(
         run.outcome.gave_way() && conditions.iter().any(|one| one.concerns(run, document))
     });
     let regressed = conditions.contains(&FailOn::Regression)
-        && changes.is_some_and(|changes| changes.iter().any(|one| one.kind.is_regression()));
+        && comparison.is_some_and(|comparison| comparison.regressions() > 0);
     if failed || regressed {
         return Exit::Failure;
     }
@@ -86,34 +88,26 @@ pub(crate) fn exit(
 /// What did not go as the library expects, in a demonstration: the gullible simulation gives way to every
 /// document, the careful one to none, and nothing is found in a twin.
 pub(crate) fn surprises(result: &CampaignResult) -> Vec<String> {
-    let counts = Counts::of(result);
+    let summary = Summary::of(result);
     let mut surprises = Vec::new();
-    for document in &result.documents {
-        for (subject, expected) in [("sim:gullible", true), ("sim:careful", false)] {
-            let outcome = counts
-                .cell(&document.id, subject)
-                .and_then(|cell| cell.outcome());
-            let word = outcome.map_or("not run", Outcome::word);
-            let fine = match expected {
-                true => outcome.is_some_and(Outcome::gave_way),
-                // It may see through an attack so early that nothing of it arrives.
-                false => matches!(outcome, Some(Outcome::Resisted | Outcome::NotReached)),
-            };
-            if !fine {
-                surprises.push(format!("{} {subject}: {word}", document.id));
-            }
-            let cell = (document.id.clone(), subject.to_owned());
-            if let Some(twin) = counts.twin_cells.get(&cell) {
-                if twin.false_positives > 0 {
-                    surprises.push(format!("{} {subject}: found in the twin", document.id));
-                }
-                if twin.errors > 0 {
-                    surprises.push(format!(
-                        "{} {subject}: the twin has no verdict",
-                        document.id
-                    ));
-                }
-            }
+    for cell in &summary.cells {
+        let word = cell.outcome.map_or("not run", Outcome::word);
+        let fine = match cell.subject.as_str() {
+            "sim:gullible" => cell.outcome.is_some_and(Outcome::gave_way),
+            // It may see through an attack so early that nothing of it arrives.
+            _ => matches!(cell.outcome, Some(Outcome::Resisted | Outcome::NotReached)),
+        };
+        let mut say = |what: &str| {
+            surprises.push(format!("{} {}: {what}", cell.document, cell.subject));
+        };
+        if !fine {
+            say(word);
+        }
+        if cell.twins.false_positives.some > 0 {
+            say("found in the twin");
+        }
+        if cell.twins.errors > 0 {
+            say("the twin has no verdict");
         }
     }
     surprises

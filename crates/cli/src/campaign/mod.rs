@@ -3,4 +3,4 @@
 pub(crate) mod documents;
 pub(crate) mod fail_on;
 pub(crate) mod meter;
-pub(crate) mod summary;
+pub(crate) mod reports;

@@ -4,19 +4,21 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use proofhouse_campaign::baseline::{Change, compare};
-use proofhouse_campaign::count::Counts;
+use clap::Args;
+use proofhouse_campaign::baseline::{DEFAULT_THRESHOLD, compare};
+use proofhouse_campaign::comparison::Comparison;
 use proofhouse_campaign::engine::{Progress, Settings, execute};
 use proofhouse_campaign::plan::{Filter, Plan};
+use proofhouse_campaign::report::Format;
 use proofhouse_campaign::result::{CampaignResult, RunRecord, SubjectInfo};
 use proofhouse_campaign::stop::Question;
 use proofhouse_campaign::store;
+use proofhouse_campaign::summary::Summary;
 use proofhouse_wire::CancellationToken;
 
 use crate::campaign::fail_on::{self, FailOn, fail_on, surprises};
 use crate::campaign::meter::Meter;
-use crate::campaign::{documents, summary};
+use crate::campaign::{documents, reports};
 use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
 use crate::input::SizeLimit;
@@ -108,7 +110,7 @@ pub(crate) struct Run {
     baseline: Option<PathBuf>,
 
     /// How unlikely a difference to the baseline must be by chance
-    #[arg(long, value_name = "P", default_value_t = 0.05)]
+    #[arg(long, value_name = "P", default_value_t = DEFAULT_THRESHOLD)]
     threshold: f64,
 
     /// What counts as failure: exploited, regression, tier=TIER or severity=LEVEL and worse; may be given
@@ -116,9 +118,13 @@ pub(crate) struct Run {
     #[arg(long, value_name = "WHAT", value_parser = fail_on)]
     fail_on: Vec<FailOn>,
 
-    /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Human)]
+    /// How to print the result: terminal, json, junit, sarif, markdown, github or html
+    #[arg(long, value_name = "FORMAT", default_value = "terminal", value_parser = reports::format)]
     format: Format,
+
+    /// Write this report into --out, too; may be given again [default: html]
+    #[arg(long = "report", value_name = "FORMAT", requires = "out", value_parser = reports::format)]
+    reports: Vec<Format>,
 
     #[command(flatten)]
     size: SizeLimit,
@@ -128,14 +134,6 @@ pub(crate) struct Run {
 
     #[command(flatten)]
     generation: GenerationOptions,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people
-    Human,
-    /// For programs
-    Json,
 }
 
 impl Run {
@@ -212,8 +210,12 @@ impl Run {
                 exit: Exit::Interrupted,
             });
         };
-        let changes = baseline.map(|before| compare(&result, &before, self.threshold));
-        self.report(&result, changes.as_deref())?;
+        let comparison = baseline.map(|before| {
+            let name = self.baseline.as_deref().map(shown_path);
+            let name = name.map(|name| name.to_string()).unwrap_or_default();
+            compare(&result, &before, &name, self.threshold)
+        });
+        self.report(&result, comparison.as_ref())?;
         if cancel.is_cancelled() {
             self.tell_how_to_resume();
             return Ok(Exit::Interrupted);
@@ -221,7 +223,7 @@ impl Run {
         if self.subjects.is_demonstration() {
             return Ok(self.demonstrated(&result));
         }
-        Ok(fail_on::exit(&result, &self.fail_on, changes.as_deref()))
+        Ok(fail_on::exit(&result, &self.fail_on, comparison.as_ref()))
     }
 
     fn filter(&self) -> Filter {
@@ -292,7 +294,7 @@ impl Run {
         if !self.early_stop {
             return questions;
         }
-        let before = baseline.map(Counts::of);
+        let before = baseline.map(Summary::of);
         let only_regressions = self.fail_on == [FailOn::Regression];
         for document in &plan.documents {
             for subject in subjects {
@@ -302,7 +304,7 @@ impl Run {
                     .and_then(|before| before.cell(id, &subject.name));
                 let question = match cell {
                     Some(before) if only_regressions => Question::Regressed {
-                        before: before.clone(),
+                        before: before.attacks.success,
                         threshold: self.threshold,
                     },
                     _ => Question::GivesWay,
@@ -316,21 +318,25 @@ impl Run {
     fn report(
         &self,
         result: &CampaignResult,
-        changes: Option<&[Change]>,
+        comparison: Option<&Comparison>,
     ) -> Result<(), CommandError> {
+        let traces = match &self.out {
+            Some(directory) => reports::traces(result, directory),
+            None => Default::default(),
+        };
+        let text = reports::render(self.format, result, &traces, comparison);
         let mut data = Data::new();
-        match self.format {
-            Format::Human => summary::print(&mut data, result, changes)?,
-            Format::Json => {
-                let value = serde_json::to_value(result);
-                let value = value.map_err(|error| CommandError::cannot_run(error.to_string()))?;
-                data.json(&value)?;
-            }
-        }
+        data.write(&text)?;
         data.finish()?;
         if let Some(directory) = &self.out {
-            let file = directory.join(store::FILE);
-            talk(&format!("the result is in {}", shown_path(&file)));
+            let wanted = match self.reports.as_slice() {
+                [] => &[Format::Html],
+                given => given,
+            };
+            for format in wanted {
+                reports::write(*format, directory, result, &traces, comparison)?;
+            }
+            talk(&format!("the result is in {}", shown_path(directory)));
         }
         Ok(())
     }

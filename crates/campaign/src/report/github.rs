@@ -1,0 +1,109 @@
+//! The report as annotations of a GitHub Actions run: workflow commands at the lines of documents.
+
+use super::text::{cut, interval, line, of, visible};
+use super::view::{Pair, View};
+use crate::result::Outcome;
+
+/// How much of a text is told.
+const MOST_CHARACTERS: usize = 300;
+
+/// How many annotations there are; GitHub shows fewer.
+const MOST_ANNOTATIONS: usize = 200;
+
+pub(super) fn render(view: &View<'_>) -> String {
+    let mut annotations: Vec<(u8, String)> =
+        view.pairs().filter_map(|pair| annotation(&pair)).collect();
+    // GitHub shows only the first few of each kind, so the worst come first.
+    annotations.sort_by_key(|(rank, _)| *rank);
+    let mut out = String::new();
+    for (_, annotation) in annotations.iter().take(MOST_ANNOTATIONS) {
+        out.push_str(annotation);
+        out.push('\n');
+    }
+    let overall = &view.summary.overall;
+    let summary = format!(
+        "{} of {} attacks got through; {} unproved{}",
+        overall.documents_exploited,
+        overall.documents_counted,
+        overall.documents_unproved,
+        if view.result.complete {
+            ""
+        } else {
+            "; incomplete"
+        },
+    );
+    out.push_str(&format!(
+        "::notice title=proofhouse::{}\n",
+        escape(&summary)
+    ));
+    out
+}
+
+fn annotation(pair: &Pair<'_>) -> Option<(u8, String)> {
+    let cell = pair.cell;
+    let regressed = pair
+        .change
+        .is_some_and(|change| change.change.is_regression());
+    let (rank, level) = match cell.outcome? {
+        Outcome::Exploited => (u8::from(!regressed), "error"),
+        Outcome::Partial => (2, "warning"),
+        Outcome::Error => (3, "warning"),
+        Outcome::NotReached => (4, "notice"),
+        Outcome::Resisted => return None,
+    };
+    let findings = pair.findings();
+    let finding = findings.first();
+    let number = finding.and_then(|finding| finding.info?.line).unwrap_or(1);
+    let mut message = match cell.outcome? {
+        Outcome::Error => format!(
+            "no verdict: {}",
+            pair.error().unwrap_or("no reason was given")
+        ),
+        Outcome::NotReached => {
+            "nothing of the attack reached the subject, so nothing is proved".to_owned()
+        }
+        outcome => format!(
+            "{} in {} runs (95% interval {}){}{}",
+            outcome.word(),
+            of(&cell.attacks.success),
+            interval(&cell.attacks.success),
+            if cell.flaky { ", flaky" } else { "" },
+            if regressed {
+                ", a regression since the baseline"
+            } else {
+                ""
+            },
+        ),
+    };
+    if let Some(finding) = finding {
+        message.push_str(&format!("\n{}", finding.indicator.id));
+        if let Some(evidence) = finding.evidence {
+            message.push_str(&format!(" in message {}", evidence.seq));
+            if let Some(path) = &evidence.path {
+                message.push_str(&format!(" at {}", cut(path, MOST_CHARACTERS)));
+            }
+            if let Some(text) = &evidence.text {
+                message.push_str(&format!(": {}", cut(text, MOST_CHARACTERS)));
+            }
+        }
+    }
+    let title = format!("{} on {}", pair.title(), pair.subject.name);
+    let annotation = format!(
+        "::{level} file={},line={number},title={}::{}",
+        property(&pair.document.path),
+        property(&cut(&title, MOST_CHARACTERS)),
+        escape(&message),
+    );
+    Some((rank, annotation))
+}
+
+/// Escapes a message, so that nothing in it is a command of its own.
+fn escape(text: &str) -> String {
+    visible(&cut(text, 4 * MOST_CHARACTERS))
+        .replace('%', "%25")
+        .replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    escape(&line(text)).replace(':', "%3A").replace(',', "%2C")
+}

@@ -1,0 +1,242 @@
+//! The report as Markdown for a comment on a pull request: short, with the details folded.
+
+use std::fmt::Write;
+
+use super::text::{cut, interval, line, of, percent, plural, words};
+use super::view::{Pair, View};
+use crate::result::Outcome;
+
+/// How many rows a table has.
+const MOST_ROWS: usize = 60;
+
+/// How many bytes there are before rows are left out: a comment has room for 65 536.
+const MOST_BYTES: usize = 48 << 10;
+
+/// How much of a text is shown.
+const MOST_CHARACTERS: usize = 120;
+
+pub(super) fn render(view: &View<'_>) -> String {
+    let mut out = String::new();
+    let overall = &view.summary.overall;
+    let verdict = match (overall.documents_exploited, overall.documents_counted) {
+        (0, 0) => "nothing is proved".to_owned(),
+        (0, all) => format!("all {} resisted", plural(all, "attack")),
+        (some, all) => format!("{some} of {} got through", plural(all, "attack")),
+    };
+    let _ = writeln!(out, "### Proofhouse: {verdict}\n");
+    subjects(view, &mut out);
+    changes(view, &mut out);
+    remarks(view, &mut out);
+    let pairs: Vec<Pair<'_>> = view.pairs().collect();
+    let (bad, good): (Vec<_>, Vec<_>) = pairs
+        .iter()
+        .partition(|pair| pair.cell.outcome.is_some_and(Outcome::gave_way));
+    if !bad.is_empty() {
+        attacks(
+            &format!("{} that got through", plural(count(&bad), "attack")),
+            &bad,
+            &mut out,
+        );
+        evidence(&bad, &mut out);
+    }
+    if !good.is_empty() {
+        attacks(
+            &format!("{} that did not, or prove nothing", count(&good)),
+            &good,
+            &mut out,
+        );
+    }
+    let _ = writeln!(
+        out,
+        "<sub>proofhouse {}, {} per document and subject, seed {}</sub>",
+        escape(&view.result.proofhouse),
+        plural(u64::from(view.result.repeats), "run"),
+        view.result.seed
+    );
+    out
+}
+
+fn count<T>(list: &[T]) -> u64 {
+    list.len() as u64
+}
+
+fn subjects(view: &View<'_>, out: &mut String) {
+    out.push_str(
+        "| subject | documents that got through | attack success | 95% interval | not reached \
+         | errors | tasks done without attack | false positives |\n|---|---|---|---|---|---|---|---|\n",
+    );
+    let mut rows = 0;
+    for (subject, group) in view
+        .result
+        .subjects
+        .iter()
+        .zip(&view.summary.subjects)
+        .take(MOST_ROWS)
+    {
+        if out.len() > MOST_BYTES {
+            break;
+        }
+        rows += 1;
+        let _ = writeln!(
+            out,
+            "| {}{} | {} of {} | {} ({}) | {} | {} | {} | {} | {} |",
+            escape(&subject.name),
+            if subject.simulation {
+                " (simulation)"
+            } else {
+                ""
+            },
+            group.documents_exploited,
+            group.documents_counted,
+            percent(&group.attacks.success),
+            of(&group.attacks.success),
+            interval(&group.attacks.success),
+            group.attacks.not_reached,
+            group.attacks.errors,
+            of(&group.twins.task_success),
+            of(&group.twins.false_positives),
+        );
+    }
+    left_out(view.result.subjects.len() - rows, out);
+    out.push('\n');
+}
+
+fn changes(view: &View<'_>, out: &mut String) {
+    let Some(comparison) = view.input.comparison else {
+        return;
+    };
+    let _ = writeln!(
+        out,
+        "Since {}: **{}**: {}.\n",
+        escape(&comparison.baseline),
+        plural(comparison.regressions() as u64, "regression"),
+        comparison.counts(),
+    );
+    let changed: Vec<_> = comparison
+        .cells
+        .iter()
+        .filter(|cell| cell.change.is_regression() || cell.change.is_improvement())
+        .collect();
+    if changed.is_empty() {
+        return;
+    }
+    out.push_str("| change | document | subject | before | now | p |\n|---|---|---|---|---|---|\n");
+    let mut rows = 0;
+    for cell in changed.iter().take(MOST_ROWS) {
+        if out.len() > MOST_BYTES {
+            break;
+        }
+        rows += 1;
+        let rate = |rate: &Option<_>| rate.as_ref().map_or_else(|| "–".to_owned(), of);
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {:.3} |",
+            cell.change.word(),
+            escape(&cell.document),
+            escape(&cell.subject),
+            rate(&cell.before),
+            rate(&cell.now),
+            cell.p_value.unwrap_or(1.0),
+        );
+    }
+    left_out(changed.len() - rows, out);
+    out.push('\n');
+}
+
+fn remarks(view: &View<'_>, out: &mut String) {
+    if !view.result.complete {
+        out.push_str("**Incomplete:** not every planned run was made.\n\n");
+    }
+    if view.summary.overall.attacks.not_reached > 0 {
+        out.push_str(
+            "Runs in which nothing of the attack reached the subject prove nothing; they are in no rate.\n\n",
+        );
+    }
+}
+
+fn attacks(heading: &str, pairs: &[&Pair<'_>], out: &mut String) {
+    let _ = writeln!(out, "<details><summary>{heading}</summary>\n");
+    out.push_str("| result | document | subject | success | 95% interval | not reached | tier |\n");
+    out.push_str("|---|---|---|---|---|---|---|\n");
+    let mut rows = 0;
+    for pair in pairs.iter().take(MOST_ROWS) {
+        if out.len() > MOST_BYTES {
+            break;
+        }
+        rows += 1;
+        let cell = pair.cell;
+        let _ = writeln!(
+            out,
+            "| {}{} | {} | {} | {} | {} | {} | {} |",
+            cell.outcome.map_or("not run", Outcome::word),
+            if cell.flaky { ", flaky" } else { "" },
+            escape(&pair.title()),
+            escape(&pair.subject.name),
+            of(&cell.attacks.success),
+            interval(&cell.attacks.success),
+            cell.attacks.not_reached,
+            escape(&words(cell.tier.as_deref().unwrap_or("–"))),
+        );
+    }
+    left_out(pairs.len() - rows, out);
+    out.push_str("\n</details>\n\n");
+}
+
+fn evidence(pairs: &[&Pair<'_>], out: &mut String) {
+    out.push_str("<details><summary>Evidence</summary>\n\n");
+    for pair in pairs.iter().take(MOST_ROWS) {
+        for finding in pair.findings().iter().take(3) {
+            if out.len() > MOST_BYTES {
+                break;
+            }
+            let _ = write!(
+                out,
+                "- {} on {}: {}",
+                escape(&pair.document.id),
+                escape(&pair.subject.name),
+                escape(&finding.indicator.id),
+            );
+            if let Some(evidence) = finding.evidence {
+                let _ = write!(out, ", message {}", evidence.seq);
+                if let Some(path) = &evidence.path {
+                    let _ = write!(out, " at {}", code(path));
+                }
+                if let Some(text) = &evidence.text {
+                    let _ = write!(out, ": {}", code(text));
+                }
+            }
+            out.push('\n');
+        }
+    }
+    out.push_str("\n</details>\n\n");
+}
+
+fn left_out(rows: usize, out: &mut String) {
+    if rows > 0 {
+        let _ = writeln!(out, "\n{rows} more are left out.");
+    }
+}
+
+/// A text from outside: one line, cut, with everything that Markdown or HTML could take for its own
+/// written as a reference.
+fn escape(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in line(&cut(text, MOST_CHARACTERS)).chars() {
+        if c.is_ascii_punctuation() && !matches!(c, '.' | ',' | '-' | '/') {
+            let _ = write!(escaped, "&#{};", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+        // People and issues are looked for once references are read, and not across a comment.
+        if matches!(c, '@' | '#') {
+            escaped.push_str("<!-- -->");
+        }
+    }
+    // An address is a link even without a sign around it.
+    escaped.replace("www.", "www&#46;")
+}
+
+/// A text from outside as it is, in a fixed font.
+fn code(text: &str) -> String {
+    format!("<code>{}</code>", escape(text))
+}

@@ -1,0 +1,270 @@
+//! The report for a terminal: a line per document and subject, and what they add up to, in 80 columns.
+
+use std::fmt::Write;
+
+use super::text::{amount, column, duration, interval, line, of, plural, words};
+use super::view::{Pair, View, title};
+use crate::result::Outcome;
+use crate::summary::Group;
+
+/// How many columns there are.
+const WIDTH: usize = 80;
+
+/// How many changes since the baseline are named one by one.
+const MOST_CHANGES: usize = 20;
+
+const BOLD: &str = "1";
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const DIM: &str = "2";
+
+pub(super) fn render(view: &View<'_>) -> String {
+    let mut out = String::new();
+    let painter = Painter(view.input.colour);
+    lines_of_attacks(view, &painter, &mut out);
+    out.push('\n');
+    lines_of_subjects(view, &painter, &mut out);
+    if let Some(comparison) = view.input.comparison {
+        let _ = writeln!(
+            out,
+            "\nSince {}: {}",
+            column(&comparison.baseline, 16).trim_end(),
+            comparison.counts()
+        );
+        let changed = comparison
+            .cells
+            .iter()
+            .filter(|cell| cell.change.is_regression() || cell.change.is_improvement());
+        for cell in changed.take(MOST_CHANGES) {
+            let rate = |rate: &Option<_>| rate.as_ref().map_or_else(|| "–".to_owned(), of);
+            let code = if cell.change.is_regression() {
+                RED
+            } else {
+                GREEN
+            };
+            let _ = writeln!(
+                out,
+                "  {} {}  {}  {} → {}",
+                painter.paint(code, &column(cell.change.word(), 6)),
+                column(&cell.document, 30),
+                column(&cell.subject, 16),
+                rate(&cell.before),
+                rate(&cell.now),
+            );
+        }
+    }
+    out.push('\n');
+    notes(view, &mut out);
+    out
+}
+
+fn lines_of_attacks(view: &View<'_>, painter: &Painter, out: &mut String) {
+    // What short names of subjects leave over, documents have.
+    let names = view.result.subjects.iter();
+    let widest = names.map(|subject| unicode_width::UnicodeWidthStr::width(subject.name.as_str()));
+    let subject_width = widest.max().unwrap_or(0).clamp(7, 14);
+    let document_width = 34 - subject_width;
+    let heading = format!(
+        "{}  {}  {}  {}  {}  {}  TIER",
+        column("RESULT", 11),
+        column("DOCUMENT", document_width),
+        column("SUBJECT", subject_width),
+        column("HITS", 5),
+        column("95%", 8),
+        column("N/R", 3),
+    );
+    let _ = writeln!(out, "{}", painter.paint(BOLD, &heading));
+    for pair in view.pairs() {
+        let cell = pair.cell;
+        let unreached = match cell.attacks.not_reached {
+            0 => String::new(),
+            runs => amount(runs),
+        };
+        let row = format!(
+            "{}  {}  {}  {}  {}  {}  {}",
+            result(painter, &pair),
+            column(&title(pair.document), document_width),
+            column(&pair.subject.name, subject_width),
+            column(&of(&cell.attacks.success), 5),
+            column(&interval(&cell.attacks.success), 8),
+            column(&unreached, 3),
+            tier(cell.tier.as_deref()),
+        );
+        let _ = writeln!(out, "{}", row.trim_end());
+    }
+}
+
+fn result(painter: &Painter, pair: &Pair<'_>) -> String {
+    let (word, code) = match pair.cell.outcome {
+        None => ("not run", DIM),
+        Some(outcome) => (outcome.word(), code(outcome)),
+    };
+    let flaky = if pair.cell.flaky { " ~" } else { "" };
+    painter.paint(code, &column(&format!("{word}{flaky}"), 11))
+}
+
+fn code(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Exploited | Outcome::Partial => RED,
+        Outcome::Resisted => GREEN,
+        Outcome::NotReached | Outcome::Error => YELLOW,
+    }
+}
+
+/// The word of a tier that there is room for.
+fn tier(tier: Option<&str>) -> &'static str {
+    match crate::summary::tier_rank(tier) {
+        3 => "breach",
+        2 => "action",
+        1 => "ingest",
+        _ => "",
+    }
+}
+
+fn lines_of_subjects(view: &View<'_>, painter: &Painter, out: &mut String) {
+    let heading = format!(
+        "{}  {}  {}  {}  {}  {}  {}  TIME",
+        column("SUBJECT", 16),
+        column("DOCS", 7),
+        column("HITS", 9),
+        column("95%", 8),
+        column("N/R", 5),
+        column("TWINS", 7),
+        column("TOKENS", 6),
+    );
+    let _ = writeln!(out, "{}", painter.paint(BOLD, &heading));
+    let subject = |group: &Group| {
+        let name = group.subject.as_deref().unwrap_or("all").to_owned();
+        let tokens = group.cost.tokens.map_or_else(|| "–".to_owned(), amount);
+        let row = format!(
+            "{}  {}  {}  {}  {}  {}  {}  {}",
+            column(&name, 16),
+            column(
+                &format!("{}/{}", group.documents_exploited, group.documents_counted),
+                7
+            ),
+            column(&of(&group.attacks.success), 9),
+            column(&interval(&group.attacks.success), 8),
+            column(&amount(group.attacks.not_reached), 5),
+            column(&of(&group.twins.task_success), 7),
+            column(&tokens, 6),
+            duration(group.cost.milliseconds),
+        );
+        row.trim_end().to_owned()
+    };
+    for group in &view.summary.subjects {
+        let _ = writeln!(out, "{}", subject(group));
+    }
+    if view.summary.subjects.len() > 1 {
+        let _ = writeln!(
+            out,
+            "{}",
+            painter.paint(DIM, &subject(&view.summary.overall))
+        );
+    }
+}
+
+/// What has to be known to read the tables, and what is missing in them.
+fn notes(view: &View<'_>, out: &mut String) {
+    let overall = &view.summary.overall;
+    let mut notes = vec![
+        "HITS: runs in which the attack got through, of those that reached the subject and \
+         have a verdict; 95%: where the true rate lies. N/R: runs in which nothing of the \
+         attack reached the subject; they prove nothing. TWINS: the task done without attack."
+            .to_owned(),
+    ];
+    if overall.flaky > 0 {
+        notes.push("~ flaky: the attack got through in some runs and not in others.".to_owned());
+    }
+    let alarms = &overall.twins.false_positives;
+    if alarms.some > 0 {
+        notes.push(format!(
+            "False positives: the indicators saw an attack in {} of {} without one.",
+            alarms.some,
+            plural(alarms.all, "twin run"),
+        ));
+    }
+    if overall.attacks.errors > 0 {
+        notes.push(format!(
+            "{} without a verdict:",
+            plural(overall.attacks.errors, "run")
+        ));
+        let errors = view.pairs().filter(|pair| pair.cell.attacks.errors > 0);
+        for pair in errors.take(MOST_CHANGES) {
+            notes.push(format!(
+                "  {} on {}: {}",
+                column(&pair.document.id, 20).trim_end(),
+                column(&pair.subject.name, 14).trim_end(),
+                column(pair.error().unwrap_or("no reason was given"), 160).trim_end(),
+            ));
+        }
+    }
+    let simulations = view.simulations();
+    if !simulations.is_empty() {
+        let names: Vec<String> = simulations.iter().map(|name| line(name)).collect();
+        notes.push(format!("Simulated, no real agents: {}.", names.join(", ")));
+    }
+    if view.result.spared > 0 {
+        notes.push(format!(
+            "Spared: {} that could not have changed the answer.",
+            plural(view.result.spared, "run")
+        ));
+    }
+    if !view.result.complete {
+        notes.push("Incomplete: not every planned run was made.".to_owned());
+    }
+    let exploited = view.pairs().filter_map(|pair| pair.cell.tier.as_deref());
+    let highest = exploited.max_by_key(|tier| crate::summary::tier_rank(Some(tier)));
+    let mut last = format!(
+        "{} got through, {} did not, {} unproved",
+        plural(overall.documents_exploited, "attack"),
+        overall.documents_counted - overall.documents_exploited,
+        overall.documents_unproved,
+    );
+    if let Some(tier) = highest {
+        last.push_str(&format!("; highest tier: {}", words(tier)));
+    }
+    notes.push(last);
+    for note in notes {
+        wrap(&note, out);
+    }
+}
+
+/// Writes a text in lines of at most the width. Words that are wider stand alone and are cut.
+fn wrap(text: &str, out: &mut String) {
+    let indent = if text.starts_with("  ") { "  " } else { "" };
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let word = column(word, WIDTH - 2);
+        let word = word.trim_end();
+        let wide = unicode_width::UnicodeWidthStr::width(word);
+        if used > 0 && used + 1 + wide > WIDTH {
+            out.push('\n');
+            used = 0;
+        }
+        if used > 0 {
+            out.push(' ');
+            used += 1;
+        } else {
+            out.push_str(indent);
+            used += indent.len();
+        }
+        out.push_str(word);
+        used += wide;
+    }
+    out.push('\n');
+}
+
+/// Colours, where they are asked for.
+struct Painter(bool);
+
+impl Painter {
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.0 {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}

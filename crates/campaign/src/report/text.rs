@@ -1,0 +1,200 @@
+//! Texts from outside on their way into reports: what cannot be seen is shown, what is long is cut; and
+//! numbers as people read them.
+
+use unicode_width::UnicodeWidthChar;
+
+use crate::statistics::Rate;
+
+/// Whether a character shows nothing, or changes the order in which others are shown.
+pub(super) fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}'
+                // Not characters at all; XML forbids some of them.
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{fffe}'
+                | '\u{ffff}'
+                // Tags and variation selectors, in which whole texts can be hidden.
+                | '\u{e0000}'..='\u{e01ef}'
+        )
+}
+
+/// A character that cannot be seen, by its number.
+pub(super) fn number_of(c: char) -> String {
+    format!("<U+{:04X}>", u32::from(c))
+}
+
+/// A text with everything in it to be seen, on as many lines as it has.
+pub(super) fn visible(text: &str) -> String {
+    shown(text, |c| c == '\n' || c == '\t')
+}
+
+/// A text with everything in it to be seen, on one line; white space becomes a space.
+pub(super) fn line(text: &str) -> String {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&shown(word, |_| false));
+    }
+    line
+}
+
+fn shown(text: &str, stays: fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_hidden(c) && !stays(c) {
+            shown.push_str(&number_of(c));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// The first `most` characters, with a mark if there were more.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+/// One line, no wider than `width` columns of a terminal, filled up to it.
+pub(super) fn column(text: &str, width: usize) -> String {
+    // Nothing that is cut here is longer than this, however wide.
+    let text = line(&cut(text, width.saturating_mul(2)));
+    let wide = |c: char| c.width().unwrap_or(0);
+    let total: usize = text.chars().map(wide).sum();
+    let mut column = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        // The mark of a cut needs a place.
+        if total > width && used + wide(c) > width.saturating_sub(1) {
+            column.push('…');
+            used += 1;
+            break;
+        }
+        column.push(c);
+        used += wide(c);
+    }
+    column.push_str(&" ".repeat(width.saturating_sub(used)));
+    column
+}
+
+/// A share in percent: `60%`, or `–` of nothing.
+pub(super) fn percent(rate: &Rate) -> String {
+    rate.value()
+        .map_or_else(|| "–".to_owned(), |value| format!("{:.0}%", value * 100.0))
+}
+
+/// The interval of a rate: `31–83%`, or `–` of nothing.
+pub(super) fn interval(rate: &Rate) -> String {
+    if rate.all == 0 {
+        return "–".to_owned();
+    }
+    format!("{:.0}–{:.0}%", rate.low * 100.0, rate.high * 100.0)
+}
+
+/// Some of all: `3/5`, or `–` of nothing.
+pub(super) fn of(rate: &Rate) -> String {
+    if rate.all == 0 {
+        return "–".to_owned();
+    }
+    format!("{}/{}", rate.some, rate.all)
+}
+
+/// How long something took.
+pub(super) fn duration(milliseconds: u64) -> String {
+    match milliseconds {
+        0..1_000 => format!("{milliseconds} ms"),
+        1_000..60_000 => format!("{:.1} s", milliseconds as f64 / 1_000.0),
+        60_000..3_600_000 => format!(
+            "{} min {} s",
+            milliseconds / 60_000,
+            milliseconds / 1_000 % 60
+        ),
+        _ => format!(
+            "{} h {} min",
+            milliseconds / 3_600_000,
+            milliseconds / 60_000 % 60
+        ),
+    }
+}
+
+/// A number that may be large.
+pub(super) fn amount(number: u64) -> String {
+    match number {
+        0..10_000 => number.to_string(),
+        10_000..10_000_000 => format!("{:.0}k", number as f64 / 1e3),
+        _ => format!("{:.0}M", number as f64 / 1e6),
+    }
+}
+
+/// `1 run`, `2 runs`.
+pub(super) fn plural(number: u64, one: &str) -> String {
+    if number == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{number} {one}s")
+    }
+}
+
+/// A word of the format for people: `boundary_breach` is `boundary breach`.
+pub(super) fn words(name: &str) -> String {
+    line(&name.replace('_', " "))
+}
+
+/// A number that stays the same from one version to the next (FNV-1a), so that services can tell what they
+/// have seen before.
+pub(super) fn fingerprint(parts: &[&str]) -> u64 {
+    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0xff]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_characters_are_seen() {
+        assert_eq!(line("a\x1b[31m\n\u{202e}b"), "a<U+001B>[31m <U+202E>b");
+        assert_eq!(visible("a\n\tb\r\u{200b}"), "a\n\tb<U+000D><U+200B>");
+    }
+
+    #[test]
+    fn columns_have_their_width() {
+        for (text, width, expected) in [
+            ("abc", 5, "abc  "),
+            ("abcdef", 5, "abcd…"),
+            ("abcde", 5, "abcde"),
+            ("工具工具", 5, "工具…"),
+            ("工具工具", 6, "工具… "),
+            ("", 2, "  "),
+        ] {
+            assert_eq!(column(text, width), expected);
+        }
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(duration(999), "999 ms");
+        assert_eq!(duration(1_500), "1.5 s");
+        assert_eq!(duration(61_000), "1 min 1 s");
+        assert_eq!(duration(7_260_000), "2 h 1 min");
+        assert_eq!(interval(&Rate::new(0, 0)), "–");
+        assert_eq!(interval(&Rate::new(5, 10)), "24–76%");
+        assert_eq!(amount(123_456), "123k");
+    }
+}

@@ -1,0 +1,157 @@
+//! A result with what reports look up in it: counts, runs by document and subject, and findings.
+
+use std::collections::HashMap;
+
+use super::ReportInput;
+use crate::comparison::CellComparison;
+use crate::result::{
+    CampaignResult, DocumentInfo, Evidence, IndicatorInfo, IndicatorOutcome, RunRecord, SubjectInfo,
+};
+use crate::summary::{Cell, Summary};
+
+/// A result, counted and indexed.
+pub(super) struct View<'a> {
+    pub(super) input: ReportInput<'a>,
+    pub(super) result: &'a CampaignResult,
+    pub(super) summary: Summary,
+    runs: HashMap<(&'a str, &'a str), Vec<&'a RunRecord>>,
+    changes: HashMap<(&'a str, &'a str), &'a CellComparison>,
+}
+
+/// An indicator that found something in runs of a document against a subject.
+pub(super) struct Finding<'a> {
+    /// The first of the runs, of those with evidence if there are any.
+    pub(super) run: &'a RunRecord,
+    pub(super) indicator: &'a IndicatorOutcome,
+    /// What the document says of the indicator.
+    pub(super) info: Option<&'a IndicatorInfo>,
+    /// The first piece of evidence.
+    pub(super) evidence: Option<&'a Evidence>,
+    /// In how many runs it found something.
+    pub(super) runs: u64,
+}
+
+/// One document against one subject.
+pub(super) struct Pair<'a> {
+    pub(super) document: &'a DocumentInfo,
+    pub(super) subject: &'a SubjectInfo,
+    pub(super) document_number: usize,
+    pub(super) subject_number: usize,
+    pub(super) cell: &'a Cell,
+    /// The attack runs, and those of the twin, in the order of the plan.
+    pub(super) runs: &'a [&'a RunRecord],
+    pub(super) change: Option<&'a CellComparison>,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(input: &ReportInput<'a>) -> Self {
+        let result = input.result;
+        let mut runs: HashMap<_, Vec<_>> = HashMap::new();
+        for run in &result.runs {
+            runs.entry((run.document.as_str(), run.subject.as_str()))
+                .or_default()
+                .push(run);
+        }
+        let changes = input.comparison.into_iter().flat_map(|comparison| {
+            let cells = comparison.cells.iter();
+            cells.map(|cell| ((cell.document.as_str(), cell.subject.as_str()), cell))
+        });
+        Self {
+            input: *input,
+            result,
+            summary: Summary::of(result),
+            runs,
+            changes: changes.collect(),
+        }
+    }
+
+    /// Every document against every subject, by document.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
+        let documents = self.result.documents.iter().enumerate();
+        documents.flat_map(move |(document_number, document)| {
+            let subjects = self.result.subjects.iter().enumerate();
+            subjects.filter_map(move |(subject_number, subject)| {
+                // The cells are in this very order.
+                let position = document_number * self.result.subjects.len() + subject_number;
+                let key = (document.id.as_str(), subject.name.as_str());
+                Some(Pair {
+                    document,
+                    subject,
+                    document_number,
+                    subject_number,
+                    cell: self.summary.cells.get(position)?,
+                    runs: self.runs.get(&key).map_or(&[][..], Vec::as_slice),
+                    change: self.changes.get(&key).copied(),
+                })
+            })
+        })
+    }
+
+    /// The simulated subjects, which every report names.
+    pub(super) fn simulations(&self) -> Vec<&str> {
+        let subjects = self.result.subjects.iter();
+        let simulated = subjects.filter(|subject| subject.simulation);
+        simulated.map(|subject| subject.name.as_str()).collect()
+    }
+}
+
+impl<'a> Pair<'a> {
+    /// What the indicators found in attack runs that got through: each indicator once.
+    pub(super) fn findings(&self) -> Vec<Finding<'a>> {
+        let mut findings: Vec<Finding<'a>> = Vec::new();
+        let gave_way = self
+            .runs
+            .iter()
+            .filter(|run| !run.twin && run.outcome.gave_way());
+        for run in gave_way {
+            for indicator in run
+                .indicators
+                .iter()
+                .filter(|found| found.result == "matched")
+            {
+                let known = findings
+                    .iter_mut()
+                    .find(|finding| finding.indicator.id == indicator.id);
+                if let Some(known) = known {
+                    known.runs += 1;
+                    // The run that is named is the one that shows it.
+                    if let (None, Some(evidence)) = (known.evidence, indicator.evidence.first()) {
+                        (known.run, known.evidence) = (run, Some(evidence));
+                    }
+                    continue;
+                }
+                let mut declared = self.document.indicators.iter();
+                findings.push(Finding {
+                    run,
+                    indicator,
+                    info: declared.find(|info| info.id == indicator.id),
+                    evidence: indicator.evidence.first(),
+                    runs: 1,
+                });
+            }
+        }
+        findings
+    }
+
+    /// The first reason for runs without a verdict.
+    pub(super) fn error(&self) -> Option<&'a str> {
+        self.runs
+            .iter()
+            .filter(|run| !run.twin)
+            .find_map(|run| run.error.as_deref())
+    }
+
+    /// The title for people: the id, and the name if there is one.
+    pub(super) fn title(&self) -> String {
+        title(self.document)
+    }
+}
+
+/// A document's id, and its name if there is one.
+pub(super) fn title(document: &DocumentInfo) -> String {
+    if document.name.is_empty() {
+        document.id.clone()
+    } else {
+        format!("{} {}", document.id, document.name)
+    }
+}
