@@ -11,7 +11,7 @@ use super::description::Description;
 use super::keywords::{BASE64, cut_text, is_binary, is_positive, join, or_null, types};
 use super::names::{Names, name_of};
 use super::tree::{Id, Tree};
-use super::unfold::unfolded;
+use crate::schemas::{MAX_UNFOLDED, unfolded};
 
 /// How deep schemas stand within one another. JSON readers accept 128 levels, and one level here is up to three
 /// of theirs.
@@ -19,9 +19,6 @@ const MAX_DEPTH: usize = 32;
 
 /// The depths that are tried when a schema is too large.
 const LESS_DEEP: [usize; 9] = [12, 8, 6, 5, 4, 3, 2, 1, 0];
-
-/// How large schemas may be when every reference is followed. Checking a value may take that many steps.
-const MAX_UNFOLDED: u64 = 1_000_000;
 
 /// How many values an enumeration may have, and in how many bytes.
 const MAX_ENUM: usize = 500;
