@@ -11,7 +11,7 @@ use crate::actions::Cluster;
 const KEYS: [&str; 4] = ["kubeconfig", "context", "namespaces", "in_cluster"];
 
 /// Which cluster runs Jobs. By default, the one that `kubectl` would use.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct KubernetesConfig {
     /// The file that names clusters and holds the credentials, in the place of the usual ones.
     pub kubeconfig: Option<PathBuf>,
@@ -47,6 +47,18 @@ impl KubernetesConfig {
             None => cluster,
         };
         cluster.allowing(&self.namespaces)
+    }
+}
+
+impl std::fmt::Debug for KubernetesConfig {
+    /// Says what is configured and not how: any text may come from a variable with a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KubernetesConfig")
+            .field("kubeconfig", &self.kubeconfig.is_some())
+            .field("context", &self.context.is_some())
+            .field("namespaces", &self.namespaces.len())
+            .field("in_cluster", &self.in_cluster)
+            .finish()
     }
 }
 
