@@ -99,11 +99,20 @@ fn write(path: &Path) -> std::io::Result<usize> {
             path_item(number)
         ))?;
     }
-    put("},\"components\":{\"schemas\":{")?;
+    let filter = json!({
+        "type": "object",
+        "properties": {
+            "field": {"type": "string"}, "is": {"type": "string"},
+            "all": {"type": "array", "items": {"$ref": "#/components/schemas/Filter"}},
+            "not": {"$ref": "#/components/schemas/Filter"},
+        },
+    });
+    put(&format!(
+        "}},\"components\":{{\"schemas\":{{\"Filter\":{filter}"
+    ))?;
     let mut number = 0;
     loop {
-        let comma = if number == 0 { "" } else { "," };
-        let written = put(&format!("{comma}\"Thing{number}\":{}", schema(number)))?;
+        let written = put(&format!(",\"Thing{number}\":{}", schema(number)))?;
         number += 1;
         // Schemas that nothing refers to are in real descriptions, too.
         if number >= SCHEMAS && written >= BYTES {
@@ -151,9 +160,28 @@ fn path_item(number: usize) -> Value {
             "operationId": format!("things{number}/write"),
             "summary": format!("Write thing {number}"),
             "description": "Writes one thing, or makes it where there is none.",
-            "requestBody": {"required": true, "content": {"application/json": {"schema": to(number)}}},
+            "requestBody": {"required": true, "content": {"application/json": {"schema": body(number)}}},
             "responses": answers,
         },
+    })
+}
+
+/// What is sent: mostly some fields of its own and one shared part, which leads back to itself. Every twentieth
+/// is a whole thing with all its family, as large as schemas for models may be.
+fn body(number: usize) -> Value {
+    if number.is_multiple_of(20) {
+        return to(number);
+    }
+    json!({
+        "type": "object",
+        "properties": {
+            "title": {"type": "string", "description": "What the thing is called.", "maxLength": 200},
+            "text": {"type": ["string", "null"], "description": "What there is to say of it, in Markdown."},
+            "state": {"type": "string", "enum": ["open", "closed"], "description": "Whether it is done."},
+            "labels": {"type": "array", "items": {"type": "string"}, "maxItems": 20},
+            "visible_if": {"$ref": "#/components/schemas/Filter"},
+        },
+        "required": ["title"],
     })
 }
 

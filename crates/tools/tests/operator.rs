@@ -330,7 +330,7 @@ fn findings_have_places_and_show_no_value() {
         ),
         (
             "mcp: {environment: {A=B: sk-1, C: [sk-1]}}\n",
-            vec![("OC-005", 1, 26), ("OC-002", 1, 35)],
+            vec![("OC-005", 1, 26), ("OC-002", 1, 32)],
             "",
         ),
         (
