@@ -11,6 +11,7 @@ mod http_load;
 mod load;
 mod mcp_server;
 mod memory;
+mod openapi_load;
 mod tools;
 mod traffic;
 

@@ -15,7 +15,6 @@ mod security;
 mod server;
 mod style;
 mod tree;
-mod unfold;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
