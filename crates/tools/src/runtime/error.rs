@@ -34,6 +34,8 @@ pub enum Failure {
     EgressDeniedChosen,
     /// No token could be had.
     Token,
+    /// The command of a backend is not there or may not be run.
+    Command,
     /// The task has ended.
     Ended,
     /// The arguments do not fit.
@@ -48,6 +50,8 @@ pub enum Failure {
     TooLarge,
     /// The answer is not what was announced.
     Response,
+    /// The backend carried the call out, or refused to, and reports an error.
+    Tool,
     /// A JSONPath found nothing.
     NoMatch,
     /// A CEL expression failed.
@@ -74,6 +78,7 @@ pub const ERROR_TABLE: &[(Failure, Class, &str)] = &[
         "egress_denied",
     ),
     (Failure::Token, Class::Unrecoverable, "no_token"),
+    (Failure::Command, Class::Unrecoverable, "command_not_found"),
     (Failure::Ended, Class::Unrecoverable, "task_ended"),
     (Failure::Arguments, Class::Recoverable, "bad_arguments"),
     (Failure::HttpStatus, Class::Recoverable, "http_status"),
@@ -81,6 +86,7 @@ pub const ERROR_TABLE: &[(Failure, Class, &str)] = &[
     (Failure::Timeout, Class::Recoverable, "timeout"),
     (Failure::TooLarge, Class::Recoverable, "too_large"),
     (Failure::Response, Class::Recoverable, "bad_response"),
+    (Failure::Tool, Class::Recoverable, "tool_error"),
     (Failure::NoMatch, Class::Recoverable, "no_match"),
     (Failure::Cel, Class::Recoverable, "cel_error"),
     (Failure::Cancelled, Class::Recoverable, "cancelled"),

@@ -15,6 +15,10 @@ pub struct Limits {
     pub max_result_bytes: usize,
     /// How requests are repeated.
     pub retry: Retry,
+    /// Starting an MCP server, from nothing to its list of tools.
+    pub mcp_start: Duration,
+    /// One call of a tool of an MCP server, however often the server asks back.
+    pub mcp_call: Duration,
     /// What a runtime that cleans up after a cancelled call may take for it.
     pub cancel: Duration,
 }
@@ -31,7 +35,7 @@ pub struct Retry {
 }
 
 impl Default for Limits {
-    /// Connect 5 s, HTTP 30 s, responses of 10 MiB, results of 1 MiB.
+    /// Connect 5 s, HTTP 30 s, responses of 10 MiB, results of 1 MiB, MCP start 30 s and call 120 s.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),
@@ -39,6 +43,8 @@ impl Default for Limits {
             max_response_bytes: 10 << 20,
             max_result_bytes: 1 << 20,
             retry: Retry::default(),
+            mcp_start: Duration::from_secs(30),
+            mcp_call: Duration::from_secs(120),
             cancel: Duration::from_secs(5),
         }
     }

@@ -24,6 +24,8 @@ pub(crate) enum Reply {
     Stall(Vec<u8>),
     /// Sends these bytes again and again.
     Endless(&'static [u8], Duration),
+    /// Sends this event again and again.
+    EndlessEvents(&'static str),
     /// Says nothing.
     Silence,
     /// Closes at once.
@@ -115,6 +117,13 @@ async fn send(stream: &mut TcpStream, reply: Reply) {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
             while stream.write_all(piece).await.is_ok() {
                 tokio::time::sleep(pause).await;
+            }
+        }
+        Reply::EndlessEvents(event) => {
+            let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            let _ = stream.write_all(head).await;
+            while stream.write_all(event.as_bytes()).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }
         Reply::Silence => tokio::time::sleep(Duration::from_secs(60)).await,

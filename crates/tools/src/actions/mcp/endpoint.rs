@@ -1,0 +1,206 @@
+//! Endpoints: an MCP server's address, with the headers of the manifest and one new token on 401.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use proofhouse_wire::client::{Client, ClientError, Response};
+use proofhouse_wire::{Bytes, HeaderMap, Method};
+use url::Url;
+
+use super::failure::LinkError;
+use super::known_secrets::KnownSecrets;
+use super::sieve::Sieve;
+use crate::interpolate::{Root, Sealed};
+use crate::manifest::Mcp;
+use crate::runtime::{ActionError, Call, Environment, Failure, Limits};
+
+/// How much of the body of an error is read.
+pub(super) const MAX_ERROR_BODY: usize = 4096;
+
+/// The address of a server. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Endpoint {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Client,
+    url: Sealed<Url>,
+    headers: Mutex<Sealed<HeaderMap>>,
+    block: Mcp,
+    /// What the headers are filled in for, each time that they are.
+    call: Call,
+    environment: Environment,
+    secrets: KnownSecrets,
+    limits: Limits,
+    sieve: Arc<Sieve>,
+}
+
+impl Endpoint {
+    /// Fills in the address and the headers.
+    pub(super) async fn new(
+        client: Client,
+        block: &Mcp,
+        call: &Call,
+        environment: &Environment,
+        secrets: KnownSecrets,
+        limits: &Limits,
+        sieve: Arc<Sieve>,
+    ) -> Result<Self, ActionError> {
+        let template = block
+            .url
+            .as_ref()
+            .ok_or_else(|| ActionError::new(Failure::Manifest, "the block has no `url`"))?;
+        let references = template.template().references();
+        let scope = environment.scope(call, references, false).await?;
+        secrets.learn(scope.secrets());
+        let url = template.render(&scope)?;
+        let endpoint = Self {
+            inner: Arc::new(Inner {
+                client,
+                url,
+                headers: Mutex::new(Sealed::new(HeaderMap::new())),
+                block: block.clone(),
+                call: call.clone(),
+                environment: environment.clone(),
+                secrets,
+                limits: limits.clone(),
+                sieve,
+            }),
+        };
+        endpoint.fill_in(false).await?;
+        Ok(endpoint)
+    }
+
+    pub(super) fn url(&self) -> &Url {
+        self.inner.url.expose()
+    }
+
+    pub(super) fn sieve(&self) -> &Arc<Sieve> {
+        &self.inner.sieve
+    }
+
+    /// Fills in the headers of the manifest, with new tokens if the old ones were refused.
+    async fn fill_in(&self, fresh: bool) -> Result<(), ActionError> {
+        let inner = &self.inner;
+        let templates = &inner.block.headers;
+        let references = templates
+            .iter()
+            .flat_map(|header| header.value.references());
+        let references: Vec<_> = references.collect();
+        let scope = inner
+            .environment
+            .scope(&inner.call, references.into_iter(), fresh)
+            .await?;
+        inner.secrets.learn(scope.secrets());
+        let mut headers = HeaderMap::new();
+        for header in templates {
+            headers.insert(header.name.clone(), header.render(&scope)?.into_exposed());
+        }
+        let mut kept = inner.headers.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Sealed::new(headers);
+        Ok(())
+    }
+
+    fn uses_token(&self) -> bool {
+        let mut headers = self.inner.block.headers.iter();
+        headers.any(|header| {
+            let mut references = header.value.references();
+            references.any(|reference| reference.root == Root::Auth)
+        })
+    }
+
+    /// Sends a request to this address or to another one of the same server. `headers` are those of
+    /// the protocol; those of the manifest do not replace them.
+    ///
+    /// A request is repeated if no connection could be made, and once if a token was refused.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, LinkError> {
+        let inner = &self.inner;
+        let retry = &inner.limits.retry;
+        let (mut number, mut fresh) = (1, false);
+        loop {
+            let mut all = inner
+                .headers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .expose()
+                .clone();
+            for (name, value) in headers {
+                all.insert(name.clone(), value.clone());
+            }
+            let sent = inner
+                .client
+                .send(method.clone(), url.as_str(), all, body.clone());
+            match sent.await {
+                Ok(response) if response.status == 401 && !fresh && self.uses_token() => {
+                    fresh = true;
+                    self.fill_in(true).await.map_err(LinkError)?;
+                }
+                Ok(response) => return Ok(response),
+                Err(ClientError::Connect { .. }) if number < retry.tries => {
+                    // Half of the longest wait: there is one client per task, so nothing herds.
+                    tokio::time::sleep(retry.wait(number, 0.5)).await;
+                    number += 1;
+                }
+                Err(error) => return Err(self.failure(&error)),
+            }
+        }
+    }
+
+    /// What an error of the connection means. The URL is named by its host alone: the rest may hold
+    /// secrets.
+    pub(super) fn failure(&self, error: &ClientError) -> LinkError {
+        let host = self.url().host_str().unwrap_or("the host");
+        let (failure, message) = match error {
+            ClientError::Denied(reason) => (Failure::EgressDenied, format!("{host}: {reason}")),
+            ClientError::Connect { reason, .. } => {
+                let tries = self.inner.limits.retry.tries;
+                let message = format!("cannot connect to {host} after {tries} tries: {reason}");
+                (Failure::Unreachable, message)
+            }
+            ClientError::Url { reason, .. } => (Failure::Setting, format!("not a URL: {reason}")),
+            ClientError::Setup(reason) => (Failure::Manifest, reason.clone()),
+            ClientError::TooSlow => (Failure::Timeout, format!("{host} gave no answer in time")),
+            ClientError::TooLarge { .. }
+            | ClientError::EventTooLarge(_)
+            | ClientError::TooManyEvents { .. } => (
+                Failure::TooLarge,
+                format!("the answer of {host} is larger than it may be: {error}"),
+            ),
+            ClientError::Broken(reason) => (
+                Failure::Broken,
+                format!("the connection to {host} broke: {reason}"),
+            ),
+        };
+        let mut error = ActionError::new(failure, message);
+        error.outcome_unknown = matches!(
+            failure,
+            Failure::Timeout | Failure::Broken | Failure::TooLarge
+        );
+        LinkError(error)
+    }
+
+    /// A response that is an error.
+    pub(super) fn status_error(&self, status: u16, body: &[u8]) -> LinkError {
+        let mut error = ActionError::new(
+            Failure::HttpStatus,
+            match status {
+                300..=399 => format!("HTTP {status}; redirects of MCP servers are not followed"),
+                _ => format!("HTTP {status}"),
+            },
+        );
+        error.detail.insert("status".to_owned(), status.into());
+        let text = String::from_utf8_lossy(body);
+        if !text.trim().is_empty() {
+            let text = self.inner.secrets.all().redact(&text);
+            let text = super::failure::head(&text, MAX_ERROR_BODY);
+            error.detail.insert("body".to_owned(), text.into());
+        }
+        LinkError(error)
+    }
+}

@@ -1,0 +1,337 @@
+//! `mcp`: the tools of a Model Context Protocol server, which is started or connected to once per task.
+
+mod call;
+mod catalog;
+mod connect;
+mod connection;
+mod content;
+mod endpoint;
+mod failure;
+mod http;
+mod known_secrets;
+mod legacy_sse;
+mod sieve;
+mod stdio;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use proofhouse_wire::client::Client;
+use rmcp::model::CallToolResult;
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+
+use self::catalog::Catalog;
+use self::connect::Connector;
+use self::connection::Connection;
+use self::failure::{CallFailure, MAX_SAID, head};
+use self::known_secrets::KnownSecrets;
+use crate::http::EgressPolicy;
+use crate::manifest::{Action, Execute};
+use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, Limits, State};
+
+/// The path of servers whose manifest sets none. Nothing else of our own environment reaches them.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// How long a stream may be silent. One that is there for news mostly is.
+const STREAM_SILENCE: std::time::Duration = std::time::Duration::from_secs(600);
+
+/// Starts servers and connects to them.
+#[derive(Debug, Clone)]
+pub struct McpRuntime {
+    client: Client,
+    limits: Limits,
+    base: Vec<(String, String)>,
+}
+
+/// A server for the length of a task.
+struct Server {
+    connector: Connector,
+    current: Mutex<Option<Arc<Connection>>>,
+}
+
+impl McpRuntime {
+    /// A runtime that connects where the policy allows it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the HTTP client cannot be set up.
+    pub fn new(limits: &Limits, egress: EgressPolicy) -> Result<Self, ActionError> {
+        let wire = proofhouse_wire::Limits {
+            max_message_bytes: limits.max_response_bytes,
+            connect_timeout: limits.connect,
+            response_timeout: limits.mcp_call,
+            idle_timeout: STREAM_SILENCE.max(limits.mcp_call),
+            ..proofhouse_wire::Limits::default()
+        };
+        let client = Client::guarded(wire, Arc::new(egress))
+            .map_err(|error| ActionError::new(Failure::Manifest, error.to_string()))?;
+        Ok(Self {
+            client,
+            limits: limits.clone(),
+            base: vec![("PATH".to_owned(), DEFAULT_PATH.to_owned())],
+        })
+    }
+
+    /// The same with another environment of all servers that are commands. What a manifest sets in `env`
+    /// comes on top of it.
+    ///
+    /// ```
+    /// use proofhouse_tools::actions::McpRuntime;
+    /// use proofhouse_tools::http::EgressPolicy;
+    /// use proofhouse_tools::runtime::Limits;
+    ///
+    /// let runtime = McpRuntime::new(&Limits::default(), EgressPolicy::default()).unwrap();
+    /// let runtime = runtime.with_environment([("PATH", "/opt/servers/bin"), ("LANG", "C.UTF-8")]);
+    /// ```
+    #[must_use]
+    pub fn with_environment<K: Into<String>, V: Into<String>>(
+        mut self,
+        variables: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        let variables = variables.into_iter();
+        self.base = variables
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        self
+    }
+
+    async fn open(&self, call: &Call, environment: &Environment) -> Result<Server, ActionError> {
+        let Execute::Mcp(block) = &call.action.execute else {
+            return Err(ActionError::new(
+                Failure::Manifest,
+                "this is not an `mcp` action",
+            ));
+        };
+        let secrets = KnownSecrets::new(environment.clone(), Arc::clone(&call.tool));
+        let catalog = Catalog::new(call.action.execute.clone(), secrets.clone());
+        let connector = Connector {
+            client: self.client.clone(),
+            limits: self.limits.clone(),
+            base: self.base.clone(),
+            block: block.clone(),
+            call: call.clone(),
+            environment: environment.clone(),
+            secrets,
+            catalog: Arc::new(catalog),
+        };
+        let connected = tokio::select! {
+            () = call.cancel.cancelled() => {
+                return Err(ActionError::new(Failure::Cancelled, "the call was cancelled"));
+            }
+            connected = connector.connect() => connected,
+        };
+        let connection = connected.map_err(|mut error| {
+            if error.failure == Failure::Arguments {
+                error.failure = Failure::Manifest;
+                error.message = format!(
+                    "{}; a server is started before any parameter is known",
+                    error.message
+                );
+            }
+            error
+        })?;
+        Ok(Server {
+            connector,
+            current: Mutex::new(Some(Arc::new(connection))),
+        })
+    }
+}
+
+impl Server {
+    fn catalog(&self) -> &Arc<Catalog> {
+        &self.connector.catalog
+    }
+
+    /// The connection; a new one if the old one is gone. Calls that come in between wait for it.
+    async fn connection(&self) -> Result<Arc<Connection>, ActionError> {
+        let mut current = self.current.lock().await;
+        if let Some(connection) = &*current {
+            if connection.is_open() {
+                return Ok(Arc::clone(connection));
+            }
+            connection.close().await;
+            *current = None;
+        }
+        let connection = Arc::new(self.connector.connect().await?);
+        *current = Some(Arc::clone(&connection));
+        Ok(connection)
+    }
+
+    /// Gives up a connection, unless another one has taken its place.
+    async fn leave(&self, connection: &Arc<Connection>) {
+        let mut current = self.current.lock().await;
+        if current
+            .as_ref()
+            .is_some_and(|known| Arc::ptr_eq(known, connection))
+        {
+            *current = None;
+            drop(current);
+            connection.close().await;
+        }
+    }
+
+    async fn call(
+        &self,
+        connection: &Connection,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<CallToolResult, CallFailure> {
+        let patience = self.connector.limits.mcp_call;
+        let called = call::call(connection.peer(), name, arguments);
+        // When the time is over the call is dropped, and the server is told that it was cancelled.
+        let called = tokio::time::timeout(patience, called).await;
+        called.unwrap_or_else(|_| {
+            let seconds = patience.as_secs_f32();
+            let message = format!("the tool gave no answer in {seconds} s");
+            let mut error = ActionError::new(Failure::Timeout, message);
+            error.outcome_unknown = true;
+            Err(CallFailure::Other(error))
+        })
+    }
+
+    async fn invoke(&self, call: &Call) -> Result<Value, ActionError> {
+        let name = &call.action.name;
+        let arguments = with_defaults(call);
+        let mut connection = self.connection().await?;
+        let mut called = self.call(&connection, name, arguments.clone()).await;
+        if matches!(called, Err(CallFailure::SessionEnded)) {
+            // The server refused the call because of the session, so it has done nothing.
+            self.leave(&connection).await;
+            connection = self.connection().await?;
+            called = self.call(&connection, name, arguments).await;
+        }
+        let error = match called {
+            Ok(result) => return self.result(name, result),
+            Err(CallFailure::Other(error)) => {
+                // A session that a server forgot is a bad request for some.
+                if failure::status(&error) == Some(400) {
+                    self.leave(&connection).await;
+                }
+                error
+            }
+            Err(CallFailure::SessionEnded) => {
+                self.leave(&connection).await;
+                ActionError::new(Failure::Broken, "the server ends every session at once")
+            }
+            Err(CallFailure::Gone(error)) => {
+                // An HTTP connection that broke says nothing of the session.
+                if !connection.is_open() {
+                    self.leave(&connection).await;
+                }
+                error
+            }
+        };
+        Err(self.shortened(self.connector.with_words(error, &connection.said().await)))
+    }
+
+    fn result(&self, name: &str, called: CallToolResult) -> Result<Value, ActionError> {
+        let secrets = self.connector.secrets.all();
+        let most = self.connector.limits.max_result_bytes;
+        if called.is_error == Some(true) {
+            let said = secrets.redact(&content::texts(&called));
+            let message = match said.trim().is_empty() {
+                true => "the tool reports an error",
+                false => head(&said, MAX_SAID),
+            };
+            let mut error = ActionError::new(Failure::Tool, message);
+            if called.structured_content.is_some() {
+                let told = secrets.redact_value(content::result(called, most));
+                if told.to_string().len() <= MAX_SAID {
+                    error.detail.insert("content".to_owned(), told);
+                }
+            }
+            return Err(error);
+        }
+        if let Some(structured) = &called.structured_content
+            && !self.catalog().keeps_promise(name, structured)
+        {
+            tracing::warn!("a tool of an MCP server does not keep to its output schema");
+        }
+        Ok(secrets.redact_value(content::result(called, most)))
+    }
+
+    /// An error whose message is not longer than it may be; its secrets are gone already.
+    fn shortened(&self, mut error: ActionError) -> ActionError {
+        let end = head(&error.message, MAX_SAID).len();
+        error.message.truncate(end);
+        error
+    }
+}
+
+/// The arguments, with the defaults of the manifest. Those of the server's schema are the server's.
+fn with_defaults(call: &Call) -> Map<String, Value> {
+    let mut arguments = call.parameters.clone();
+    let mut declared = call.tool.actions.iter();
+    let declared = declared.find(|known| known.name == call.action.name);
+    let properties = declared.map(|action| action.parameters.properties());
+    for (name, property) in properties.into_iter().flatten() {
+        if let (false, Some(default)) = (arguments.contains_key(name), property.get("default")) {
+            arguments.insert(name.clone(), default.clone());
+        }
+    }
+    arguments
+}
+
+impl ActionRuntime for McpRuntime {
+    fn initialize<'a>(
+        &'a self,
+        call: &'a Call,
+        environment: &'a Environment,
+    ) -> BoxFuture<'a, Result<State, ActionError>> {
+        Box::pin(async move { Ok(State::new(self.open(call, environment).await?)) })
+    }
+
+    fn derived(&self, state: &State) -> Vec<String> {
+        let server: Option<&Server> = state.get();
+        server.map_or_else(Vec::new, |server| server.catalog().names())
+    }
+
+    fn action(
+        &self,
+        state: &State,
+        name: &str,
+        declared: Option<&Arc<Action>>,
+    ) -> Result<Option<Arc<Action>>, ActionError> {
+        let server: &Server = state.get().ok_or_else(foreign)?;
+        match declared {
+            None => Ok(server.catalog().derived(name)),
+            Some(declared) => server.catalog().completed(declared).map(Some),
+        }
+    }
+
+    fn completes_actions(&self) -> bool {
+        true
+    }
+
+    fn invoke<'a>(
+        &'a self,
+        state: &'a State,
+        call: &'a Call,
+        _environment: &'a Environment,
+    ) -> BoxFuture<'a, Result<Value, ActionError>> {
+        Box::pin(async move {
+            let server: &Server = state.get().ok_or_else(foreign)?;
+            server.invoke(call).await
+        })
+    }
+
+    fn teardown<'a>(
+        &'a self,
+        state: &'a State,
+        _environment: &'a Environment,
+    ) -> BoxFuture<'a, Result<(), ActionError>> {
+        Box::pin(async move {
+            let server: &Server = state.get().ok_or_else(foreign)?;
+            let connection = server.current.lock().await.take();
+            if let Some(connection) = connection {
+                connection.close().await;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn foreign() -> ActionError {
+    ActionError::new(Failure::Manifest, "the state is not an MCP server")
+}
