@@ -23,8 +23,8 @@ actions:
         url: 'https://api.example.com/{parameters.citty}'
         headers: {Authorization: 'Bearer {settings.api_kee}'}
 ---
-kind: commonagents.info/v1beta2/agent
-name: kept for later
+kind: commonagents.info/v1beta2/trigger
+name: kept-for-later
 ---
 kind: commonagents.info/v1beta2/tol
 name: misspelled
@@ -52,7 +52,7 @@ fn directories_may_hold_both_kinds() {
     );
     write(
         "flow.yaml",
-        "{\"kind\": \"commonagents.info/v1/agent\", \"name\": \"a\"}",
+        "{\"kind\": \"commonagents.info/v1/schedule\", \"name\": \"a\"}",
     );
     write(
         "unfinished.yaml",
@@ -99,6 +99,23 @@ fn the_guide_shows_the_real_output() {
         let args: Vec<&str> = line.split(' ').collect();
         assert_eq!(run(&args).stdout, output, "{line}");
     }
+}
+
+#[test]
+fn fmt_leaves_manifests_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tool.yaml");
+    fs::write(&path, BROKEN).unwrap();
+    let path = path.to_str().unwrap();
+    for args in [&["fmt", path][..], &["fmt", "--check", path]] {
+        let ran = run(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{args:?}");
+        assert!(ran.stderr.contains("left alone"), "{}", ran.stderr);
+    }
+    let after = fs::metadata(path).unwrap().len();
+    assert_eq!(after, u64::try_from(BROKEN.len()).unwrap());
+    let ran = run_with_input(&["fmt", "-"], BROKEN.as_bytes());
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), BROKEN));
 }
 
 #[test]
@@ -178,7 +195,7 @@ fn a_backend_that_cannot_be_asked_costs_its_own_functions_only() {
 fn a_file_without_tools_lists_nothing() {
     let ran = run_with_input(
         &["tool", "list", "-"],
-        b"kind: commonagents.info/v1/agent\nname: a\n",
+        b"kind: commonagents.info/v1/schedule\nname: a\n",
     );
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""));
     assert!(ran.stderr.contains("no tool manifest"), "{}", ran.stderr);

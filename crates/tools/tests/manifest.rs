@@ -447,6 +447,18 @@ fn the_schema_agrees_with_the_reader() {
             proofhouse_source::Source::read(text, &proofhouse_source::Limits::default()).unwrap();
         source.root().to_value(&mut |_| {})
     };
+    for example in [
+        include_str!("../../../examples/tools/clock.yaml"),
+        include_str!("../../../examples/tools/echo.yaml"),
+        include_str!("../../../examples/tools/job.yaml"),
+        include_str!("../../../examples/tools/notes.yaml"),
+        include_str!("../../../examples/tools/sums.yaml"),
+        include_str!("../../../examples/tools/weather.yaml"),
+    ] {
+        let value = to_value(example);
+        let error = schema.validate(&value).err();
+        assert!(error.is_none(), "{error:?}: {example}");
+    }
     for (execute, valid) in [
         ("cel: {expression: now}", true),
         (

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clap::Args;
 use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
+use proofhouse_tools::manifest::Bundle;
 
 use crate::exit_code::Exit;
 use crate::input::{Input, Inputs};
@@ -69,6 +70,16 @@ impl Fmt {
                 return Ok(false);
             }
         };
+        if Bundle::is_meant_by(&text) {
+            // They have no canonical form, and may stand beside threat documents in a directory.
+            if let (Input::Stdin, false) = (input, self.check) {
+                data.write(&text)?;
+            }
+            talk(&format!(
+                "{shown}: left alone, because it is a tool manifest"
+            ));
+            return Ok(true);
+        }
         let loaded = match load_with(&text, &self.inputs.size.limits()) {
             Ok(loaded) => loaded,
             Err(errors) => {

@@ -30,7 +30,7 @@ pub use schema::{agent_json_schema, json_schema};
 
 /// The codes whose findings are never errors: worth a look, and the manifest is fit for use. `TM-017` can
 /// be either.
-pub const WARNING_CODES: &[&str] = &["TM-002", "TM-018"];
+pub const WARNING_CODES: &[&str] = &["TM-002", "TM-018", "TM-025"];
 
 /// The codes of findings about manifests, and what each means.
 ///
