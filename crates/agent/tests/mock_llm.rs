@@ -1,6 +1,6 @@
 //! The OpenAI dialect against `mock-llm`, a server that others wrote.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The public threat documents against the simulations: the gullible one falls for them, the careful one does not.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod support;
 
@@ -222,6 +222,23 @@ impl Document {
     }
 }
 
+impl Document {
+    /// The same with the name of the server before that of each tool, as agents with several servers show them, and
+    /// with results as the JSON that came over the wire.
+    fn as_agents_show_it(mut self) -> Self {
+        for tool in &mut self.tools {
+            let (actor, answer) = self.answers.remove(&tool.name).unwrap();
+            if !tool.name.ends_with("Agent") {
+                tool.name = format!("{actor}_{}", tool.name);
+            }
+            let answer = json!({"content": [{"type": "text", "text": answer}], "isError": false});
+            self.answers
+                .insert(tool.name.clone(), (actor, answer.to_string()));
+        }
+        self
+    }
+}
+
 /// The one whose breach needs a server that the document does not bring; it falls one tier below.
 const WITHOUT_BREACH: [&str; 1] = ["OATF-022"];
 
@@ -231,7 +248,9 @@ async fn documents_work_on_the_gullible_and_not_on_the_careful() {
         return;
     };
     assert!(documents.len() >= 37, "{}", documents.len());
-    for document in &documents {
+    let shown = self::documents().into_iter().flatten();
+    let shown = shown.map(Document::as_agents_show_it);
+    for document in documents.into_iter().chain(shown) {
         let played = document.play(&GullibleModel).await;
         let tier = match WITHOUT_BREACH.contains(&document.id.as_str()) {
             true => "local_action",

@@ -19,8 +19,10 @@ pub struct ProviderRow {
     pub about: &'static str,
     /// Whether it needs an address of its own, because there is no usual one.
     pub needs_base_url: bool,
-    make: fn(&str, &ModelConfig) -> Result<Arc<dyn Model>, OpenError>,
+    make: Make,
 }
+
+type Make = fn(&str, &ModelConfig) -> Result<Arc<dyn Model>, OpenError>;
 
 /// Every kind of model there is.
 pub const PROVIDERS: &[ProviderRow] = &[

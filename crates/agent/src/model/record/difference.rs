@@ -11,11 +11,10 @@ const EXCERPT_CHARS: usize = 60;
 pub(super) fn first_difference(recorded: &ModelRequest, asked: &ModelRequest) -> String {
     let recorded = serde_json::to_value(recorded).unwrap_or_default();
     let asked = serde_json::to_value(asked).unwrap_or_default();
-    find(&recorded, &asked, String::new())
-        .unwrap_or_else(|| "they differ in the order of keys".to_owned())
+    find(&recorded, &asked, "").unwrap_or_else(|| "they differ in the order of keys".to_owned())
 }
 
-fn find(recorded: &Value, asked: &Value, path: String) -> Option<String> {
+fn find(recorded: &Value, asked: &Value, path: &str) -> Option<String> {
     match (recorded, asked) {
         (Value::Object(old), Value::Object(new)) => {
             for (key, value) in old {
@@ -23,7 +22,7 @@ fn find(recorded: &Value, asked: &Value, path: String) -> Option<String> {
                 match new.get(key) {
                     None => return Some(format!("{} is not asked any more", shown(&path))),
                     Some(other) => {
-                        if let Some(found) = find(value, other, path) {
+                        if let Some(found) = find(value, other, &path) {
                             return Some(found);
                         }
                     }
@@ -34,7 +33,7 @@ fn find(recorded: &Value, asked: &Value, path: String) -> Option<String> {
         }
         (Value::Array(old), Value::Array(new)) => {
             for (place, (value, other)) in old.iter().zip(new).enumerate() {
-                if let Some(found) = find(value, other, format!("{path}[{place}]")) {
+                if let Some(found) = find(value, other, &format!("{path}[{place}]")) {
                     return Some(found);
                 }
             }
@@ -44,7 +43,7 @@ fn find(recorded: &Value, asked: &Value, path: String) -> Option<String> {
             let (old, new) = (old.len(), new.len());
             Some(format!(
                 "{} has {new} items, recorded were {old}",
-                shown(&path)
+                shown(path)
             ))
         }
         (old, new) if old == new => None,
@@ -55,11 +54,11 @@ fn find(recorded: &Value, asked: &Value, path: String) -> Option<String> {
                 .take_while(|(a, b)| a == b)
                 .count();
             let (old, new) = (excerpt(old, same), excerpt(new, same));
-            Some(format!("{} is {new}, recorded was {old}", shown(&path)))
+            Some(format!("{} is {new}, recorded was {old}", shown(path)))
         }
         (old, new) => {
             let (old, new) = (excerpt(&old.to_string(), 0), excerpt(&new.to_string(), 0));
-            Some(format!("{} is {new}, recorded was {old}", shown(&path)))
+            Some(format!("{} is {new}, recorded was {old}", shown(path)))
         }
     }
 }

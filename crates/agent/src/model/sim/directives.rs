@@ -5,9 +5,14 @@
 
 use super::fill::named_value;
 use super::literals::{Kind, Literal, first, literals};
-use super::sentences::{Order, Sentence, orders, sentences};
+use super::sentences::{Order, Sentence, bare, orders, sentences};
 use super::toolbox::Toolbox;
-use super::words::{Deed, deed, tokens};
+use super::words::{Deed, deed, is_filler, tokens};
+
+mod wanted;
+
+pub(super) use wanted::Wanted;
+use wanted::{wanted, wanted_all};
 
 /// Directives of one text; who orders more is obeyed this far.
 const MAX_DIRECTIVES: usize = 64;
@@ -67,20 +72,6 @@ pub(super) struct Call {
     pub(super) repeat: usize,
     /// What else is to go along.
     pub(super) attached: Vec<Wanted>,
-}
-
-/// What somebody wants to have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wanted {
-    Literal(String),
-    /// What a tool returned, for this path if one is named.
-    Contents(Option<String>),
-    Secrets,
-    UserRequest,
-    System,
-    Tools,
-    Conversation,
-    Paths,
 }
 
 /// The directives of a text, in order.
@@ -353,7 +344,7 @@ impl Reader<'_> {
             .min()?;
         let name = text.get(..place)?.rsplit(char::is_whitespace).next()?;
         let name = name.trim_matches(|letter: char| !letter.is_alphanumeric() && letter != '_');
-        let is_name = !name.is_empty() && !super::words::is_filler(&name.to_lowercase());
+        let is_name = !name.is_empty() && !is_filler(&name.to_lowercase());
         let tool = named.first().copied().or_else(|| self.own_tool())?;
         is_name.then(|| (tool, name.to_owned()))
     }
@@ -396,7 +387,8 @@ impl Reader<'_> {
         ]
         .iter()
         .any(|phrase| lower.contains(phrase));
-        if !speaks(lower) && !(about_itself && self.toolbox.named(&order.text).is_empty()) {
+        let for_the_user = about_itself && self.toolbox.named(&order.text).is_empty();
+        if !speaks(lower) && !for_the_user {
             return false;
         }
         if !self.say_all(&order.text) {
@@ -548,7 +540,7 @@ fn repeats(text: &str) -> usize {
     for (place, word) in words.iter().enumerate() {
         let near = words[place + 1..].iter().take(3);
         let counts = near.into_iter().any(|word| {
-            let word = super::sentences::bare(word);
+            let word = bare(word);
             matches!(word.as_str(), "requests" | "times" | "calls" | "messages")
         });
         if counts && let Ok(number) = word.parse::<usize>() {
@@ -565,82 +557,4 @@ fn after_any(text: &str, links: &[&str]) -> Option<String> {
         .min()?;
     let rest = text[place + link.len()..].trim();
     (!rest.is_empty()).then(|| rest.to_owned())
-}
-
-/// The one thing that words want to have.
-fn wanted(text: &str) -> Option<Wanted> {
-    wanted_all(text).into_iter().next()
-}
-
-/// Everything that words want to have, most secret first.
-fn wanted_all(text: &str) -> Vec<Wanted> {
-    let lower = text.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    let mut found = Vec::new();
-    if has(&["contents"]) && !has(&["credential", "api key"]) {
-        found.push(Wanted::Contents(first(text, Kind::Path)));
-    }
-    if has(&[
-        "system prompt",
-        "system instruction",
-        "your instructions",
-        "your prompt",
-    ]) {
-        found.push(Wanted::System);
-    }
-    if has(&[
-        "tool list",
-        "tool names",
-        "available tools",
-        "server url",
-        "list of tools",
-        "your tools",
-    ]) {
-        found.push(Wanted::Tools);
-    }
-    if has(&[
-        "credential",
-        "api key",
-        "api_key",
-        "access token",
-        "tokens",
-        "secret",
-        "password",
-        "connection string",
-    ]) {
-        found.push(Wanted::Secrets);
-    }
-    if has(&[
-        "user request",
-        "request text",
-        "user's request",
-        "user query",
-        "original request",
-    ]) {
-        found.push(Wanted::UserRequest);
-    }
-    if has(&["file path", "paths referenced"]) {
-        found.push(Wanted::Paths);
-    }
-    if has(&["conversation", "context", "history", "prior messages"]) {
-        found.push(Wanted::Conversation);
-    }
-    if found.is_empty()
-        && has(&[
-            "content",
-            "data",
-            "result",
-            "record",
-            "file",
-            "output",
-            "hash",
-            "report",
-            " it ",
-            "everything",
-            "private key",
-        ])
-    {
-        found.push(Wanted::Contents(first(text, Kind::Path)));
-    }
-    found
 }

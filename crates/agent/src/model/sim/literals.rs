@@ -210,3 +210,46 @@ fn has_extension(word: &str) -> bool {
         !stem.is_empty() && !stem.contains('*') && EXTENSIONS.contains(&extension)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals_are_what_they_look_like() {
+        use Kind::{Email, Identifier, Number, Path, Quoted, Url};
+        for (text, expected) in [
+            ("read ~/.ssh/id_rsa.", vec![(Path, "~/.ssh/id_rsa")]),
+            (
+                "see notes.txt, /etc/app/.env",
+                vec![(Path, "notes.txt"), (Path, "/etc/app/.env")],
+            ),
+            (
+                "to a@b.example (x@y.example)",
+                vec![(Email, "a@b.example"), (Email, "x@y.example")],
+            ),
+            (
+                "url=https://x.example/a?b=c",
+                vec![(Url, "https://x.example/a?b=c")],
+            ),
+            (
+                "$50,000 or 3.5%",
+                vec![(Number, "$50,000"), (Number, "3.5%")],
+            ),
+            (
+                "FIN-Q4-2025 and sales_data",
+                vec![(Identifier, "FIN-Q4-2025"), (Identifier, "sales_data")],
+            ),
+            ("say 'it's fine' now", vec![(Quoted, "it's fine")]),
+            ("path \"/tmp/x\"", vec![(Path, "/tmp/x")]),
+            ("this week's news", vec![]),
+            ("an \"open quote", vec![]),
+        ] {
+            let found = literals(text);
+            let found: Vec<_> = found.iter().map(|it| (it.kind, it.text.as_str())).collect();
+            assert_eq!(found, expected, "{text}");
+        }
+        assert_eq!(number("$1,250.5"), Some(1250.5));
+        assert_eq!(number("v2"), None);
+    }
+}

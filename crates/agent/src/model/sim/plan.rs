@@ -118,7 +118,8 @@ fn told(
     user: &str,
     so_far: &str,
 ) -> Option<Value> {
-    if !parameter.required && !(parameter.role == Role::Content && step.flows) {
+    let carries = parameter.role == Role::Content && step.flows;
+    if !parameter.required && !carries {
         return None;
     }
     let text = match parameter.role {

@@ -100,9 +100,9 @@ impl Toolbox {
     /// Whether a word is the name of a tool.
     pub(super) fn is_name(&self, word: &str) -> bool {
         let word = word.trim_matches(|letter: char| !letter.is_alphanumeric());
-        self.tools
-            .iter()
-            .any(|tool| tool.name.eq_ignore_ascii_case(word))
+        let word = word.to_lowercase();
+        let is_it = |tool: &ToolView| tails(&tool.name.to_lowercase()).any(|tail| tail == word);
+        !word.is_empty() && self.tools.iter().any(is_it)
     }
 
     /// A tool that hands a task to another agent.
@@ -252,35 +252,45 @@ impl ToolView {
     /// Where a text names the tool: by its name, or by the words of its name in a row.
     fn named_at(&self, lower: &str, words: &[String]) -> Option<usize> {
         let name = self.name.to_lowercase();
-        let own = tokens(&self.name);
-        let is_compound = own.len() > 1;
-        let mut from = 0;
-        while let Some(found) = lower.get(from..).and_then(|rest| rest.find(&name)) {
-            let start = from + found;
-            let end = start + name.len();
-            let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
-            let whole = !lower[..start].ends_with(is_part) && !lower[end..].starts_with(is_part);
-            // A name that is an everyday word counts only where it is called a tool, or called.
-            let is_meant = is_compound
-                || lower[end..]
-                    .trim_start_matches(['"', '`', '\''])
-                    .starts_with(" tool")
-                || lower[end..].starts_with('(')
-                || lower[..start].ends_with('`')
-                || ["call ", "invoke ", "use ", "using "]
-                    .iter()
-                    .any(|lead| lower[..start].ends_with(lead));
-            if whole && is_meant && !name.is_empty() {
-                return Some(start);
-            }
-            from = end.max(from + 1);
-        }
-        let in_a_row = own.len() > 1 && words.windows(own.len()).any(|window| window == own);
-        if !in_a_row {
-            return None;
-        }
-        lower.find(own[0].as_str())
+        let by_name = tails(&name).find_map(|tail| found_at(lower, tail));
+        by_name.or_else(|| {
+            let own = tokens(&self.name);
+            let in_a_row = own.len() > 1 && words.windows(own.len()).any(|window| window == own);
+            in_a_row.then(|| lower.find(own[0].as_str()))?
+        })
     }
+}
+
+/// A name, and what is left of it without the words in front: servers put their own name there, which a text that
+/// was written for one server does not know. A single word is too little to go by.
+fn tails(name: &str) -> impl Iterator<Item = &str> {
+    let cuts = name.match_indices('_').map(|(place, _)| &name[place + 1..]);
+    let long = cuts.filter(|tail| tail.trim_matches('_').contains('_'));
+    std::iter::once(name).chain(long)
+}
+
+/// Where a name stands in a text as a word of its own.
+fn found_at(lower: &str, name: &str) -> Option<usize> {
+    if name.is_empty() {
+        return None;
+    }
+    let is_compound = tokens(name).len() > 1;
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut places = lower.match_indices(name).map(|(place, _)| place);
+    places.find(|start| {
+        let (before, after) = (&lower[..*start], &lower[start + name.len()..]);
+        let whole = !before.ends_with(is_part) && !after.starts_with(is_part);
+        // A name that is an everyday word counts only where it is called a tool, or called.
+        let unquoted = after.strip_prefix(['"', '`', '\'']).unwrap_or(after);
+        let is_meant = is_compound
+            || unquoted.starts_with(" tool")
+            || after.starts_with('(')
+            || before.ends_with('`')
+            || ["call ", "invoke ", "use ", "using "]
+                .iter()
+                .any(|lead| before.ends_with(lead));
+        whole && is_meant
+    })
 }
 
 fn parameters(schema: &Value) -> Vec<Parameter> {
