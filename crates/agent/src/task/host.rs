@@ -18,6 +18,9 @@ use crate::model::{Model, ModelOptions};
 /// How deep agents may ask agents.
 pub(super) const MAX_DEPTH: usize = 5;
 
+/// Calls of one turn that run side by side.
+const MAX_PARALLEL: usize = 16;
+
 /// Gives an agent's model by the name its manifest asks for.
 pub type ModelSource = dyn Fn(&str) -> Result<Arc<dyn Model>, String> + Send + Sync;
 
@@ -73,6 +76,8 @@ pub(super) struct Inner {
     pub(super) options: ModelOptions,
     pub(super) files: Option<PathBuf>,
     pub(super) observer: Option<Arc<dyn Observer>>,
+    /// Calls of one turn that run side by side.
+    pub(super) parallel: usize,
     count: Arc<AtomicU64>,
 }
 
@@ -99,6 +104,7 @@ impl Host {
                 options: ModelOptions::default(),
                 files: None,
                 observer: None,
+                parallel: MAX_PARALLEL,
                 count: Arc::default(),
             }),
         }
@@ -131,6 +137,13 @@ impl Host {
     #[must_use]
     pub fn with_observer(self, observer: Arc<dyn Observer>) -> Self {
         self.change(|inner| inner.observer = Some(observer))
+    }
+
+    /// The same with one call at a time, also where a model asks for several at once. What happens has
+    /// one order then, which recordings need.
+    #[must_use]
+    pub fn one_call_at_a_time(self) -> Self {
+        self.change(|inner| inner.parallel = 1)
     }
 
     /// The agents that can be started.

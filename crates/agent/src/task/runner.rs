@@ -29,8 +29,6 @@ use crate::model::{ChatMessage, Model, ModelEvent, ModelReply, ModelRequest, Too
 const MAX_TURNS_PER_INPUT: u64 = 100;
 /// Calls of one turn that are carried out; the others are refused.
 const MAX_CALLS_PER_TURN: usize = 64;
-/// Calls that run side by side.
-const MAX_PARALLEL: usize = 16;
 /// Events kept for who watches.
 const EVENTS: usize = 1024;
 /// Inputs that may wait.
@@ -630,7 +628,7 @@ impl Runner {
             found.is_some_and(|callable| callable.granted.has_rules())
         };
         let free: Vec<usize> = (0..allowed).filter(|at| !ruled(&calls[*at])).collect();
-        for some in free.chunks(MAX_PARALLEL) {
+        for some in free.chunks(self.shared.host.inner.parallel) {
             let shared = &self.shared;
             let (context, capabilities) = (&self.context, &capabilities);
             let running = some.iter().map(|at| async move {
