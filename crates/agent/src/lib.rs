@@ -1,4 +1,7 @@
-//! Runs one agent: so far the models it can have.
+//! Runs one agent: the models it can have, and its tasks.
 
+mod clock;
 pub mod model;
 pub mod task;
+
+pub use clock::SteppedClock;
