@@ -8,10 +8,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use ipnet::IpNet;
 use jiff::Timestamp;
+use proofhouse_agent::model::Model;
+use proofhouse_agent::task::Host;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
+use proofhouse_tools::actions::McpRuntime;
 use proofhouse_tools::auth::Providers;
-use proofhouse_tools::interpolate::{Root, Sealed};
-use proofhouse_tools::manifest::Tool;
+use proofhouse_tools::http::EgressPolicy;
+use proofhouse_tools::interpolate::{Root, Sealed, Secrets};
+use proofhouse_tools::manifest::{Catalog, Tool};
 use proofhouse_tools::operator::OperatorConfig;
 use proofhouse_tools::runtime::{ActionError, Environment, Limits, Runtimes, ToolTask};
 use proofhouse_tools::serve::ManifestTools;
@@ -76,7 +80,7 @@ impl OperatorOptions {
         let tokens = Providers::new(&config.auth, &limits, egress.clone(), seconds);
         Ok(Operator {
             settings: Sealed::new(Value::Object(settings)),
-            runtimes: Runtimes::new(&limits, egress).map_err(failed)?,
+            runtimes: runtimes(&limits, egress).map_err(failed)?,
             tokens: Arc::new(tokens.map_err(failed)?),
             limits,
         })
@@ -109,6 +113,20 @@ impl OperatorOptions {
             false => Ok(config),
         }
     }
+}
+
+/// The runtimes of tools. Servers that are commands are looked for where a shell would.
+fn runtimes(limits: &Limits, egress: EgressPolicy) -> Result<Runtimes, ActionError> {
+    let runtimes = Runtimes::new(limits, egress.clone())?;
+    #[expect(clippy::disallowed_methods, reason = "documented; nothing else is passed on")]
+    let path = std::env::var("PATH").ok();
+    Ok(match path {
+        None => runtimes,
+        Some(path) => {
+            let servers = McpRuntime::new(limits, egress)?.with_environment([("PATH", path)]);
+            runtimes.with("mcp", Arc::new(servers))
+        }
+    })
 }
 
 /// A finding on one line. The line of the file is not shown: it may hold a secret.
@@ -146,13 +164,43 @@ impl Operator {
         ManifestTools::new(tools.collect(), self.runtimes.clone(), self.limits.clone())
     }
 
+    /// A host for the tasks of agents.
+    pub(crate) fn host(
+        &self,
+        catalog: Catalog,
+        clock: &Arc<dyn Fn() -> String + Send + Sync>,
+        model: Arc<dyn Model>,
+    ) -> Host {
+        let clock = Arc::clone(clock);
+        Host::new(
+            catalog,
+            self.runtimes.clone(),
+            self.limits.clone(),
+            self.bare_environment(move || clock()),
+            model,
+        )
+    }
+
+    /// The secrets among the settings of all these tools.
+    pub(crate) fn secrets<'t>(&self, tools: impl Iterator<Item = &'t Arc<Tool>>) -> Secrets {
+        let environment = self.bare_environment(now);
+        let mut secrets = Secrets::default();
+        for tool in tools {
+            secrets.extend(&environment.secrets(tool));
+        }
+        secrets
+    }
+
     fn environment(&self, tool: &Tool) -> Environment {
-        Environment::new(self.settings.expose().clone(), now)
+        self.bare_environment(now).with(Root::Agent, agent(tool))
+    }
+
+    fn bare_environment(&self, clock: impl Fn() -> String + Send + Sync + 'static) -> Environment {
+        Environment::new(self.settings.expose().clone(), clock)
             .with(
                 Root::Runtime,
                 json!({"version": env!("CARGO_PKG_VERSION"), "dashboard_url": "", "api_root": ""}),
             )
-            .with(Root::Agent, agent(tool))
             .with_tokens(Arc::clone(&self.tokens) as Arc<_>)
     }
 }
