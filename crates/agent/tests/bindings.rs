@@ -12,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE};
 use proofhouse_agent::model::{Arguments, ChatMessage, Recorder, ToolCall};
 use proofhouse_agent::task::{Host, Input, TaskOptions, User};
+use proofhouse_source::DiagnosticSeverity;
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::manifest::{Bundle, Catalog};
 use proofhouse_tools::runtime::{CallEvent, Environment, Limits, Observer, Runtimes};
@@ -89,7 +90,11 @@ fn host(
     model: Arc<dyn proofhouse_agent::model::Model>,
 ) -> Host {
     let (bundle, findings) = Bundle::read(manifests);
-    assert!(findings.is_empty(), "{findings:#?}");
+    let mut severities = findings.iter().map(|finding| finding.severity);
+    assert!(
+        severities.all(|severity| severity == DiagnosticSeverity::Warning),
+        "{findings:#?}"
+    );
     let mut catalog = Catalog::default();
     catalog.add(&bundle);
     let limits = Limits::default();
@@ -455,10 +460,6 @@ kind: commonagents.info/v1beta2/tool
 namespace: demo
 name: leaky
 description: Talks to a server that says everything again.
-settings:
-  properties:
-    api_key: {{type: string}}
-    password: {{type: string, format: password}}
 actions:
   - name: get
     description: Gets something.
@@ -489,12 +490,32 @@ actions:
         url: "{dead}/{{settings.api_key}}"
         headers: {{Authorization: "Bearer {{settings.password}}"}}
 ---
+kind: commonagents.info/v1beta2/tool
+namespace: demo
+name: strict
+description: Says which settings it has.
+settings:
+  properties:
+    api_key: {{type: string}}
+    password: {{type: string, format: password}}
+actions:
+  - name: form
+    description: Sends a form.
+    execute:
+      stateless_http:
+        method: POST
+        url: "{url}/form"
+        headers: {{Content-Type: application/x-www-form-urlencoded, Authorization: "Basic {{settings.password}}"}}
+        body: {{api_key: "{{settings.api_key}}", password: "{{settings.password}}"}}
+        response_path: $.text
+---
 kind: commonagents.info/v1beta2/agent
 namespace: demo
 name: clerk
 description: Helps.
 prompt: You help.
 capabilities:
+  strict: "*"
   leaky:
     before_first:
       - invoke: "leaky:get"
@@ -543,7 +564,9 @@ fn no_value_of_a_setting_comes_out() {
                     ("leaky_post", json!({"say": "{settings.api_key} {settings.password}"})),
                     ("leaky_get", json!({"say": "{{settings.api_key}}"})),
                     ("leaky_post", json!({"say": "settings.undeclared"})),
+                    ("strict", json!({})),
                     ("leaky_gone", json!({})),
+                    ("strict", json!({})),
                     ("leaky_get", json!({"settings": {"api_key": "mine"}})),
                 ];
                 Ok(call(&tries))
