@@ -1,7 +1,8 @@
-//! Runs one agent: the models it can have, and its tasks.
+//! Runs agents: the models they can have, the tasks they do, and how others reach them.
 
 mod clock;
 pub mod model;
+pub mod serve;
 pub mod task;
 
 pub use clock::SteppedClock;

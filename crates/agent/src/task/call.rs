@@ -16,7 +16,7 @@ use super::review::Reviews;
 use super::runner::Shared;
 use super::steps::{Passed, Site};
 use super::{CallStatus, End, EndReason, Input, TaskEvent, TaskOptions};
-use crate::model::{Arguments, ToolCall};
+use crate::model::{Arguments, ChatMessage, ToolCall};
 
 /// What became of a call.
 #[derive(Debug)]
@@ -64,6 +64,15 @@ impl Called {
             _ => CallStatus::Errored,
         };
         Self::new(function, arguments, result, status)
+    }
+
+    /// What the model is told.
+    pub(super) fn message(&self, call: &ToolCall) -> ChatMessage {
+        let content = match &self.result {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        ChatMessage::tool(call, content, self.status != CallStatus::Successful)
     }
 
     fn ending(mut self, reason: EndReason, message: &str) -> Self {
@@ -321,6 +330,7 @@ async fn delegate(
         id: format!("{}-{}", shared.id, shared.next_invocation()),
         user: shared.user.clone(),
         cancel: cancel.child_token(),
+        ..TaskOptions::default()
     };
     let id = options.id.clone();
     let started = shared
@@ -336,6 +346,7 @@ async fn delegate(
         message,
         parameters: arguments,
         cancel: cancel.child_token(),
+        ..Input::default()
     };
     let reviews = forward_reviews(shared, &child);
     let output = child.send(input).await;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::handle::Task;
 use super::runner::{self, Start};
-use crate::model::{Model, ModelOptions};
+use crate::model::{ChatMessage, Model, ModelOptions};
 
 /// How deep agents may ask agents.
 pub(super) const MAX_DEPTH: usize = 5;
@@ -51,6 +51,8 @@ pub struct TaskOptions {
     pub user: User,
     /// Ends the task early.
     pub cancel: CancellationToken,
+    /// What was said before the task began.
+    pub history: Vec<ChatMessage>,
 }
 
 /// Why a task cannot begin.
@@ -151,6 +153,23 @@ impl Host {
         self.inner.catalog.agents()
     }
 
+    /// What a capability of an agent is for, and whether another agent is behind it.
+    pub(crate) fn describe(&self, namespace: &str, reference: &str) -> Option<(String, bool)> {
+        Some(match self.inner.catalog.find(namespace, reference)? {
+            Referent::Tool(tool) => (tool.description.clone(), false),
+            Referent::Agent(agent) => (agent.description.clone(), true),
+        })
+    }
+
+    /// An agent, by its name as an agent of the namespace would say it.
+    #[must_use]
+    pub fn find(&self, namespace: &str, agent: &str) -> Option<Arc<Agent>> {
+        match self.inner.catalog.find(namespace, agent) {
+            Some(Referent::Agent(found)) => Some(found),
+            _ => None,
+        }
+    }
+
     /// Begins a task of an agent.
     ///
     /// # Errors
@@ -163,8 +182,7 @@ impl Host {
         agent: &str,
         options: TaskOptions,
     ) -> Result<Task, StartError> {
-        let found = self.inner.catalog.find(namespace, agent);
-        let Some(Referent::Agent(found)) = found else {
+        let Some(found) = self.find(namespace, agent) else {
             let known = self.inner.catalog.agents().map(|agent| agent.name.as_str());
             let near = did_you_mean(agent, known);
             let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));

@@ -44,6 +44,7 @@ mod call;
 mod capabilities;
 mod context;
 mod event;
+mod guest;
 mod handle;
 mod host;
 mod mount;
@@ -54,7 +55,7 @@ mod turn;
 
 pub use allow_list::AllowList;
 pub use event::TaskEvent;
-pub use handle::{Input, Output, Task};
+pub use handle::{CallOutput, Input, Output, Task};
 pub use host::{Host, ModelSource, StartError, TaskOptions, User};
 pub use mount::DirectoryMount;
 pub use review::{Decision, Review};

@@ -192,6 +192,7 @@ impl Prepared {
             id: String::new(),
             user: self.user.clone(),
             cancel: cancel.clone(),
+            ..TaskOptions::default()
         };
         let (namespace, name) = (&self.agent.namespace, &self.agent.name);
         // The name alone would do where no other namespace has it.
@@ -205,7 +206,7 @@ impl Prepared {
         Input {
             message,
             parameters: self.params.clone(),
-            cancel: CancellationToken::new(),
+            ..Input::default()
         }
     }
 
