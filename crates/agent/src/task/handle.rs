@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use proofhouse_wire::CancellationToken;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use super::review::Reviews;
-use super::{AllowList, CallStatus, Decision, End, EndReason, Review, TaskEvent, Turn};
+use super::watch::{Events, Watchers};
+use super::{AllowList, CallStatus, Decision, End, EndReason, Review, Turn};
 use crate::model::{ChatMessage, ToolCall, ToolSpec};
 
 /// What is said to an agent.
@@ -103,7 +104,7 @@ pub struct Task {
     pub(super) model: String,
     pub(super) simulation: bool,
     pub(super) commands: mpsc::Sender<Command>,
-    pub(super) events: broadcast::Sender<TaskEvent>,
+    pub(super) events: Watchers,
     pub(super) reviews: Reviews,
     pub(super) known: Arc<Mutex<Known>>,
     pub(super) cancel: CancellationToken,
@@ -195,7 +196,7 @@ impl Task {
 
     /// Watches the task. Who falls far behind misses events.
     #[must_use]
-    pub fn events(&self) -> broadcast::Receiver<TaskEvent> {
+    pub fn events(&self) -> Events {
         self.events.subscribe()
     }
 
