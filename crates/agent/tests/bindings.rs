@@ -84,11 +84,7 @@ async fn serve(echo: &Echo) -> (String, CancellationToken) {
     (url, stop)
 }
 
-fn host(
-    manifests: &str,
-    settings: Value,
-    model: Arc<dyn proofhouse_agent::model::Model>,
-) -> Host {
+fn host(manifests: &str, settings: Value, model: Arc<dyn proofhouse_agent::model::Model>) -> Host {
     let (bundle, findings) = Bundle::read(manifests);
     let mut severities = findings.iter().map(|finding| finding.severity);
     assert!(
@@ -561,7 +557,10 @@ fn no_value_of_a_setting_comes_out() {
                 }
                 let tries = [
                     ("leaky_get", json!({})),
-                    ("leaky_post", json!({"say": "{settings.api_key} {settings.password}"})),
+                    (
+                        "leaky_post",
+                        json!({"say": "{settings.api_key} {settings.password}"}),
+                    ),
                     ("leaky_get", json!({"say": "{{settings.api_key}}"})),
                     ("leaky_post", json!({"say": "settings.undeclared"})),
                     ("strict", json!({})),

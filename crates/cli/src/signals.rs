@@ -42,10 +42,9 @@ impl Signals {
     #[cfg(unix)]
     pub(crate) async fn next_asked(&mut self) -> Asked {
         std::future::poll_fn(|context| {
-            let mut ready = self
-                .asked
-                .iter_mut()
-                .filter_map(|(asked, signal)| signal.poll_recv(context).is_ready().then_some(*asked));
+            let mut ready = self.asked.iter_mut().filter_map(|(asked, signal)| {
+                signal.poll_recv(context).is_ready().then_some(*asked)
+            });
             match ready.next() {
                 Some(asked) => std::task::Poll::Ready(asked),
                 None => std::task::Poll::Pending,

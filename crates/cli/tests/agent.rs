@@ -91,8 +91,16 @@ fn every_example_runs_as_its_comment_says() {
                 _ => run(&words),
             };
             assert_eq!(ran.code, Some(0), "{line}: {}", ran.stderr);
-            assert!(ran.stderr.contains("a simulation"), "{line}: {}", ran.stderr);
-            assert!(ran.stderr.contains('→'), "{line} calls nothing: {}", ran.stderr);
+            assert!(
+                ran.stderr.contains("a simulation"),
+                "{line}: {}",
+                ran.stderr
+            );
+            assert!(
+                ran.stderr.contains('→'),
+                "{line} calls nothing: {}",
+                ran.stderr
+            );
             assert!(!ran.stderr.contains('\x1b'), "{line}");
             ran_commands += 1;
         }
@@ -137,7 +145,10 @@ fn the_answer_comes_with_its_turns() {
     );
     assert!(output["message"].as_str().unwrap().contains("The lamp"));
     assert!(output["tokens"]["total"].as_u64().unwrap() > 0);
-    assert_eq!((&output["ended"], &output["failed"]), (&json!(null), &json!(null)));
+    assert_eq!(
+        (&output["ended"], &output["failed"]),
+        (&json!(null), &json!(null))
+    );
 }
 
 #[test]
@@ -171,13 +182,18 @@ fn approvals_are_given_and_denied() {
 #[test]
 fn a_conversation_goes_line_by_line_and_asks_in_between() {
     let args = ["agent", "chat", SUPPORT, "--param", "customer=c-1"];
-    let input = "Read ticket 7\n\nRefund ticket 7, amount: 20\ny\nRefund ticket 8, amount: 30\nno\n";
+    let input =
+        "Read ticket 7\n\nRefund ticket 7, amount: 20\ny\nRefund ticket 8, amount: 30\nno\n";
     let ran = run_with_input(&args, input.as_bytes());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout.contains("refunded: 20"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("refunded: 30"), "{}", ran.stdout);
     assert!(ran.stdout.contains("was not approved"), "{}", ran.stdout);
-    assert!(ran.stderr.contains("approve tickets_refund {"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("approve tickets_refund {"),
+        "{}",
+        ran.stderr
+    );
     assert!(ran.stderr.contains("\napproved\n") && ran.stderr.contains("\ndenied\n"));
     // At the end of the input nobody approves.
     let ran = run_with_input(&args, b"Refund ticket 7, amount: 20\n");
@@ -253,7 +269,11 @@ fn exit_codes_say_whose_fault_it_is() {
             3,
             "no-such-server",
         ),
-        (vec!["examples/tools/clock.yaml", "--message", "x"], 3, "no agent"),
+        (
+            vec!["examples/tools/clock.yaml", "--message", "x"],
+            3,
+            "no agent",
+        ),
         (vec!["--message", "hello"], 64, "AGENT"),
     ] {
         let mut command = command(&[&["agent", "run"], args.as_slice()].concat());
@@ -295,7 +315,14 @@ fn a_recorded_task_replays_the_same_without_its_model() {
     {
         let recording = format!("{recording}-{at}");
         let one = (path("one.jsonl"), path("two.jsonl"));
-        let recorded = ["--record", &recording, "--trace", &one.0, "--model", "sim:careful"];
+        let recorded = [
+            "--record",
+            &recording,
+            "--trace",
+            &one.0,
+            "--model",
+            "sim:careful",
+        ];
         let (first, ran) = run_json(&[&args[..], &recorded].concat());
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert!(!calls(&first).is_empty());
@@ -394,7 +421,12 @@ fn what_models_and_tools_say_does_not_drive_the_terminal() {
     fs::write(&script, replies.to_string()).unwrap();
     let model = format!("sim:scripted:{}", script.display());
     let args = [SUPPORT, "--param", "customer=c-1", "--model", &model];
-    let once = [&["agent", "run"], &args[..], &["--message", "go", "--approve"]].concat();
+    let once = [
+        &["agent", "run"],
+        &args[..],
+        &["--message", "go", "--approve"],
+    ]
+    .concat();
     let chat = [&["agent", "chat"], &args[..]].concat();
     for ran in [run(&once), run_with_input(&chat, b"go\ny\n")] {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -435,7 +467,9 @@ fn ctrl_c_cancels_the_answer_and_a_second_one_ends_it() {
     };
     let interrupt = || {
         let id = child.id().to_string();
-        let sent = std::process::Command::new("kill").args(["-INT", &id]).status();
+        let sent = std::process::Command::new("kill")
+            .args(["-INT", &id])
+            .status();
         assert!(sent.unwrap().success());
     };
     stdin.write_all(b"Refund ticket 7, amount: 20\n").unwrap();
@@ -500,12 +534,20 @@ fn bundles_are_checked_across_files() {
     for format in ["human", "sarif", "github"] {
         let ran = run(&["validate", path, "--format", format]);
         assert_eq!(ran.code, Some(1), "{format}");
-        assert!(ran.stdout.contains("TM-020") && ran.stdout.contains("nots"), "{}", ran.stdout);
+        assert!(
+            ran.stdout.contains("TM-020") && ran.stdout.contains("nots"),
+            "{}",
+            ran.stdout
+        );
     }
     // The file of the tool alone is fine, and what the agent lacks without it is said.
     let alone = directory.path().join("clerk.yaml");
     let ran = run(&["validate", alone.to_str().unwrap()]);
-    assert!(ran.stdout.contains("give the file that has it, too"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("give the file that has it, too"),
+        "{}",
+        ran.stdout
+    );
     // What validate finds, run shows too.
     let ran = run(&["agent", "run", path, "--message", "x"]);
     assert_eq!(ran.code, Some(3));

@@ -29,7 +29,13 @@ fn proofhouse(arguments: &[&str]) -> String {
 /// The Markdown files at the root and below `docs/`.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
-    for directory in ["", "docs", "docs/decisions", "examples/tools", "examples/agents"] {
+    for directory in [
+        "",
+        "docs",
+        "docs/decisions",
+        "examples/tools",
+        "examples/agents",
+    ] {
         for entry in fs::read_dir(root().join(directory)).expect("the directory is there") {
             let path = entry.expect("an entry").path();
             if path.extension().is_some_and(|extension| extension == "md") {

@@ -106,7 +106,9 @@ pub(crate) fn chosen<'b>(
                 })
                 .map(last_part)
                 .collect();
-            let free = known.iter().filter(|(_, name)| !used.contains(name.as_str()));
+            let free = known
+                .iter()
+                .filter(|(_, name)| !used.contains(name.as_str()));
             match (free.collect::<Vec<_>>().as_slice(), known.as_slice()) {
                 ([one], _) => (*one).clone(),
                 ([], [one]) => one.clone(),

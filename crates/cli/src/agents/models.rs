@@ -135,8 +135,7 @@ impl ModelArgs {
             let start = now();
             models.clock = stepped(&start)?;
             let recorder = Recorder::create_at(models.main, path, Some(redactor), &start);
-            let recorder =
-                Arc::new(recorder.map_err(|error| of_record("--record", path, &error))?);
+            let recorder = Arc::new(recorder.map_err(|error| of_record("--record", path, &error))?);
             models.main = Arc::clone(&recorder) as Arc<dyn Model>;
             models.recorder = Some(recorder);
         } else if self.model.is_none() {
@@ -152,7 +151,11 @@ impl ModelArgs {
 impl Models {
     /// Says whether the recording is whole.
     pub(crate) fn finish(&self) -> Result<(), CommandError> {
-        match self.recorder.as_ref().and_then(|recorder| recorder.failure()) {
+        match self
+            .recorder
+            .as_ref()
+            .and_then(|recorder| recorder.failure())
+        {
             None => Ok(()),
             Some(reason) => Err(CommandError::cannot_run(format!(
                 "--record: cannot write: {reason}"
@@ -162,9 +165,8 @@ impl Models {
 }
 
 fn stepped(start: &str) -> Result<Clock, CommandError> {
-    let clock = SteppedClock::new(start).ok_or_else(|| {
-        CommandError::cannot_run(format!("--replay: `{start}` is not a time"))
-    })?;
+    let clock = SteppedClock::new(start)
+        .ok_or_else(|| CommandError::cannot_run(format!("--replay: `{start}` is not a time")))?;
     Ok(Arc::new(move || clock.now()))
 }
 
@@ -194,9 +196,9 @@ fn open(spec: &str, base_url: Option<&str>) -> Result<Arc<dyn Model>, CommandErr
         config.api_version = variables.api_version.and_then(variable);
     }
     model::open(spec, &config).map_err(|error| match error {
-        OpenError::Unknown { .. } | OpenError::Incomplete { .. } | OpenError::NeedsBaseUrl { .. } => {
-            CommandError::usage(error.to_string())
-        }
+        OpenError::Unknown { .. }
+        | OpenError::Incomplete { .. }
+        | OpenError::NeedsBaseUrl { .. } => CommandError::usage(error.to_string()),
         _ => CommandError::cannot_run(error.to_string()),
     })
 }

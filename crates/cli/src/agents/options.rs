@@ -159,9 +159,8 @@ fn catalog(bundles: &[Bundle], servers: Vec<Tool>) -> Catalog {
 
 fn directory(path: &Path) -> Result<PathBuf, CommandError> {
     let found = path.canonicalize();
-    let wrong = |reason: String| {
-        CommandError::usage(format!("--files {}: {reason}", shown_path(path)))
-    };
+    let wrong =
+        |reason: String| CommandError::usage(format!("--files {}: {reason}", shown_path(path)));
     let found = found.map_err(|error| wrong(error.to_string()))?;
     match found.is_dir() {
         true => Ok(found),
@@ -172,17 +171,22 @@ fn directory(path: &Path) -> Result<PathBuf, CommandError> {
 /// A trace in which actions have the names of their functions.
 fn trace_to(path: &Path, tools: Vec<Arc<Tool>>, clock: &Clock) -> Result<CallTrace, CommandError> {
     let clock = Arc::clone(clock);
-    CallTrace::begin(path, "proofhouse agent", clock, move |namespace, name, action| {
-        let mut tools = tools.iter();
-        let tool = tools.find(|tool| tool.namespace == namespace && tool.name == name)?;
-        let declared: Vec<Vec<Arc<Action>>> = vec![tool.actions.clone()];
-        let functions = manifests::functions(std::slice::from_ref(tool), &declared);
-        Some(match functions.of(0, action) {
-            Some(function) => function.name.clone(),
-            // One that a server or a description has, of which there are usually several.
-            None => format!("{}_{action}", name.replace('-', "_")),
-        })
-    })
+    CallTrace::begin(
+        path,
+        "proofhouse agent",
+        clock,
+        move |namespace, name, action| {
+            let mut tools = tools.iter();
+            let tool = tools.find(|tool| tool.namespace == namespace && tool.name == name)?;
+            let declared: Vec<Vec<Arc<Action>>> = vec![tool.actions.clone()];
+            let functions = manifests::functions(std::slice::from_ref(tool), &declared);
+            Some(match functions.of(0, action) {
+                Some(function) => function.name.clone(),
+                // One that a server or a description has, of which there are usually several.
+                None => format!("{}_{action}", name.replace('-', "_")),
+            })
+        },
+    )
 }
 
 impl Prepared {
@@ -218,7 +222,10 @@ impl Prepared {
         if let (Some(message), true) = (message, takes_message) {
             given.insert("message".to_owned(), message.into());
         }
-        let known = self.params.keys().find(|name| !declared.contains_key(*name));
+        let known = self
+            .params
+            .keys()
+            .find(|name| !declared.contains_key(*name));
         if let Some(name) = known {
             return Err(CommandError::usage(format!(
                 "--param {name}: `{}` has no such parameter",

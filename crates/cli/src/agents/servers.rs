@@ -163,7 +163,11 @@ mod tests {
             "mcp-127",
         ];
         assert_eq!(names, expected);
-        let granted: Vec<&str> = agent.capabilities.iter().map(|(name, _)| name.as_str()).collect();
+        let granted: Vec<&str> = agent
+            .capabilities
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
         assert_eq!(granted, expected);
         assert!(tools.iter().all(|tool| !tool.deriving().is_empty()));
     }

@@ -118,7 +118,10 @@ impl OperatorOptions {
 /// The runtimes of tools. Servers that are commands are looked for where a shell would.
 fn runtimes(limits: &Limits, egress: EgressPolicy) -> Result<Runtimes, ActionError> {
     let runtimes = Runtimes::new(limits, egress.clone())?;
-    #[expect(clippy::disallowed_methods, reason = "documented; nothing else is passed on")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "documented; nothing else is passed on"
+    )]
     let path = std::env::var("PATH").ok();
     Ok(match path {
         None => runtimes,

@@ -3,10 +3,10 @@
 use std::io::{self, IsTerminal};
 
 use clap::Args;
-use proofhouse_agent::task::{Decision, Input, Output, Review, Task, TaskEvent};
+use proofhouse_agent::task::{Decision, Events, Input, Output, Review, Task, TaskEvent};
 use proofhouse_wire::CancellationToken;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::mpsc;
 
 use crate::agents::ending;
 use crate::agents::lines::lines;
@@ -37,7 +37,7 @@ pub(crate) struct Chat {
 struct Conversation<'a> {
     prepared: &'a Prepared,
     task: Task,
-    events: broadcast::Receiver<TaskEvent>,
+    events: Events,
     lines: mpsc::Receiver<Result<String, String>>,
     signals: Signals,
     screen: Screen,

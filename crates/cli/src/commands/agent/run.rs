@@ -89,7 +89,9 @@ impl Run {
             let (model, simulation) = task.model();
             talk(&show::model_line(model, simulation));
         }
-        let (output, reviews) = self.watch(&task, prepared.input(self.message.clone())).await;
+        let (output, reviews) = self
+            .watch(&task, prepared.input(self.message.clone()))
+            .await;
         let (turns, context) = (task.history(), task.context());
         task.end().await;
         Ok(Answered {
