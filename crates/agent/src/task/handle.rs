@@ -81,7 +81,8 @@ pub(super) struct DirectCall {
 }
 
 pub(super) enum Command {
-    Input(Input, oneshot::Sender<Output>),
+    /// On the heap: a queue has room for many before any comes.
+    Input(Box<Input>, oneshot::Sender<Output>),
     Call(DirectCall, oneshot::Sender<CallOutput>),
     Functions(oneshot::Sender<Result<Vec<ToolSpec>, End>>),
     End(oneshot::Sender<()>),
@@ -135,7 +136,7 @@ impl Task {
         // What could not be sent is dropped here, and the end of the answer with it.
         let sent = self
             .commands
-            .send(Command::Input(input, reply))
+            .send(Command::Input(Box::new(input), reply))
             .await
             .is_ok();
         match (sent, answer.await) {

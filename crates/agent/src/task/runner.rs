@@ -185,7 +185,7 @@ impl Runner {
                 }
                 Some(Command::Input(input, reply)) => {
                     // On the heap: a task that waits holds no room for an answer.
-                    let output = Box::pin(self.input(input)).await;
+                    let output = Box::pin(self.input(*input)).await;
                     let end = output.ended.clone();
                     self.publish();
                     if let Some(end) = &end {
