@@ -83,7 +83,7 @@ pub(super) struct DirectCall {
 pub(super) enum Command {
     /// On the heap: a queue has room for many before any comes.
     Input(Box<Input>, oneshot::Sender<Output>),
-    Call(DirectCall, oneshot::Sender<CallOutput>),
+    Call(Box<DirectCall>, oneshot::Sender<CallOutput>),
     Functions(oneshot::Sender<Result<Vec<ToolSpec>, End>>),
     End(oneshot::Sender<()>),
 }
@@ -92,7 +92,7 @@ pub(super) enum Command {
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) history: Vec<Turn>,
-    pub(super) context: Value,
+    pub(super) context: Arc<Value>,
     pub(super) allowed: AllowList,
     pub(super) ended: Option<End>,
 }
@@ -162,7 +162,11 @@ impl Task {
             arguments,
             cancel,
         };
-        let sent = self.commands.send(Command::Call(call, reply)).await.is_ok();
+        let sent = self
+            .commands
+            .send(Command::Call(Box::new(call), reply))
+            .await
+            .is_ok();
         match (sent, answer.await) {
             (true, Ok(output)) => output,
             _ => {
@@ -221,7 +225,7 @@ impl Task {
     /// The context as expressions see it.
     #[must_use]
     pub fn context(&self) -> Value {
-        self.look(|known| known.context.clone())
+        Value::clone(&self.look(|known| Arc::clone(&known.context)))
     }
 
     /// The values of parameters that events may be about.

@@ -104,7 +104,7 @@ pub(super) fn start(start: Start) -> Task {
     let cancel = options.cancel.child_token();
     let reviews = Reviews::default();
     let known = Arc::new(Mutex::new(Known {
-        context: context.value().clone(),
+        context: context.shared(),
         ..Known::default()
     }));
     let task = Task {
@@ -197,7 +197,7 @@ impl Runner {
                     }
                 }
                 Some(Command::Call(call, reply)) => {
-                    let output = self.direct(call).await;
+                    let output = Box::pin(self.direct(*call)).await;
                     let end = output.ended.clone();
                     self.publish();
                     if let Some(end) = &end {
@@ -241,7 +241,7 @@ impl Runner {
     /// Lets those outside see how things stand.
     fn publish(&self) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.context = self.context.value().clone();
+        known.context = self.context.shared();
         known.allowed = self.allowed.clone();
     }
 
