@@ -383,6 +383,9 @@ fn servers_are_capabilities_without_a_manifest() {
     ]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(calls(&output).len(), 1);
+    let named = format!("sums={server}");
+    let (output, _) = run_json(&["--mcp", &named, "--message", "Add a: 1 and b: 2"]);
+    assert_eq!(calls(&output)[0].0, "sums_add");
 }
 
 #[test]
@@ -484,6 +487,107 @@ fn ctrl_c_cancels_the_answer_and_a_second_one_ends_it() {
     interrupt();
     let ended = child.wait().unwrap();
     assert_eq!(ended.code(), Some(130));
+}
+
+/// An agent that is served; it ends with the test.
+struct Served(std::process::Child, Value);
+
+impl Served {
+    fn start(args: &[&str]) -> Self {
+        let all = [&["agent", "serve"], args, &["--format", "json"]].concat();
+        let mut child = command(&all).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let stdout = child.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        Self(child, json(&line))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_agent_is_served_and_used_by_another() {
+    let mut served = Served::start(&[
+        "examples/agents/delegation.yaml",
+        "--ag-ui",
+        "127.0.0.1:0",
+        "--a2a",
+        "127.0.0.1:0",
+        "--mcp",
+        "127.0.0.1:0",
+    ]);
+    let told = served.1.clone();
+    assert_eq!(
+        told["model"],
+        json!({"name": "sim:careful", "simulation": true})
+    );
+    assert_eq!(told["agent"]["name"], "receptionist");
+    for key in ["ag_ui", "a2a", "mcp"] {
+        assert!(
+            told[key].as_str().unwrap().starts_with("http://127.0.0.1:"),
+            "{told}"
+        );
+    }
+    // Another agent has it as a capability, over MCP.
+    let server = format!("desk={}", told["mcp"].as_str().unwrap());
+    let (output, ran) = run_json(&[
+        "--mcp",
+        &server,
+        "--allow",
+        "127.0.0.1",
+        "--message",
+        "Ask the receptionist to find the title \"Emma\"",
+    ]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let called = calls(&output);
+    assert!(
+        called.iter().all(|(name, _)| name.starts_with("desk_")),
+        "{called:?}"
+    );
+    assert!(!called.is_empty(), "{output:#}");
+    let id = served.0.id().to_string();
+    let ended = std::process::Command::new("kill")
+        .args(["-TERM", &id])
+        .status();
+    assert!(ended.unwrap().success());
+    assert_eq!(served.0.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_agent_is_served_over_stdio() {
+    let server = format!(
+        "desk={} agent serve {} --mcp stdio",
+        env!("CARGO_BIN_EXE_proofhouse"),
+        root().join("examples/agents/delegation.yaml").display(),
+    );
+    let message = "Ask the receptionist to find the title \"Emma\"";
+    let (output, ran) = run_json(&["--mcp", &server, "--message", message]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!calls(&output).is_empty(), "{output:#}");
+}
+
+#[test]
+fn nothing_is_served_by_accident() {
+    let pair = "examples/agents/delegation.yaml";
+    for (args, said) in [
+        (vec![pair], "say where to serve"),
+        (vec![pair, "--a2a", "0.0.0.0:0"], "--allow-remote"),
+        (
+            vec![pair, "--mcp", "stdio", "--mcp", "127.0.0.1:0"],
+            "one place",
+        ),
+        (vec![pair, "--mcp", "stdio", "--format", "json"], "stdout"),
+        (vec!["-", "--mcp", "stdio"], "stdin"),
+    ] {
+        let ran = run(&[&["agent", "serve"], args.as_slice()].concat());
+        assert_eq!(ran.code, Some(64), "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{args:?}: {}", ran.stderr);
+    }
 }
 
 const CLERK: &str = "\

@@ -39,9 +39,10 @@ pub(crate) struct AgentOptions {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// An MCP server that the agent may use, too: a URL, or a command in quotes; may be given again
+    /// An MCP server that the agent may use, too: a URL, or a command in
+    /// quotes, with NAME= before it to name it; may be given again
     #[arg(long, value_name = "URL|COMMAND")]
-    mcp: Vec<String>,
+    pub(crate) mcp: Vec<String>,
 
     /// A directory for the files of agents that have a mount
     #[arg(long, value_name = "DIR")]
@@ -203,6 +204,12 @@ impl Prepared {
         let reference = format!("{namespace}/{name}");
         let started = self.host.start(namespace, &reference, options);
         started.map_err(|error| CommandError::cannot_run(error.to_string()))
+    }
+
+    /// The model, as it names itself, and whether it is a simulation.
+    pub(crate) fn model(&self) -> (String, bool) {
+        let model = &self.models.main;
+        (model.name().to_owned(), model.is_simulation())
     }
 
     /// A message with the parameters of the command line.

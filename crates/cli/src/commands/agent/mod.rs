@@ -1,19 +1,21 @@
-//! `proofhouse agent`: talks to agents of manifests, and gives them one thing to do.
+//! `proofhouse agent`: talks to agents of manifests, gives them one thing to do, and serves them.
 
 mod chat;
 mod run;
+mod serve;
 
 use clap::{Args, Subcommand};
 
 use crate::exit_code::Exit;
 use crate::output::CommandError;
 
-/// Run agents of manifests: talk to them, or give them one message
+/// Run agents of manifests: talk to them, give them one message, or serve them
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse agent chat examples/agents/support.yaml\n  \
     proofhouse agent run examples/agents/support.yaml --message 'Read ticket 7'\n  \
-    proofhouse agent run --mcp 'npx -y @acme/server' --message 'Add 1 and 2'")]
+    proofhouse agent run --mcp 'npx -y @acme/server' --message 'Add 1 and 2'\n  \
+    proofhouse agent serve examples/agents/delegation.yaml --a2a 127.0.0.1:8080")]
 pub(crate) struct Agent {
     #[command(subcommand)]
     command: AgentCommand,
@@ -23,6 +25,7 @@ pub(crate) struct Agent {
 enum AgentCommand {
     Chat(Box<chat::Chat>),
     Run(Box<run::Run>),
+    Serve(Box<serve::Serve>),
 }
 
 impl Agent {
@@ -30,6 +33,7 @@ impl Agent {
         match self.command {
             AgentCommand::Chat(command) => command.run(),
             AgentCommand::Run(command) => command.run(),
+            AgentCommand::Serve(command) => command.run(),
         }
     }
 }
