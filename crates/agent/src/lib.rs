@@ -1,4 +1,8 @@
-//! Runs one agent: so far the models it can have.
+//! Runs agents: the models they can have, the tasks they do, and how others reach them.
 
+mod clock;
 pub mod model;
+pub mod serve;
 pub mod task;
+
+pub use clock::SteppedClock;

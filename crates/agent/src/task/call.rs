@@ -8,13 +8,15 @@ use proofhouse_tools::manifest::Agent;
 use proofhouse_tools::runtime::{ActionError, Invocation};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
+use tokio::sync::broadcast::error::RecvError;
 
 use super::capabilities::{self, Callable, Capabilities, Granted, Target};
 use super::context::{Scope, TaskContext};
+use super::review::Reviews;
 use super::runner::Shared;
 use super::steps::{Passed, Site};
 use super::{CallStatus, End, EndReason, Input, TaskEvent, TaskOptions};
-use crate::model::{Arguments, ToolCall};
+use crate::model::{Arguments, ChatMessage, ToolCall};
 
 /// What became of a call.
 #[derive(Debug)]
@@ -62,6 +64,15 @@ impl Called {
             _ => CallStatus::Errored,
         };
         Self::new(function, arguments, result, status)
+    }
+
+    /// What the model is told.
+    pub(super) fn message(&self, call: &ToolCall) -> ChatMessage {
+        let content = match &self.result {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        ChatMessage::tool(call, content, self.status != CallStatus::Successful)
     }
 
     fn ending(mut self, reason: EndReason, message: &str) -> Self {
@@ -319,6 +330,7 @@ async fn delegate(
         id: format!("{}-{}", shared.id, shared.next_invocation()),
         user: shared.user.clone(),
         cancel: cancel.child_token(),
+        ..TaskOptions::default()
     };
     let id = options.id.clone();
     let started = shared
@@ -334,6 +346,7 @@ async fn delegate(
         message,
         parameters: arguments,
         cancel: cancel.child_token(),
+        ..Input::default()
     };
     let reviews = forward_reviews(shared, &child);
     let output = child.send(input).await;
@@ -365,20 +378,36 @@ fn forward_reviews(shared: &Shared, child: &super::Task) -> tokio::task::JoinHan
     let (reviews, events) = (shared.reviews.clone(), shared.events.clone());
     let (child, mut asked) = (child.clone(), child.events());
     tokio::spawn(async move {
-        while let Ok(event) = asked.recv().await {
-            let TaskEvent::Review(review) = event else {
-                continue;
-            };
-            let (mine, decision) = reviews.ask(
-                review.reviewer,
-                &review.function,
-                &review.arguments,
-                review.result.as_ref(),
-            );
-            let _ = events.send(TaskEvent::Review(mine));
-            if let Ok(decision) = decision.await {
-                child.decide(review.id, decision);
+        loop {
+            match asked.recv().await {
+                // Who falls behind misses events, but questions stay open until they are answered.
+                Ok(TaskEvent::Review(_)) | Err(RecvError::Lagged(_)) => {}
+                Ok(_) => continue,
+                Err(RecvError::Closed) => return,
+            }
+            for review in child.reviews() {
+                let (mine, decision) = reviews.ask(
+                    review.reviewer,
+                    &review.function,
+                    &review.arguments,
+                    review.result.as_ref(),
+                );
+                // Nobody is asked any more once the child is gone.
+                let _open = OpenReview(&reviews, mine.id);
+                let _ = events.send(TaskEvent::Review(mine));
+                if let Ok(decision) = decision.await {
+                    child.decide(review.id, decision);
+                }
             }
         }
     })
+}
+
+/// A question that is taken back when this is dropped before the answer.
+struct OpenReview<'a>(&'a Reviews, u64);
+
+impl Drop for OpenReview<'_> {
+    fn drop(&mut self) {
+        self.0.forget(self.1);
+    }
 }

@@ -4,11 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use proofhouse_wire::CancellationToken;
 use serde::Serialize;
-use serde_json::{Map, Value};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use serde_json::{Map, Value, json};
+use tokio::sync::{mpsc, oneshot};
 
 use super::review::Reviews;
-use super::{AllowList, Decision, End, EndReason, Review, TaskEvent, Turn};
+use super::watch::{Events, Watchers};
+use super::{AllowList, CallStatus, Decision, End, EndReason, Review, Turn};
+use crate::model::{ChatMessage, ToolCall, ToolSpec};
 
 /// What is said to an agent.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +21,16 @@ pub struct Input {
     pub parameters: Map<String, Value>,
     /// Ends the answer early; the task stays.
     pub cancel: CancellationToken,
+    /// What was said elsewhere since the last answer: it stands in the conversation before the message.
+    /// Results of calls that were left open are found in it.
+    pub preceding: Vec<ChatMessage>,
+    /// The model goes on from what precedes. A message is then only what the rules see: it stands in the
+    /// conversation already.
+    pub goes_on: bool,
+    /// Functions of whoever asks. A call of one is left open: [`Output::pending`].
+    pub tools: Vec<ToolSpec>,
+    /// What whoever asks says about the circumstances of this input, for the model.
+    pub context: Option<String>,
 }
 
 impl Input {
@@ -39,6 +51,9 @@ pub struct Output {
     pub message: String,
     /// What the manifest exposes beside that.
     pub exposes: Map<String, Value>,
+    /// Calls of functions of whoever asked, whose results come with the next input.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<ToolCall>,
     /// Why there is no answer this time; the task waits for the next input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
@@ -47,8 +62,29 @@ pub struct Output {
     pub ended: Option<End>,
 }
 
+/// What came of a call from outside.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallOutput {
+    /// What the function gave, or why not.
+    pub result: Value,
+    /// How it ended.
+    pub status: CallStatus,
+    /// How the task ended, if it did.
+    pub ended: Option<End>,
+}
+
+/// A call from outside.
+pub(super) struct DirectCall {
+    pub(super) function: String,
+    pub(super) arguments: Map<String, Value>,
+    pub(super) cancel: CancellationToken,
+}
+
 pub(super) enum Command {
-    Input(Input, oneshot::Sender<Output>),
+    /// On the heap: a queue has room for many before any comes.
+    Input(Box<Input>, oneshot::Sender<Output>),
+    Call(Box<DirectCall>, oneshot::Sender<CallOutput>),
+    Functions(oneshot::Sender<Result<Vec<ToolSpec>, End>>),
     End(oneshot::Sender<()>),
 }
 
@@ -56,7 +92,7 @@ pub(super) enum Command {
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) history: Vec<Turn>,
-    pub(super) context: Value,
+    pub(super) context: Arc<Value>,
     pub(super) allowed: AllowList,
     pub(super) ended: Option<End>,
 }
@@ -69,7 +105,7 @@ pub struct Task {
     pub(super) model: String,
     pub(super) simulation: bool,
     pub(super) commands: mpsc::Sender<Command>,
-    pub(super) events: broadcast::Sender<TaskEvent>,
+    pub(super) events: Watchers,
     pub(super) reviews: Reviews,
     pub(super) known: Arc<Mutex<Known>>,
     pub(super) cancel: CancellationToken,
@@ -100,24 +136,72 @@ impl Task {
         // What could not be sent is dropped here, and the end of the answer with it.
         let sent = self
             .commands
-            .send(Command::Input(input, reply))
+            .send(Command::Input(Box::new(input), reply))
             .await
             .is_ok();
         match (sent, answer.await) {
             (true, Ok(output)) => output,
             _ => Output {
-                ended: Some(
-                    self.ended()
-                        .unwrap_or_else(|| End::new(EndReason::Closed, "the task has ended")),
-                ),
+                ended: Some(self.over()),
                 ..Output::default()
             },
         }
     }
 
+    /// Calls a function as the model would: bindings, steps and limits hold. The model does not hear of
+    /// it.
+    pub async fn call(
+        &self,
+        function: impl Into<String>,
+        arguments: Map<String, Value>,
+        cancel: CancellationToken,
+    ) -> CallOutput {
+        let (reply, answer) = oneshot::channel();
+        let call = DirectCall {
+            function: function.into(),
+            arguments,
+            cancel,
+        };
+        let sent = self
+            .commands
+            .send(Command::Call(Box::new(call), reply))
+            .await
+            .is_ok();
+        match (sent, answer.await) {
+            (true, Ok(output)) => output,
+            _ => {
+                let end = self.over();
+                CallOutput {
+                    result: json!({"error": "ended", "message": end.message}),
+                    status: CallStatus::Errored,
+                    ended: Some(end),
+                }
+            }
+        }
+    }
+
+    /// The functions that the agent may call, as its model sees them.
+    ///
+    /// # Errors
+    ///
+    /// Returns how the task ended, if it did, also because a tool cannot be used at all.
+    pub async fn functions(&self) -> Result<Vec<ToolSpec>, End> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.commands.send(Command::Functions(reply)).await.is_ok();
+        match (sent, answer.await) {
+            (true, Ok(functions)) => functions,
+            _ => Err(self.over()),
+        }
+    }
+
+    fn over(&self) -> End {
+        let ended = self.ended();
+        ended.unwrap_or_else(|| End::new(EndReason::Closed, "the task has ended"))
+    }
+
     /// Watches the task. Who falls far behind misses events.
     #[must_use]
-    pub fn events(&self) -> broadcast::Receiver<TaskEvent> {
+    pub fn events(&self) -> Events {
         self.events.subscribe()
     }
 
@@ -141,7 +225,7 @@ impl Task {
     /// The context as expressions see it.
     #[must_use]
     pub fn context(&self) -> Value {
-        self.look(|known| known.context.clone())
+        Value::clone(&self.look(|known| Arc::clone(&known.context)))
     }
 
     /// The values of parameters that events may be about.

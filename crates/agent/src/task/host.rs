@@ -13,10 +13,13 @@ use serde_json::{Value, json};
 
 use super::handle::Task;
 use super::runner::{self, Start};
-use crate::model::{Model, ModelOptions};
+use crate::model::{ChatMessage, Model, ModelOptions};
 
 /// How deep agents may ask agents.
 pub(super) const MAX_DEPTH: usize = 5;
+
+/// Calls of one turn that run side by side.
+const MAX_PARALLEL: usize = 16;
 
 /// Gives an agent's model by the name its manifest asks for.
 pub type ModelSource = dyn Fn(&str) -> Result<Arc<dyn Model>, String> + Send + Sync;
@@ -48,6 +51,8 @@ pub struct TaskOptions {
     pub user: User,
     /// Ends the task early.
     pub cancel: CancellationToken,
+    /// What was said before the task began.
+    pub history: Vec<ChatMessage>,
 }
 
 /// Why a task cannot begin.
@@ -73,6 +78,8 @@ pub(super) struct Inner {
     pub(super) options: ModelOptions,
     pub(super) files: Option<PathBuf>,
     pub(super) observer: Option<Arc<dyn Observer>>,
+    /// Calls of one turn that run side by side.
+    pub(super) parallel: usize,
     count: Arc<AtomicU64>,
 }
 
@@ -99,6 +106,7 @@ impl Host {
                 options: ModelOptions::default(),
                 files: None,
                 observer: None,
+                parallel: MAX_PARALLEL,
                 count: Arc::default(),
             }),
         }
@@ -133,9 +141,33 @@ impl Host {
         self.change(|inner| inner.observer = Some(observer))
     }
 
+    /// The same with one call at a time, also where a model asks for several at once. What happens has
+    /// one order then, which recordings need.
+    #[must_use]
+    pub fn one_call_at_a_time(self) -> Self {
+        self.change(|inner| inner.parallel = 1)
+    }
+
     /// The agents that can be started.
     pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
         self.inner.catalog.agents()
+    }
+
+    /// What a capability of an agent is for, and whether another agent is behind it.
+    pub(crate) fn describe(&self, namespace: &str, reference: &str) -> Option<(String, bool)> {
+        Some(match self.inner.catalog.find(namespace, reference)? {
+            Referent::Tool(tool) => (tool.description.clone(), false),
+            Referent::Agent(agent) => (agent.description.clone(), true),
+        })
+    }
+
+    /// An agent, by its name as an agent of the namespace would say it.
+    #[must_use]
+    pub fn find(&self, namespace: &str, agent: &str) -> Option<Arc<Agent>> {
+        match self.inner.catalog.find(namespace, agent) {
+            Some(Referent::Agent(found)) => Some(found),
+            _ => None,
+        }
     }
 
     /// Begins a task of an agent.
@@ -150,8 +182,7 @@ impl Host {
         agent: &str,
         options: TaskOptions,
     ) -> Result<Task, StartError> {
-        let found = self.inner.catalog.find(namespace, agent);
-        let Some(Referent::Agent(found)) = found else {
+        let Some(found) = self.find(namespace, agent) else {
             let known = self.inner.catalog.agents().map(|agent| agent.name.as_str());
             let near = did_you_mean(agent, known);
             let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));

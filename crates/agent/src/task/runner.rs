@@ -10,7 +10,7 @@ use proofhouse_tools::manifest::Agent;
 use proofhouse_tools::runtime::Environment;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::mpsc;
 
 use super::call::{self, Called};
 use super::capabilities::{self, Capabilities, Target};
@@ -18,21 +18,18 @@ use super::context::{self, Scope, TaskContext};
 use super::handle::{Command, Known, Task};
 use super::review::Reviews;
 use super::steps::{Passed, Site};
+use super::watch::Watchers;
 use super::{
-    AllowList, CallStatus, DirectoryMount, End, EndReason, Host, Input, Output, TaskEvent,
-    TaskOptions, Turn, User,
+    AllowList, DirectoryMount, End, EndReason, Host, Input, Output, TaskEvent, TaskOptions, Turn,
+    User,
 };
-use crate::model::{ChatMessage, Model, ModelEvent, ModelReply, ModelRequest, ToolCall};
+use crate::model::{ChatMessage, Model, ModelEvent, ModelReply, ModelRequest, ToolCall, ToolSpec};
 
 /// Turns of the model for one input, where the manifest has no limit: a model that calls the same
 /// function for ever must come to an end.
 const MAX_TURNS_PER_INPUT: u64 = 100;
 /// Calls of one turn that are carried out; the others are refused.
-const MAX_CALLS_PER_TURN: usize = 64;
-/// Calls that run side by side.
-const MAX_PARALLEL: usize = 16;
-/// Events kept for who watches.
-const EVENTS: usize = 1024;
+pub(super) const MAX_CALLS_PER_TURN: usize = 64;
 /// Inputs that may wait.
 const COMMANDS: usize = 16;
 
@@ -53,7 +50,7 @@ pub(super) struct Shared {
     pub(super) depth: usize,
     pub(super) environment: Environment,
     pub(super) reviews: Reviews,
-    pub(super) events: broadcast::Sender<TaskEvent>,
+    pub(super) events: Watchers,
     invocations: AtomicU64,
 }
 
@@ -63,19 +60,23 @@ impl Shared {
     }
 }
 
-struct Runner {
-    shared: Shared,
-    agent: Arc<Agent>,
+pub(super) struct Runner {
+    pub(super) shared: Shared,
+    pub(super) agent: Arc<Agent>,
     model: Arc<dyn Model>,
-    context: TaskContext,
-    messages: Vec<ChatMessage>,
-    capabilities: Option<Capabilities>,
+    pub(super) context: TaskContext,
+    pub(super) messages: Vec<ChatMessage>,
+    pub(super) capabilities: Option<Capabilities>,
     known: Arc<Mutex<Known>>,
     allowed: AllowList,
-    cancel: CancellationToken,
+    pub(super) cancel: CancellationToken,
     started: Instant,
     turns: u64,
-    calls: u64,
+    pub(super) calls: u64,
+    /// The functions of whoever asks, for this input.
+    pub(super) offered: Vec<ToolSpec>,
+    /// What whoever asks says about this input.
+    circumstances: Option<String>,
 }
 
 /// Begins a task; it runs until it is ended, cancelled, or nobody holds its handle.
@@ -88,7 +89,7 @@ pub(super) fn start(start: Start) -> Task {
         depth,
     } = start;
     let (commands, inbox) = mpsc::channel(COMMANDS);
-    let (events, _) = broadcast::channel(EVENTS);
+    let events = Watchers::default();
     let environment = environment(&host, &agent, &options.id);
     let mut context = TaskContext::new(
         &agent.name,
@@ -103,7 +104,7 @@ pub(super) fn start(start: Start) -> Task {
     let cancel = options.cancel.child_token();
     let reviews = Reviews::default();
     let known = Arc::new(Mutex::new(Known {
-        context: context.value().clone(),
+        context: context.shared(),
         ..Known::default()
     }));
     let task = Task {
@@ -131,7 +132,7 @@ pub(super) fn start(start: Start) -> Task {
         agent,
         model,
         context,
-        messages: Vec::new(),
+        messages: options.history,
         capabilities: None,
         known,
         allowed: AllowList::default(),
@@ -139,6 +140,8 @@ pub(super) fn start(start: Start) -> Task {
         started: Instant::now(),
         turns: 0,
         calls: 0,
+        offered: Vec::new(),
+        circumstances: None,
     };
     tokio::spawn(runner.run(inbox));
     task
@@ -181,13 +184,37 @@ impl Runner {
                     break End::new(EndReason::Closed, "the task was ended");
                 }
                 Some(Command::Input(input, reply)) => {
-                    let output = self.input(input).await;
+                    // On the heap: a task that waits holds no room for an answer.
+                    let output = Box::pin(self.input(*input)).await;
                     let end = output.ended.clone();
                     self.publish();
                     if let Some(end) = &end {
                         self.note_end(end);
                     }
                     let _ = reply.send(output);
+                    if let Some(end) = end {
+                        break end;
+                    }
+                }
+                Some(Command::Call(call, reply)) => {
+                    let output = Box::pin(self.direct(*call)).await;
+                    let end = output.ended.clone();
+                    self.publish();
+                    if let Some(end) = &end {
+                        self.note_end(end);
+                    }
+                    let _ = reply.send(output);
+                    if let Some(end) = end {
+                        break end;
+                    }
+                }
+                Some(Command::Functions(reply)) => {
+                    let functions = self.functions().await;
+                    let end = functions.as_ref().err().cloned();
+                    if let Some(end) = &end {
+                        self.note_end(end);
+                    }
+                    let _ = reply.send(functions);
                     if let Some(end) = end {
                         break end;
                     }
@@ -214,11 +241,11 @@ impl Runner {
     /// Lets those outside see how things stand.
     fn publish(&self) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.context = self.context.value().clone();
+        known.context = self.context.shared();
         known.allowed = self.allowed.clone();
     }
 
-    fn turn(&mut self, turn: Turn) {
+    pub(super) fn turn(&mut self, turn: Turn) {
         if let Some(word) = turn.word() {
             self.context.turn(word);
         }
@@ -226,7 +253,7 @@ impl Runner {
         known.history.push(turn);
     }
 
-    fn now(&self) -> String {
+    pub(super) fn now(&self) -> String {
         self.shared.environment.now()
     }
 
@@ -234,6 +261,10 @@ impl Runner {
     async fn input(&mut self, input: Input) -> Output {
         let cancel = self.cancel.child_token();
         let said = input.cancel.clone();
+        if said.is_cancelled() {
+            // Whoever waited in line has gone meanwhile.
+            return self.failed("the answer was cancelled".to_owned());
+        }
         let answered = {
             let stop = cancel.clone();
             let watch = async move {
@@ -273,7 +304,7 @@ impl Runner {
             time,
             message: message.clone(),
         });
-        self.close_open_calls();
+        self.close_open_calls("the call was cancelled");
         let _ = self.shared.events.send(TaskEvent::Failed(message.clone()));
         Output {
             failed: Some(message),
@@ -281,41 +312,50 @@ impl Runner {
         }
     }
 
-    /// A conversation in which a call has no result is refused by providers, so every call gets one.
-    fn close_open_calls(&mut self) {
-        let Some(at) = self
-            .messages
-            .iter()
-            .rposition(|message| matches!(message, ChatMessage::Assistant { .. }))
-        else {
-            return;
-        };
-        let ChatMessage::Assistant { calls, .. } = &self.messages[at] else {
-            return;
-        };
-        let answered = |id: &str| {
-            self.messages[at..].iter().any(
-                |message| matches!(message, ChatMessage::Tool { call_id, .. } if call_id == id),
-            )
-        };
-        let open: Vec<ToolCall> = calls
-            .iter()
-            .filter(|call| !answered(&call.id))
-            .cloned()
-            .collect();
-        for call in open {
-            self.messages
-                .push(ChatMessage::tool(&call, "the call was cancelled", true));
-        }
-    }
-
-    async fn answer(&mut self, input: Input, cancel: &CancellationToken) -> Result<Output, Stop> {
+    async fn answer(
+        &mut self,
+        mut input: Input,
+        cancel: &CancellationToken,
+    ) -> Result<Output, Stop> {
         self.within_limits()?;
-        let (message, parameters) = self.checked(input)?;
+        let preceding = std::mem::take(&mut input.preceding);
+        let tools = std::mem::take(&mut input.tools);
+        self.circumstances = input.context.take();
+        let goes_on = input.goes_on;
+        let said = match goes_on && input.message.is_none() {
+            true => None,
+            false => Some(self.checked(input)?),
+        };
         if self.capabilities.is_none() {
             self.prepare(cancel).await?;
         }
+        self.offer(tools);
         let _ = self.shared.events.send(TaskEvent::Started);
+        self.catch_up(preceding);
+        if let Some((message, parameters)) = said {
+            self.take_in(message, parameters, goes_on, cancel).await?;
+        }
+        let (text, pending) = self.converse(cancel).await?;
+        if pending.is_empty() {
+            return self.guard_output(text, cancel).await;
+        }
+        // What goes with calls is no answer, so the rules for answers do not see it.
+        let is_guarded = !self.agent.guardrails.after.is_empty();
+        Ok(Output {
+            message: if is_guarded { String::new() } else { text },
+            pending,
+            ..Output::default()
+        })
+    }
+
+    /// Takes a message in, if the rules let it.
+    async fn take_in(
+        &mut self,
+        message: String,
+        parameters: Map<String, Value>,
+        is_there: bool,
+        cancel: &CancellationToken,
+    ) -> Result<(), Stop> {
         self.context.input(&message, &parameters);
         let time = self.now();
         self.turn(Turn::Input {
@@ -324,9 +364,10 @@ impl Runner {
             parameters,
         });
         self.guard_input(cancel).await?;
-        self.messages.push(ChatMessage::user(message));
-        let text = self.converse(cancel).await?;
-        self.guard_output(text, cancel).await
+        if !is_there {
+            self.messages.push(ChatMessage::user(message));
+        }
+        Ok(())
     }
 
     /// The message and the parameters, complete and fitting.
@@ -352,7 +393,7 @@ impl Runner {
     }
 
     /// Finds out what the agent may use, and seals what is bound.
-    async fn prepare(&mut self, cancel: &CancellationToken) -> Result<(), Stop> {
+    pub(super) async fn prepare(&mut self, cancel: &CancellationToken) -> Result<(), Stop> {
         let environment = self.shared.environment.clone();
         let found = Capabilities::new(&self.shared.host, &self.agent, &environment, cancel).await;
         let found = found.map_err(|error| match cancel.is_cancelled() {
@@ -367,7 +408,7 @@ impl Runner {
     }
 
     /// A bound parameter has its value from the start, and no other ever.
-    fn seal(&mut self) {
+    pub(super) fn seal(&mut self) {
         let Some(capabilities) = &self.capabilities else {
             return;
         };
@@ -494,21 +535,31 @@ impl Runner {
         Ok(Output {
             message: text,
             exposes: exposed,
-            failed: None,
-            ended: None,
+            ..Output::default()
         })
     }
 
-    /// Asks the model and does what it wants done, until it only answers.
-    async fn converse(&mut self, cancel: &CancellationToken) -> Result<String, Stop> {
+    /// Asks the model and does what it wants done, until it only answers or wants something of whoever
+    /// asked.
+    async fn converse(
+        &mut self,
+        cancel: &CancellationToken,
+    ) -> Result<(String, Vec<ToolCall>), Stop> {
         for _ in 0..MAX_TURNS_PER_INPUT {
             self.within_limits()?;
             let reply = self.ask(cancel).await?;
-            let calls = reply.calls.clone();
-            if calls.is_empty() {
-                return Ok(reply.text);
+            if reply.calls.is_empty() {
+                return Ok((reply.text, Vec::new()));
             }
-            self.carry_out(&calls, cancel).await?;
+            let offered = |call: &ToolCall| self.offered.iter().any(|tool| tool.name == call.name);
+            let (theirs, ours): (Vec<_>, Vec<_>) = reply.calls.into_iter().partition(offered);
+            if !ours.is_empty() {
+                self.carry_out(&ours, cancel).await?;
+            }
+            let pending = self.leave_open(theirs)?;
+            if !pending.is_empty() {
+                return Ok((reply.text, pending));
+            }
         }
         Err(Stop::End(End::new(
             EndReason::LimitExceeded,
@@ -525,7 +576,10 @@ impl Runner {
                 .capabilities
                 .as_ref()
                 .map(Capabilities::specs)
-                .unwrap_or_default(),
+                .unwrap_or_default()
+                .into_iter()
+                .chain(self.offered.iter().cloned())
+                .collect(),
             options: self.shared.host.inner.options.clone(),
         };
         let events = self.shared.events.clone();
@@ -602,10 +656,14 @@ impl Runner {
         scope.set(Root::Runtime, self.shared.host.inner.runtime.clone());
         let identity = json!({"name": self.agent.name, "namespace": self.agent.namespace});
         scope.set(Root::Agent, identity);
-        match scope.text(&self.agent.prompt) {
+        let prompt = match scope.text(&self.agent.prompt) {
             Ok(text) => text.into_exposed(),
             // A value that is not there yet leaves the prompt as it is written.
             Err(_) => self.agent.prompt.source().to_owned(),
+        };
+        match &self.circumstances {
+            Some(circumstances) => format!("{prompt}\n\n{circumstances}"),
+            None => prompt,
         }
     }
 
@@ -630,7 +688,7 @@ impl Runner {
             found.is_some_and(|callable| callable.granted.has_rules())
         };
         let free: Vec<usize> = (0..allowed).filter(|at| !ruled(&calls[*at])).collect();
-        for some in free.chunks(MAX_PARALLEL) {
+        for some in free.chunks(self.shared.host.inner.parallel) {
             let shared = &self.shared;
             let (context, capabilities) = (&self.context, &capabilities);
             let running = some.iter().map(|at| async move {
@@ -650,6 +708,7 @@ impl Runner {
                     call::call(&self.shared, &capabilities, &mut self.context, call, cancel).await
                 }
             };
+            self.messages.push(called.message(call));
             if let Some(end) = self.note(call, called) {
                 stop.get_or_insert(end);
                 break;
@@ -679,8 +738,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Keeps what became of a call, and tells the model.
-    fn note(&mut self, call: &ToolCall, called: Called) -> Option<End> {
+    /// Keeps what became of a call.
+    pub(super) fn note(&mut self, call: &ToolCall, called: Called) -> Option<End> {
         self.calls += 1;
         let time = self.now();
         self.context.called(
@@ -696,12 +755,6 @@ impl Runner {
                 self.allowed.add(tool, name, value);
             }
         }
-        let content = match &called.result {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        let failed = called.status != CallStatus::Successful;
-        self.messages.push(ChatMessage::tool(call, content, failed));
         self.turn(Turn::Capability {
             time,
             call: call.id.clone(),
@@ -715,7 +768,7 @@ impl Runner {
     }
 
     /// Whether the task may go on.
-    fn within_limits(&self) -> Result<(), Stop> {
+    pub(super) fn within_limits(&self) -> Result<(), Stop> {
         let limits = &self.agent.limits;
         let (prompt, completion) = self.context.tokens();
         let over = |used: u64, limit: Option<u64>| limit.is_some_and(|limit| used >= limit);
@@ -751,7 +804,7 @@ fn too_old() -> Stop {
 }
 
 /// Why an input got no answer.
-enum Stop {
+pub(super) enum Stop {
     /// The task is over.
     End(End),
     /// Only this input; the task goes on.

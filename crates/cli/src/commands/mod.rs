@@ -1,5 +1,6 @@
 //! The command line: one file per command, one line per command in each of the two tables below.
 
+mod agent;
 mod attack;
 mod completions;
 mod conformance;
@@ -36,6 +37,7 @@ enum Command {
     Scan(scan::Scan),
     ExplainVerdict(explain_verdict::ExplainVerdict),
     Tool(tool::Tool),
+    Agent(agent::Agent),
     DemoService(demo_service::DemoService),
     Validate(validate::Validate),
     Fmt(fmt::Fmt),
@@ -55,6 +57,7 @@ impl Cli {
             Command::Scan(command) => command.run(),
             Command::ExplainVerdict(command) => command.run(),
             Command::Tool(command) => command.run(),
+            Command::Agent(command) => command.run(),
             Command::DemoService(command) => command.run(),
             Command::Validate(command) => command.run(),
             Command::Fmt(command) => command.run(),

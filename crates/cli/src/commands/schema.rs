@@ -9,7 +9,8 @@ use crate::output::{CommandError, Data};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse schema oatf > oatf.schema.json\n  \
-    proofhouse schema tool > tool.schema.json")]
+    proofhouse schema tool > tool.schema.json\n  \
+    proofhouse schema agent > agent.schema.json")]
 pub(crate) struct Schema {
     /// Which schema
     #[arg(value_enum)]
@@ -22,6 +23,8 @@ enum Kind {
     Oatf,
     /// Tool manifests
     Tool,
+    /// Agent manifests
+    Agent,
 }
 
 impl Schema {
@@ -29,6 +32,7 @@ impl Schema {
         let schema = match self.kind {
             Kind::Oatf => proofhouse_oatf::json_schema(),
             Kind::Tool => proofhouse_tools::manifest::json_schema(),
+            Kind::Agent => proofhouse_tools::manifest::agent_json_schema(),
         };
         let mut data = Data::new();
         data.json(&schema)?;

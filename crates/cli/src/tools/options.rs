@@ -9,11 +9,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use ipnet::IpNet;
 use jiff::Timestamp;
+use proofhouse_agent::model::Model;
+use proofhouse_agent::task::Host;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 use proofhouse_tools::actions::{KubernetesJobs, McpRuntime};
 use proofhouse_tools::auth::Providers;
-use proofhouse_tools::interpolate::{Root, Sealed};
-use proofhouse_tools::manifest::Tool;
+use proofhouse_tools::interpolate::{Root, Sealed, Secrets};
+use proofhouse_tools::manifest::{Catalog, Tool};
 use proofhouse_tools::operator::{KubernetesConfig, OperatorConfig};
 use proofhouse_tools::runtime::{ActionError, Environment, Limits, Runtimes, ToolTask};
 use proofhouse_tools::serve::ManifestTools;
@@ -80,6 +82,10 @@ impl OperatorOptions {
         let cluster = self.beside_file(config.kubernetes).cluster(variable);
         let jobs = KubernetesJobs::new(cluster, &limits);
         let mcp = McpRuntime::new(&limits, egress.clone()).map_err(failed)?;
+        let mcp = match search_path() {
+            path if path.is_empty() => mcp,
+            path => mcp.with_environment(path),
+        };
         let mcp = mcp.with_variables(config.mcp_environment.into_exposed());
         let runtimes = Runtimes::new(&limits, egress).map_err(failed)?;
         Ok(Operator {
@@ -137,6 +143,12 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
+/// Where commands are looked for: servers that are commands are found where a shell would find them.
+fn search_path() -> Vec<(&'static str, String)> {
+    let path = variable("PATH").and_then(|path| path.into_string().ok());
+    path.map(|path| ("PATH", path)).into_iter().collect()
+}
+
 /// A finding on one line. The line of the file is not shown: it may hold a secret.
 fn shown(input: &Input, finding: &Diagnostic) -> String {
     let place = finding
@@ -172,14 +184,45 @@ impl Operator {
         ManifestTools::new(tools.collect(), self.runtimes.clone(), self.limits.clone())
     }
 
+    /// A host for the tasks of agents.
+    pub(crate) fn host(
+        &self,
+        catalog: Catalog,
+        clock: &Arc<dyn Fn() -> String + Send + Sync>,
+        model: Arc<dyn Model>,
+    ) -> Host {
+        let clock = Arc::clone(clock);
+        Host::new(
+            catalog,
+            self.runtimes.clone(),
+            self.limits.clone(),
+            self.bare_environment(move || clock()),
+            model,
+        )
+    }
+
+    /// The secrets among the settings of all these tools.
+    pub(crate) fn secrets<'t>(&self, tools: impl Iterator<Item = &'t Arc<Tool>>) -> Secrets {
+        let environment = self.bare_environment(now);
+        let mut secrets = Secrets::default();
+        for tool in tools {
+            secrets.extend(&environment.secrets(tool));
+        }
+        secrets
+    }
+
     fn environment(&self, located: &Located) -> Environment {
-        Environment::new(self.settings.expose().clone(), now)
+        self.bare_environment(now)
+            .with(Root::Agent, agent(&located.tool))
+            .with_base(&located.directory)
+    }
+
+    fn bare_environment(&self, clock: impl Fn() -> String + Send + Sync + 'static) -> Environment {
+        Environment::new(self.settings.expose().clone(), clock)
             .with(
                 Root::Runtime,
                 json!({"version": env!("CARGO_PKG_VERSION"), "dashboard_url": "", "api_root": ""}),
             )
-            .with(Root::Agent, agent(&located.tool))
-            .with_base(&located.directory)
             .with_tokens(Arc::clone(&self.tokens) as Arc<_>)
     }
 }

@@ -1,0 +1,501 @@
+//! The agent over A2A, both generations at one address: the name of the method decides how a request is
+//! read and answered.
+
+mod card;
+mod methods;
+mod records;
+mod shapes;
+mod work;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use proofhouse_wire::rpc::{self, Message as RpcMessage};
+use proofhouse_wire::server::{Bound, Handler, Reply, Request, StreamWriter};
+use proofhouse_wire::sse::Event;
+use proofhouse_wire::{CancellationToken, Method, StatusCode, origin};
+use serde_json::{Map, Value, json};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+use self::methods::{Generation, Operation, Problem, operation};
+use self::records::{Record, Records, Update, ends_stream};
+use self::shapes::{Message, State};
+use super::Service;
+use super::conversations::{Conversations, NoConversation};
+use super::texts::{decision, fresh_id};
+use crate::task::{Decision, Input};
+
+/// Where the card is, and where it was before 0.3.
+const CARD_PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
+/// The longest id that is looked for.
+const MAX_ID_BYTES: usize = 512;
+/// Tasks on one page of a list.
+const MAX_PAGE: usize = 100;
+
+/// What is known of a conversation beside its task: nothing, the records know it.
+#[derive(Debug, Default)]
+struct Place;
+
+/// Serves until `stop` is cancelled; then all conversations are ended.
+pub(super) async fn serve(service: Arc<Service>, bound: Bound, stop: CancellationToken) {
+    let wire = service.limits.wire.clone();
+    let inner = Arc::new(Inner {
+        address: bound.address(),
+        contexts: Conversations::new(&service.limits),
+        records: Records::default(),
+        service: Arc::clone(&service),
+    });
+    let handler = Http(Arc::clone(&inner));
+    tokio::select! {
+        () = bound.serve(Arc::new(handler), wire, stop) => {}
+        () = service.sweeping(|| inner.contexts.sweep()) => {}
+    }
+    inner.contexts.close().await;
+}
+
+struct Http(Arc<Inner>);
+
+struct Inner {
+    address: SocketAddr,
+    contexts: Conversations<Place>,
+    records: Records,
+    service: Arc<Service>,
+}
+
+impl Handler for Http {
+    async fn handle(&self, request: Request) -> Reply {
+        let inner = &self.0;
+        if !origin::is_allowed(&request.headers, inner.address) {
+            return Reply::empty(StatusCode::FORBIDDEN);
+        }
+        let is_card = CARD_PATHS.contains(&&*request.path);
+        match (&request.method, is_card) {
+            (&Method::GET, true) => {
+                let service = &inner.service;
+                let url = inner.url(request.header("host"));
+                let card = card::card(&service.host, &service.agent, &url);
+                Reply::json(StatusCode::OK, card.to_string())
+            }
+            (&Method::POST, false) => inner.post(&request).await,
+            (_, true) => Reply::empty(StatusCode::METHOD_NOT_ALLOWED).with_header("allow", "GET"),
+            (&Method::GET, false) => Reply::empty(StatusCode::NOT_FOUND),
+            (_, false) => Reply::empty(StatusCode::METHOD_NOT_ALLOWED).with_header("allow", "POST"),
+        }
+    }
+}
+
+fn answer(response: &Value) -> Reply {
+    Reply::json(StatusCode::OK, response.to_string())
+}
+
+impl Inner {
+    /// Where clients reach us: as they did, where our address is none that they could use.
+    fn url(&self, host: Option<&str>) -> String {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+        match host {
+            Some(host) if self.address.ip().is_unspecified() && host.chars().all(is_name) => {
+                format!("http://{host}/")
+            }
+            _ => format!("http://{}/", self.address),
+        }
+    }
+
+    async fn post(self: &Arc<Self>, request: &Request) -> Reply {
+        let body = match &request.body {
+            Ok(body) => body,
+            Err(problem) => {
+                let text = problem.to_string();
+                let error = rpc::error(&Value::Null, rpc::INVALID_REQUEST, &text, None);
+                return Reply::json(problem.status(), error.to_string());
+            }
+        };
+        let (id, method, params) = match rpc::parse(body) {
+            Ok(RpcMessage::Request { id, method, params }) => (id, method, params),
+            Ok(_) => {
+                let message = "A2A has requests only";
+                return answer(&rpc::error(
+                    &Value::Null,
+                    rpc::INVALID_REQUEST,
+                    message,
+                    None,
+                ));
+            }
+            Err(invalid) => return answer(&invalid.to_response()),
+        };
+        let Some((operation, generation)) = operation(&method) else {
+            return answer(&Problem::Method.response(&id, Generation::Legacy));
+        };
+        let call = Call {
+            id,
+            generation,
+            params,
+        };
+        let answered = match operation {
+            Operation::Send => self.send(&call).await.map(Answered::Whole),
+            Operation::Stream => self.stream(&call).map(Answered::Stream),
+            Operation::Get => self.get(&call).map(Answered::Whole),
+            Operation::Cancel => self.cancel(&call).await.map(Answered::Whole),
+            Operation::List => self.list(&call).map(Answered::Whole),
+            Operation::Subscribe => self.subscribe(&call).map(Answered::Stream),
+            Operation::Push => Err(Problem::NoPush),
+            Operation::ExtendedCard => Err(Problem::NoExtendedCard),
+        };
+        match answered {
+            Ok(Answered::Whole(result)) => answer(&rpc::response(&call.id, result)),
+            Ok(Answered::Stream(reply)) => reply,
+            Err(problem) => answer(&problem.response(&call.id, generation)),
+        }
+    }
+
+    /// Takes a message: a new task, or the answer to a question of one that waits.
+    fn take(self: &Arc<Self>, call: &Call) -> Result<Taken, Problem> {
+        let message = call.params.get("message").unwrap_or(&Value::Null);
+        let (text, said) = Message::read(message).map_err(Problem::Params)?;
+        let settings = call.params.get("configuration");
+        let push = ["pushNotificationConfig", "taskPushNotificationConfig"];
+        let wants_push =
+            |key: &&str| settings.is_some_and(|all| all.get(key).is_some_and(Value::is_object));
+        if push.iter().any(|key| wants_push(key)) {
+            return Err(Problem::NoPush);
+        }
+        accepts_text(settings)?;
+        let context = text_id(message, "contextId")?;
+        if let Some(task) = text_id(message, "taskId")? {
+            let record = self.records.find(&task).ok_or(Problem::NotFound)?;
+            if context.is_some_and(|context| context != record.context) {
+                let message = "the task belongs to another `contextId`";
+                return Err(Problem::Params(message.to_owned()));
+            }
+            let decision = decide(&record, &text, message, call.generation)?;
+            return Ok(Taken {
+                record,
+                begin: Begin::Decide(decision, said),
+            });
+        }
+        let service = &self.service;
+        let permit = service.permit();
+        let permit = permit.ok_or_else(|| Problem::Busy("too many tasks at a time".to_owned()))?;
+        let context = context.unwrap_or_else(fresh_id);
+        let opened = self.contexts.open(&context, || service.begin(Vec::new()));
+        let conversation = opened.map_err(|error| match error {
+            NoConversation::TooMany => Problem::Busy(error.to_string()),
+            NoConversation::Start(error) => Problem::Busy(error.to_string()),
+        })?;
+        let mut others = self.records.of_context(&context);
+        others.retain(|record| !record.state().is_over());
+        if others.len() > service.limits.max_waiting {
+            return Err(Problem::Busy(
+                "too many messages wait in this context".to_owned(),
+            ));
+        }
+        let task = conversation.task.clone();
+        let record = Arc::new(Record::new(fresh_id(), context, task, said));
+        if !self.records.add(&record, service.limits.max_records) {
+            return Err(Problem::Busy("too many tasks, and none is over".to_owned()));
+        }
+        let input = Input {
+            message: Some(text),
+            parameters: self.parameters(message),
+            ..Input::default()
+        };
+        let work = work::answer(
+            Arc::clone(service),
+            conversation,
+            Arc::clone(&record),
+            input,
+        );
+        let work = Box::pin(async move {
+            work.await;
+            drop(permit);
+        });
+        Ok(Taken {
+            record,
+            begin: Begin::Work(work),
+        })
+    }
+
+    /// The parameters of the agent, from the metadata of a message.
+    fn parameters(&self, message: &Value) -> Map<String, Value> {
+        let declared = self.service.agent.parameters.properties();
+        let given = message.get("metadata").and_then(Value::as_object);
+        let given = given.into_iter().flatten();
+        given
+            .filter(|(name, _)| declared.contains_key(*name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    }
+
+    fn begin(&self, record: &Record, begin: Begin) {
+        match begin {
+            Begin::Work(work) => self.service.spawn(work),
+            Begin::Decide(decision, said) => {
+                record.said(said);
+                record.reach(State::Working, None);
+                if let Some(review) = record.task.reviews().first() {
+                    record.task.decide(review.id, decision);
+                }
+            }
+        }
+    }
+
+    async fn send(self: &Arc<Self>, call: &Call) -> Result<Value, Problem> {
+        let history = count(call.params.get("configuration"), "historyLength")?;
+        let Taken { record, begin } = self.take(call)?;
+        let settings = call.params.get("configuration").unwrap_or(&Value::Null);
+        let at_once = match call.generation {
+            Generation::Legacy => settings.get("blocking") == Some(&Value::Bool(false)),
+            Generation::Modern => settings.get("returnImmediately") == Some(&Value::Bool(true)),
+        };
+        self.begin(&record, begin);
+        if !at_once {
+            let mut states = record.states();
+            let rests = |state: &State| state.is_over() || *state == State::InputRequired;
+            let waiting = states.wait_for(rests);
+            let _ = tokio::time::timeout(self.service.limits.run, waiting).await;
+        }
+        let task = record.to_json(call.generation, history, true);
+        Ok(match call.generation {
+            Generation::Legacy => task,
+            Generation::Modern => json!({"task": task}),
+        })
+    }
+
+    fn stream(self: &Arc<Self>, call: &Call) -> Result<Reply, Problem> {
+        let Taken { record, begin } = self.take(call)?;
+        let reply = self.follow(call, &record);
+        self.begin(&record, begin);
+        Ok(reply)
+    }
+
+    fn subscribe(self: &Arc<Self>, call: &Call) -> Result<Reply, Problem> {
+        let record = self.find(call)?;
+        if record.state().is_over() {
+            return Err(Problem::Unsupported("the task is over"));
+        }
+        Ok(self.follow(call, &record))
+    }
+
+    /// A stream of what happens to a task from now on. A reader that goes does not end it.
+    fn follow(&self, call: &Call, record: &Arc<Record>) -> Reply {
+        let (reply, writer) = Reply::events();
+        let (task, updates) = record.watch(call.generation);
+        let first = match call.generation {
+            Generation::Legacy => task,
+            Generation::Modern => json!({"task": task}),
+        };
+        let follower = Follower {
+            id: call.id.clone(),
+            generation: call.generation,
+            record: Arc::clone(record),
+            writer,
+            keep_alive: self.service.limits.keep_alive,
+        };
+        self.service.spawn(follower.follow(first, updates));
+        reply
+    }
+
+    fn find(&self, call: &Call) -> Result<Arc<Record>, Problem> {
+        let id = call.params.get("id").and_then(Value::as_str);
+        let id = id.ok_or_else(|| Problem::Params("`id` must be a text".to_owned()))?;
+        // Clients of 1.0 may write the name of a resource.
+        let id = id.strip_prefix("tasks/").unwrap_or(id);
+        self.records.find(id).ok_or(Problem::NotFound)
+    }
+
+    fn get(&self, call: &Call) -> Result<Value, Problem> {
+        let history = count(Some(&call.params), "historyLength")?;
+        let record = self.find(call)?;
+        Ok(record.to_json(call.generation, history, true))
+    }
+
+    async fn cancel(&self, call: &Call) -> Result<Value, Problem> {
+        let record = self.find(call)?;
+        if record.state().is_over() {
+            return Err(Problem::NotCancelable);
+        }
+        record.cancel.cancel();
+        let mut states = record.states();
+        let over = states.wait_for(|state| state.is_over());
+        let _ = tokio::time::timeout(self.service.limits.close, over).await;
+        if record.state() != State::Canceled {
+            // It came to its end before it could be stopped, or does not stop.
+            return Err(Problem::NotCancelable);
+        }
+        Ok(record.to_json(call.generation, None, true))
+    }
+
+    /// The tasks of one context. There is no telling who asks, and a context that a client knows is the
+    /// only thing that makes a task its own: without one there is nothing to show.
+    fn list(&self, call: &Call) -> Result<Value, Problem> {
+        let params = &call.params;
+        let context = text_id(params, "contextId")?;
+        let all = context.map_or_else(Vec::new, |context| self.records.of_context(&context));
+        let wanted = params.get("status").and_then(Value::as_str);
+        let wanted = wanted.filter(|state| *state != "TASK_STATE_UNSPECIFIED");
+        let all: Vec<_> = all
+            .into_iter()
+            .filter(|record| {
+                wanted.is_none_or(|state| record.state().name(call.generation) == state)
+            })
+            .collect();
+        let size = count(Some(params), "pageSize")?;
+        let size = size.filter(|size| *size > 0).unwrap_or(50).min(MAX_PAGE);
+        let token = params.get("pageToken").and_then(Value::as_str);
+        let from = match token.filter(|token| !token.is_empty()) {
+            None => 0,
+            Some(token) => token
+                .parse()
+                .ok()
+                .filter(|from| *from <= all.len())
+                .ok_or_else(|| Problem::Params("`pageToken` is not one of ours".to_owned()))?,
+        };
+        let to = (from + size).min(all.len());
+        let history = count(Some(params), "historyLength")?.or(Some(0));
+        let artifacts = params.get("includeArtifacts") == Some(&Value::Bool(true));
+        let tasks: Vec<Value> = all[from..to]
+            .iter()
+            .map(|record| record.to_json(call.generation, history, artifacts))
+            .collect();
+        let next = if to < all.len() {
+            to.to_string()
+        } else {
+            String::new()
+        };
+        Ok(json!({
+            "tasks": tasks, "nextPageToken": next, "pageSize": size, "totalSize": all.len(),
+        }))
+    }
+}
+
+/// A request.
+struct Call {
+    id: Value,
+    generation: Generation,
+    params: Value,
+}
+
+enum Answered {
+    Whole(Value),
+    Stream(Reply),
+}
+
+/// A message that was taken, and what is to be done now.
+struct Taken {
+    record: Arc<Record>,
+    begin: Begin,
+}
+
+enum Begin {
+    Work(futures_util::future::BoxFuture<'static, ()>),
+    Decide(Decision, Message),
+}
+
+/// What a message says to a task that waits for a decision.
+fn decide(
+    record: &Record,
+    text: &str,
+    message: &Value,
+    generation: Generation,
+) -> Result<Decision, Problem> {
+    match (record.state(), generation) {
+        (State::InputRequired, _) => {}
+        (state, Generation::Legacy) if state.is_over() => {
+            return Err(Problem::Params("the task is over".to_owned()));
+        }
+        (state, Generation::Modern) if state.is_over() => {
+            return Err(Problem::Unsupported("the task is over"));
+        }
+        _ => return Err(Problem::Unsupported("the task does not wait for a message")),
+    }
+    let parts = message.get("parts").and_then(Value::as_array);
+    let data = parts.into_iter().flatten().find_map(|part| {
+        let said = part.get("data")?.get("decision")?.as_str()?;
+        decision(said)
+    });
+    data.or_else(|| decision(text)).ok_or_else(|| {
+        Problem::Params("the task waits for an answer: `approve` or `deny`".to_owned())
+    })
+}
+
+/// Text or JSON must be among what the client takes, if it says.
+fn accepts_text(settings: Option<&Value>) -> Result<(), Problem> {
+    let modes = settings
+        .and_then(|settings| settings.get("acceptedOutputModes"))
+        .and_then(Value::as_array);
+    let Some(modes) = modes.filter(|modes| !modes.is_empty()) else {
+        return Ok(());
+    };
+    let is_text = |mode: &Value| {
+        let mode = mode.as_str().unwrap_or_default();
+        mode.starts_with("text") || mode == "*/*" || mode == "application/json"
+    };
+    match modes.iter().any(is_text) {
+        true => Ok(()),
+        false => Err(Problem::ContentType),
+    }
+}
+
+fn text_id(object: &Value, key: &str) -> Result<Option<String>, Problem> {
+    match object.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(id)) if id.is_empty() => Ok(None),
+        Some(Value::String(id)) if id.len() <= MAX_ID_BYTES => Ok(Some(id.clone())),
+        Some(_) => Err(Problem::Params(format!(
+            "`{key}` must be a text of at most {MAX_ID_BYTES} bytes"
+        ))),
+    }
+}
+
+fn count(object: Option<&Value>, key: &str) -> Result<Option<usize>, Problem> {
+    match object.and_then(|object| object.get(key)) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => value
+            .as_u64()
+            .and_then(|count| usize::try_from(count).ok())
+            .map(Some)
+            .ok_or_else(|| Problem::Params(format!("`{key}` must be a number"))),
+    }
+}
+
+/// Writes what happens to a task.
+struct Follower {
+    id: Value,
+    generation: Generation,
+    record: Arc<Record>,
+    writer: StreamWriter,
+    keep_alive: std::time::Duration,
+}
+
+impl Follower {
+    async fn follow(self, first: Value, mut updates: broadcast::Receiver<Update>) {
+        if self.write(first).await.is_none() {
+            return;
+        }
+        loop {
+            let update = tokio::select! {
+                update = updates.recv() => update,
+                () = self.writer.closed() => return,
+                () = tokio::time::sleep(self.keep_alive) => {
+                    let _ = self.writer.try_write(": waiting\n\n");
+                    continue;
+                }
+            };
+            let update = match update {
+                Ok(update) => update,
+                // What was missed is in the task.
+                Err(RecvError::Lagged(_)) => continue,
+                Err(RecvError::Closed) => return,
+            };
+            let item = self.record.item(&update, self.generation);
+            if self.write(item).await.is_none() || ends_stream(&update) {
+                return;
+            }
+        }
+    }
+
+    async fn write(&self, item: Value) -> Option<()> {
+        let text = rpc::response(&self.id, item).to_string();
+        self.writer.write(Event::data(text).encode()).await.ok()
+    }
+}

@@ -1,0 +1,252 @@
+//! What A2A says of messages, tasks and their states, written as each generation writes it.
+
+use serde_json::{Value, json};
+
+use super::super::texts::cut;
+use super::methods::Generation;
+
+/// What is kept of one text of a message, in bytes.
+const MAX_KEPT_BYTES: usize = 64 << 10;
+/// Parts of one message.
+const MAX_PARTS: usize = 256;
+
+/// How far a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Submitted,
+    Working,
+    InputRequired,
+    Completed,
+    Canceled,
+    Failed,
+}
+
+impl State {
+    pub(super) fn is_over(self) -> bool {
+        matches!(self, Self::Completed | Self::Canceled | Self::Failed)
+    }
+
+    pub(super) fn name(self, generation: Generation) -> &'static str {
+        let (legacy, modern) = match self {
+            Self::Submitted => ("submitted", "TASK_STATE_SUBMITTED"),
+            Self::Working => ("working", "TASK_STATE_WORKING"),
+            Self::InputRequired => ("input-required", "TASK_STATE_INPUT_REQUIRED"),
+            Self::Completed => ("completed", "TASK_STATE_COMPLETED"),
+            Self::Canceled => ("canceled", "TASK_STATE_CANCELED"),
+            Self::Failed => ("failed", "TASK_STATE_FAILED"),
+        };
+        match generation {
+            Generation::Legacy => legacy,
+            Generation::Modern => modern,
+        }
+    }
+}
+
+/// A piece of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Part {
+    Text(String),
+    Data(Value),
+    /// A file that is named, and neither fetched nor kept.
+    File {
+        name: String,
+        url: Option<String>,
+    },
+}
+
+impl Part {
+    /// Reads a part of either generation.
+    fn read(value: &Value) -> Option<Self> {
+        let text = |value: &Value, key: &str| value.get(key)?.as_str().map(str::to_owned);
+        if let Some(text) = text(value, "text") {
+            return Some(Self::Text(text));
+        }
+        if let Some(data) = value.get("data") {
+            return Some(Self::Data(data.clone()));
+        }
+        if let Some(file) = value.get("file") {
+            return Some(Self::File {
+                name: text(file, "name").unwrap_or_default(),
+                url: text(file, "uri"),
+            });
+        }
+        (value.get("raw").is_some() || value.get("url").is_some()).then(|| Self::File {
+            name: text(value, "filename").unwrap_or_default(),
+            url: text(value, "url"),
+        })
+    }
+
+    /// As the model reads it.
+    fn to_text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Data(data) => data.to_string(),
+            Self::File { name, url } => {
+                let url = url.as_deref().unwrap_or_default();
+                format!(
+                    "[a file that is not read: {}]",
+                    format!("{name} {url}").trim()
+                )
+            }
+        }
+    }
+
+    /// As it is kept.
+    fn kept(self) -> Self {
+        match self {
+            Self::Text(text) => Self::Text(cut(&text, MAX_KEPT_BYTES)),
+            Self::Data(data) if data.to_string().len() > MAX_KEPT_BYTES => {
+                Self::Text("[data that is too large to keep]".to_owned())
+            }
+            Self::File { name, url } => Self::File {
+                name: cut(&name, 256),
+                url: url.map(|url| cut(&url, 2048)),
+            },
+            other => other,
+        }
+    }
+
+    fn to_json(&self, generation: Generation) -> Value {
+        match (self, generation) {
+            (Self::Text(text), Generation::Legacy) => json!({"kind": "text", "text": text}),
+            (Self::Text(text), Generation::Modern) => json!({"text": text}),
+            (Self::Data(data), Generation::Legacy) => json!({"kind": "data", "data": data}),
+            (Self::Data(data), Generation::Modern) => json!({"data": data}),
+            (
+                Self::File {
+                    name,
+                    url: Some(url),
+                },
+                Generation::Legacy,
+            ) => {
+                json!({"kind": "file", "file": {"name": name, "uri": url}})
+            }
+            (
+                Self::File {
+                    name,
+                    url: Some(url),
+                },
+                Generation::Modern,
+            ) => {
+                json!({"url": url, "filename": name})
+            }
+            (Self::File { .. }, Generation::Legacy) => {
+                json!({"kind": "text", "text": self.to_text()})
+            }
+            (Self::File { .. }, Generation::Modern) => json!({"text": self.to_text()}),
+        }
+    }
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Message {
+    pub(super) id: String,
+    pub(super) from_user: bool,
+    pub(super) parts: Vec<Part>,
+}
+
+impl Message {
+    pub(super) fn of_agent(text: impl Into<String>) -> Self {
+        Self {
+            id: super::super::texts::fresh_id(),
+            from_user: false,
+            parts: vec![Part::Text(text.into()).kept()],
+        }
+    }
+
+    /// Reads the parts of a message: what the model is told, and what is kept.
+    pub(super) fn read(message: &Value) -> Result<(String, Self), String> {
+        let id = message.get("messageId").and_then(Value::as_str);
+        let id = id.filter(|id| !id.is_empty() && id.len() <= 512);
+        let id = id.ok_or("`message.messageId` must be a text")?;
+        let parts = message.get("parts").and_then(Value::as_array);
+        let parts = parts.filter(|parts| !parts.is_empty() && parts.len() <= MAX_PARTS);
+        let parts = parts.ok_or("`message.parts` must be a list of 1 to 256")?;
+        let parts: Option<Vec<Part>> = parts.iter().map(Part::read).collect();
+        let parts = parts.ok_or("`message.parts` holds something that is no part")?;
+        let texts: Vec<String> = parts.iter().map(Part::to_text).collect();
+        let kept = Self {
+            id: id.to_owned(),
+            from_user: true,
+            parts: parts.into_iter().map(Part::kept).collect(),
+        };
+        Ok((texts.join("\n"), kept))
+    }
+
+    pub(super) fn to_json(&self, task: &str, context: &str, generation: Generation) -> Value {
+        let parts: Vec<Value> = self
+            .parts
+            .iter()
+            .map(|part| part.to_json(generation))
+            .collect();
+        let mut message = json!({
+            "messageId": self.id, "taskId": task, "contextId": context, "parts": parts,
+        });
+        message["role"] = match (self.from_user, generation) {
+            (true, Generation::Legacy) => "user",
+            (false, Generation::Legacy) => "agent",
+            (true, Generation::Modern) => "ROLE_USER",
+            (false, Generation::Modern) => "ROLE_AGENT",
+        }
+        .into();
+        if generation == Generation::Legacy {
+            message["kind"] = "message".into();
+        }
+        message
+    }
+}
+
+/// What a task came to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Artifact {
+    pub(super) id: String,
+    pub(super) parts: Vec<Part>,
+}
+
+impl Artifact {
+    pub(super) fn to_json(&self, generation: Generation) -> Value {
+        let parts: Vec<Value> = self
+            .parts
+            .iter()
+            .map(|part| part.to_json(generation))
+            .collect();
+        json!({"artifactId": self.id, "name": "answer", "parts": parts})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_both_generations_are_read_and_written() {
+        let message = json!({"messageId": "m", "parts": [
+            {"kind": "text", "text": "a"}, {"text": "b"}, {"kind": "data", "data": {"c": 1}},
+            {"kind": "file", "file": {"name": "d", "uri": "http://h/d"}}, {"raw": "AA==", "filename": "e"},
+        ]});
+        let (text, kept) = Message::read(&message).unwrap();
+        assert_eq!(
+            text,
+            "a\nb\n{\"c\":1}\n[a file that is not read: d http://h/d]\n[a file that is not read: e]"
+        );
+        let legacy = kept.to_json("t", "c", Generation::Legacy);
+        assert_eq!(legacy["kind"], "message");
+        assert_eq!(legacy["role"], "user");
+        assert_eq!(legacy["parts"][3]["file"]["uri"], "http://h/d");
+        let modern = kept.to_json("t", "c", Generation::Modern);
+        assert_eq!(modern.get("kind"), None);
+        assert_eq!(modern["role"], "ROLE_USER");
+        assert_eq!(modern["parts"][2], json!({"data": {"c": 1}}));
+        for wrong in [
+            json!({}),
+            json!({"messageId": "m"}),
+            json!({"messageId": "m", "parts": []}),
+            json!({"messageId": "m", "parts": [{"odd": 1}]}),
+            json!({"messageId": 3, "parts": [{"text": "a"}]}),
+            json!({"messageId": "m", "parts": vec![json!({"text": "a"}); 257]}),
+        ] {
+            assert!(Message::read(&wrong).is_err(), "{wrong}");
+        }
+    }
+}

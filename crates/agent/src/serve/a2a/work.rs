@@ -1,0 +1,120 @@
+//! Answers a message: the agent's task is asked, and the record tells what happens.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::super::Service;
+use super::super::conversations::Conversation;
+use super::super::run::{Run, Step};
+use super::super::texts::fresh_id;
+use super::Place;
+use super::records::Record;
+use super::shapes::{Artifact, Message, Part, State};
+use crate::task::{EndReason, Input, Output, Review, TaskEvent};
+
+/// Answers one message; messages of one conversation are answered one after the other.
+pub(super) async fn answer(
+    service: Arc<Service>,
+    conversation: Arc<Conversation<Place>>,
+    record: Arc<Record>,
+    input: Input,
+) {
+    let deadline = Instant::now() + service.limits.run;
+    let turn = Arc::clone(&conversation.turn);
+    let turn = tokio::select! {
+        turn = turn.lock_owned() => turn,
+        () = record.cancel.cancelled() => {
+            record.reach(State::Canceled, None);
+            return;
+        }
+        () = tokio::time::sleep_until(deadline) => {
+            let late = Message::of_agent("the messages before this one took too long");
+            record.reach(State::Failed, Some(late));
+            return;
+        }
+    };
+    record.reach(State::Working, None);
+    let mut run = Run::start(&conversation.task, input);
+    let guarded = service.is_guarded();
+    let mut is_late = false;
+    // What the model says before it calls something is told as progress; what it says last is the answer.
+    let mut saying = String::new();
+    let output = loop {
+        let step = tokio::select! {
+            step = run.next() => step,
+            () = record.cancel.cancelled(), if !run.cancel.is_cancelled() => {
+                run.cancel.cancel();
+                continue;
+            }
+            () = tokio::time::sleep_until(deadline), if !is_late => {
+                is_late = true;
+                run.cancel.cancel();
+                continue;
+            }
+        };
+        match step {
+            Step::Event(TaskEvent::Text(text)) if !guarded => saying.push_str(&text),
+            Step::Event(TaskEvent::Call { .. }) if !saying.is_empty() => {
+                let said = Message::of_agent(std::mem::take(&mut saying));
+                record.reach(State::Working, Some(said));
+            }
+            Step::Event(TaskEvent::Review(review)) => {
+                saying.clear();
+                ask(&record, &review);
+            }
+            Step::Event(_) | Step::Missed => {}
+            Step::Done(output) => break output,
+        }
+    };
+    drop(turn);
+    finish(&record, output, is_late);
+}
+
+/// Asks the client to approve something.
+fn ask(record: &Record, review: &Review) {
+    let what = match review.function.as_str() {
+        "" => "the conversation".to_owned(),
+        function => format!("`{function}`"),
+    };
+    let text = format!(
+        "{} is asked to approve {what}. Answer with `approve` or `deny`.",
+        review.reviewer
+    );
+    let mut message = Message::of_agent(text);
+    let review = serde_json::to_value(review).unwrap_or_default();
+    message
+        .parts
+        .push(Part::Data(serde_json::json!({"review": review})));
+    record.reach(State::InputRequired, Some(message));
+}
+
+fn finish(record: &Record, output: Output, is_late: bool) {
+    let failed = match (output.failed, output.ended) {
+        (_, Some(end)) if end.reason == EndReason::Cancelled => {
+            record.reach(State::Canceled, None);
+            return;
+        }
+        (failed, ended) => failed.or_else(|| ended.map(|end| end.message)),
+    };
+    if let Some(why) = failed {
+        if record.cancel.is_cancelled() {
+            return record.reach(State::Canceled, None);
+        }
+        let why = match is_late {
+            true => "the answer took too long".to_owned(),
+            false => why,
+        };
+        return record.reach(State::Failed, Some(Message::of_agent(why)));
+    }
+    let mut parts = vec![Part::Text(output.message)];
+    if !output.exposes.is_empty() {
+        parts.push(Part::Data(Value::Object(output.exposes)));
+    }
+    record.produce(Artifact {
+        id: fresh_id(),
+        parts,
+    });
+    record.reach(State::Completed, None);
+}

@@ -1,0 +1,321 @@
+//! The agent over AG-UI: a POST is a run, its events come back as server-sent events.
+
+mod input;
+mod stream;
+mod thread;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use proofhouse_wire::server::{Bound, Handler, ReaderGone, Reply, Request};
+use proofhouse_wire::{CancellationToken, Method, StatusCode, origin};
+use serde_json::{Value, json};
+use tokio::sync::OwnedMutexGuard;
+use tokio::time::Instant;
+
+use self::input::RunInput;
+use self::stream::EventStream;
+use self::thread::Thread;
+use super::Service;
+use super::conversations::{Conversation, Conversations, NoConversation};
+use super::run::{Run, Step};
+use super::texts::fresh_id;
+use crate::model::ToolCall;
+use crate::task::{EndReason, Output, Review, TaskEvent};
+
+/// Serves until `stop` is cancelled; then all threads are ended.
+pub(super) async fn serve(service: Arc<Service>, bound: Bound, stop: CancellationToken) {
+    let wire = service.limits.wire.clone();
+    let threads = Arc::new(Conversations::new(&service.limits));
+    let handler = Http {
+        address: bound.address(),
+        threads: Arc::clone(&threads),
+        service: Arc::clone(&service),
+    };
+    tokio::select! {
+        () = bound.serve(Arc::new(handler), wire, stop) => {}
+        () = service.sweeping(|| threads.sweep()) => {}
+    }
+    threads.close().await;
+}
+
+struct Http {
+    address: SocketAddr,
+    threads: Arc<Conversations<Thread>>,
+    service: Arc<Service>,
+}
+
+impl Handler for Http {
+    async fn handle(&self, request: Request) -> Reply {
+        if !origin::is_allowed(&request.headers, self.address) {
+            return refuse(StatusCode::FORBIDDEN, "this origin is not allowed");
+        }
+        if request.method != Method::POST {
+            let refused = refuse(StatusCode::METHOD_NOT_ALLOWED, "a run is a POST");
+            return refused.with_header("allow", "POST");
+        }
+        if !accepts_events(request.header("accept")) {
+            let message = "answers are text/event-stream";
+            return refuse(StatusCode::NOT_ACCEPTABLE, message);
+        }
+        let body = match &request.body {
+            Ok(body) => body,
+            Err(problem) => return refuse(problem.status(), &problem.to_string()),
+        };
+        match RunInput::read(body, &self.service.limits) {
+            Ok(input) => self.run(input),
+            Err(message) => refuse(StatusCode::BAD_REQUEST, &message),
+        }
+    }
+}
+
+fn accepts_events(accept: Option<&str>) -> bool {
+    accept.is_none_or(|accept| {
+        let kinds = accept.split(',').map(|kind| {
+            let kind = kind.split(';').next().unwrap_or_default();
+            kind.trim().to_ascii_lowercase()
+        });
+        let known = ["text/event-stream", "text/*", "*/*"];
+        kinds.into_iter().any(|kind| known.contains(&&*kind))
+    })
+}
+
+fn refuse(status: StatusCode, message: &str) -> Reply {
+    Reply::json(status, json!({"error": message}).to_string())
+}
+
+impl Http {
+    fn run(&self, input: RunInput) -> Reply {
+        let Some(permit) = self.service.permit() else {
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many runs at a time");
+        };
+        let opened = self
+            .threads
+            .open(&input.thread, || self.service.begin(Vec::new()));
+        let thread = match opened {
+            Ok(thread) => thread,
+            Err(NoConversation::Start(error)) => {
+                return refuse(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string());
+            }
+            Err(full) => return refuse(StatusCode::SERVICE_UNAVAILABLE, &full.to_string()),
+        };
+        let Ok(turn) = Arc::clone(&thread.turn).try_lock_owned() else {
+            return refuse(StatusCode::CONFLICT, "a run of this thread is under way");
+        };
+        let (reply, writer) = Reply::events();
+        let stream = EventStream::new(writer, &input.thread, &input.run);
+        let running = Running {
+            service: Arc::clone(&self.service),
+            thread,
+            _turn: turn,
+        };
+        self.service.spawn(async move {
+            running.run(&input, stream).await;
+            drop(permit);
+        });
+        reply
+    }
+}
+
+/// A run, with what it holds on to.
+struct Running {
+    service: Arc<Service>,
+    thread: Arc<Conversation<Thread>>,
+    _turn: OwnedMutexGuard<()>,
+}
+
+impl Running {
+    /// Whoever reads the events may go at any time: then what is under way is cancelled.
+    async fn run(self, input: &RunInput, stream: EventStream) {
+        if stream.started().await.is_err() {
+            return;
+        }
+        let run = match self.begin(input) {
+            Ok(Some(run)) => run,
+            Ok(None) => {
+                let _ = stream.finished(json!({"type": "success"}), None).await;
+                return;
+            }
+            Err((message, code)) => {
+                let _ = stream.error(&message, code).await;
+                return;
+            }
+        };
+        let _ = self.pump(run, stream).await;
+    }
+
+    /// The run that is to be followed: one that waited, or a new one if there is something new.
+    fn begin(&self, input: &RunInput) -> Result<Option<Run>, (String, &'static str)> {
+        let task = &self.thread.task;
+        let mut thread = self.thread.state();
+        if thread.paused.is_some() {
+            let waiting = task.reviews();
+            let decisions: Vec<_> = waiting
+                .iter()
+                .filter_map(|review| {
+                    let id = interrupt_id(review);
+                    let found = input.resume.iter().find(|entry| entry.0 == id);
+                    found.map(|entry| (review.id, entry.1))
+                })
+                .collect();
+            if decisions.len() < waiting.len() {
+                let message = "the thread waits for answers to its interrupts";
+                return Err((message.to_owned(), "interrupted"));
+            }
+            for (review, decision) in decisions {
+                task.decide(review, decision);
+            }
+            return Ok(thread.paused.take());
+        }
+        if !input.resume.is_empty() {
+            let message = "no interrupt of this thread is open";
+            return Err((message.to_owned(), "not_interrupted"));
+        }
+        if thread.is_full() {
+            return Err(("the thread is too long".to_owned(), "too_long"));
+        }
+        let parameters = self.service.agent.parameters.properties();
+        let parameters: Vec<&str> = parameters.keys().map(String::as_str).collect();
+        let said = thread.input(input, &parameters);
+        Ok(said.map(|said| Run::start(task, said)))
+    }
+
+    async fn pump(&self, mut run: Run, mut stream: EventStream) -> Result<(), ReaderGone> {
+        let deadline = Instant::now() + self.service.limits.run;
+        let guarded = self.service.is_guarded();
+        loop {
+            let step = tokio::select! {
+                step = run.next() => step,
+                () = stream.closed() => {
+                    self.abandon(run).await;
+                    return Err(ReaderGone);
+                }
+                () = tokio::time::sleep_until(deadline) => {
+                    self.abandon(run).await;
+                    return stream.error("the run took too long", "timeout").await;
+                }
+                () = tokio::time::sleep(self.service.limits.keep_alive) => {
+                    stream.keep_alive();
+                    continue;
+                }
+            };
+            let event = match step {
+                Step::Event(event) => event,
+                Step::Missed => {
+                    self.abandon(run).await;
+                    return stream
+                        .error("the events were read too slowly", "too_slow")
+                        .await;
+                }
+                Step::Done(output) => return self.finish(output, stream).await,
+            };
+            let told = match event {
+                TaskEvent::Text(text) if !guarded => {
+                    stream.begin_reply();
+                    self.thread.state().gave(stream.reply());
+                    stream.text(&text).await
+                }
+                TaskEvent::TextEnd => stream.said().await,
+                TaskEvent::Call {
+                    id,
+                    function,
+                    arguments,
+                } => {
+                    let call = ToolCall::new(id, &function, arguments.clone());
+                    let known_as = {
+                        let mut thread = self.thread.state();
+                        thread.gave(stream.reply());
+                        thread.called(&call)
+                    };
+                    stream.call(&known_as, &function, &arguments).await
+                }
+                TaskEvent::CallEnd { id, result, .. } => {
+                    let message = fresh_id();
+                    let known_as = {
+                        let mut thread = self.thread.state();
+                        thread.gave(&message);
+                        thread.known_as(&id)
+                    };
+                    let content = match result {
+                        Value::String(text) => text,
+                        other => other.to_string(),
+                    };
+                    stream.result(&message, &known_as, &content).await
+                }
+                TaskEvent::Review(_) => {
+                    let reviews = self.thread.task.reviews();
+                    if reviews.is_empty() {
+                        // It was taken back already.
+                        continue;
+                    }
+                    let interrupts: Vec<Value> = reviews.iter().map(interrupt).collect();
+                    self.thread.state().paused = Some(run);
+                    let outcome = json!({"type": "interrupt", "interrupts": interrupts});
+                    return stream.finished(outcome, None).await;
+                }
+                _ => Ok(()),
+            };
+            if told.is_err() {
+                self.abandon(run).await;
+                return told;
+            }
+        }
+    }
+
+    /// Cancels a run and waits until the task is ready for another.
+    async fn abandon(&self, mut run: Run) {
+        run.cancel.cancel();
+        let over = async { while !matches!(run.next().await, Step::Done(_)) {} };
+        let _ = tokio::time::timeout(self.service.limits.close, over).await;
+    }
+
+    async fn finish(&self, output: Output, mut stream: EventStream) -> Result<(), ReaderGone> {
+        if let Some(end) = output.ended {
+            let code = serde_json::to_value(end.reason).unwrap_or_default();
+            if end.reason == EndReason::Cancelled {
+                return stream.finished(json!({"type": "cancelled"}), None).await;
+            }
+            return stream
+                .error(&end.message, code.as_str().unwrap_or("ended"))
+                .await;
+        }
+        if let Some(message) = output.failed {
+            return stream.error(&message, "failed").await;
+        }
+        if self.service.is_guarded() {
+            stream.begin_reply();
+            self.thread.state().gave(stream.reply());
+            stream.text(&output.message).await?;
+        }
+        let mut outcome = json!({"type": "success"});
+        if !output.pending.is_empty() {
+            let pending = self.thread.state().waits_for(&output.pending);
+            outcome["pendingToolCallIds"] = json!(pending);
+        }
+        let exposes = (!output.exposes.is_empty()).then_some(Value::Object(output.exposes));
+        stream.finished(outcome, exposes).await
+    }
+}
+
+fn interrupt_id(review: &Review) -> String {
+    format!("review-{}", review.id)
+}
+
+/// A question to a person as the client is asked it.
+fn interrupt(review: &Review) -> Value {
+    let what = match review.function.as_str() {
+        "" => "the conversation".to_owned(),
+        function => format!("`{function}`"),
+    };
+    json!({
+        "id": interrupt_id(review),
+        "reason": "approval",
+        "message": format!("{} is asked to approve {what}.", review.reviewer),
+        "responseSchema": {
+            "type": "object",
+            "properties": {"approved": {"type": "boolean"}},
+            "required": ["approved"],
+        },
+        "metadata": {"review": review},
+    })
+}

@@ -1,0 +1,154 @@
+//! The events of one run as they stand on the wire: in legal order, everything opened closes.
+
+use proofhouse_wire::server::{ReaderGone, StreamWriter};
+use proofhouse_wire::sse::Event;
+use serde_json::{Map, Value, json};
+
+use super::super::texts::fresh_id;
+
+/// Writes the events of one run.
+#[derive(Debug)]
+pub(super) struct EventStream {
+    writer: StreamWriter,
+    thread: String,
+    run: String,
+    /// The message that the model's reply at the moment is part of.
+    reply: String,
+    /// Whether text of it was begun and not ended.
+    is_open: bool,
+    /// Whether the model has said all of it; calls may still come.
+    is_said: bool,
+}
+
+impl EventStream {
+    pub(super) fn new(writer: StreamWriter, thread: &str, run: &str) -> Self {
+        Self {
+            writer,
+            thread: thread.to_owned(),
+            run: run.to_owned(),
+            reply: fresh_id(),
+            is_open: false,
+            is_said: false,
+        }
+    }
+
+    /// The id of the message that is being made.
+    pub(super) fn reply(&self) -> &str {
+        &self.reply
+    }
+
+    pub(super) async fn closed(&self) {
+        self.writer.closed().await;
+    }
+
+    /// Shows that the stream is there.
+    pub(super) fn keep_alive(&self) {
+        let _ = self.writer.try_write(": waiting\n\n");
+    }
+
+    async fn write(&self, event: &Value) -> Result<(), ReaderGone> {
+        let text = Event::data(event.to_string()).encode();
+        self.writer.write(text).await
+    }
+
+    pub(super) async fn started(&self) -> Result<(), ReaderGone> {
+        self.write(&json!({"type": "RUN_STARTED", "threadId": self.thread, "runId": self.run}))
+            .await
+    }
+
+    /// A piece of what the agent says. Empty pieces are not allowed on the wire.
+    pub(super) async fn text(&mut self, delta: &str) -> Result<(), ReaderGone> {
+        if delta.is_empty() {
+            return Ok(());
+        }
+        self.begin_reply();
+        if !self.is_open {
+            self.is_open = true;
+            self.write(&json!({
+                "type": "TEXT_MESSAGE_START", "messageId": self.reply, "role": "assistant",
+            }))
+            .await?;
+        }
+        self.write(&json!({
+            "type": "TEXT_MESSAGE_CONTENT", "messageId": self.reply, "delta": delta,
+        }))
+        .await
+    }
+
+    /// Makes what the model says next another message, if it has said all of the last.
+    pub(super) fn begin_reply(&mut self) {
+        if std::mem::take(&mut self.is_said) {
+            self.reply = fresh_id();
+        }
+    }
+
+    /// The model has said all of a reply, with or without text.
+    pub(super) async fn said(&mut self) -> Result<(), ReaderGone> {
+        self.begin_reply();
+        self.is_said = true;
+        self.text_end().await
+    }
+
+    /// The end of the text, if there was any.
+    async fn text_end(&mut self) -> Result<(), ReaderGone> {
+        if std::mem::take(&mut self.is_open) {
+            self.write(&json!({"type": "TEXT_MESSAGE_END", "messageId": self.reply}))
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// A call, whole: its arguments are known when it is made.
+    pub(super) async fn call(
+        &mut self,
+        id: &str,
+        function: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<(), ReaderGone> {
+        self.text_end().await?;
+        self.write(&json!({
+            "type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": function,
+            "parentMessageId": self.reply,
+        }))
+        .await?;
+        let arguments = Value::Object(arguments.clone()).to_string();
+        self.write(&json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments}))
+            .await?;
+        self.write(&json!({"type": "TOOL_CALL_END", "toolCallId": id}))
+            .await
+    }
+
+    pub(super) async fn result(
+        &mut self,
+        message: &str,
+        call: &str,
+        content: &str,
+    ) -> Result<(), ReaderGone> {
+        self.write(&json!({
+            "type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": call,
+            "content": content, "role": "tool",
+        }))
+        .await
+    }
+
+    pub(super) async fn finished(
+        mut self,
+        outcome: Value,
+        result: Option<Value>,
+    ) -> Result<(), ReaderGone> {
+        self.text_end().await?;
+        let mut event = json!({
+            "type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run, "outcome": outcome,
+        });
+        if let Some(result) = result {
+            event["result"] = result;
+        }
+        self.write(&event).await
+    }
+
+    pub(super) async fn error(mut self, message: &str, code: &str) -> Result<(), ReaderGone> {
+        self.text_end().await?;
+        self.write(&json!({"type": "RUN_ERROR", "message": message, "code": code}))
+            .await
+    }
+}
