@@ -16,6 +16,8 @@ use proofhouse_wire::{Limits, Method};
 use serde_json::{Value, json};
 use served::*;
 use tasks::*;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 fn user(id: &str, text: &str) -> Value {
     json!({"id": id, "role": "user", "content": text})
@@ -349,6 +351,43 @@ async fn a_client_that_goes_away_cancels_its_run() {
     }
     assert_eq!(text(&answered), "hello");
     served.finish().await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_given_up() {
+    let limits = AgentLimits {
+        wire: Limits {
+            idle_timeout: Duration::from_millis(300),
+            ..Limits::default()
+        },
+        ..AgentLimits::default()
+    };
+    let served = Served::within(&agent(""), Arc::new(Chatty), limits).await;
+    let body = run_input("t", "r1", &json!([user("1", "talk")])).to_string();
+    let mut deaf = TcpStream::connect(served.places.ag_ui.unwrap())
+        .await
+        .unwrap();
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    deaf.write_all(format!("{head}{body}").as_bytes())
+        .await
+        .unwrap();
+    let mut status = 409;
+    for _ in 0..500 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let input = run_input("t", "r2", &json!([user("2", "short")]));
+        let response = served.begin_run(&input).await;
+        status = response.status.as_u16();
+        if status == 200 {
+            assert_eq!(text(&all(response).await), "hello");
+            break;
+        }
+    }
+    assert_eq!(status, 200, "the thread is free again");
+    served.finish().await;
+    drop(deaf);
 }
 
 #[tokio::test]
