@@ -200,6 +200,24 @@ async fn guarded_answers_are_not_streamed_before_the_rules_saw_them() {
 }
 
 #[tokio::test]
+async fn bound_values_are_not_shown() {
+    let rest = "capabilities: {notes: {bindings: {owner: \"'tenant-7'\"}}}\n";
+    let attempt = json!({"path": "a", "owner": "mallory"});
+    let served = Served::start(
+        &agent(rest),
+        Puppet::calling(vec![("notes_write", attempt)]),
+    )
+    .await;
+    let events = served
+        .run(&run_input("t", "r", &json!([user("1", "write")])))
+        .await;
+    assert_eq!(events[2]["delta"], r#"{"path":"a"}"#);
+    // What the tool says of it is its own affair.
+    assert!(events[4]["content"].as_str().unwrap().contains("tenant-7"));
+    served.finish().await;
+}
+
+#[tokio::test]
 async fn failures_and_ends_are_run_errors() {
     let rest = "limits: {max_turns: 1}\n";
     let served = Served::start(&agent(rest), Puppet::new(|_| Ok(say("one")))).await;
