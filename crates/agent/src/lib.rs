@@ -2,6 +2,7 @@
 
 mod clock;
 pub mod model;
+pub mod remote;
 pub mod serve;
 pub mod task;
 

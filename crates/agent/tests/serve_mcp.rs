@@ -200,15 +200,9 @@ async fn a_review_inside_the_agent_is_denied_too() {
 
 #[tokio::test]
 async fn a_capability_named_like_the_agent_keeps_its_name() {
-    let manifests =
-        agent("capabilities: {clerk-tool: '*'}\n").replace("name: clerk\n", "name: clerk\n");
-    let tool = "kind: commonagents.info/v1beta2/tool\nnamespace: demo\nname: clerk-tool\ndescription: d\n\
-        actions: [{name: only, description: d, execute: {cel: {expression: '1'}}}]\n---\n";
-    let served = Served::start(
-        &format!("{tool}{manifests}"),
-        Puppet::new(|_| Ok(say("hi"))),
-    )
-    .await;
+    // An agent may ask itself, in another task.
+    let model = Puppet::new(|_| Ok(say("hi")));
+    let served = Served::start(&agent("capabilities: {clerk: '*'}\n"), model).await;
     let tools = modern(&served, "tools/list", json!({})).await;
     let names: Vec<&Value> = tools["result"]["tools"]
         .as_array()
@@ -216,7 +210,7 @@ async fn a_capability_named_like_the_agent_keeps_its_name() {
         .iter()
         .map(|tool| &tool["name"])
         .collect();
-    assert_eq!(names, [&json!("clerk"), &json!("clerk_tool")]);
+    assert_eq!(names, [&json!("ask_clerk"), &json!("clerk")]);
     served.finish().await;
 }
 

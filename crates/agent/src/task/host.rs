@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::handle::Task;
 use super::runner::{self, Start};
 use crate::model::{ChatMessage, Model, ModelOptions};
+use crate::remote::RemoteAgent;
 
 /// How deep agents may ask agents.
 pub(super) const MAX_DEPTH: usize = 5;
@@ -80,6 +81,8 @@ pub(super) struct Inner {
     pub(super) observer: Option<Arc<dyn Observer>>,
     /// Calls of one turn that run side by side.
     pub(super) parallel: usize,
+    /// Agents elsewhere, by the agent that may ask them.
+    pub(super) remotes: Vec<(String, Arc<RemoteAgent>)>,
     count: Arc<AtomicU64>,
 }
 
@@ -107,6 +110,7 @@ impl Host {
                 files: None,
                 observer: None,
                 parallel: MAX_PARALLEL,
+                remotes: Vec::new(),
                 count: Arc::default(),
             }),
         }
@@ -146,6 +150,14 @@ impl Host {
     #[must_use]
     pub fn one_call_at_a_time(self) -> Self {
         self.change(|inner| inner.parallel = 1)
+    }
+
+    /// The same; an agent, by its name, may also ask one that is elsewhere: the function `ask_NAME`.
+    #[must_use]
+    pub fn with_remote(self, agent: &str, remote: RemoteAgent) -> Self {
+        self.change(|inner| {
+            inner.remotes.push((agent.to_owned(), Arc::new(remote)));
+        })
     }
 
     /// The agents that can be started.
