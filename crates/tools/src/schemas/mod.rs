@@ -57,9 +57,13 @@ fn compile(schema: &Value) -> Option<Validator> {
 /// Takes out what matches texts; tells whether there was something. Values that are only compared with stay.
 fn remove_patterns(schema: &mut Value) -> bool {
     match schema {
-        Value::Array(items) => items
-            .iter_mut()
-            .fold(false, |found, item| remove_patterns(item) || found),
+        Value::Array(items) => {
+            let mut found = false;
+            for item in items {
+                found |= remove_patterns(item);
+            }
+            found
+        }
         Value::Object(map) => {
             let mut found = map.get("pattern").is_some_and(Value::is_string);
             if found {
