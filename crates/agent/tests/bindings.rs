@@ -360,7 +360,7 @@ impl tracing::field::Visit for Fields {
 }
 
 impl LogSubscriber {
-    fn line(&self, name: &str, fields: Fields) {
+    fn line(&self, name: &str, fields: &Fields) {
         let mut log = self.0.clone();
         let _ = writeln!(log, "{name}{}", fields.0);
     }
@@ -374,14 +374,14 @@ impl tracing::Subscriber for LogSubscriber {
     fn new_span(&self, span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
         let mut fields = Fields(String::new());
         span.record(&mut fields);
-        self.line(span.metadata().name(), fields);
+        self.line(span.metadata().name(), &fields);
         tracing::span::Id::from_u64(1)
     }
 
     fn record(&self, _: &tracing::span::Id, values: &tracing::span::Record<'_>) {
         let mut fields = Fields(String::new());
         values.record(&mut fields);
-        self.line("record", fields);
+        self.line("record", &fields);
     }
 
     fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
@@ -389,7 +389,7 @@ impl tracing::Subscriber for LogSubscriber {
     fn event(&self, event: &tracing::Event<'_>) {
         let mut fields = Fields(String::new());
         event.record(&mut fields);
-        self.line(event.metadata().target(), fields);
+        self.line(event.metadata().target(), &fields);
     }
 
     fn enter(&self, _: &tracing::span::Id) {}
