@@ -1,6 +1,7 @@
 //! Measurements beside peers. Every figure is a ratio taken in one run and printed as one line:
 //! `FIGURE name ours=… peer=… ratio=… unit=…`.
 
+mod agent;
 mod cel;
 mod corpus;
 mod detect;
@@ -11,6 +12,7 @@ mod http_load;
 mod load;
 mod mcp_server;
 mod memory;
+mod openapi_load;
 mod tools;
 mod traffic;
 
@@ -44,6 +46,8 @@ enum Subject {
     McpServer(Options),
     /// Tool actions: an HTTP call beside a bare client, CEL beside the bare crate, a large description
     Tools(Options),
+    /// Agents: a turn beside the bare call of its model, and the memory of tasks that wait
+    Agent(Options),
 }
 
 /// What every subject takes.
@@ -71,6 +75,7 @@ fn main() -> ExitCode {
         Subject::Cel(options) => cel::run(&options),
         Subject::McpServer(options) => mcp_server::run(&options),
         Subject::Tools(options) => tools::run(&options),
+        Subject::Agent(options) => agent::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -13,7 +13,7 @@ use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 
-use crate::{Options, figure, mcp_server};
+use crate::{Options, figure, mcp_server, openapi_load};
 
 /// Callers at the same time, when calls per second are counted.
 const CALLERS: usize = 16;
@@ -28,7 +28,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     runtime.block_on(http(options, address))?;
     runtime.block_on(cel(options))?;
     serving.shutdown_background();
-    Ok(())
+    runtime.block_on(openapi_load::run(options))
 }
 
 /// A service that answers every request with the same small document.

@@ -1,5 +1,6 @@
 //! The `proofhouse` binary: reads the command line, runs one command, exits with its code.
 
+mod agents;
 mod campaign;
 mod commands;
 mod conformance;

@@ -114,7 +114,7 @@ impl Data {
 
 /// JSON with characters that are not visible as escapes, which means the same. They can only stand in
 /// texts, but for the line feeds between lines.
-fn escaped_json(json: &str) -> String {
+pub(crate) fn escaped_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
         if c != '\n' && (c.is_control() || is_invisible(c)) {

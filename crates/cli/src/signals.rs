@@ -3,7 +3,17 @@
 /// Requests to end: Ctrl-C, SIGTERM, and a terminal that goes away. None is missed between two waits.
 pub(crate) struct Signals {
     #[cfg(unix)]
-    asked: Vec<tokio::signal::unix::Signal>,
+    asked: Vec<(Asked, tokio::signal::unix::Signal)>,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Somebody pressed Ctrl-C.
+    Interrupt,
+    /// The command shall end.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no such signals"))]
+    End,
 }
 
 impl Signals {
@@ -11,32 +21,36 @@ impl Signals {
     pub(crate) fn listen() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
         let kinds = [
-            SignalKind::interrupt(),
-            SignalKind::terminate(),
-            SignalKind::hangup(),
+            (Asked::Interrupt, SignalKind::interrupt()),
+            (Asked::End, SignalKind::terminate()),
+            (Asked::End, SignalKind::hangup()),
         ];
         Self {
             asked: kinds
                 .into_iter()
-                .filter_map(|kind| signal(kind).ok())
+                .filter_map(|(asked, kind)| Some((asked, signal(kind).ok()?)))
                 .collect(),
         }
     }
 
-    #[cfg(unix)]
+    /// Waits for the next request, whichever it is.
     pub(crate) async fn next(&mut self) {
+        self.next_asked().await;
+    }
+
+    /// Waits for the next request.
+    #[cfg(unix)]
+    pub(crate) async fn next_asked(&mut self) -> Asked {
         std::future::poll_fn(|context| {
-            if self
-                .asked
-                .iter_mut()
-                .any(|signal| signal.poll_recv(context).is_ready())
-            {
-                std::task::Poll::Ready(())
-            } else {
-                std::task::Poll::Pending
+            let mut ready = self.asked.iter_mut().filter_map(|(asked, signal)| {
+                signal.poll_recv(context).is_ready().then_some(*asked)
+            });
+            match ready.next() {
+                Some(asked) => std::task::Poll::Ready(asked),
+                None => std::task::Poll::Pending,
             }
         })
-        .await;
+        .await
     }
 
     #[cfg(not(unix))]
@@ -45,7 +59,8 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    pub(crate) async fn next(&mut self) {
+    pub(crate) async fn next_asked(&mut self) -> Asked {
         let _ = tokio::signal::ctrl_c().await;
+        Asked::Interrupt
     }
 }

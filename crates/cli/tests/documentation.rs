@@ -29,7 +29,13 @@ fn proofhouse(arguments: &[&str]) -> String {
 /// The Markdown files at the root and below `docs/`.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
-    for directory in ["", "docs", "docs/decisions", "examples/tools"] {
+    for directory in [
+        "",
+        "docs",
+        "docs/decisions",
+        "examples/tools",
+        "examples/agents",
+    ] {
         for entry in fs::read_dir(root().join(directory)).expect("the directory is there") {
             let path = entry.expect("an entry").path();
             if path.extension().is_some_and(|extension| extension == "md") {
@@ -115,7 +121,7 @@ fn check_flags(page: &str, command: &str, help: &str) {
 
 #[test]
 fn the_committed_schemas_are_those_printed() {
-    for kind in ["oatf", "tool", "result"] {
+    for kind in ["oatf", "tool", "agent", "result"] {
         let committed = text(&root().join(format!("docs/schema/{kind}.schema.json")));
         assert!(
             committed == proofhouse(&["schema", kind]),

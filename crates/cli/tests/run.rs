@@ -246,7 +246,7 @@ fn a_baseline_tells_what_is_new_and_what_is_fixed() {
     let output = bench.run(&[&compare[..], &["--fail-on", "regression"]].concat());
     assert_eq!(code(&output), 1);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("new: T-001 clerk"), "{text}");
+    assert!(text.contains("2 new, 0 worse"), "{text}");
     agent("sim:careful");
     let output = bench.run(&[&compare[..], &["--fail-on", "regression"]].concat());
     assert_eq!(code(&output), 0);

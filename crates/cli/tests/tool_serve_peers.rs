@@ -172,7 +172,7 @@ async fn the_inspector_lists_and_calls() {
         use std::io::Write;
         let _ = writeln!(
             std::io::stderr(),
-            "SKIPPED: the_inspector_lists_and_calls: run scripts/peers"
+            "SKIPPED: the_inspector_lists_and_calls: run scripts/peers DIRECTORY mcp-inspector"
         );
         return;
     }

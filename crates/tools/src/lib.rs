@@ -43,4 +43,5 @@ pub mod interpolate;
 pub mod manifest;
 pub mod operator;
 pub mod runtime;
+mod schemas;
 pub mod serve;

@@ -9,10 +9,12 @@
 #[path = "mcp_support/mod.rs"]
 mod mcp_support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_support::*;
-use proofhouse_tools::runtime::{Failure, Limits};
+use proofhouse_tools::actions::McpRuntime;
+use proofhouse_tools::runtime::{Failure, Limits, Runtimes, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 
@@ -119,6 +121,26 @@ async fn only_the_environment_of_the_manifest_reaches_a_server() {
     names.retain(|name| !name.starts_with("RUST") && !name.starts_with("__RUST"));
     names.sort();
     assert_eq!(names, ["KEY", ROLE, "PATH"]);
+    end(task).await;
+}
+
+#[tokio::test]
+async fn the_operator_adds_to_the_environment() {
+    let variables = [
+        ("LANG", "C"),
+        ("PATH", "/opt/bin"),
+        ("KEY", "the manifest wins"),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mcp = McpRuntime::new(&limits(), loopback()).unwrap();
+    let runtimes = Runtimes::new(&limits(), loopback()).unwrap();
+    let runtimes = runtimes.with("mcp", Arc::new(mcp.with_variables(variables)));
+    let task = ToolTask::new(acting("plain", ""), environment(), runtimes, limits());
+    let names = value(&task, "environment", json!({})).await;
+    let mut names: Vec<String> = serde_json::from_str(names.as_str().unwrap()).unwrap();
+    names.retain(|name| !name.starts_with("RUST") && !name.starts_with("__RUST"));
+    names.sort();
+    assert_eq!(names, ["KEY", "LANG", ROLE, "PATH"]);
     end(task).await;
 }
 

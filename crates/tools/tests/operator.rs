@@ -2,7 +2,7 @@
 
 use proofhouse_source::{Diagnostic, DiagnosticSeverity};
 use proofhouse_tools::auth::{ClientAuthentication, ProviderConfig};
-use proofhouse_tools::operator::{CODES, OperatorConfig};
+use proofhouse_tools::operator::{CODES, KubernetesConfig, OperatorConfig};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -61,7 +61,8 @@ auth:
     permissions: {contents: read}
 egress:
   allow: [10.1.0.0/16, '${HOST}', 'fd00::/8']
-kubernetes: {namespaces: [jobs], token: sk-kube}
+kubernetes: {kubeconfig: '${HOST}.config', context: ci, namespaces: [jobs]}
+mcp: {environment: {LANG: C.UTF-8, TRIES: 3, KEY: sk-1}}
 ";
     let config = good(text);
     assert_eq!(
@@ -106,8 +107,18 @@ kubernetes: {namespaces: [jobs], token: sk-kube}
         let checked = config.egress.check(address.parse().unwrap());
         assert_eq!(checked.is_ok(), open, "{address}");
     }
-    let kubernetes = config.kubernetes.clone().unwrap();
-    assert_eq!(kubernetes.expose()["namespaces"], json!(["jobs"]));
+    assert_eq!(
+        config.kubernetes,
+        KubernetesConfig {
+            kubeconfig: Some("10.9.8.7.config".into()),
+            context: Some("ci".to_owned()),
+            namespaces: vec!["jobs".to_owned()],
+            in_cluster: false,
+        }
+    );
+    let variables = [("LANG", "C.UTF-8"), ("TRIES", "3"), ("KEY", "sk-1")];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(*config.mcp_environment.expose(), variables);
     let shown = format!("{config:?}");
     assert!(
         !shown.contains("sk-") && !shown.contains("BEGIN"),
@@ -292,6 +303,42 @@ fn findings_have_places_and_show_no_value() {
             "",
         ),
         (
+            "kubernetes: {kubeconfg: sk-1}\n",
+            vec![("OC-003", 1, 14)],
+            "did you mean `kubeconfig`?",
+        ),
+        ("kubernetes: sk-1\n", vec![("OC-002", 1, 13)], ""),
+        (
+            "kubernetes: {namespaces: []}\n",
+            vec![("OC-005", 1, 14)],
+            "leave it out",
+        ),
+        (
+            "kubernetes: {namespaces: [[sk-1]]}\n",
+            vec![("OC-002", 1, 27)],
+            "",
+        ),
+        (
+            "kubernetes: {in_cluster: sk-1}\n",
+            vec![("OC-002", 1, 26)],
+            "",
+        ),
+        (
+            "kubernetes: {in_cluster: true, kubeconfig: sk-1, context: ''}\n",
+            vec![("OC-005", 1, 44), ("OC-005", 1, 59)],
+            "one of them",
+        ),
+        (
+            "mcp: {environment: {A=B: sk-1, C: [sk-1]}}\n",
+            vec![("OC-005", 1, 26), ("OC-002", 1, 32)],
+            "",
+        ),
+        (
+            "mcp: {env: {A: sk-1}}\n",
+            vec![("OC-003", 1, 7)],
+            "environment",
+        ),
+        (
             "auth: {a b: {type: static, token: sk-1}}\n",
             vec![("OC-005", 1, 8)],
             "letters",
@@ -301,6 +348,24 @@ fn findings_have_places_and_show_no_value() {
         assert_eq!(found.0, expected, "{text}");
         assert!(found.1.contains(help), "{text}: {}", found.1);
     }
+}
+
+#[test]
+fn a_cluster_is_the_one_that_is_configured_or_that_kubectl_would_use() {
+    let outside = |name: &str| (name == "KUBECONFIG").then(|| "outside".into());
+    let inside = |name: &str| match name {
+        "KUBERNETES_SERVICE_HOST" => Some("10.0.0.1".into()),
+        "KUBERNETES_SERVICE_PORT" => Some("443".into()),
+        _ => outside(name),
+    };
+    let shown = |text: &str| format!("{:?}", good(text).kubernetes.cluster(inside));
+    assert!(shown("").contains("outside"));
+    assert!(shown("kubernetes: {context: ci}").contains("Some(\"ci\")"));
+    let own = shown("kubernetes: {kubeconfig: own, namespaces: [jobs]}");
+    assert!(own.contains("\"own\"") && own.contains("jobs"), "{own}");
+    assert!(shown("kubernetes: {in_cluster: true}").contains("10.0.0.1"));
+    let nowhere = good("kubernetes: {in_cluster: true}").kubernetes;
+    assert!(!nowhere.cluster(outside).is_configured());
 }
 
 #[test]

@@ -54,6 +54,19 @@ actions:
   - name: draw
     description: Draws.
     execute: {cel: {expression: "{'content_type': 'image/png', 'base64': 'AAAA'}"}}
+---
+kind: commonagents.info/v1beta2/tool
+namespace: demo
+name: album
+description: Parts as the tools of MCP servers yield them.
+actions:
+  - name: open
+    description: Opens it.
+    execute:
+      cel:
+        expression: >-
+          [{'type': 'text', 'text': 'two'}, {'type': 'image', 'mime_type': 'image/png', 'base64': 'AAAA'},
+          {'type': 'resource', 'uri': 'a:b', 'base64': 'AAAA'}]
 "#;
 
 fn backend(port: u16, result_bytes: usize) -> ManifestTools {
@@ -116,7 +129,7 @@ async fn a_session_is_one_task_of_each_tool() {
         .iter()
         .map(|tool| tool["name"].as_str().unwrap())
         .collect();
-    assert_eq!(names, ["files", "gone_ask", "gone_sing", "pixel"]);
+    assert_eq!(names, ["files", "gone_ask", "gone_sing", "pixel", "album"]);
     assert_eq!(tools[0]["inputSchema"]["required"], json!(["path"]));
     assert!(requests(&service).is_empty(), "a list begins no session");
     for (session, id) in [(&one, 2), (&one, 3), (&two, 2)] {
@@ -196,6 +209,12 @@ async fn errors_are_told_and_end_a_tool_for_its_session_only() {
     let alive = json_of(session.call(6, "pixel", json!({})).await).await;
     let picture = json!([{"type": "image", "data": "AAAA", "mimeType": "image/png"}]);
     assert_eq!(alive["result"], json!({"content": picture}));
+    let album = json_of(session.call(7, "album", json!({})).await).await;
+    let parts = json!([
+        {"type": "text", "text": "two"}, picture[0],
+        {"type": "resource", "resource": {"uri": "a:b", "blob": "AAAA"}},
+    ]);
+    assert_eq!(album["result"], json!({"content": parts}));
     let other = stage.session().await;
     let sung = json_of(other.call(1, "gone_sing", json!({})).await).await;
     assert_eq!(sung["result"]["structuredContent"], json!({"song": "la"}));

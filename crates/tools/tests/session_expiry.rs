@@ -253,6 +253,7 @@ async fn after_the_end_no_session_is_made() {
     let call = Call {
         invocation: "i".to_owned(),
         action: Arc::clone(&tool.actions[0]),
+        secrets: environment.secrets(&tool),
         tool,
         parameters: Map::from_iter([("x".to_owned(), json!("one"))]),
         context: json!({}),

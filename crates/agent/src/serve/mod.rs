@@ -254,6 +254,15 @@ impl Service {
         !self.agent.guardrails.after.is_empty()
     }
 
+    /// The names of parameters that are bound in any capability.
+    fn bound_names(&self) -> Vec<&str> {
+        let rules = self.agent.capabilities.iter();
+        rules
+            .filter_map(|(_, grant)| grant.capability.as_ref())
+            .flat_map(|rules| rules.bindings.iter().map(|(name, _)| name.as_str()))
+            .collect()
+    }
+
     /// Room for one more answer.
     fn permit(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.runs).try_acquire_owned().ok()

@@ -1,15 +1,15 @@
 //! One answer of the agent while it is made: what happens, and then what it came to.
 
 use proofhouse_wire::CancellationToken;
-use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::oneshot;
 
-use crate::task::{Input, Output, Task, TaskEvent};
+use crate::task::{Events, Input, Output, Task, TaskEvent};
 
 /// An answer that is being made. Dropping it cancels it.
 #[derive(Debug)]
 pub(super) struct Run {
-    events: broadcast::Receiver<TaskEvent>,
+    events: Events,
     output: oneshot::Receiver<Output>,
     done: Option<Output>,
     pub(super) cancel: CancellationToken,

@@ -8,9 +8,11 @@ use proofhouse_tools::manifest::Agent;
 use proofhouse_tools::runtime::{ActionError, Invocation};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
+use tokio::sync::broadcast::error::RecvError;
 
 use super::capabilities::{self, Callable, Capabilities, Granted, Remote, Target};
 use super::context::{Scope, TaskContext};
+use super::review::Reviews;
 use super::runner::Shared;
 use super::steps::{Passed, Site};
 use super::{CallStatus, End, EndReason, Input, TaskEvent, TaskOptions};
@@ -396,20 +398,36 @@ fn forward_reviews(shared: &Shared, child: &super::Task) -> tokio::task::JoinHan
     let (reviews, events) = (shared.reviews.clone(), shared.events.clone());
     let (child, mut asked) = (child.clone(), child.events());
     tokio::spawn(async move {
-        while let Ok(event) = asked.recv().await {
-            let TaskEvent::Review(review) = event else {
-                continue;
-            };
-            let (mine, decision) = reviews.ask(
-                review.reviewer,
-                &review.function,
-                &review.arguments,
-                review.result.as_ref(),
-            );
-            let _ = events.send(TaskEvent::Review(mine));
-            if let Ok(decision) = decision.await {
-                child.decide(review.id, decision);
+        loop {
+            match asked.recv().await {
+                // Who falls behind misses events, but questions stay open until they are answered.
+                Ok(TaskEvent::Review(_)) | Err(RecvError::Lagged(_)) => {}
+                Ok(_) => continue,
+                Err(RecvError::Closed) => return,
+            }
+            for review in child.reviews() {
+                let (mine, decision) = reviews.ask(
+                    review.reviewer,
+                    &review.function,
+                    &review.arguments,
+                    review.result.as_ref(),
+                );
+                // Nobody is asked any more once the child is gone.
+                let _open = OpenReview(&reviews, mine.id);
+                let _ = events.send(TaskEvent::Review(mine));
+                if let Ok(decision) = decision.await {
+                    child.decide(review.id, decision);
+                }
             }
         }
     })
+}
+
+/// A question that is taken back when this is dropped before the answer.
+struct OpenReview<'a>(&'a Reviews, u64);
+
+impl Drop for OpenReview<'_> {
+    fn drop(&mut self) {
+        self.0.forget(self.1);
+    }
 }

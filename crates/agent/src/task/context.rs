@@ -1,6 +1,8 @@
 //! The context of a task: what expressions can read of it, kept as the JSON that the specification
 //! describes.
 
+use std::sync::Arc;
+
 use proofhouse_expr::Variables;
 use serde_json::{Map, Value, json};
 
@@ -9,7 +11,8 @@ use super::{CallStatus, User};
 /// What expressions read as `context`.
 #[derive(Debug, Clone)]
 pub(super) struct TaskContext {
-    value: Value,
+    /// Shared with those outside who look at it, until it changes.
+    value: Arc<Value>,
 }
 
 /// What can be read of a function that was never called.
@@ -30,7 +33,7 @@ impl TaskContext {
         model: &str,
     ) -> Self {
         Self {
-            value: json!({
+            value: Arc::new(json!({
                 "agent": {"name": agent, "namespace": namespace, "started_at": started_at},
                 "user": {"id": user.id, "email": user.email},
                 "llm": {"model": model, "tokens": {"total": 0, "prompt": 0, "completion": 0}},
@@ -38,7 +41,7 @@ impl TaskContext {
                 "input": [],
                 "output": [],
                 "capabilities": {"_meta": {"invocations": [], "count": 0, "delegation_count": 0}},
-            }),
+            })),
         }
     }
 
@@ -46,23 +49,33 @@ impl TaskContext {
         &self.value
     }
 
+    /// The context as it is now, for those outside.
+    pub(super) fn shared(&self) -> Arc<Value> {
+        Arc::clone(&self.value)
+    }
+
+    fn change(&mut self) -> &mut Value {
+        Arc::make_mut(&mut self.value)
+    }
+
     /// Makes sure that a function can be read, used or not.
     pub(super) fn know(&mut self, function: &str) {
-        if let Some(capabilities) = self.value["capabilities"].as_object_mut()
-            && !capabilities.contains_key(function)
-        {
+        if self.value["capabilities"].get(function).is_some() {
+            return;
+        }
+        if let Some(capabilities) = self.change()["capabilities"].as_object_mut() {
             capabilities.insert(function.to_owned(), unused());
         }
     }
 
     pub(super) fn turn(&mut self, word: &str) {
-        let history = &mut self.value["_history"];
+        let history = &mut self.change()["_history"];
         push(&mut history["turns"], word.into());
         add(&mut history["turn_count"], 1);
     }
 
     pub(super) fn used(&mut self, prompt: u64, completion: u64) {
-        let tokens = &mut self.value["llm"]["tokens"];
+        let tokens = &mut self.change()["llm"]["tokens"];
         add(&mut tokens["prompt"], prompt);
         add(&mut tokens["completion"], completion);
         add(&mut tokens["total"], prompt.saturating_add(completion));
@@ -75,16 +88,16 @@ impl TaskContext {
     }
 
     pub(super) fn input(&mut self, message: &str, parameters: &Map<String, Value>) {
-        push(&mut self.value["input"], task_io(message, parameters));
+        push(&mut self.change()["input"], task_io(message, parameters));
     }
 
     pub(super) fn output(&mut self, message: &str, exposed: &Map<String, Value>) {
-        push(&mut self.value["output"], task_io(message, exposed));
+        push(&mut self.change()["output"], task_io(message, exposed));
     }
 
     /// Takes the last input back, which a guardrail refused.
     pub(super) fn replace_last_output(&mut self, output: Value) {
-        if let Some(outputs) = self.value["output"].as_array_mut() {
+        if let Some(outputs) = self.change()["output"].as_array_mut() {
             outputs.pop();
             outputs.push(output);
         }
@@ -101,7 +114,7 @@ impl TaskContext {
         child: Option<&str>,
     ) {
         self.know(function);
-        let entry = &mut self.value["capabilities"][function];
+        let entry = &mut self.change()["capabilities"][function];
         let flags = [
             ("successful", "count_successful", CallStatus::Successful),
             ("errored", "count_errored", CallStatus::Errored),
@@ -120,7 +133,7 @@ impl TaskContext {
             }
             push(&mut entry["task_ids"], child.into());
         }
-        let meta = &mut self.value["capabilities"]["_meta"];
+        let meta = &mut self.change()["capabilities"]["_meta"];
         push(&mut meta["invocations"], function.into());
         add(&mut meta["count"], 1);
         add(&mut meta["delegation_count"], u64::from(child.is_some()));
@@ -128,7 +141,7 @@ impl TaskContext {
 
     /// The context as `c`, which also has `cap`.
     pub(super) fn short(&self) -> Value {
-        let mut short = self.value.clone();
+        let mut short = Value::clone(&self.value);
         short["cap"] = self.value["capabilities"].clone();
         short
     }

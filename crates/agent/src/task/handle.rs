@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use proofhouse_wire::CancellationToken;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use super::review::Reviews;
-use super::{AllowList, CallStatus, Decision, End, EndReason, Review, TaskEvent, Turn};
+use super::watch::{Events, Watchers};
+use super::{AllowList, CallStatus, Decision, End, EndReason, Review, Turn};
 use crate::model::{ChatMessage, ToolCall, ToolSpec};
 
 /// What is said to an agent.
@@ -80,8 +81,9 @@ pub(super) struct DirectCall {
 }
 
 pub(super) enum Command {
-    Input(Input, oneshot::Sender<Output>),
-    Call(DirectCall, oneshot::Sender<CallOutput>),
+    /// On the heap: a queue has room for many before any comes.
+    Input(Box<Input>, oneshot::Sender<Output>),
+    Call(Box<DirectCall>, oneshot::Sender<CallOutput>),
     Functions(oneshot::Sender<Result<Vec<ToolSpec>, End>>),
     End(oneshot::Sender<()>),
 }
@@ -90,7 +92,7 @@ pub(super) enum Command {
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) history: Vec<Turn>,
-    pub(super) context: Value,
+    pub(super) context: Arc<Value>,
     pub(super) allowed: AllowList,
     pub(super) ended: Option<End>,
 }
@@ -103,7 +105,7 @@ pub struct Task {
     pub(super) model: String,
     pub(super) simulation: bool,
     pub(super) commands: mpsc::Sender<Command>,
-    pub(super) events: broadcast::Sender<TaskEvent>,
+    pub(super) events: Watchers,
     pub(super) reviews: Reviews,
     pub(super) known: Arc<Mutex<Known>>,
     pub(super) cancel: CancellationToken,
@@ -134,7 +136,7 @@ impl Task {
         // What could not be sent is dropped here, and the end of the answer with it.
         let sent = self
             .commands
-            .send(Command::Input(input, reply))
+            .send(Command::Input(Box::new(input), reply))
             .await
             .is_ok();
         match (sent, answer.await) {
@@ -160,7 +162,11 @@ impl Task {
             arguments,
             cancel,
         };
-        let sent = self.commands.send(Command::Call(call, reply)).await.is_ok();
+        let sent = self
+            .commands
+            .send(Command::Call(Box::new(call), reply))
+            .await
+            .is_ok();
         match (sent, answer.await) {
             (true, Ok(output)) => output,
             _ => {
@@ -195,7 +201,7 @@ impl Task {
 
     /// Watches the task. Who falls far behind misses events.
     #[must_use]
-    pub fn events(&self) -> broadcast::Receiver<TaskEvent> {
+    pub fn events(&self) -> Events {
         self.events.subscribe()
     }
 
@@ -219,7 +225,7 @@ impl Task {
     /// The context as expressions see it.
     #[must_use]
     pub fn context(&self) -> Value {
-        self.look(|known| known.context.clone())
+        Value::clone(&self.look(|known| Arc::clone(&known.context)))
     }
 
     /// The values of parameters that events may be about.

@@ -19,6 +19,9 @@ use crate::remote::RemoteAgent;
 /// How deep agents may ask agents.
 pub(super) const MAX_DEPTH: usize = 5;
 
+/// Calls of one turn that run side by side.
+const MAX_PARALLEL: usize = 16;
+
 /// Gives an agent's model by the name its manifest asks for.
 pub type ModelSource = dyn Fn(&str) -> Result<Arc<dyn Model>, String> + Send + Sync;
 
@@ -76,6 +79,8 @@ pub(super) struct Inner {
     pub(super) options: ModelOptions,
     pub(super) files: Option<PathBuf>,
     pub(super) observer: Option<Arc<dyn Observer>>,
+    /// Calls of one turn that run side by side.
+    pub(super) parallel: usize,
     /// Agents elsewhere, by the agent that may ask them.
     pub(super) remotes: Vec<(String, Arc<RemoteAgent>)>,
     count: Arc<AtomicU64>,
@@ -104,6 +109,7 @@ impl Host {
                 options: ModelOptions::default(),
                 files: None,
                 observer: None,
+                parallel: MAX_PARALLEL,
                 remotes: Vec::new(),
                 count: Arc::default(),
             }),
@@ -137,6 +143,13 @@ impl Host {
     #[must_use]
     pub fn with_observer(self, observer: Arc<dyn Observer>) -> Self {
         self.change(|inner| inner.observer = Some(observer))
+    }
+
+    /// The same with one call at a time, also where a model asks for several at once. What happens has
+    /// one order then, which recordings need.
+    #[must_use]
+    pub fn one_call_at_a_time(self) -> Self {
+        self.change(|inner| inner.parallel = 1)
     }
 
     /// The same; an agent, by its name, may also ask one that is elsewhere: the function `ask_NAME`.

@@ -52,6 +52,7 @@ mod review;
 mod runner;
 mod steps;
 mod turn;
+mod watch;
 
 pub use allow_list::AllowList;
 pub use event::TaskEvent;
@@ -60,3 +61,4 @@ pub use host::{Host, ModelSource, StartError, TaskOptions, User};
 pub use mount::DirectoryMount;
 pub use review::{Decision, Review};
 pub use turn::{CallStatus, End, EndReason, Turn};
+pub use watch::Events;

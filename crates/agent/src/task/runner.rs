@@ -10,7 +10,7 @@ use proofhouse_tools::manifest::Agent;
 use proofhouse_tools::runtime::Environment;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::mpsc;
 
 use super::call::{self, Called};
 use super::capabilities::{self, Capabilities, Target};
@@ -18,6 +18,7 @@ use super::context::{self, Scope, TaskContext};
 use super::handle::{Command, Known, Task};
 use super::review::Reviews;
 use super::steps::{Passed, Site};
+use super::watch::Watchers;
 use super::{
     AllowList, DirectoryMount, End, EndReason, Host, Input, Output, TaskEvent, TaskOptions, Turn,
     User,
@@ -29,10 +30,6 @@ use crate::model::{ChatMessage, Model, ModelEvent, ModelReply, ModelRequest, Too
 const MAX_TURNS_PER_INPUT: u64 = 100;
 /// Calls of one turn that are carried out; the others are refused.
 pub(super) const MAX_CALLS_PER_TURN: usize = 64;
-/// Calls that run side by side.
-const MAX_PARALLEL: usize = 16;
-/// Events kept for who watches.
-const EVENTS: usize = 1024;
 /// Inputs that may wait.
 const COMMANDS: usize = 16;
 
@@ -53,7 +50,7 @@ pub(super) struct Shared {
     pub(super) depth: usize,
     pub(super) environment: Environment,
     pub(super) reviews: Reviews,
-    pub(super) events: broadcast::Sender<TaskEvent>,
+    pub(super) events: Watchers,
     invocations: AtomicU64,
 }
 
@@ -92,7 +89,7 @@ pub(super) fn start(start: Start) -> Task {
         depth,
     } = start;
     let (commands, inbox) = mpsc::channel(COMMANDS);
-    let (events, _) = broadcast::channel(EVENTS);
+    let events = Watchers::default();
     let environment = environment(&host, &agent, &options.id);
     let mut context = TaskContext::new(
         &agent.name,
@@ -107,7 +104,7 @@ pub(super) fn start(start: Start) -> Task {
     let cancel = options.cancel.child_token();
     let reviews = Reviews::default();
     let known = Arc::new(Mutex::new(Known {
-        context: context.value().clone(),
+        context: context.shared(),
         ..Known::default()
     }));
     let task = Task {
@@ -187,7 +184,8 @@ impl Runner {
                     break End::new(EndReason::Closed, "the task was ended");
                 }
                 Some(Command::Input(input, reply)) => {
-                    let output = self.input(input).await;
+                    // On the heap: a task that waits holds no room for an answer.
+                    let output = Box::pin(self.input(*input)).await;
                     let end = output.ended.clone();
                     self.publish();
                     if let Some(end) = &end {
@@ -199,7 +197,7 @@ impl Runner {
                     }
                 }
                 Some(Command::Call(call, reply)) => {
-                    let output = self.direct(call).await;
+                    let output = Box::pin(self.direct(*call)).await;
                     let end = output.ended.clone();
                     self.publish();
                     if let Some(end) = &end {
@@ -243,7 +241,7 @@ impl Runner {
     /// Lets those outside see how things stand.
     fn publish(&self) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.context = self.context.value().clone();
+        known.context = self.context.shared();
         known.allowed = self.allowed.clone();
     }
 
@@ -690,7 +688,7 @@ impl Runner {
             found.is_some_and(|callable| callable.granted.has_rules())
         };
         let free: Vec<usize> = (0..allowed).filter(|at| !ruled(&calls[*at])).collect();
-        for some in free.chunks(MAX_PARALLEL) {
+        for some in free.chunks(self.shared.host.inner.parallel) {
             let shared = &self.shared;
             let (context, capabilities) = (&self.context, &capabilities);
             let running = some.iter().map(|at| async move {

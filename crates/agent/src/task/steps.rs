@@ -9,11 +9,11 @@ use proofhouse_tools::manifest::{OnFail, Step, StepAction};
 use proofhouse_tools::runtime::{Environment, Invocation};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
-use tokio::sync::broadcast;
 
 use super::capabilities::{self, Capabilities};
 use super::context::{self, Scope, TaskContext};
 use super::review::Reviews;
+use super::watch::Watchers;
 use super::{CallStatus, Decision, TaskEvent};
 
 /// Where the steps are taken.
@@ -23,7 +23,7 @@ pub(super) struct Site<'a> {
     pub(super) environment: &'a Environment,
     pub(super) runtime: &'a Value,
     pub(super) reviews: &'a Reviews,
-    pub(super) events: &'a broadcast::Sender<TaskEvent>,
+    pub(super) events: &'a Watchers,
     pub(super) cancel: &'a CancellationToken,
     /// The function around which they are taken, or what stands for it.
     pub(super) function: &'a str,

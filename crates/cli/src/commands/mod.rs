@@ -1,5 +1,6 @@
 //! The command line: one file per command, one line per command in each of the two tables below.
 
+mod agent;
 mod attack;
 mod completions;
 mod conformance;
@@ -38,6 +39,7 @@ enum Command {
     Scenarios(scenarios::Scenarios),
     ExplainVerdict(explain_verdict::ExplainVerdict),
     Tool(tool::Tool),
+    Agent(agent::Agent),
     DemoService(demo_service::DemoService),
     Validate(validate::Validate),
     Fmt(fmt::Fmt),
@@ -58,6 +60,7 @@ impl Cli {
             Command::Scenarios(command) => command.run(),
             Command::ExplainVerdict(command) => command.run(),
             Command::Tool(command) => command.run(),
+            Command::Agent(command) => command.run(),
             Command::DemoService(command) => command.run(),
             Command::Validate(command) => command.run(),
             Command::Fmt(command) => command.run(),

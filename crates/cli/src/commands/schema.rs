@@ -10,7 +10,8 @@ use crate::output::{CommandError, Data};
 #[command(after_help = "Examples:\n  \
     proofhouse schema oatf > oatf.schema.json\n  \
     proofhouse schema tool > tool.schema.json\n  \
-    proofhouse schema result > result.schema.json")]
+    proofhouse schema result > result.schema.json\n  \
+    proofhouse schema agent > agent.schema.json")]
 pub(crate) struct Schema {
     /// Which schema
     #[arg(value_enum)]
@@ -25,6 +26,8 @@ enum Kind {
     Tool,
     /// Results of campaigns
     Result,
+    /// Agent manifests
+    Agent,
 }
 
 impl Schema {
@@ -33,6 +36,7 @@ impl Schema {
             Kind::Oatf => proofhouse_oatf::json_schema(),
             Kind::Tool => proofhouse_tools::manifest::json_schema(),
             Kind::Result => proofhouse_campaign::report::json_schema(),
+            Kind::Agent => proofhouse_tools::manifest::agent_json_schema(),
         };
         let mut data = Data::new();
         data.json(&schema)?;

@@ -4,16 +4,18 @@ use clap::{Args, ValueEnum};
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 use proofhouse_tools::manifest::Bundle;
 
+use crate::agents::bundles::{across, sort};
 use crate::exit_code::Exit;
 use crate::input::{Input, Inputs, Unreadable};
 use crate::output::{CommandError, Data, Progress};
 use crate::report::{self, Checked};
 
-/// Check threat documents and tool manifests, and show what is wrong where
+/// Check threat documents and manifests of tools and agents, and show what is wrong where
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse validate attack.yaml\n  \
     proofhouse validate examples/tools/weather.yaml\n  \
+    proofhouse validate agent.yaml tools/\n  \
     proofhouse validate scenarios/ --format sarif > results.sarif\n  \
     cat attack.yaml | proofhouse validate -\n\n\
     Exit codes: 0 all valid, 1 some invalid or unreadable, 64 usage.")]
@@ -52,9 +54,23 @@ impl Validate {
         let mut data = Data::new();
         let mut progress = Progress::new(inputs.len());
         let mut checked = Vec::with_capacity(inputs.len());
+        // Manifests may name each other, whatever file they are in.
+        let mut bundles: Vec<(usize, Bundle)> = Vec::new();
         for (done, input) in inputs.iter().enumerate() {
             progress.step(done);
-            checked.push(self.check(input));
+            let (file, bundle) = self.read(input);
+            bundles.extend(bundle.map(|bundle| (checked.len(), bundle)));
+            checked.push(file);
+        }
+        let between = across(&bundles.iter().map(|(_, bundle)| bundle).collect::<Vec<_>>());
+        for ((at, _), findings) in bundles.iter().zip(between) {
+            if let Some(file) = checked.get_mut(*at) {
+                file.findings.extend(findings);
+                sort(&mut file.findings);
+            }
+        }
+        for file in &mut checked {
+            self.judge(file);
         }
         progress.finish();
         let failed = checked.iter().any(|file| !file.is_valid());
@@ -68,44 +84,51 @@ impl Validate {
         Ok(if failed { Exit::Failure } else { Exit::Success })
     }
 
-    fn check(&self, input: &Input) -> Checked {
-        let name = input.name();
-        let (text, mut findings) = match input.read(self.inputs.size.max_size) {
+    /// Reads a file and checks it by itself. Manifests of agents are to be checked with the others.
+    fn read(&self, input: &Input) -> (Checked, Option<Bundle>) {
+        let (text, (findings, bundle)) = match input.read(self.inputs.size.max_size) {
             Ok(text) => {
-                let findings = check(&text, &self.inputs);
-                (text, findings)
+                let found = check(&text, &self.inputs);
+                (text, found)
             }
-            Err(error) => (String::new(), vec![unreadable(&error)]),
+            Err(error) => (String::new(), (vec![unreadable(&error)], None)),
         };
+        // The text is only needed to show the places of findings, which agents may still get.
+        let is_kept = !findings.is_empty()
+            || bundle
+                .as_ref()
+                .is_some_and(|bundle| bundle.agents().next().is_some());
+        let checked = Checked {
+            name: input.name(),
+            text: if is_kept { text } else { String::new() },
+            findings,
+        };
+        (checked, bundle)
+    }
+
+    /// Weighs warnings as the command line says.
+    fn judge(&self, checked: &mut Checked) {
         if self.no_warnings {
-            findings.retain(|finding| finding.severity == DiagnosticSeverity::Error);
+            checked
+                .findings
+                .retain(|finding| finding.severity == DiagnosticSeverity::Error);
         }
         if self.deny_warnings {
-            for finding in &mut findings {
+            for finding in &mut checked.findings {
                 finding.severity = DiagnosticSeverity::Error;
             }
-        }
-        // The text is only needed to show the places of findings.
-        let text = if findings.is_empty() {
-            String::new()
-        } else {
-            text
-        };
-        Checked {
-            name,
-            text,
-            findings,
         }
     }
 }
 
-/// The findings about a text, which is a file of tool manifests if it says so, and a threat document
+/// The findings about a text, which is a file of manifests if it says so, and a threat document
 /// otherwise.
-fn check(text: &str, inputs: &Inputs) -> Vec<Diagnostic> {
+fn check(text: &str, inputs: &Inputs) -> (Vec<Diagnostic>, Option<Bundle>) {
     if Bundle::is_meant_by(text) {
-        Bundle::read(text).1
+        let (bundle, findings) = Bundle::read(text);
+        (findings, Some(bundle))
     } else {
-        proofhouse_oatf::check(text, &inputs.size.limits())
+        (proofhouse_oatf::check(text, &inputs.size.limits()), None)
     }
 }
 

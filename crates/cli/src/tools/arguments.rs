@@ -85,7 +85,7 @@ fn object(given: &str) -> Result<Map<String, Value>, CommandError> {
 
 /// The value of a text. What the schema wants otherwise stays a text, and the check of all arguments
 /// says what is wrong with it.
-fn typed(text: &str, property: Option<&Value>) -> Value {
+pub(crate) fn typed(text: &str, property: Option<&Value>) -> Value {
     let is_other = |name: &Value| {
         matches!(
             name.as_str(),

@@ -1,6 +1,6 @@
 //! Where tools come from: manifests that are read and checked, with what is wrong shown in its place.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proofhouse_oatf::DiagnosticSeverity;
@@ -12,9 +12,16 @@ use crate::input::{DOCUMENTS, Input, collect};
 use crate::output::{CommandError, complain, printable_line, talk, talk_styled};
 use crate::report::{self, Checked, plural};
 
+/// A tool, and the directory of its manifest, in which the files are that the manifest names.
+#[derive(Debug, Clone)]
+pub(crate) struct Located {
+    pub(crate) tool: Arc<Tool>,
+    pub(crate) directory: Arc<Path>,
+}
+
 /// Reads the tools of files and directories. What is wrong is shown on stderr, all of it; one file that
 /// cannot be used ends the command, because a missing tool would be missed later.
-pub(crate) fn tools(paths: &[PathBuf]) -> Result<Vec<Arc<Tool>>, CommandError> {
+pub(crate) fn tools(paths: &[PathBuf]) -> Result<Vec<Located>, CommandError> {
     let mut inputs = collect(paths, DOCUMENTS)?;
     let mut seen = std::collections::HashSet::new();
     inputs.retain(|input| seen.insert(input.name()));
@@ -38,7 +45,7 @@ pub(crate) fn tools(paths: &[PathBuf]) -> Result<Vec<Arc<Tool>>, CommandError> {
     Ok(tools)
 }
 
-fn read(input: &Input) -> Option<Vec<Arc<Tool>>> {
+fn read(input: &Input) -> Option<Vec<Located>> {
     let text = match input.read(BundleLimits::default().max_bytes) {
         Ok(text) => text,
         Err(error) => {
@@ -51,7 +58,19 @@ fn read(input: &Input) -> Option<Vec<Arc<Tool>>> {
         .iter()
         .any(|finding| finding.severity == DiagnosticSeverity::Error);
     show(input.name(), text, findings);
-    (!errors).then(|| bundle.tools().cloned().map(Arc::new).collect())
+    let directory: Arc<Path> = match input {
+        // What is piped in has the files where the command is run.
+        Input::Stdin => Path::new(".").into(),
+        Input::File(path) => match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.into(),
+            _ => Path::new(".").into(),
+        },
+    };
+    let located = |tool: &Tool| Located {
+        tool: Arc::new(tool.clone()),
+        directory: Arc::clone(&directory),
+    };
+    (!errors).then(|| bundle.tools().map(located).collect())
 }
 
 /// Shows findings on stderr, each in its place.
@@ -64,6 +83,14 @@ pub(crate) fn show(name: String, text: String, findings: Vec<proofhouse_oatf::Di
     for shown in report::human::findings(&checked) {
         talk_styled(&format!("{shown}\n"));
     }
+}
+
+/// The tools alone.
+pub(crate) fn of_located(tools: &[Located]) -> Vec<Arc<Tool>> {
+    tools
+        .iter()
+        .map(|located| Arc::clone(&located.tool))
+        .collect()
 }
 
 /// The functions of tools with these of their actions, in the same order.

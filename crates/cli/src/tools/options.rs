@@ -1,5 +1,6 @@
 //! What the operator configures on the command line: settings, tokens, and where tools may connect.
 
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,16 +9,20 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use ipnet::IpNet;
 use jiff::Timestamp;
+use proofhouse_agent::model::Model;
+use proofhouse_agent::task::Host;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
+use proofhouse_tools::actions::{KubernetesJobs, McpRuntime};
 use proofhouse_tools::auth::Providers;
-use proofhouse_tools::interpolate::{Root, Sealed};
-use proofhouse_tools::manifest::Tool;
-use proofhouse_tools::operator::OperatorConfig;
+use proofhouse_tools::interpolate::{Root, Sealed, Secrets};
+use proofhouse_tools::manifest::{Catalog, Tool};
+use proofhouse_tools::operator::{KubernetesConfig, OperatorConfig};
 use proofhouse_tools::runtime::{ActionError, Environment, Limits, Runtimes, ToolTask};
 use proofhouse_tools::serve::ManifestTools;
 use serde_json::{Map, Value, json};
 
 use super::arguments::pair;
+use super::manifests::Located;
 use crate::input::Input;
 use crate::output::{CommandError, talk};
 
@@ -27,8 +32,8 @@ const MAX_SETTINGS: usize = 1 << 20;
 /// What tools are told that no model says.
 #[derive(Debug, Args)]
 pub(crate) struct OperatorOptions {
-    /// What the operator configures: `settings`, `auth` and `egress`, in YAML or JSON; `${NAME}` in it is
-    /// a variable of the environment
+    /// What the operator configures: `settings`, `auth`, `egress`, `kubernetes` and `mcp`, in YAML or JSON;
+    /// `${NAME}` in it is a variable of the environment
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
 
@@ -74,12 +79,34 @@ impl OperatorOptions {
         let limits = Limits::default();
         let failed = |error: ActionError| CommandError::cannot_run(error.to_string());
         let tokens = Providers::new(&config.auth, &limits, egress.clone(), seconds);
+        let cluster = self.beside_file(config.kubernetes).cluster(variable);
+        let jobs = KubernetesJobs::new(cluster, &limits);
+        let mcp = McpRuntime::new(&limits, egress.clone()).map_err(failed)?;
+        let mcp = match search_path() {
+            path if path.is_empty() => mcp,
+            path => mcp.with_environment(path),
+        };
+        let mcp = mcp.with_variables(config.mcp_environment.into_exposed());
+        let runtimes = Runtimes::new(&limits, egress).map_err(failed)?;
         Ok(Operator {
             settings: Sealed::new(Value::Object(settings)),
-            runtimes: Runtimes::new(&limits, egress).map_err(failed)?,
+            runtimes: runtimes
+                .with("kubernetes_job", Arc::new(jobs))
+                .with("mcp", Arc::new(mcp)),
             tokens: Arc::new(tokens.map_err(failed)?),
             limits,
         })
+    }
+
+    /// A kubeconfig is looked for beside the file that names it.
+    fn beside_file(&self, mut config: KubernetesConfig) -> KubernetesConfig {
+        let directory = self.settings.as_deref().and_then(Path::parent);
+        if let (Some(file), Some(directory), false) =
+            (&mut config.kubeconfig, directory, self.read_stdin())
+        {
+            *file = directory.join(&file);
+        }
+        config
     }
 
     fn config(&self) -> Result<OperatorConfig, CommandError> {
@@ -93,10 +120,7 @@ impl OperatorOptions {
         let text = input.read(MAX_SETTINGS).map_err(|error| {
             CommandError::usage(format!("--settings {}: {error}", input.shown()))
         })?;
-        let lookup = |name: &str| {
-            #[expect(clippy::disallowed_methods, reason = "the operator names the variable")]
-            std::env::var(name).ok()
-        };
+        let lookup = |name: &str| variable(name)?.into_string().ok();
         let (config, findings) = OperatorConfig::read(&text, &lookup);
         for finding in &findings {
             talk(&shown(&input, finding));
@@ -109,6 +133,20 @@ impl OperatorOptions {
             false => Ok(config),
         }
     }
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the operator names the variable, or means the cluster that kubectl would use"
+    )]
+    std::env::var_os(name)
+}
+
+/// Where commands are looked for: servers that are commands are found where a shell would find them.
+fn search_path() -> Vec<(&'static str, String)> {
+    let path = variable("PATH").and_then(|path| path.into_string().ok());
+    path.map(|path| ("PATH", path)).into_iter().collect()
 }
 
 /// A finding on one line. The line of the file is not shown: it may hold a secret.
@@ -130,29 +168,61 @@ fn shown(input: &Input, finding: &Diagnostic) -> String {
 
 impl Operator {
     /// A task of one tool.
-    pub(crate) fn task(&self, tool: &Arc<Tool>) -> ToolTask {
+    pub(crate) fn task(&self, located: &Located) -> ToolTask {
         ToolTask::new(
-            Arc::clone(tool),
-            self.environment(tool),
+            Arc::clone(&located.tool),
+            self.environment(located),
             self.runtimes.clone(),
             self.limits.clone(),
         )
     }
 
     /// Tools that a server can open for each of its sessions.
-    pub(crate) fn served(&self, tools: &[Arc<Tool>]) -> ManifestTools {
+    pub(crate) fn served(&self, tools: &[Located]) -> ManifestTools {
         let tools = tools.iter();
-        let tools = tools.map(|tool| (Arc::clone(tool), self.environment(tool)));
+        let tools = tools.map(|located| (Arc::clone(&located.tool), self.environment(located)));
         ManifestTools::new(tools.collect(), self.runtimes.clone(), self.limits.clone())
     }
 
-    fn environment(&self, tool: &Tool) -> Environment {
-        Environment::new(self.settings.expose().clone(), now)
+    /// A host for the tasks of agents.
+    pub(crate) fn host(
+        &self,
+        catalog: Catalog,
+        clock: &Arc<dyn Fn() -> String + Send + Sync>,
+        model: Arc<dyn Model>,
+    ) -> Host {
+        let clock = Arc::clone(clock);
+        Host::new(
+            catalog,
+            self.runtimes.clone(),
+            self.limits.clone(),
+            self.bare_environment(move || clock()),
+            model,
+        )
+    }
+
+    /// The secrets among the settings of all these tools.
+    pub(crate) fn secrets<'t>(&self, tools: impl Iterator<Item = &'t Arc<Tool>>) -> Secrets {
+        let environment = self.bare_environment(now);
+        let mut secrets = Secrets::default();
+        for tool in tools {
+            secrets.extend(&environment.secrets(tool));
+        }
+        secrets
+    }
+
+    fn environment(&self, located: &Located) -> Environment {
+        self.bare_environment(now)
+            .with(Root::Agent, agent(&located.tool))
+            .with_base(&located.directory)
+    }
+
+    fn bare_environment(&self, clock: impl Fn() -> String + Send + Sync + 'static) -> Environment {
+        Environment::new(self.settings.expose().clone(), clock)
             .with(
                 Root::Runtime,
                 json!({"version": env!("CARGO_PKG_VERSION"), "dashboard_url": "", "api_root": ""}),
             )
-            .with(Root::Agent, agent(tool))
             .with_tokens(Arc::clone(&self.tokens) as Arc<_>)
     }
 }

@@ -23,6 +23,7 @@ pub(crate) struct CallTrace {
     inner: Arc<Mutex<Inner>>,
     path: PathBuf,
     naming: Arc<Naming>,
+    clock: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 struct Inner {
@@ -39,9 +40,19 @@ impl CallTrace {
         path: &Path,
         naming: impl Fn(&str, &str, &str) -> Option<String> + Send + Sync + 'static,
     ) -> Result<Self, CommandError> {
+        Self::begin(path, "proofhouse tool", Arc::new(now), naming)
+    }
+
+    /// The same for another writer, with a clock of its own.
+    pub(crate) fn begin(
+        path: &Path,
+        written_by: &str,
+        clock: Arc<dyn Fn() -> String + Send + Sync>,
+        naming: impl Fn(&str, &str, &str) -> Option<String> + Send + Sync + 'static,
+    ) -> Result<Self, CommandError> {
         let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
         let mut writer = TraceWriter::new(Box::new(file) as Box<dyn Write + Send>);
-        let metadata = json!({"tool": "proofhouse tool"});
+        let metadata = json!({"tool": written_by});
         if let Some(metadata) = metadata.as_object() {
             let written = writer.write_header(metadata);
             written.map_err(|error| cannot_write(path, &error))?;
@@ -55,6 +66,7 @@ impl CallTrace {
             inner: Arc::new(Mutex::new(inner)),
             path: path.to_owned(),
             naming: Arc::new(naming),
+            clock,
         })
     }
 
@@ -73,7 +85,7 @@ impl CallTrace {
         inner.sequence += 1;
         let mut message = Message::new("mcp", "tools/call", content);
         message.sequence = inner.sequence;
-        message.time = Some(now());
+        message.time = Some((self.clock)());
         message.direction = Some(direction);
         if let Err(error) = inner.writer.write(&message) {
             inner.failure.get_or_insert(error);

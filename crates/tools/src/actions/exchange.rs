@@ -43,7 +43,7 @@ pub(super) async fn exchange(
 ) -> Result<Exchanged, ActionError> {
     let used = references(http);
     let uses_token = used.iter().any(|reference| reference.root == Root::Auth);
-    let mut secrets = environment.secrets(&call.tool);
+    let mut secrets = call.secrets.clone();
     let mut refused: Option<(Scope, Answer)> = None;
     loop {
         let mut scope = match &refused {

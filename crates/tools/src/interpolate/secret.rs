@@ -1,6 +1,7 @@
 //! Secrets: values that are sent and never shown.
 
 use std::fmt;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -62,8 +63,9 @@ impl<T> fmt::Debug for Sealed<T> {
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secrets {
-    /// Every form of every secret, longest first, so that no form hides a longer one.
-    forms: Vec<String>,
+    /// Every form of every secret, longest first, so that no form hides a longer one. Shared, because
+    /// every call has them.
+    forms: Arc<Vec<String>>,
 }
 
 impl Secrets {
@@ -87,12 +89,17 @@ impl Secrets {
         for engine in [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD] {
             forms.push(engine.encode(secret));
         }
+        self.add_forms(forms.into_iter().filter(|form| !form.is_empty()));
+    }
+
+    fn add_forms(&mut self, forms: impl Iterator<Item = String>) {
+        let known = Arc::make_mut(&mut self.forms);
         for form in forms {
-            if !form.is_empty() && !self.forms.contains(&form) {
-                self.forms.push(form);
+            if !known.contains(&form) {
+                known.push(form);
             }
         }
-        self.forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        known.sort_by_key(|form| std::cmp::Reverse(form.len()));
     }
 
     /// Adds every text and number of a value.
@@ -108,12 +115,11 @@ impl Secrets {
 
     /// Adds the secrets of another.
     pub fn extend(&mut self, other: &Self) {
-        for form in &other.forms {
-            if !self.forms.contains(form) {
-                self.forms.push(form.clone());
-            }
+        if self.is_empty() {
+            self.forms = Arc::clone(&other.forms);
+        } else if !other.is_empty() {
+            self.add_forms(other.forms.iter().cloned());
         }
-        self.forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
     }
 
     /// Whether there is nothing to hide.
@@ -126,7 +132,7 @@ impl Secrets {
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
         let mut clean = text.to_owned();
-        for form in &self.forms {
+        for form in self.forms.iter() {
             if clean.contains(form.as_str()) {
                 clean = clean.replace(form.as_str(), MASK);
             }

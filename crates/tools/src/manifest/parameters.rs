@@ -5,6 +5,12 @@ use std::sync::{Arc, OnceLock};
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
+use crate::schemas;
+
+/// What is wrong with a schema that leads out of itself or that is too much with all references followed.
+const UNBEARABLE: &str =
+    "its references lead out of it, or are too many when they are all followed";
+
 /// The parameters of a tool, an action or an event, or the settings of a tool.
 ///
 /// A property without a `default` is required.
@@ -33,8 +39,11 @@ impl ParameterSchema {
     ///
     /// Returns what is wrong with the schema.
     pub fn new(properties: Map<String, Value>) -> Result<Self, String> {
-        let validator = jsonschema::validator_for(&object_schema(&properties))
-            .map_err(|error| error.to_string())?;
+        let schema = object_schema(&properties);
+        if !schemas::is_bearable(&schema) {
+            return Err(UNBEARABLE.to_owned());
+        }
+        let validator = jsonschema::validator_for(&schema).map_err(|error| error.to_string())?;
         Ok(Self {
             properties,
             given: None,
@@ -43,7 +52,8 @@ impl ParameterSchema {
     }
 
     /// A JSON Schema that a server or a description gave, kept as it is. It is compiled at the first
-    /// call; one that cannot be compiled is not checked, since it is not the manifest that is wrong.
+    /// call; one that cannot be compiled, or that is made to be costly, is not checked, since it is not
+    /// the manifest that is wrong.
     ///
     /// ```
     /// use proofhouse_tools::manifest::ParameterSchema;
@@ -64,8 +74,14 @@ impl ParameterSchema {
         }
     }
 
+    /// Whether values are checked at all; schemas of servers may not allow it.
+    #[must_use]
+    pub fn is_checked(&self) -> bool {
+        self.validator().is_some()
+    }
+
     fn validator(&self) -> Option<&Validator> {
-        let compiled = || jsonschema::validator_for(&self.json_schema()).ok();
+        let compiled = || schemas::validator(&self.json_schema());
         self.validator.get_or_init(compiled).as_ref()
     }
 

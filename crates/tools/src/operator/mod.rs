@@ -1,4 +1,4 @@
-//! What the operator configures, in one file: settings, auth providers, egress and Kubernetes.
+//! What the operator configures, in one file: settings, auth providers, egress, Kubernetes and MCP.
 //!
 //! ```yaml
 //! settings:
@@ -9,7 +9,7 @@
 //!   allow: [10.1.0.0/16]
 //! ```
 //!
-//! A file with none of the four keys is all settings. `${NAME}` in a text is a variable that the caller
+//! A file with none of the five keys is all settings. `${NAME}` in a text is a variable that the caller
 //! looks up, and `$${` is the text `${`. Neither a finding nor the debug form of a configuration shows a
 //! value of the file.
 //!
@@ -22,8 +22,10 @@
 //! assert_eq!(config.settings.expose()["api_key"], "sk-1");
 //! ```
 
+mod cluster;
 mod provider;
 mod reader;
+mod servers;
 mod variables;
 
 use std::net::IpAddr;
@@ -37,10 +39,11 @@ use serde_json::{Map, Value};
 use crate::auth::AuthConfig;
 use crate::http::EgressPolicy;
 use crate::interpolate::Sealed;
+pub use cluster::KubernetesConfig;
 use reader::Reader;
 
 /// The keys of a file that is not all settings.
-const KEYS: [&str; 4] = ["settings", "auth", "egress", "kubernetes"];
+const KEYS: [&str; 5] = ["settings", "auth", "egress", "kubernetes", "mcp"];
 
 /// A configuration that people write has a few KiB; one that a program writes, some more.
 const LIMITS: Limits = Limits {
@@ -84,8 +87,10 @@ pub struct OperatorConfig {
     pub auth: AuthConfig,
     /// Where tools may connect to.
     pub egress: EgressPolicy,
-    /// What `kubernetes_job` is told, as it is written.
-    pub kubernetes: Option<Sealed<Value>>,
+    /// Where `kubernetes_job` runs Jobs.
+    pub kubernetes: KubernetesConfig,
+    /// Variables that are added to the environment of MCP servers that are commands.
+    pub mcp_environment: Sealed<Vec<(String, String)>>,
 }
 
 impl Default for OperatorConfig {
@@ -95,7 +100,8 @@ impl Default for OperatorConfig {
             settings: Sealed::new(Value::Object(Map::new())),
             auth: AuthConfig::default(),
             egress: EgressPolicy::default(),
-            kubernetes: None,
+            kubernetes: KubernetesConfig::default(),
+            mcp_environment: Sealed::new(Vec::new()),
         }
     }
 }
@@ -170,9 +176,12 @@ impl OperatorConfig {
         }
         if let Some(kubernetes) = reader.field(root, "kubernetes") {
             reader.within(Segment::Key("kubernetes"), |reader| {
-                if reader.is_mapping(kubernetes) {
-                    self.kubernetes = Some(Sealed::new(reader.value(kubernetes)));
-                }
+                self.kubernetes = cluster::read(kubernetes, reader);
+            });
+        }
+        if let Some(mcp) = reader.field(root, "mcp") {
+            reader.within(Segment::Key("mcp"), |reader| {
+                self.mcp_environment = Sealed::new(servers::read(mcp, reader));
             });
         }
     }

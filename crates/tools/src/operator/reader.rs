@@ -36,6 +36,11 @@ impl<'s, 'l> Reader<'s, 'l> {
         self.findings
     }
 
+    /// How many there are so far.
+    pub(super) fn findings(&self) -> usize {
+        self.findings.len()
+    }
+
     pub(super) fn within<T>(
         &mut self,
         segment: Segment<'s>,

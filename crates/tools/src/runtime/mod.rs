@@ -23,6 +23,7 @@ pub use observe::{CallEvent, Observer};
 pub use outcome::Outcome;
 pub use task::{Invocation, ToolTask};
 
+use crate::interpolate::Secrets;
 use crate::manifest::{Action, Execute, Tool};
 
 /// What a runtime keeps between the calls of one task.
@@ -61,6 +62,8 @@ pub struct Call {
     pub parameters: Map<String, Value>,
     /// The task's context at this moment.
     pub context: Value,
+    /// The secrets among the tool's settings.
+    pub secrets: Secrets,
     /// Ends the call early.
     pub cancel: CancellationToken,
 }

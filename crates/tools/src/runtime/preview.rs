@@ -16,7 +16,7 @@ use crate::manifest::{
 pub(super) fn preview(call: &Call, environment: &Environment) -> Result<Value, ActionError> {
     let preview = Preview {
         call,
-        secrets: environment.secrets(&call.tool),
+        secrets: call.secrets.clone(),
         scope: environment.scope_without_tokens(call),
         placeholders: vec![MASK.to_owned()],
     };

@@ -29,6 +29,8 @@ struct Inner {
     environment: Environment,
     runtimes: Runtimes,
     limits: Limits,
+    /// Those among the settings of the tool.
+    secrets: Secrets,
     observer: Option<Arc<dyn Observer>>,
     /// Names the task in the names of its invocations.
     id: String,
@@ -106,9 +108,11 @@ impl ToolTask {
             };
             backends.push(Backend::new(Arc::new(block), true));
         }
+        let secrets = environment.secrets(&tool);
         Self {
             inner: Arc::new(Inner {
                 tool,
+                secrets,
                 environment,
                 runtimes,
                 limits,
@@ -148,7 +152,7 @@ impl ToolTask {
         cancel: CancellationToken,
     ) -> Result<Vec<Arc<Action>>, ActionError> {
         let _in_flight = self.inner.calls.read().await;
-        let secrets = self.inner.environment.secrets(&self.inner.tool);
+        let secrets = self.inner.secrets.clone();
         let ending = self.inner.ending.clone();
         tokio::select! {
             biased;
@@ -212,7 +216,7 @@ impl ToolTask {
     /// Returns why it would come to nothing before anything is sent.
     pub fn preview(&self, invocation: Invocation) -> Result<Value, ActionError> {
         let inner = &self.inner;
-        let secrets = inner.environment.secrets(&inner.tool);
+        let secrets = inner.secrets.clone();
         let name = &invocation.action;
         let mut declared = inner.tool.actions.iter();
         let action = match declared.find(|known| known.name == *name) {
@@ -242,6 +246,7 @@ impl ToolTask {
             action,
             parameters,
             context: invocation.context,
+            secrets: self.inner.secrets.clone(),
             cancel: invocation.cancel,
         };
         let shown = runtime.preview(&call, &inner.environment);
@@ -262,7 +267,7 @@ impl ToolTask {
             let number = inner.count.fetch_add(1, Ordering::Relaxed);
             invocation.id = format!("{}-{number}", inner.id);
         }
-        let secrets = inner.environment.secrets(&inner.tool);
+        let secrets = inner.secrets.clone();
         let (id, action) = (invocation.id.clone(), invocation.action.clone());
         self.tell_called(&invocation, &secrets);
         let started = Instant::now();
@@ -366,6 +371,7 @@ impl ToolTask {
             action: found.action,
             parameters,
             context: invocation.context,
+            secrets: self.inner.secrets.clone(),
             cancel,
         };
         let state = self.state_for(found.backend, &found.runtime, &call).await?;
@@ -450,6 +456,7 @@ impl ToolTask {
             action: Arc::clone(&self.inner.backends[backend].block),
             parameters: Map::new(),
             context: context.clone(),
+            secrets: self.inner.secrets.clone(),
             cancel: cancel.clone(),
         };
         self.state_for(backend, runtime, &call).await
@@ -517,7 +524,7 @@ impl ToolTask {
 
     async fn leave(&self, afterwards: impl Fn() -> Slot) -> Vec<ActionError> {
         let inner = &self.inner;
-        let secrets = inner.environment.secrets(&inner.tool);
+        let secrets = inner.secrets.clone();
         let mut errors = Vec::new();
         for backend in &inner.backends {
             let old = std::mem::replace(&mut *backend.slot.lock().await, afterwards());

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{BoxFuture, join_all};
 use proofhouse_wire::CancellationToken;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::content::{block, blocks, media};
 use super::protocol::{Level, Notes};
 use super::tools::{McpAnswer, McpBackend, McpCall, McpTool, McpTools, Scope, UnknownTool};
 use crate::functions::{Functions, Reference};
@@ -265,7 +266,14 @@ impl Tasks {
         }
         match outcome.value {
             Value::String(text) => McpAnswer::text(text),
-            Value::Object(object) => match media(&object) {
+            Value::Array(parts) => match blocks(&parts) {
+                Some(content) => McpAnswer {
+                    content,
+                    ..McpAnswer::default()
+                },
+                None => McpAnswer::text(Value::Array(parts).to_string()),
+            },
+            Value::Object(object) => match media(&object).or_else(|| block(&object)) {
                 Some(block) => McpAnswer {
                     content: vec![block],
                     ..McpAnswer::default()
@@ -282,22 +290,6 @@ impl Tasks {
 
 fn failed(error: &ActionError) -> McpAnswer {
     McpAnswer::error(error.to_json().to_string())
-}
-
-/// Bytes that a model can look at or listen to, as responses of servers come to them.
-fn media(object: &Map<String, Value>) -> Option<Value> {
-    let (2, Some(Value::String(kind)), Some(Value::String(data))) = (
-        object.len(),
-        object.get("content_type"),
-        object.get("base64"),
-    ) else {
-        return None;
-    };
-    let block = ["image", "audio"].into_iter().find(|block| {
-        kind.strip_prefix(block)
-            .is_some_and(|rest| rest.starts_with('/'))
-    })?;
-    Some(json!({"type": block, "data": data, "mimeType": kind}))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

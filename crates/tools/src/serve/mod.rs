@@ -40,6 +40,7 @@
 //! ```
 
 mod binding;
+mod content;
 mod core;
 mod envelope;
 mod http;

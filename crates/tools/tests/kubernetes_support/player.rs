@@ -135,7 +135,7 @@ type Trouble = dyn Fn(&str, &str, usize) -> Option<Reply> + Send + Sync;
 
 struct Inner {
     state: Mutex<State>,
-    fate: Fate,
+    fate: Box<dyn Fn(&Value) -> Fate + Send + Sync>,
     watching: Watching,
     trouble: Box<Trouble>,
 }
@@ -188,13 +188,26 @@ impl Player {
         watching: Watching,
         trouble: impl Fn(&str, &str, usize) -> Option<Reply> + Send + Sync + 'static,
     ) -> Self {
+        Self::playing(move |_| fate.clone(), watching, trouble).await
+    }
+
+    /// One where each Job decides its own fate.
+    pub(crate) async fn choosing(fate: fn(&Value) -> Fate) -> Self {
+        Self::playing(fate, Watching::Works, |_, _, _| None).await
+    }
+
+    async fn playing(
+        fate: impl Fn(&Value) -> Fate + Send + Sync + 'static,
+        watching: Watching,
+        trouble: impl Fn(&str, &str, usize) -> Option<Reply> + Send + Sync + 'static,
+    ) -> Self {
         let bound = Bound::new(([127, 0, 0, 1], 0).into())
             .await
             .expect("the test is set up");
         let address = format!("http://{}", bound.address());
         let inner = Arc::new(Inner {
             state: Mutex::default(),
-            fate,
+            fate: Box::new(fate),
             watching,
             trouble: Box::new(trouble),
         });
@@ -355,7 +368,7 @@ impl Inner {
             return refusal(422, "Invalid", &message);
         }
         let job = self.make(job);
-        if self.fate.loses_answer {
+        if (self.fate)(&job).loses_answer {
             return Reply::cut();
         }
         Reply::json(StatusCode::CREATED, job.to_string())
@@ -380,12 +393,12 @@ impl Inner {
         tokio::time::sleep(Duration::from_millis(15)).await;
         self.change(&key, &uid, |job| job["status"] = objects::running());
         tokio::time::sleep(Duration::from_millis(60)).await;
-        let fate = self.fate.clone();
+        let Some(job) = self.state().jobs.get(&key).cloned() else {
+            return;
+        };
+        let fate = (self.fate)(&job);
         {
             let mut state = self.state();
-            let Some(job) = state.jobs.get(&key).cloned() else {
-                return;
-            };
             if let Some(impostor) = fate.impostor {
                 let status = objects::terminated(0, "Completed", None);
                 let status = objects::pod_status("Succeeded", "main", &status);

@@ -28,6 +28,7 @@ struct Server {
 pub(crate) fn serve(role: &str) {
     // The test harness may have begun a line.
     println!();
+    note("started");
     match role {
         "hang_at_start" => std::thread::sleep(Duration::from_secs(600)),
         "crash_at_start" => {
@@ -60,10 +61,25 @@ pub(crate) fn serve(role: &str) {
             std::thread::sleep(Duration::from_secs(600));
         }
     }
+    note("ended");
     if role == "stubborn" {
         std::thread::sleep(Duration::from_secs(600));
     }
     std::process::exit(0);
+}
+
+/// Names a file in which servers note what happens to them.
+pub(crate) const DIARY: &str = "MCP_TEST_DIARY";
+
+/// Writes down that something happened, if somebody wants to know.
+fn note(what: &str) {
+    if let Some(file) = std::env::var_os(DIARY) {
+        let file = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(file);
+        let _ = file.and_then(|mut file| file.write_all(format!("{what}\n").as_bytes()));
+    }
 }
 
 fn say(message: &Value) {
@@ -110,6 +126,7 @@ impl Server {
             ),
             Some("tools/list") => self.list(id, params),
             Some("tools/call") => self.call(id, params),
+            Some("notifications/cancelled") => note("cancelled"),
             Some("subscriptions/listen") if self.is_modern() => say(&json!({
                 "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
                 "params": {
@@ -193,7 +210,10 @@ impl Server {
             ),
             "empty" => reply(id, json!({"content": []})),
             "nonsense" => reply(id, json!(["a", "list"])),
-            "hang" => eprintln!("thinking hard"),
+            "hang" => {
+                note("hanging");
+                eprintln!("thinking hard");
+            }
             "die" => {
                 eprintln!("dying, the key is sk-secret/1");
                 std::process::exit(7);

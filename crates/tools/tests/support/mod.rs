@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub(crate) enum Reply {
     EndlessEvents(&'static str),
     /// Says nothing.
     Silence,
+    /// Says nothing until the client leaves.
+    Held,
     /// Closes at once.
     Close,
 }
@@ -65,6 +68,8 @@ impl Reply {
 pub(crate) struct Server {
     pub(crate) port: u16,
     pub(crate) requests: Arc<Mutex<Vec<String>>>,
+    /// How many requests are held at the moment.
+    pub(crate) held: Arc<AtomicUsize>,
 }
 
 impl Server {
@@ -77,10 +82,12 @@ impl Server {
             .expect("the test is set up");
         let port = listener.local_addr().expect("the test is set up").port();
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (seen, answer) = (Arc::clone(&requests), Arc::new(answer));
+        let held = Arc::new(AtomicUsize::new(0));
+        let (seen, answer, holding) = (Arc::clone(&requests), Arc::new(answer), Arc::clone(&held));
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let (seen, answer) = (Arc::clone(&seen), Arc::clone(&answer));
+                let holding = Arc::clone(&holding);
                 tokio::spawn(async move {
                     let request = read_request(&mut stream).await;
                     let number = {
@@ -88,11 +95,24 @@ impl Server {
                         seen.push(request.clone());
                         seen.len() - 1
                     };
-                    send(&mut stream, answer(number, &request)).await;
+                    match answer(number, &request) {
+                        Reply::Held => {
+                            holding.fetch_add(1, Ordering::SeqCst);
+                            while matches!(stream.read(&mut [0; 64]).await, Ok(count) if count > 0)
+                            {
+                            }
+                            holding.fetch_sub(1, Ordering::SeqCst);
+                        }
+                        other => send(&mut stream, other).await,
+                    }
                 });
             }
         });
-        Self { port, requests }
+        Self {
+            port,
+            requests,
+            held,
+        }
     }
 
     pub(crate) fn seen(&self) -> Vec<String> {
@@ -127,7 +147,7 @@ async fn send(stream: &mut TcpStream, reply: Reply) {
             }
         }
         Reply::Silence => tokio::time::sleep(Duration::from_secs(60)).await,
-        Reply::Close => {}
+        Reply::Close | Reply::Held => {}
     }
 }
 

@@ -18,6 +18,9 @@ pub(super) struct Header {
     pub(super) written_by: String,
     pub(super) model: String,
     pub(super) simulation: bool,
+    /// When the recorded task began, for a clock that tells the same times again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) started_at: Option<String>,
 }
 
 /// Every other line.

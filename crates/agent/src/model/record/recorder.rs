@@ -49,6 +49,27 @@ impl Recorder {
         Self::new(model, Box::new(file), redactor).map_err(wrong)
     }
 
+    /// The same for a task whose times come from a [`SteppedClock`](crate::SteppedClock) that started
+    /// then: the recording says so, and a replay can tell the same times.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the file exists already or cannot be written.
+    pub fn create_at(
+        model: Arc<dyn Model>,
+        path: &Path,
+        redactor: Option<Redactor>,
+        started_at: &str,
+    ) -> Result<Self, RecordError> {
+        let wrong = |error: std::io::Error| RecordError::File {
+            file: path.display().to_string(),
+            reason: error.to_string(),
+        };
+        let file = File::create_new(path).map_err(wrong)?;
+        let started_at = Some(started_at.to_owned());
+        Self::begin(model, Box::new(file), redactor, started_at).map_err(wrong)
+    }
+
     /// Records to anything that can be written to.
     ///
     /// # Errors
@@ -59,12 +80,22 @@ impl Recorder {
         file: Box<dyn Write + Send>,
         redactor: Option<Redactor>,
     ) -> std::io::Result<Self> {
+        Self::begin(model, file, redactor, None)
+    }
+
+    fn begin(
+        model: Arc<dyn Model>,
+        file: Box<dyn Write + Send>,
+        redactor: Option<Redactor>,
+        started_at: Option<String>,
+    ) -> std::io::Result<Self> {
         let mut writer = Writer { file, failed: None };
         writer.line(&Header {
             proofhouse_model_record: VERSION,
             written_by: env!("CARGO_PKG_VERSION").to_owned(),
             model: model.name().to_owned(),
             simulation: model.is_simulation(),
+            started_at,
         })?;
         Ok(Self {
             model,

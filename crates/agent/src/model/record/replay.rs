@@ -25,6 +25,7 @@ const MAX_BYTES: u64 = 256 << 20;
 pub struct Replay {
     name: String,
     simulation: bool,
+    started_at: Option<String>,
     state: Mutex<State>,
     redactor: Option<Redactor>,
 }
@@ -97,6 +98,7 @@ impl Replay {
         Ok(Self {
             name: header.model,
             simulation: header.simulation,
+            started_at: header.started_at,
             state: Mutex::new(state),
             redactor: None,
         })
@@ -107,6 +109,12 @@ impl Replay {
     pub fn with_redactor(mut self, redactor: Redactor) -> Self {
         self.redactor = Some(redactor);
         self
+    }
+
+    /// When the recorded task began, if the recording says so.
+    #[must_use]
+    pub fn started_at(&self) -> Option<&str> {
+        self.started_at.as_deref()
     }
 
     /// How many recorded exchanges were not asked for yet.

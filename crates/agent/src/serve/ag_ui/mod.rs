@@ -130,6 +130,7 @@ impl Running {
         if stream.started().await.is_err() {
             return;
         }
+        self.learn_functions().await;
         let run = match self.begin(input) {
             Ok(Some(run)) => run,
             Ok(None) => {
@@ -142,6 +143,18 @@ impl Running {
             }
         };
         let _ = self.pump(run, stream).await;
+    }
+
+    /// Finds out what the model sees of functions whose parameters are bound. A task that cannot say has
+    /// ended, and the run says why.
+    async fn learn_functions(&self) {
+        if self.service.bound_names().is_empty() || self.thread.state().functions.is_some() {
+            return;
+        }
+        if let Ok(functions) = self.thread.task.functions().await {
+            let named = functions.into_iter().map(|spec| (spec.name.clone(), spec));
+            self.thread.state().functions = Some(named.collect());
+        }
     }
 
     /// The run that is to be followed: one that waited, or a new one if there is something new.
@@ -183,6 +196,7 @@ impl Running {
     async fn pump(&self, mut run: Run, mut stream: EventStream) -> Result<(), ReaderGone> {
         let deadline = Instant::now() + self.service.limits.run;
         let guarded = self.service.is_guarded();
+        let bound = self.service.bound_names();
         loop {
             let step = tokio::select! {
                 step = run.next() => step,
@@ -221,13 +235,14 @@ impl Running {
                     function,
                     arguments,
                 } => {
-                    let call = ToolCall::new(id, &function, arguments.clone());
-                    let known_as = {
+                    let (known_as, shown) = {
                         let mut thread = self.thread.state();
+                        let shown = thread.shown(&function, arguments, &bound);
+                        let call = ToolCall::new(id, &function, shown.clone());
                         thread.gave(stream.reply());
-                        thread.called(&call)
+                        (thread.called(&call), shown)
                     };
-                    stream.call(&known_as, &function, &arguments).await
+                    stream.call(&known_as, &function, &shown).await
                 }
                 TaskEvent::CallEnd { id, result, .. } => {
                     let message = fresh_id();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::super::run::Run;
 use super::input::{ClientMessage, ClientSaid, RunInput};
-use crate::model::{ChatMessage, ToolCall};
+use crate::model::{ChatMessage, ToolCall, ToolSpec};
 use crate::task::Input;
 
 /// Ids that are remembered of one thread; a thread that has more is not gone on with.
@@ -31,6 +31,8 @@ pub(super) struct Thread {
     asked: Option<Asked>,
     /// What a run did not answer: the client may try again.
     unanswered: Option<Asked>,
+    /// What the model is told of the functions of an agent that has bindings, by their names.
+    pub(super) functions: Option<HashMap<String, ToolSpec>>,
     /// A run that waits for decisions.
     pub(super) paused: Option<Run>,
 }
@@ -53,6 +55,23 @@ impl Thread {
     /// A run has come to its end, with an answer or without.
     pub(super) fn answered(&mut self, is_answered: bool) {
         self.unanswered = self.asked.take().filter(|_| !is_answered);
+    }
+
+    /// The arguments of a call without those that are bound: the model does not know them, and neither
+    /// does the client need to.
+    pub(super) fn shown(
+        &self,
+        function: &str,
+        mut arguments: Map<String, Value>,
+        bound: &[&str],
+    ) -> Map<String, Value> {
+        let functions = self.functions.as_ref();
+        let properties = functions
+            .and_then(|functions| functions.get(function))
+            .and_then(|spec| spec.parameters.get("properties"));
+        let is_seen = |name: &str| properties.is_some_and(|all| all.get(name).is_some());
+        arguments.retain(|name, _| !bound.contains(&name.as_str()) || is_seen(name));
+        arguments
     }
 
     /// Remembers a message that the client gets from us.

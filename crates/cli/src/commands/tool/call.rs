@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use proofhouse_source::did_you_mean;
-use proofhouse_tools::manifest::{Action, Execute, Tool};
+use proofhouse_tools::manifest::{Action, Execute};
 use proofhouse_tools::runtime::{ActionError, Failure, Invocation, Outcome, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
@@ -16,7 +16,7 @@ use crate::exit_code::Exit;
 use crate::files::same_file;
 use crate::output::{CommandError, Data, complain, shown_path, talk};
 use crate::tools::arguments::{Arguments, Given};
-use crate::tools::manifests;
+use crate::tools::manifests::{self, Located};
 use crate::tools::options::{Operator, OperatorOptions, context};
 use crate::tools::trace::CallTrace;
 use crate::tools::work::{Worked, until_interrupted};
@@ -72,7 +72,7 @@ enum Format {
 
 /// What is to be called.
 struct Target {
-    tool: Arc<Tool>,
+    from: Located,
     action: String,
     /// What the model would call it.
     function: String,
@@ -145,10 +145,10 @@ impl Call {
         target: Target,
         given: Given<'_>,
     ) -> Result<Exit, CommandError> {
-        let task = operator.task(&target.tool);
+        let task = operator.task(&target.from);
         let shown = task.preview(Invocation {
             arguments: given.for_properties(&target.properties),
-            context: context(&target.tool),
+            context: context(&target.from.tool),
             action: target.action.clone(),
             ..Invocation::default()
         });
@@ -187,7 +187,7 @@ impl Call {
             Some(path) => Some(trace_to(path, &named)?),
             None => None,
         };
-        let mut task = operator.task(&target.tool);
+        let mut task = operator.task(&target.from);
         if let Some(trace) = &trace {
             task = task.with_observer(Arc::new(trace.clone()));
         }
@@ -198,7 +198,7 @@ impl Call {
             let invoked = task.invoke(
                 &target.action,
                 given.for_properties(&target.properties),
-                context(&target.tool),
+                context(&target.from.tool),
                 cancel.clone(),
             );
             invoked.await
@@ -265,11 +265,12 @@ impl Call {
 
     /// Finds the action among those of all tools: by its name, by that of its function, or as one that
     /// a description or a server may have.
-    fn find(&self, tools: &[Arc<Tool>]) -> Result<Target, CommandError> {
+    fn find(&self, located: &[Located]) -> Result<Target, CommandError> {
         let wanted = self.action.as_str();
+        let tools = manifests::of_located(located);
         let declared: Vec<Vec<Arc<Action>>> =
             tools.iter().map(|tool| tool.actions.clone()).collect();
-        let functions = manifests::functions(tools, &declared);
+        let functions = manifests::functions(&tools, &declared);
         let of_function = functions.find(wanted);
         let found: Vec<_> = match of_function {
             Some(function) => vec![function],
@@ -284,7 +285,7 @@ impl Call {
             let action = actions.find(|action| action.name == function.action);
             let properties = action.map(|action| action.parameters.properties().clone());
             return Ok(Target {
-                tool: Arc::clone(tool),
+                from: located[function.reference].clone(),
                 action: function.action.clone(),
                 function: function.name.clone(),
                 properties: properties.unwrap_or_default(),
@@ -300,14 +301,14 @@ impl Call {
                 names.join(", ")
             )));
         }
-        let deriving: Vec<&Arc<Tool>> = tools
+        let deriving: Vec<&Located> = located
             .iter()
-            .filter(|tool| !tool.deriving().is_empty())
+            .filter(|located| !located.tool.deriving().is_empty())
             .collect();
-        if let [tool] = deriving.as_slice() {
-            let prefix = format!("{}_", tool.name.replace('-', "_"));
+        if let [from] = deriving.as_slice() {
+            let prefix = format!("{}_", from.tool.name.replace('-', "_"));
             return Ok(Target {
-                tool: Arc::clone(tool),
+                from: Located::clone(from),
                 action: wanted.strip_prefix(&prefix).unwrap_or(wanted).to_owned(),
                 function: match wanted.starts_with(&prefix) {
                     true => wanted.to_owned(),
@@ -377,7 +378,7 @@ fn late(error: ActionError, most: Duration) -> ActionError {
 fn envelope(target: &Target, result: &Result<Outcome, ActionError>, took: Duration) -> Value {
     let mut envelope = json!({
         "version": VERSION,
-        "tool": {"namespace": target.tool.namespace, "name": target.tool.name},
+        "tool": {"namespace": target.from.tool.namespace, "name": target.from.tool.name},
         "action": target.action,
         "function": target.function,
         "seconds": took.as_secs_f64(),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::exit_code::Exit;
 use crate::output::{CommandError, Data, complain, printable, printable_line};
-use crate::tools::manifests;
+use crate::tools::manifests::{self, Located};
 use crate::tools::options::{Operator, OperatorOptions};
 use crate::tools::work::until_interrupted;
 
@@ -53,10 +53,11 @@ enum Format {
 
 impl List {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        let tools = manifests::tools(&self.manifests)?;
+        let located = manifests::tools(&self.manifests)?;
         let operator = self.operator.operator()?;
         let cancel = CancellationToken::new();
-        let asked = until_interrupted(&cancel, ask(&operator, &tools, &cancel))?;
+        let asked = until_interrupted(&cancel, ask(&operator, &located, &cancel))?;
+        let tools = manifests::of_located(&located);
         let (actions, failed) = asked.whole()?;
         let functions = manifests::functions(&tools, &actions);
         let mut data = Data::new();
@@ -84,16 +85,16 @@ impl List {
 /// The actions of each tool, and whether one could not tell.
 async fn ask(
     operator: &Operator,
-    tools: &[Arc<Tool>],
+    tools: &[Located],
     cancel: &CancellationToken,
 ) -> (Vec<Vec<Arc<Action>>>, bool) {
     let (mut actions, mut failed) = (Vec::new(), false);
-    for tool in tools {
-        let task = operator.task(tool);
+    for located in tools {
+        let task = operator.task(located);
         match task.actions(cancel.clone()).await {
             Ok(known) => actions.push(known),
             Err(error) => {
-                complain(&format!("{}: {error}", printable_line(&tool.name)));
+                complain(&format!("{}: {error}", printable_line(&located.tool.name)));
                 actions.push(Vec::new());
                 failed = true;
             }

@@ -90,14 +90,15 @@ impl Serve {
                 "warning: whoever reaches {address} can call every tool"
             ));
         }
-        let tools = manifests::tools(&self.manifests)?;
+        let located = manifests::tools(&self.manifests)?;
+        let tools = manifests::of_located(&located);
         let operator = self.operator.operator()?;
         let trace = match &self.trace {
             Some(path) => Some(trace_to(path, &tools)?),
             None => None,
         };
         let notes: Notes = Arc::new(|note| talk(&format!("proofhouse: {}", printable_line(note))));
-        let mut served = operator.served(&tools).with_notes(Arc::clone(&notes));
+        let mut served = operator.served(&located).with_notes(Arc::clone(&notes));
         if let Some(trace) = &trace {
             served = served.with_observer(Arc::new(trace.clone()));
         }

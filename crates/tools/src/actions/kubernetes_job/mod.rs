@@ -126,7 +126,7 @@ impl ActionRuntime for KubernetesJobs {
             templates.push(&manifest.namespace);
             let references = templates.iter().flat_map(|template| template.references());
             let scope = environment.scope(call, references, false).await?;
-            let mut secrets = environment.secrets(&call.tool);
+            let mut secrets = call.secrets.clone();
             secrets.extend(scope.secrets());
             secrets.extend(&open.secrets);
             let result = self.run(open, call, &scope, &secrets).await;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use jsonschema::Validator;
 use proofhouse_source::did_you_mean;
 use rmcp::ServiceError;
 use rmcp::model::{ErrorCode, PaginatedRequestParams, Tool};
@@ -14,6 +15,7 @@ use super::known_secrets::KnownSecrets;
 use crate::interpolate::Secrets;
 use crate::manifest::{Action, Execute, ParameterSchema};
 use crate::runtime::{ActionError, Failure};
+use crate::schemas;
 
 /// Pages of a list of tools; a server could go on for ever.
 const MAX_PAGES: usize = 100;
@@ -49,6 +51,8 @@ pub(super) struct Entry {
     /// The action together with the manifest's declaration.
     completed: OnceLock<Arc<Action>>,
     output: Option<Value>,
+    /// What checks a result against it, made at the first one.
+    promise: OnceLock<Option<Validator>>,
     /// Whether it is still in the list. One that is not can be called all the same: the server says what
     /// it thinks of it.
     listed: bool,
@@ -81,6 +85,7 @@ impl Catalog {
                     derived: Arc::clone(&old.derived),
                     completed: old.completed.clone(),
                     output: old.output.clone(),
+                    promise: OnceLock::new(),
                     listed: false,
                 }));
             }
@@ -109,6 +114,7 @@ impl Catalog {
             output: tool
                 .output_schema
                 .and_then(|schema| small(Value::Object(Map::clone(&schema)))),
+            promise: OnceLock::new(),
             listed: true,
         }
     }
@@ -172,11 +178,14 @@ impl Catalog {
 
     /// Whether a structured result is what the tool promised.
     pub(super) fn keeps_promise(&self, name: &str, structured: &Value) -> bool {
-        let Some(output) = self.find(name).and_then(|entry| entry.output.clone()) else {
+        let Some(entry) = self.find(name) else {
             return true;
         };
         // A schema that cannot be compiled promises nothing.
-        jsonschema::validator_for(&output).map_or(true, |validator| validator.is_valid(structured))
+        let compile = || entry.output.as_ref().and_then(schemas::validator);
+        let validator = entry.promise.get_or_init(compile);
+        let kept = |validator: &Validator| validator.is_valid(structured);
+        validator.as_ref().is_none_or(kept)
     }
 }
 

@@ -97,6 +97,16 @@ impl McpRuntime {
         self
     }
 
+    /// The same with more variables in that environment, each in the place of an earlier one of its name.
+    #[must_use]
+    pub fn with_variables(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        for (name, value) in variables {
+            self.base.retain(|(known, _)| *known != name);
+            self.base.push((name, value));
+        }
+        self
+    }
+
     async fn open(&self, call: &Call, environment: &Environment) -> Result<Server, ActionError> {
         let Execute::Mcp(block) = &call.action.execute else {
             return Err(ActionError::new(

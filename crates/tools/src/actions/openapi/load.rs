@@ -67,7 +67,7 @@ async fn fetch(
     let in_headers = headers.iter().flat_map(|header| header.value.references());
     let used: Vec<&Reference> = template.template().references().chain(in_headers).collect();
     let uses_token = used.iter().any(|reference| reference.root == Root::Auth);
-    let mut secrets = environment.secrets(&call.tool);
+    let mut secrets = call.secrets.clone();
     let mut fresh = false;
     loop {
         let scope = environment.scope(call, used.iter().copied(), fresh).await?;

@@ -15,7 +15,6 @@ mod security;
 mod server;
 mod style;
 mod tree;
-mod unfold;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -170,7 +169,7 @@ impl OpenApiRuntime {
             .collect();
         let uses_token = used.iter().any(|reference| reference.root == Root::Auth);
 
-        let mut secrets = environment.secrets(&call.tool);
+        let mut secrets = call.secrets.clone();
         let mut fresh = false;
         loop {
             let scope = environment.scope(&call, used.iter().copied(), fresh).await;

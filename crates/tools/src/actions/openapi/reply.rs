@@ -10,6 +10,7 @@ use super::description::{Description, Operation};
 use super::schema::{Direction, derive};
 use super::tree::Id;
 use crate::http::Answer;
+use crate::schemas;
 
 /// How large the schema of a response may be; a larger one is not checked.
 const MAX_SCHEMA: usize = 512 << 10;
@@ -55,16 +56,16 @@ impl Replies {
 }
 
 fn compile(description: &Description, schema: Id) -> Option<Validator> {
-    let schemas = derive(description, Direction::Response, &[schema], MAX_SCHEMA);
+    let derived = derive(description, Direction::Response, &[schema], MAX_SCHEMA);
     // Where something was left out, what is right could look wrong.
-    if schemas.cut {
+    if derived.cut {
         return None;
     }
-    let mut whole = schemas.values.into_iter().next()?;
-    if let (Some(whole), false) = (whole.as_object_mut(), schemas.definitions.is_empty()) {
-        whole.insert("$defs".to_owned(), schemas.definitions.into());
+    let mut whole = derived.values.into_iter().next()?;
+    if let (Some(whole), false) = (whole.as_object_mut(), derived.definitions.is_empty()) {
+        whole.insert("$defs".to_owned(), derived.definitions.into());
     }
-    jsonschema::validator_for(&whole).ok()
+    schemas::validator(&whole)
 }
 
 /// The schema that the description has for this status and media type.

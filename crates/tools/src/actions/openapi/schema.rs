@@ -11,7 +11,7 @@ use super::description::Description;
 use super::keywords::{BASE64, cut_text, is_binary, is_positive, join, or_null, types};
 use super::names::{Names, name_of};
 use super::tree::{Id, Tree};
-use super::unfold::unfolded;
+use crate::schemas::{MAX_UNFOLDED, unfolded};
 
 /// How deep schemas stand within one another. JSON readers accept 128 levels, and one level here is up to three
 /// of theirs.
@@ -19,9 +19,6 @@ const MAX_DEPTH: usize = 32;
 
 /// The depths that are tried when a schema is too large.
 const LESS_DEEP: [usize; 9] = [12, 8, 6, 5, 4, 3, 2, 1, 0];
-
-/// How large schemas may be when every reference is followed. Checking a value may take that many steps.
-const MAX_UNFOLDED: u64 = 1_000_000;
 
 /// How many values an enumeration may have, and in how many bytes.
 const MAX_ENUM: usize = 500;
@@ -63,18 +60,13 @@ pub(super) fn derive(
 ) -> Schemas {
     // A schema of that many values would be too large anyway.
     let uses = count_uses(description, roots, max_bytes / 2);
-    // Nobody reads the schema of a response, so half of one is of no use.
-    let less_deep = match direction {
-        Direction::Request => &LESS_DEEP[..],
-        Direction::Response => &[],
-    };
-    for depth in std::iter::once(&MAX_DEPTH).chain(less_deep) {
+    let at_depth = |depth: usize| {
         let mut builder = Builder {
             description,
             direction,
             uses: uses.as_ref(),
-            max_depth: *depth,
-            limited: *depth < MAX_DEPTH,
+            max_depth: depth,
+            limited: depth < MAX_DEPTH,
             left: max_bytes,
             overflow: false,
             cut: false,
@@ -84,17 +76,37 @@ pub(super) fn derive(
             hidden: Vec::new(),
         };
         let schemas = builder.run(roots);
-        let cost = unfolded(&schemas.values, &schemas.definitions);
-        if !builder.overflow && cost <= MAX_UNFOLDED {
-            return schemas;
+        let fits =
+            !builder.overflow && unfolded(&schemas.values, &schemas.definitions) <= MAX_UNFOLDED;
+        fits.then_some(schemas)
+    };
+    if let Some(whole) = at_depth(MAX_DEPTH) {
+        return whole;
+    }
+    // Less of a schema is smaller, so the deepest that fits is found by halving: where every operation of a large
+    // description has a large schema, each try counts. Nobody reads the schema of a response, so half of one is of
+    // no use.
+    let mut depths = match direction {
+        Direction::Request => &LESS_DEEP[..],
+        Direction::Response => &[],
+    };
+    let mut best = None;
+    while !depths.is_empty() {
+        let middle = depths.len() / 2;
+        match at_depth(depths[middle]) {
+            Some(schemas) => {
+                best = Some(schemas);
+                depths = &depths[..middle];
+            }
+            None => depths = &depths[middle + 1..],
         }
     }
     // Even with nothing in them the schemas are too many; then the names must do.
-    Schemas {
+    best.unwrap_or_else(|| Schemas {
         values: vec![json!({"description": CUT}); roots.len()],
         definitions: Map::new(),
         cut: true,
-    }
+    })
 }
 
 /// How often each schema is referred to; nothing when that takes too long to find out.

@@ -1,0 +1,244 @@
+//! `proofhouse agent chat`: a conversation with an agent at the terminal, or line by line from a pipe.
+
+use std::io::{self, IsTerminal};
+
+use clap::Args;
+use proofhouse_agent::task::{Decision, Events, Input, Output, Review, Task, TaskEvent};
+use proofhouse_wire::CancellationToken;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::mpsc;
+
+use crate::agents::ending;
+use crate::agents::lines::lines;
+use crate::agents::options::{AgentOptions, Prepared};
+use crate::agents::show::{self, Screen};
+use crate::exit_code::Exit;
+use crate::output::{CommandError, complain, printable_line, talk, talk_styled};
+use crate::signals::{Asked, Signals};
+
+/// Talk to an agent at the terminal
+///
+/// Text is shown as it comes, calls of tools as they happen, and what a rule asks about is asked here. Each
+/// line is one message. Ctrl-C cancels an answer; at the prompt, or a second time, it ends the conversation, as
+/// Ctrl-D does.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse agent chat examples/agents/support.yaml --param customer=c-1\n  \
+    proofhouse agent chat agent.yaml tools/ --model anthropic:claude-sonnet-4-5 --settings settings.yaml\n  \
+    echo 'Add 1 and 2' | proofhouse agent chat --mcp 'proofhouse demo-service --mcp-stdio'\n\n\
+    Exit codes: 0 the conversation ended, 1 a rule or a limit of the agent ended the task, 3 the last message\n\
+    has no answer: the model or a tool cannot be used, or a manifest, 64 usage, 130 interrupted.")]
+pub(crate) struct Chat {
+    #[command(flatten)]
+    options: AgentOptions,
+}
+
+/// One conversation.
+struct Conversation<'a> {
+    prepared: &'a Prepared,
+    task: Task,
+    events: Events,
+    lines: mpsc::Receiver<Result<String, String>>,
+    signals: Signals,
+    screen: Screen,
+    /// Whether somebody sits there.
+    at_terminal: bool,
+}
+
+/// Whether somebody wants to leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leave {
+    No,
+    Yes,
+}
+
+impl Chat {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        if self.options.read_stdin() {
+            return Err(CommandError::usage(
+                "stdin cannot be both a file and the conversation",
+            ));
+        }
+        let prepared = self.options.prepare()?;
+        prepared.check(Some(""))?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
+        let exit = runtime.block_on(converse(&prepared));
+        runtime.shutdown_background();
+        let exit = exit?;
+        prepared.finish()?;
+        Ok(exit)
+    }
+}
+
+async fn converse(prepared: &Prepared) -> Result<Exit, CommandError> {
+    let task = prepared.start(&CancellationToken::new())?;
+    let (model, simulation) = task.model();
+    talk(&show::model_line(model, simulation));
+    let mut conversation = Conversation {
+        prepared,
+        events: task.events(),
+        lines: lines()?,
+        signals: Signals::listen(),
+        // What rules look at when it is whole is not shown before that.
+        screen: Screen::new(prepared.agent.guardrails.after.is_empty()),
+        at_terminal: io::stdin().is_terminal(),
+        task,
+    };
+    if conversation.at_terminal {
+        let name = printable_line(&prepared.agent.name);
+        talk(&format!("talking to {name}; Ctrl-D ends it"));
+    }
+    let exit = conversation.go_on().await;
+    conversation.leave().await;
+    exit
+}
+
+impl Conversation<'_> {
+    /// Takes messages until there are no more.
+    async fn go_on(&mut self) -> Result<Exit, CommandError> {
+        let mut exit = Exit::Success;
+        loop {
+            self.prompt("> ");
+            let line = tokio::select! {
+                line = self.lines.recv() => line,
+                _ = self.signals.next_asked() => return Ok(Exit::Interrupted),
+            };
+            let message = match line {
+                None => return Ok(exit),
+                Some(Err(reason)) => return Err(CommandError::cannot_run(reason)),
+                Some(Ok(line)) if line.trim().is_empty() => continue,
+                Some(Ok(line)) => line,
+            };
+            let (output, leave) = self.answer(self.prepared.input(Some(message))).await;
+            if leave == Leave::Yes {
+                return Ok(Exit::Interrupted);
+            }
+            exit = ending::exit(&output);
+            if let Some(complaint) = ending::complaint(&output) {
+                complain(&complaint);
+            }
+            if output.ended.is_some() {
+                return Ok(exit);
+            }
+        }
+    }
+
+    /// Ends the task and what it started. Who asks again does not wait for it.
+    async fn leave(&mut self) {
+        tokio::select! {
+            () = self.task.end() => {}
+            _ = self.signals.next_asked() => {}
+        }
+    }
+
+    fn prompt(&self, text: &str) {
+        if self.at_terminal {
+            show::prompt(text);
+        }
+    }
+
+    /// Sends a message and shows what happens until it is answered.
+    async fn answer(&mut self, input: Input) -> (Output, Leave) {
+        let cancel = input.cancel.clone();
+        let task = self.task.clone();
+        let sending = task.send(input);
+        tokio::pin!(sending);
+        let output = loop {
+            tokio::select! {
+                event = self.events.recv() => match event {
+                    Ok(TaskEvent::Review(_)) => {
+                        if self.ask_all(&cancel).await == Leave::Yes {
+                            self.task.cancel();
+                            return (sending.await, Leave::Yes);
+                        }
+                    }
+                    Ok(event) => self.screen.event(&event),
+                    Err(RecvError::Lagged(_)) => {
+                        self.screen.end_line();
+                        talk("(a part is not shown: it came too fast)");
+                        if self.ask_all(&cancel).await == Leave::Yes {
+                            self.task.cancel();
+                            return (sending.await, Leave::Yes);
+                        }
+                    }
+                    Err(RecvError::Closed) => break sending.await,
+                },
+                asked = self.signals.next_asked() => {
+                    self.screen.end_line();
+                    if asked == Asked::End || cancel.is_cancelled() {
+                        self.task.cancel();
+                        return (self.last_words(sending).await, Leave::Yes);
+                    }
+                    talk("cancelling the answer; once more to leave");
+                    cancel.cancel();
+                }
+                output = &mut sending => break output,
+            }
+        };
+        self.show_rest();
+        if !self.screen.streams {
+            self.screen.text(&output.message);
+        }
+        self.screen.end_line();
+        (output, Leave::No)
+    }
+
+    /// Waits for a task that was cancelled, unless somebody asks once more.
+    async fn last_words(&mut self, sending: impl Future<Output = Output>) -> Output {
+        tokio::select! {
+            output = sending => output,
+            _ = self.signals.next_asked() => Output::default(),
+        }
+    }
+
+    /// Shows what happened before the answer and was not shown yet.
+    fn show_rest(&mut self) {
+        loop {
+            match self.events.try_recv() {
+                Ok(event) => self.screen.event(&event),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Asks about everything that waits for a decision.
+    async fn ask_all(&mut self, cancel: &CancellationToken) -> Leave {
+        for review in self.task.reviews() {
+            if self.ask(&review, cancel).await == Leave::Yes {
+                return Leave::Yes;
+            }
+        }
+        Leave::No
+    }
+
+    async fn ask(&mut self, review: &Review, cancel: &CancellationToken) -> Leave {
+        self.screen.end_line();
+        talk_styled(&show::question(review));
+        self.prompt("approve? [y/N] ");
+        let line = tokio::select! {
+            line = self.lines.recv() => line,
+            asked = self.signals.next_asked() => {
+                if asked == Asked::End {
+                    return Leave::Yes;
+                }
+                talk("\ncancelling the answer; once more to leave");
+                cancel.cancel();
+                return Leave::No;
+            }
+        };
+        let decision = match line {
+            Some(Ok(line)) if matches!(line.trim(), "y" | "Y" | "yes") => Decision::Approve,
+            _ => Decision::Deny,
+        };
+        talk(match decision {
+            Decision::Approve => "approved",
+            Decision::Deny => "denied",
+        });
+        self.task.decide(review.id, decision);
+        Leave::No
+    }
+}

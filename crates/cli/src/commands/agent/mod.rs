@@ -1,0 +1,39 @@
+//! `proofhouse agent`: talks to agents of manifests, gives them one thing to do, and serves them.
+
+mod chat;
+mod run;
+mod serve;
+
+use clap::{Args, Subcommand};
+
+use crate::exit_code::Exit;
+use crate::output::CommandError;
+
+/// Run agents of manifests: talk to them, give them one message, or serve them
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse agent chat examples/agents/support.yaml\n  \
+    proofhouse agent run examples/agents/support.yaml --message 'Read ticket 7'\n  \
+    proofhouse agent run --mcp 'npx -y @acme/server' --message 'Add 1 and 2'\n  \
+    proofhouse agent serve examples/agents/delegation.yaml --a2a 127.0.0.1:8080")]
+pub(crate) struct Agent {
+    #[command(subcommand)]
+    command: AgentCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum AgentCommand {
+    Chat(Box<chat::Chat>),
+    Run(Box<run::Run>),
+    Serve(Box<serve::Serve>),
+}
+
+impl Agent {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        match self.command {
+            AgentCommand::Chat(command) => command.run(),
+            AgentCommand::Run(command) => command.run(),
+            AgentCommand::Serve(command) => command.run(),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! `proofhouse agent run`: one message to an agent, and all that came of it.
+
+use clap::{Args, ValueEnum};
+use proofhouse_agent::task::{Decision, Input, Output, Task, TaskEvent, Turn};
+use proofhouse_wire::CancellationToken;
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+use crate::agents::ending;
+use crate::agents::options::{AgentOptions, Prepared};
+use crate::agents::show::{self, Screen};
+use crate::exit_code::Exit;
+use crate::output::{CommandError, Data, complain, printable, talk, talk_styled};
+use crate::tools::work::{Worked, until_interrupted};
+
+/// The version of the JSON format; it grows when a field changes or goes away.
+const VERSION: u32 = 1;
+
+/// Give an agent one message and print its answer
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse agent run examples/agents/support.yaml --message 'Read ticket 7' --param customer=c-1\n  \
+    proofhouse agent run agent.yaml tools/ --message 'Hello' --model openai:gpt-5 --format json\n  \
+    proofhouse agent run --mcp 'proofhouse demo-service --mcp-stdio' --message 'Add 1 and 2'\n\n\
+    Exit codes: 0 answered, 1 a rule or a limit of the agent ended the task, 3 there is no answer: the\n\
+    model or a tool cannot be used, or a manifest, 64 usage, 130 interrupted.")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    options: AgentOptions,
+
+    /// What to say to the agent; without it the default of its manifest
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
+
+    /// Approve everything that a rule asks about
+    #[arg(long, conflicts_with = "deny")]
+    approve: bool,
+
+    /// Deny everything that a rule asks about, which is what happens without --approve
+    #[arg(long)]
+    deny: bool,
+
+    /// How to print the answer
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// The answer on stdout, calls on stderr as they happen
+    Human,
+    /// An object with the answer and all turns
+    Json,
+}
+
+/// What came of the message.
+struct Answered {
+    task: Task,
+    output: Output,
+    turns: Vec<Turn>,
+    context: Value,
+    /// What was asked and how it was decided.
+    reviews: Vec<Value>,
+}
+
+impl Run {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        let prepared = self.options.prepare()?;
+        prepared.check(self.message.as_deref())?;
+        let cancel = CancellationToken::new();
+        let worked = until_interrupted(&cancel, self.answer(&prepared, &cancel))?;
+        let interrupted = matches!(worked, Worked::Interrupted(_));
+        let answered = worked.into_inner()?;
+        self.print(&prepared, &answered)?;
+        prepared.finish()?;
+        Ok(match interrupted {
+            true => Exit::Interrupted,
+            false => ending::exit(&answered.output),
+        })
+    }
+
+    async fn answer(
+        &self,
+        prepared: &Prepared,
+        cancel: &CancellationToken,
+    ) -> Result<Answered, CommandError> {
+        let task = prepared.start(cancel)?;
+        if self.format == Format::Human {
+            let (model, simulation) = task.model();
+            talk(&show::model_line(model, simulation));
+        }
+        let (output, reviews) = self
+            .watch(&task, prepared.input(self.message.clone()))
+            .await;
+        let (turns, context) = (task.history(), task.context());
+        task.end().await;
+        Ok(Answered {
+            task,
+            output,
+            turns,
+            context,
+            reviews,
+        })
+    }
+
+    /// Sends the input, and shows and decides what comes up until there is an answer.
+    async fn watch(&self, task: &Task, input: Input) -> (Output, Vec<Value>) {
+        let mut events = task.events();
+        // The answer is printed whole, and by itself.
+        let mut screen = Screen::new(false);
+        let mut reviews = Vec::new();
+        let sending = task.send(input);
+        tokio::pin!(sending);
+        let output = loop {
+            tokio::select! {
+                event = events.recv() => match event {
+                    Ok(TaskEvent::Review(_)) | Err(RecvError::Lagged(_)) => {
+                        self.decide(task, &mut reviews);
+                    }
+                    Ok(event) => self.show(&mut screen, &event),
+                    Err(RecvError::Closed) => break sending.await,
+                },
+                output = &mut sending => break output,
+            }
+        };
+        loop {
+            match events.try_recv() {
+                Ok(event) => self.show(&mut screen, &event),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(_) => return (output, reviews),
+            }
+        }
+    }
+
+    fn show(&self, screen: &mut Screen, event: &TaskEvent) {
+        if self.format == Format::Human {
+            screen.event(event);
+        }
+    }
+
+    /// Answers all open questions as the command line says.
+    fn decide(&self, task: &Task, reviews: &mut Vec<Value>) {
+        let (decision, word) = match self.approve {
+            true => (Decision::Approve, "approved"),
+            false => (Decision::Deny, "denied"),
+        };
+        for review in task.reviews() {
+            if !task.decide(review.id, decision) {
+                continue;
+            }
+            if self.format == Format::Human {
+                talk_styled(&show::question(&review));
+                let hint = match self.approve || self.deny {
+                    true => "",
+                    false => "; --approve would have approved it",
+                };
+                talk(&format!("{word}{hint}"));
+            }
+            let mut review = json!(review);
+            review["decision"] = word.into();
+            reviews.push(review);
+        }
+    }
+
+    fn print(&self, prepared: &Prepared, answered: &Answered) -> Result<(), CommandError> {
+        let mut data = Data::new();
+        let output = &answered.output;
+        match self.format {
+            Format::Human => {
+                match ending::complaint(output) {
+                    Some(complaint) => complain(&complaint),
+                    None => data.line(&printable(&output.message))?,
+                }
+                if !output.exposes.is_empty() {
+                    data.json(&Value::Object(output.exposes.clone()))?;
+                }
+            }
+            Format::Json => data.json(&envelope(prepared, answered))?,
+        }
+        data.finish()
+    }
+}
+
+fn envelope(prepared: &Prepared, answered: &Answered) -> Value {
+    let (model, simulation) = answered.task.model();
+    let output = &answered.output;
+    let agent = &prepared.agent;
+    json!({
+        "version": VERSION,
+        "task": answered.task.id(),
+        "agent": {"namespace": agent.namespace, "name": agent.name},
+        "model": {"name": model, "simulation": simulation},
+        "message": output.message,
+        "exposes": output.exposes,
+        "failed": output.failed,
+        "ended": output.ended,
+        "tokens": answered.context["llm"]["tokens"],
+        "reviews": answered.reviews,
+        "turns": answered.turns,
+    })
+}

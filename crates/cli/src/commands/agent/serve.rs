@@ -1,0 +1,232 @@
+//! `proofhouse agent serve`: an agent over AG-UI, A2A and MCP, for whoever speaks one of them.
+
+use std::net::SocketAddr;
+
+use clap::{Args, ValueEnum};
+use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
+use proofhouse_wire::CancellationToken;
+use serde_json::{Value, json};
+
+use crate::agents::options::{AgentOptions, Prepared};
+use crate::agents::show;
+use crate::exit_code::Exit;
+use crate::output::{CommandError, Data, printable_line, talk};
+use crate::tools::work::until_interrupted;
+
+/// The version of the JSON format; it grows when a field changes or goes away.
+const VERSION: u32 = 1;
+
+/// Serve an agent over AG-UI, A2A and MCP
+///
+/// Each conversation of a client is a task of its own. What a rule asks about is asked of the client, where
+/// its protocol can. An address or `stdio` as --mcp is where the agent is served over MCP; anything else
+/// there is a server that it may use.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse agent serve examples/agents/delegation.yaml --a2a 127.0.0.1:8080\n  \
+    proofhouse agent serve agent.yaml tools/ --model openai:gpt-5 --ag-ui 127.0.0.1:8000 --mcp 127.0.0.1:8001\n  \
+    proofhouse agent serve agent.yaml --mcp stdio\n\n\
+    Exit codes: 0 somebody ended it or the client left, 3 a manifest or the model cannot be used, an address\n\
+    cannot be listened at or the trace cannot be written, 64 usage.")]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    options: AgentOptions,
+
+    /// Serve AG-UI at this address, such as 127.0.0.1:8000; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    ag_ui: Option<SocketAddr>,
+
+    /// Serve A2A at this address
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    a2a: Option<SocketAddr>,
+
+    /// Listen at addresses that other machines can reach; whoever reaches them can use the agent
+    #[arg(long)]
+    allow_remote: bool,
+
+    /// How to tell the addresses
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Sentences on stderr
+    Human,
+    /// A line of JSON on stdout
+    Json,
+}
+
+/// Where MCP is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Stdio,
+    At(SocketAddr),
+}
+
+impl Serve {
+    pub(crate) fn run(mut self) -> Result<Exit, CommandError> {
+        let mcp = self.take_place()?;
+        if self.ag_ui.is_none() && self.a2a.is_none() && mcp.is_none() {
+            return Err(CommandError::usage(
+                "say where to serve: --ag-ui ADDRESS, --a2a ADDRESS, --mcp ADDRESS or --mcp stdio",
+            ));
+        }
+        let on_stdio = mcp == Some(Place::Stdio);
+        if on_stdio && self.options.read_stdin() {
+            return Err(CommandError::usage(
+                "stdin cannot be both a file and the client",
+            ));
+        }
+        if on_stdio && self.format == Format::Json {
+            return Err(CommandError::usage("stdout belongs to the client"));
+        }
+        let places = Places {
+            ag_ui: self.ag_ui,
+            a2a: self.a2a,
+            mcp: match mcp {
+                Some(Place::At(address)) => Some(address),
+                _ => None,
+            },
+        };
+        self.check(&places)?;
+        let prepared = self.options.prepare()?;
+        let stop = CancellationToken::new();
+        let serving = self.serve(&prepared, &places, on_stdio, stop.clone());
+        until_interrupted(&stop, serving)?.into_inner()?;
+        prepared.finish()?;
+        Ok(Exit::Success)
+    }
+
+    /// Where MCP is to be served, taken from among the servers that the agent may use.
+    fn take_place(&mut self) -> Result<Option<Place>, CommandError> {
+        let servers = std::mem::take(&mut self.options.mcp);
+        let (mut places, mut others) = (Vec::new(), Vec::new());
+        for server in servers {
+            match place(&server) {
+                Ok(place) => places.push(place),
+                Err(_) => others.push(server),
+            }
+        }
+        self.options.mcp = others;
+        match places.as_slice() {
+            [] => Ok(None),
+            [place] => Ok(Some(*place)),
+            _ => Err(CommandError::usage("MCP is served at one place only")),
+        }
+    }
+
+    /// Nobody else reaches the agent unless that is wanted.
+    fn check(&self, places: &Places) -> Result<(), CommandError> {
+        let addresses = [places.ag_ui, places.a2a, places.mcp];
+        let mut reachable = addresses.into_iter().flatten();
+        match reachable.find(|address| !address.ip().is_loopback()) {
+            None => Ok(()),
+            Some(address) if self.allow_remote => {
+                talk(&format!(
+                    "warning: whoever reaches {address} can use the agent"
+                ));
+                Ok(())
+            }
+            Some(address) => Err(CommandError::usage(format!(
+                "other machines can reach {address}, and nothing asks them who they are; \
+                 --allow-remote listens there all the same"
+            ))),
+        }
+    }
+
+    async fn serve(
+        &self,
+        prepared: &Prepared,
+        places: &Places,
+        on_stdio: bool,
+        stop: CancellationToken,
+    ) -> Result<(), CommandError> {
+        let agent = &prepared.agent;
+        let server = AgentServer::bind(
+            prepared.host.clone(),
+            &agent.namespace,
+            &agent.name,
+            places,
+            AgentLimits::default(),
+        );
+        let mut server = server
+            .await
+            .map_err(|error| CommandError::cannot_run(error.to_string()))?;
+        if on_stdio {
+            server = server.with_mcp_lines(tokio::io::stdin(), tokio::io::stdout());
+        }
+        self.tell(prepared, &server.places())?;
+        server.serve(stop).await;
+        Ok(())
+    }
+
+    fn tell(&self, prepared: &Prepared, places: &Places) -> Result<(), CommandError> {
+        let url = |address: Option<SocketAddr>, path: &str| {
+            address.map(|address| format!("http://{address}{path}"))
+        };
+        let urls = [
+            ("ag_ui", "AG-UI", url(places.ag_ui, "/")),
+            ("a2a", "A2A", url(places.a2a, "/")),
+            ("mcp", "MCP", url(places.mcp, "/mcp")),
+        ];
+        let (model, simulation) = prepared.model();
+        match self.format {
+            Format::Human => {
+                talk(&show::model_line(&model, simulation));
+                let name = printable_line(&prepared.agent.name);
+                for (_, protocol, url) in urls {
+                    if let Some(url) = url {
+                        talk(&format!("serving {name} over {protocol} at {url}"));
+                    }
+                }
+                Ok(())
+            }
+            Format::Json => {
+                let mut told = json!({
+                    "version": VERSION,
+                    "agent": {"namespace": prepared.agent.namespace, "name": prepared.agent.name},
+                    "model": {"name": model, "simulation": simulation},
+                });
+                for (key, _, url) in urls {
+                    told[key] = url.map_or(Value::Null, Value::String);
+                }
+                let mut data = Data::new();
+                data.line(&told.to_string())?;
+                data.finish()
+            }
+        }
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let text = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    let address = text.parse();
+    address.map_err(|_| "write an address and a port, such as 127.0.0.1:8080".to_owned())
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    match text {
+        "stdio" => Ok(Place::Stdio),
+        text => address(text).map(Place::At),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_told_from_servers() {
+        assert_eq!(place("stdio"), Ok(Place::Stdio));
+        for address in ["127.0.0.1:0", "localhost:8080", "[::1]:80"] {
+            assert!(matches!(place(address), Ok(Place::At(_))), "{address}");
+        }
+        for server in ["http://127.0.0.1:8080/mcp", "npx server", "server:1", ""] {
+            assert!(place(server).is_err(), "{server}");
+        }
+    }
+}
