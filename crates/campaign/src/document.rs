@@ -215,21 +215,17 @@ fn success(ours: &Map<String, Value>) -> Result<Option<Success>, DocumentError> 
     }
 }
 
-/// What the user says: what the document has, unless an actor is the user; else what was given, or
-/// something that suits the document, unless an actor starts the subject.
+/// What the user says: nothing where an actor starts the subject; else what the document has, or what was
+/// given, or something that suits the document.
 fn spoken(document: &Document, own: Vec<String>, given: Option<&str>) -> Vec<String> {
-    let actors = document.attack.execution.actors();
-    let has = |mode: &str| actors.iter().any(|actor| actor.mode == mode);
-    if has("ag_ui_client") {
+    let mut actors = document.attack.execution.actors().iter();
+    if actors.any(|actor| actor.mode.ends_with("_client")) {
         return Vec::new();
     }
-    if !own.is_empty() {
-        return own;
+    match own.is_empty() {
+        false => own,
+        true => vec![given.map_or_else(|| usual_prompt(document), str::to_owned)],
     }
-    if has("a2a_client") || has("mcp_client") {
-        return Vec::new();
-    }
-    vec![given.map_or_else(|| usual_prompt(document), str::to_owned)]
 }
 
 /// A request that leads the subject to what the document offers first.

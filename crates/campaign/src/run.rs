@@ -255,7 +255,12 @@ impl Run {
             Ok(answer) => (answer, None),
             Err(SubjectError(message)) => (None, Some(message)),
         };
-        let answer = answer.or_else(|| overheard(report));
+        let actors = self.script.document.attack.execution.actors().iter();
+        let clients: Vec<&str> = actors
+            .filter(|actor| !actor.mode.ends_with("_server"))
+            .map(|actor| actor.name.as_str())
+            .collect();
+        let answer = answer.or_else(|| overheard(report, &clients));
         record.answer = answer.as_deref().map(cut);
         if self.planned.twin || self.script.success.is_some() {
             let success = self.script.success.as_ref();
@@ -364,32 +369,50 @@ fn indicators(verdict: &DocumentVerdict) -> Vec<IndicatorOutcome> {
         .collect()
 }
 
-/// Whether a message of the trace came from the subject.
-fn is_the_subjects(report: &RunReport, place: usize) -> bool {
-    let message = &report.trace[place];
-    // Servers are asked by the subject, and clients are answered by it. AG-UI has only clients.
-    match message.direction {
-        Some(Direction::Response) => message.protocol == "ag_ui" || message.operation.contains('/'),
-        _ => false,
-    }
-}
-
-/// What the subject said to a client of the document, in the end.
-fn overheard(report: &RunReport) -> Option<String> {
+/// What the subject said to the clients of the document: the last message to a frontend, and all texts in
+/// answers to others.
+fn overheard(report: &RunReport, clients: &[&str]) -> Option<String> {
     let mut said = String::new();
-    for (place, message) in report.trace.iter().enumerate() {
-        if !is_the_subjects(report, place) {
+    for message in &report.trace {
+        let is_clients = message
+            .actor
+            .as_deref()
+            .is_some_and(|actor| clients.contains(&actor));
+        if !is_clients || message.direction != Some(Direction::Response) {
             continue;
         }
         let kind = message.content.get("type").and_then(Value::as_str);
         let delta = message.content.get("delta").and_then(Value::as_str);
-        match (message.protocol.as_str(), kind, delta) {
-            ("ag_ui", Some("TEXT_MESSAGE_START"), _) => said.clear(),
-            ("ag_ui", Some("TEXT_MESSAGE_CONTENT"), Some(delta)) => said.push_str(delta),
+        match (message.operation.as_str(), kind, delta) {
+            (_, Some("TEXT_MESSAGE_START"), _) => said.clear(),
+            ("text_message_content", _, Some(delta)) => said.push_str(delta),
+            ("tools/call" | "message/send" | "message/stream", ..) => {
+                texts(&message.content, &mut said);
+            }
             _ => {}
         }
     }
     (!said.is_empty()).then_some(said)
+}
+
+/// The texts of the parts of an answer, without what was asked. The trace bounds the depth.
+fn texts(value: &Value, said: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Value::String(text) if key == "text" => {
+                        said.push_str(text);
+                        said.push('\n');
+                    }
+                    other if key != "history" => texts(other, said),
+                    _ => {}
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| texts(item, said)),
+        _ => {}
+    }
 }
 
 fn is_done(success: &Success, report: &RunReport, answer: Option<&str>) -> bool {

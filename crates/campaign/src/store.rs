@@ -123,7 +123,7 @@ pub fn save(path: &Path, result: &CampaignResult) -> Result<(), StoreError> {
 pub fn resumable(
     plan: &Plan,
     subjects: &[SubjectInfo],
-    earlier: CampaignResult,
+    earlier: &CampaignResult,
 ) -> Result<Vec<RunRecord>, String> {
     if earlier.seed != plan.seed {
         return Err(format!(
@@ -160,9 +160,9 @@ pub fn resumable(
             .get(run.id.as_str())
             .is_some_and(|digest| digests.get(run.document.as_str()) == Some(digest))
     };
-    let mut kept = earlier.runs.clone();
-    kept.retain(|run| run.outcome != Outcome::Error && is_same(run));
-    Ok(kept)
+    let kept = earlier.runs.iter();
+    let kept = kept.filter(|run| run.outcome != Outcome::Error && is_same(run));
+    Ok(kept.cloned().collect())
 }
 
 #[cfg(test)]

@@ -439,13 +439,6 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
-fn run_says_what_is_coming() {
-    let ran = run(&["run"]);
-    assert_eq!(ran.code, Some(0));
-    assert!(ran.stdout.contains("not built yet"));
-}
-
-#[test]
 fn mistakes_beside_letters_beyond_ascii_are_shown() {
     for text in [
         "oatf: \"0.1\"\nattack:\n  name: \"foo\" é\n",

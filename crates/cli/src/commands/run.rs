@@ -279,7 +279,7 @@ impl Run {
             )));
         }
         let earlier = store::load(&file).map_err(|error| cannot(&error))?;
-        store::resumable(plan, subjects, earlier)
+        store::resumable(plan, subjects, &earlier)
             .map_err(|error| CommandError::usage(printable_line(&format!("--resume: {error}"))))
     }
 
