@@ -114,7 +114,7 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
         }
         match message.operation.as_str() {
             "text_message_content" => {
-                answer.push_str(message.content["delta"].as_str().unwrap_or_default())
+                answer.push_str(message.content["delta"].as_str().unwrap_or_default());
             }
             "tools/call" | "message/send" => answer.push_str(&message.content.to_string()),
             _ => {}
