@@ -10,12 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use proofhouse_agent::model::ChatMessage;
+use proofhouse_agent::model::{ChatMessage, ModelError, ModelErrorKind};
 use proofhouse_agent::serve::AgentLimits;
 use proofhouse_wire::{Limits, Method};
 use serde_json::{Value, json};
 use served::*;
 use tasks::*;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 fn user(id: &str, text: &str) -> Value {
     json!({"id": id, "role": "user", "content": text})
@@ -198,6 +200,24 @@ async fn guarded_answers_are_not_streamed_before_the_rules_saw_them() {
 }
 
 #[tokio::test]
+async fn bound_values_are_not_shown() {
+    let rest = "capabilities: {notes: {bindings: {owner: \"'tenant-7'\"}}}\n";
+    let attempt = json!({"path": "a", "owner": "mallory"});
+    let served = Served::start(
+        &agent(rest),
+        Puppet::calling(vec![("notes_write", attempt)]),
+    )
+    .await;
+    let events = served
+        .run(&run_input("t", "r", &json!([user("1", "write")])))
+        .await;
+    assert_eq!(events[2]["delta"], r#"{"path":"a"}"#);
+    // What the tool says of it is its own affair.
+    assert!(events[4]["content"].as_str().unwrap().contains("tenant-7"));
+    served.finish().await;
+}
+
+#[tokio::test]
 async fn failures_and_ends_are_run_errors() {
     let rest = "limits: {max_turns: 1}\n";
     let served = Served::start(&agent(rest), Puppet::new(|_| Ok(say("one")))).await;
@@ -208,6 +228,49 @@ async fn failures_and_ends_are_run_errors() {
         assert_eq!(types(&events), ["RUN_STARTED", "RUN_ERROR"]);
         assert_eq!(events[1]["code"], "limit_exceeded");
     }
+    served.finish().await;
+}
+
+#[tokio::test]
+async fn a_run_that_failed_can_be_tried_again() {
+    let model = Puppet::new(|request| match request.messages.len() {
+        1 => Err(ModelError::new(ModelErrorKind::RateLimited, "try later")),
+        _ => Ok(say("fine")),
+    });
+    let served = Served::start(&agent(""), model).await;
+    let input = run_input("t", "r", &json!([user("1", "hi")]));
+    let failed = served.run(&input).await;
+    assert_eq!(
+        (failed[1]["type"].as_str(), failed[1]["code"].as_str()),
+        (Some("RUN_ERROR"), Some("failed"))
+    );
+    assert_eq!(text(&served.run(&input).await), "fine");
+    assert_eq!(
+        types(&served.run(&input).await),
+        ["RUN_STARTED", "RUN_FINISHED"]
+    );
+    served.finish().await;
+}
+
+#[tokio::test]
+async fn a_conversation_does_not_grow_for_ever() {
+    let limits = AgentLimits {
+        max_conversation_bytes: 1000,
+        ..AgentLimits::default()
+    };
+    let served = Served::within(&agent(""), Puppet::new(|_| Ok(say("hi"))), limits).await;
+    let long = "x".repeat(600);
+    let mut codes = Vec::new();
+    for id in ["1", "2", "3"] {
+        let events = served
+            .run(&run_input("t", id, &json!([user(id, &long)])))
+            .await;
+        codes.push(events.last().unwrap()["code"].clone());
+        let message = json!({"messageId": id, "contextId": "c", "parts": [{"text": long}]});
+        let answer = served.a2a("SendMessage", json!({"message": message})).await;
+        assert_eq!(answer["error"]["code"].is_i64(), id != "1", "{answer}");
+    }
+    assert_eq!(codes, [json!(null), json!(null), json!("too_long")]);
     served.finish().await;
 }
 
@@ -306,6 +369,43 @@ async fn a_client_that_goes_away_cancels_its_run() {
     }
     assert_eq!(text(&answered), "hello");
     served.finish().await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_given_up() {
+    let limits = AgentLimits {
+        wire: Limits {
+            idle_timeout: Duration::from_millis(300),
+            ..Limits::default()
+        },
+        ..AgentLimits::default()
+    };
+    let served = Served::within(&agent(""), Arc::new(Chatty), limits).await;
+    let body = run_input("t", "r1", &json!([user("1", "talk")])).to_string();
+    let mut deaf = TcpStream::connect(served.places.ag_ui.unwrap())
+        .await
+        .unwrap();
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    deaf.write_all(format!("{head}{body}").as_bytes())
+        .await
+        .unwrap();
+    let mut status = 409;
+    for _ in 0..500 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let input = run_input("t", "r2", &json!([user("2", "short")]));
+        let response = served.begin_run(&input).await;
+        status = response.status.as_u16();
+        if status == 200 {
+            assert_eq!(text(&all(response).await), "hello");
+            break;
+        }
+    }
+    assert_eq!(status, 200, "the thread is free again");
+    served.finish().await;
+    drop(deaf);
 }
 
 #[tokio::test]

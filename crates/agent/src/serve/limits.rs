@@ -15,6 +15,8 @@ pub struct AgentLimits {
     pub max_waiting: usize,
     /// Tasks of A2A that can be asked for; the oldest that are over go first.
     pub max_records: usize,
+    /// What clients may say in one conversation, in bytes: it is kept as long as the conversation is.
+    pub max_conversation_bytes: usize,
     /// Messages in the history that a client of AG-UI sends.
     pub max_messages: usize,
     /// Functions that a client of AG-UI offers.
@@ -34,17 +36,18 @@ pub struct AgentLimits {
 }
 
 impl Default for AgentLimits {
-    /// 256 conversations, 64 answers at a time of at most half an hour; an hour of silence.
+    /// 128 conversations, 64 answers at a time of at most half an hour; an hour of silence.
     fn default() -> Self {
         Self {
             wire: proofhouse_wire::Limits {
                 max_message_bytes: 4 << 20,
                 ..proofhouse_wire::Limits::default()
             },
-            max_conversations: 256,
+            max_conversations: 128,
             max_runs: 64,
             max_waiting: 8,
             max_records: 512,
+            max_conversation_bytes: 4 << 20,
             max_messages: 2_000,
             max_tools: 128,
             max_context_bytes: 64 << 10,

@@ -48,7 +48,6 @@ mod ag_ui;
 mod conversations;
 mod limits;
 mod mcp;
-mod remote;
 mod run;
 mod texts;
 
@@ -63,8 +62,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
+pub use crate::remote::{grant_mcp, mcp_tool};
 pub use limits::AgentLimits;
-pub use remote::{RemoteError, grant_mcp, mcp_tool};
+
+pub(crate) use self::texts::fresh_id;
 
 use self::conversations::lock;
 use crate::model::ChatMessage;
@@ -251,6 +252,15 @@ impl Service {
     /// a word that was streamed cannot be taken back.
     fn is_guarded(&self) -> bool {
         !self.agent.guardrails.after.is_empty()
+    }
+
+    /// The names of parameters that are bound in any capability.
+    fn bound_names(&self) -> Vec<&str> {
+        let rules = self.agent.capabilities.iter();
+        rules
+            .filter_map(|(_, grant)| grant.capability.as_ref())
+            .flat_map(|rules| rules.bindings.iter().map(|(name, _)| name.as_str()))
+            .collect()
     }
 
     /// Room for one more answer.

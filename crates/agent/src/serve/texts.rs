@@ -3,7 +3,7 @@
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// An id that nobody can guess, written as a UUID.
-pub(super) fn fresh_id() -> String {
+pub(crate) fn fresh_id() -> String {
     let mut bytes = [0u8; 16];
     if SystemRandom::new().fill(&mut bytes).is_err() {
         // Without randomness an id that was never given before must do.

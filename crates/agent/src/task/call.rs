@@ -9,7 +9,7 @@ use proofhouse_tools::runtime::{ActionError, Invocation};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 
-use super::capabilities::{self, Callable, Capabilities, Granted, Target};
+use super::capabilities::{self, Callable, Capabilities, Granted, Remote, Target};
 use super::context::{Scope, TaskContext};
 use super::runner::Shared;
 use super::steps::{Passed, Site};
@@ -261,6 +261,7 @@ async fn dispatch(
             called
         }
         Target::Agent(agent) => delegate(shared, function, agent, arguments, cancel).await,
+        Target::Remote(remote) => ask_elsewhere(function, remote, arguments, cancel).await,
     }
 }
 
@@ -369,6 +370,25 @@ async fn delegate(
     };
     called.child = Some(id);
     called
+}
+
+/// Asks an agent that is elsewhere. Whatever it says is the result.
+async fn ask_elsewhere(
+    function: &str,
+    remote: &Remote,
+    arguments: Map<String, Value>,
+    cancel: &CancellationToken,
+) -> Called {
+    let Some(Value::String(message)) = arguments.get("message") else {
+        let message = "`message` must be a text";
+        return Called::refused(function, arguments, "bad_arguments", message);
+    };
+    let mut talk = remote.talk.lock().await;
+    let asked = remote.agent.ask(&remote.card, &mut talk, message, cancel);
+    match asked.await {
+        Ok(answer) => Called::new(function, arguments, answer, CallStatus::Successful),
+        Err(error) => Called::refused(function, arguments, "delegation_failed", &error.to_string()),
+    }
 }
 
 /// Questions of a child are asked by its parent, whom somebody watches.

@@ -9,13 +9,14 @@ use proofhouse_tools::manifest::{
     Action, Agent, Binding, Capability, CelCall, Execute, ParameterSchema, Referent, StepAction,
     Tool,
 };
-use proofhouse_tools::runtime::{ActionError, Environment, ToolTask};
+use proofhouse_tools::runtime::{ActionError, Environment, Failure, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 
 use super::context::{self, Scope, TaskContext};
 use super::host::Host;
 use crate::model::ToolSpec;
+use crate::remote::{Card, RemoteAgent, Talk};
 
 /// Everything an agent may use.
 pub(super) struct Capabilities {
@@ -39,6 +40,14 @@ pub(super) struct Granted {
 pub(super) enum Target {
     Tool(ToolTask),
     Agent(Arc<Agent>),
+    Remote(Remote),
+}
+
+/// An agent elsewhere, and how far the conversation with it has come. Questions go one after the other.
+pub(super) struct Remote {
+    pub(super) agent: Arc<RemoteAgent>,
+    pub(super) card: Card,
+    pub(super) talk: tokio::sync::Mutex<Talk>,
 }
 
 /// A function that can be called.
@@ -74,7 +83,7 @@ impl Capabilities {
                     (Target::Tool(task), actions)
                 }
                 Some(Referent::Agent(other)) => {
-                    let action = delegation(&other);
+                    let action = asking(&other.description);
                     (Target::Agent(other), vec![action])
                 }
                 // The catalog was checked when the task began.
@@ -100,6 +109,30 @@ impl Capabilities {
             });
             all_actions.push(actions);
         }
+        for (_, remote) in host
+            .inner
+            .remotes
+            .iter()
+            .filter(|(of, _)| *of == agent.name)
+        {
+            let card = remote.card(cancel).await;
+            let card = card.map_err(|error| {
+                let message = format!("an agent elsewhere cannot be asked: {error}");
+                ActionError::new(Failure::Unreachable, message)
+            })?;
+            let action = asking(&card.description);
+            list.push(Granted {
+                reference: format!("ask-{}", card.name),
+                included: vec![action.name.clone()],
+                target: Target::Remote(Remote {
+                    agent: Arc::clone(remote),
+                    card,
+                    talk: tokio::sync::Mutex::default(),
+                }),
+                rules: Capability::default(),
+            });
+            all_actions.push(vec![action]);
+        }
         let hidden: Vec<Vec<&str>> = list
             .iter()
             .map(|granted| {
@@ -120,6 +153,7 @@ impl Capabilities {
                 description: match &granted.target {
                     Target::Tool(task) => &task.tool().description,
                     Target::Agent(agent) => &agent.description,
+                    Target::Remote(remote) => &remote.card.description,
                 },
                 actions,
                 hidden,
@@ -240,7 +274,7 @@ fn plain(reference: &str, action: &str) -> String {
 }
 
 /// Another agent as an action: one message, and what it says is the result.
-fn delegation(agent: &Agent) -> Arc<Action> {
+fn asking(description: &str) -> Arc<Action> {
     let schema = json!({
         "type": "object",
         "properties": {"message": {"type": "string", "description": "What to ask the agent."}},
@@ -249,7 +283,7 @@ fn delegation(agent: &Agent) -> Arc<Action> {
     });
     Arc::new(Action {
         name: "message".to_owned(),
-        description: agent.description.clone(),
+        description: description.to_owned(),
         parameters: ParameterSchema::given(schema),
         // Nothing evaluates it: the task sees that an agent is behind it.
         execute: Execute::Cel(CelCall {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::handle::Task;
 use super::runner::{self, Start};
 use crate::model::{ChatMessage, Model, ModelOptions};
+use crate::remote::RemoteAgent;
 
 /// How deep agents may ask agents.
 pub(super) const MAX_DEPTH: usize = 5;
@@ -75,6 +76,8 @@ pub(super) struct Inner {
     pub(super) options: ModelOptions,
     pub(super) files: Option<PathBuf>,
     pub(super) observer: Option<Arc<dyn Observer>>,
+    /// Agents elsewhere, by the agent that may ask them.
+    pub(super) remotes: Vec<(String, Arc<RemoteAgent>)>,
     count: Arc<AtomicU64>,
 }
 
@@ -101,6 +104,7 @@ impl Host {
                 options: ModelOptions::default(),
                 files: None,
                 observer: None,
+                remotes: Vec::new(),
                 count: Arc::default(),
             }),
         }
@@ -133,6 +137,14 @@ impl Host {
     #[must_use]
     pub fn with_observer(self, observer: Arc<dyn Observer>) -> Self {
         self.change(|inner| inner.observer = Some(observer))
+    }
+
+    /// The same; an agent, by its name, may also ask one that is elsewhere: the function `ask_NAME`.
+    #[must_use]
+    pub fn with_remote(self, agent: &str, remote: RemoteAgent) -> Self {
+        self.change(|inner| {
+            inner.remotes.push((agent.to_owned(), Arc::new(remote)));
+        })
     }
 
     /// The agents that can be started.

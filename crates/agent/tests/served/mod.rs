@@ -2,6 +2,7 @@
 
 #![allow(
     dead_code,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a part of tests, of which each test program uses another piece"
 )]
@@ -271,6 +272,39 @@ impl Model for Patient {
                 cancel.cancelled().await;
                 self.cancelled.fetch_add(1, Ordering::SeqCst);
                 return Err(ModelError::new(ModelErrorKind::Cancelled, "cancelled"));
+            }
+            events.event(ModelEvent::Text("hello".to_owned()));
+            Ok(super::tasks::say("hello"))
+        })
+    }
+}
+
+/// A model that has very much to say, unless it is to be short.
+pub(crate) struct Chatty;
+
+impl Model for Chatty {
+    fn name(&self) -> &'static str {
+        "chatty"
+    }
+
+    fn is_simulation(&self) -> bool {
+        true
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        events: &'a mut dyn ModelSink,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        Box::pin(async move {
+            let is_short = matches!(request.messages.last(), Some(ChatMessage::User { text }) if text == "short");
+            for _ in 0..if is_short { 0 } else { 10_000 } {
+                if cancel.is_cancelled() {
+                    return Err(ModelError::new(ModelErrorKind::Cancelled, "cancelled"));
+                }
+                events.event(ModelEvent::Text("x".repeat(4096)));
+                tokio::task::yield_now().await;
             }
             events.event(ModelEvent::Text("hello".to_owned()));
             Ok(super::tasks::say("hello"))

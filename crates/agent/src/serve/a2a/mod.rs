@@ -2,7 +2,9 @@
 //! read and answered.
 
 mod card;
+mod follow;
 mod methods;
+mod params;
 mod records;
 mod shapes;
 mod work;
@@ -11,31 +13,31 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use proofhouse_wire::rpc::{self, Message as RpcMessage};
-use proofhouse_wire::server::{Bound, Handler, Reply, Request, StreamWriter};
-use proofhouse_wire::sse::Event;
+use proofhouse_wire::server::{Bound, Handler, Reply, Request};
 use proofhouse_wire::{CancellationToken, Method, StatusCode, origin};
 use serde_json::{Map, Value, json};
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 
+use self::follow::Follower;
 use self::methods::{Generation, Operation, Problem, operation};
-use self::records::{Record, Records, Update, ends_stream};
+use self::params::{accepts_text, count, decide, text_id};
+use self::records::{Record, Records};
 use self::shapes::{Message, State};
 use super::Service;
 use super::conversations::{Conversations, NoConversation};
-use super::texts::{decision, fresh_id};
+use super::texts::fresh_id;
 use crate::task::{Decision, Input};
 
 /// Where the card is, and where it was before 0.3.
 const CARD_PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
-/// The longest id that is looked for.
-const MAX_ID_BYTES: usize = 512;
 /// Tasks on one page of a list.
 const MAX_PAGE: usize = 100;
 
-/// What is known of a conversation beside its task: nothing, the records know it.
+/// What is known of a conversation beside its task and its records.
 #[derive(Debug, Default)]
-struct Place;
+struct Place {
+    /// What the client has said so far, in bytes.
+    bytes: usize,
+}
 
 /// Serves until `stop` is cancelled; then all conversations are ended.
 pub(super) async fn serve(service: Arc<Service>, bound: Bound, stop: CancellationToken) {
@@ -156,7 +158,7 @@ impl Inner {
         let push = ["pushNotificationConfig", "taskPushNotificationConfig"];
         let wants_push =
             |key: &&str| settings.is_some_and(|all| all.get(key).is_some_and(Value::is_object));
-        if push.iter().any(|key| wants_push(key)) {
+        if push.iter().any(wants_push) {
             return Err(Problem::NoPush);
         }
         accepts_text(settings)?;
@@ -182,6 +184,13 @@ impl Inner {
             NoConversation::TooMany => Problem::Busy(error.to_string()),
             NoConversation::Start(error) => Problem::Busy(error.to_string()),
         })?;
+        let bytes = conversation.state().bytes + text.len();
+        if bytes > service.limits.max_conversation_bytes {
+            return Err(Problem::Busy(
+                "the context is too long; begin another".to_owned(),
+            ));
+        }
+        conversation.state().bytes = bytes;
         let mut others = self.records.of_context(&context);
         others.retain(|record| !record.state().is_over());
         if others.len() > service.limits.max_waiting {
@@ -389,113 +398,4 @@ struct Taken {
 enum Begin {
     Work(futures_util::future::BoxFuture<'static, ()>),
     Decide(Decision, Message),
-}
-
-/// What a message says to a task that waits for a decision.
-fn decide(
-    record: &Record,
-    text: &str,
-    message: &Value,
-    generation: Generation,
-) -> Result<Decision, Problem> {
-    match (record.state(), generation) {
-        (State::InputRequired, _) => {}
-        (state, Generation::Legacy) if state.is_over() => {
-            return Err(Problem::Params("the task is over".to_owned()));
-        }
-        (state, Generation::Modern) if state.is_over() => {
-            return Err(Problem::Unsupported("the task is over"));
-        }
-        _ => return Err(Problem::Unsupported("the task does not wait for a message")),
-    }
-    let parts = message.get("parts").and_then(Value::as_array);
-    let data = parts.into_iter().flatten().find_map(|part| {
-        let said = part.get("data")?.get("decision")?.as_str()?;
-        decision(said)
-    });
-    data.or_else(|| decision(text)).ok_or_else(|| {
-        Problem::Params("the task waits for an answer: `approve` or `deny`".to_owned())
-    })
-}
-
-/// Text or JSON must be among what the client takes, if it says.
-fn accepts_text(settings: Option<&Value>) -> Result<(), Problem> {
-    let modes = settings
-        .and_then(|settings| settings.get("acceptedOutputModes"))
-        .and_then(Value::as_array);
-    let Some(modes) = modes.filter(|modes| !modes.is_empty()) else {
-        return Ok(());
-    };
-    let is_text = |mode: &Value| {
-        let mode = mode.as_str().unwrap_or_default();
-        mode.starts_with("text") || mode == "*/*" || mode == "application/json"
-    };
-    match modes.iter().any(is_text) {
-        true => Ok(()),
-        false => Err(Problem::ContentType),
-    }
-}
-
-fn text_id(object: &Value, key: &str) -> Result<Option<String>, Problem> {
-    match object.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(id)) if id.is_empty() => Ok(None),
-        Some(Value::String(id)) if id.len() <= MAX_ID_BYTES => Ok(Some(id.clone())),
-        Some(_) => Err(Problem::Params(format!(
-            "`{key}` must be a text of at most {MAX_ID_BYTES} bytes"
-        ))),
-    }
-}
-
-fn count(object: Option<&Value>, key: &str) -> Result<Option<usize>, Problem> {
-    match object.and_then(|object| object.get(key)) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => value
-            .as_u64()
-            .and_then(|count| usize::try_from(count).ok())
-            .map(Some)
-            .ok_or_else(|| Problem::Params(format!("`{key}` must be a number"))),
-    }
-}
-
-/// Writes what happens to a task.
-struct Follower {
-    id: Value,
-    generation: Generation,
-    record: Arc<Record>,
-    writer: StreamWriter,
-    keep_alive: std::time::Duration,
-}
-
-impl Follower {
-    async fn follow(self, first: Value, mut updates: broadcast::Receiver<Update>) {
-        if self.write(first).await.is_none() {
-            return;
-        }
-        loop {
-            let update = tokio::select! {
-                update = updates.recv() => update,
-                () = self.writer.closed() => return,
-                () = tokio::time::sleep(self.keep_alive) => {
-                    let _ = self.writer.try_write(": waiting\n\n");
-                    continue;
-                }
-            };
-            let update = match update {
-                Ok(update) => update,
-                // What was missed is in the task.
-                Err(RecvError::Lagged(_)) => continue,
-                Err(RecvError::Closed) => return,
-            };
-            let item = self.record.item(&update, self.generation);
-            if self.write(item).await.is_none() || ends_stream(&update) {
-                return;
-            }
-        }
-    }
-
-    async fn write(&self, item: Value) -> Option<()> {
-        let text = rpc::response(&self.id, item).to_string();
-        self.writer.write(Event::data(text).encode()).await.ok()
-    }
 }

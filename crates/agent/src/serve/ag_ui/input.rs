@@ -47,6 +47,21 @@ pub(super) enum ClientSaid {
     Other,
 }
 
+impl ClientSaid {
+    /// How much it is.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::User(text) => text.len(),
+            Self::Assistant(text, calls) => {
+                let calls = calls.iter().map(|call| call.arguments.to_text().len());
+                text.len() + calls.sum::<usize>()
+            }
+            Self::Tool { content, .. } => content.len(),
+            Self::Other => 0,
+        }
+    }
+}
+
 impl RunInput {
     /// Reads what was sent.
     pub(super) fn read(body: &[u8], limits: &AgentLimits) -> Result<Self, String> {

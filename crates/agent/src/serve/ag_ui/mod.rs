@@ -130,6 +130,7 @@ impl Running {
         if stream.started().await.is_err() {
             return;
         }
+        self.learn_functions().await;
         let run = match self.begin(input) {
             Ok(Some(run)) => run,
             Ok(None) => {
@@ -142,6 +143,18 @@ impl Running {
             }
         };
         let _ = self.pump(run, stream).await;
+    }
+
+    /// Finds out what the model sees of functions whose parameters are bound. A task that cannot say has
+    /// ended, and the run says why.
+    async fn learn_functions(&self) {
+        if self.service.bound_names().is_empty() || self.thread.state().functions.is_some() {
+            return;
+        }
+        if let Ok(functions) = self.thread.task.functions().await {
+            let named = functions.into_iter().map(|spec| (spec.name.clone(), spec));
+            self.thread.state().functions = Some(named.collect());
+        }
     }
 
     /// The run that is to be followed: one that waited, or a new one if there is something new.
@@ -171,7 +184,7 @@ impl Running {
             let message = "no interrupt of this thread is open";
             return Err((message.to_owned(), "not_interrupted"));
         }
-        if thread.is_full() {
+        if thread.is_full(self.service.limits.max_conversation_bytes) {
             return Err(("the thread is too long".to_owned(), "too_long"));
         }
         let parameters = self.service.agent.parameters.properties();
@@ -183,6 +196,7 @@ impl Running {
     async fn pump(&self, mut run: Run, mut stream: EventStream) -> Result<(), ReaderGone> {
         let deadline = Instant::now() + self.service.limits.run;
         let guarded = self.service.is_guarded();
+        let bound = self.service.bound_names();
         loop {
             let step = tokio::select! {
                 step = run.next() => step,
@@ -221,13 +235,14 @@ impl Running {
                     function,
                     arguments,
                 } => {
-                    let call = ToolCall::new(id, &function, arguments.clone());
-                    let known_as = {
+                    let (known_as, shown) = {
                         let mut thread = self.thread.state();
+                        let shown = thread.shown(&function, arguments, &bound);
+                        let call = ToolCall::new(id, &function, shown.clone());
                         thread.gave(stream.reply());
-                        thread.called(&call)
+                        (thread.called(&call), shown)
                     };
-                    stream.call(&known_as, &function, &arguments).await
+                    stream.call(&known_as, &function, &shown).await
                 }
                 TaskEvent::CallEnd { id, result, .. } => {
                     let message = fresh_id();
@@ -265,11 +280,13 @@ impl Running {
     /// Cancels a run and waits until the task is ready for another.
     async fn abandon(&self, mut run: Run) {
         run.cancel.cancel();
+        self.thread.state().answered(false);
         let over = async { while !matches!(run.next().await, Step::Done(_)) {} };
         let _ = tokio::time::timeout(self.service.limits.close, over).await;
     }
 
     async fn finish(&self, output: Output, mut stream: EventStream) -> Result<(), ReaderGone> {
+        self.thread.state().answered(output.failed.is_none());
         if let Some(end) = output.ended {
             let code = serde_json::to_value(end.reason).unwrap_or_default();
             if end.reason == EndReason::Cancelled {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::super::run::Run;
 use super::input::{ClientMessage, ClientSaid, RunInput};
-use crate::model::{ChatMessage, ToolCall};
+use crate::model::{ChatMessage, ToolCall, ToolSpec};
 use crate::task::Input;
 
 /// Ids that are remembered of one thread; a thread that has more is not gone on with.
@@ -25,14 +25,53 @@ pub(super) struct Thread {
     pending: HashSet<String>,
     /// Whether the agent was ever told something.
     has_input: bool,
+    /// What the client has said so far, in bytes.
+    bytes: usize,
+    /// What the run under way is to answer.
+    asked: Option<Asked>,
+    /// What a run did not answer: the client may try again.
+    unanswered: Option<Asked>,
+    /// What the model is told of the functions of an agent that has bindings, by their names.
+    pub(super) functions: Option<HashMap<String, ToolSpec>>,
     /// A run that waits for decisions.
     pub(super) paused: Option<Run>,
 }
 
+/// What a run is to answer.
+#[derive(Debug)]
+enum Asked {
+    /// The message of an id, which is taken in again if it comes again.
+    Message(String),
+    /// What stands in the conversation.
+    Conversation,
+}
+
 impl Thread {
     /// Whether it has grown beyond what is kept of a thread.
-    pub(super) fn is_full(&self) -> bool {
-        self.known.len() + self.calls.len() > MAX_IDS
+    pub(super) fn is_full(&self, most_bytes: usize) -> bool {
+        self.known.len() + self.calls.len() > MAX_IDS || self.bytes > most_bytes
+    }
+
+    /// A run has come to its end, with an answer or without.
+    pub(super) fn answered(&mut self, is_answered: bool) {
+        self.unanswered = self.asked.take().filter(|_| !is_answered);
+    }
+
+    /// The arguments of a call without those that are bound: the model does not know them, and neither
+    /// does the client need to.
+    pub(super) fn shown(
+        &self,
+        function: &str,
+        mut arguments: Map<String, Value>,
+        bound: &[&str],
+    ) -> Map<String, Value> {
+        let functions = self.functions.as_ref();
+        let properties = functions
+            .and_then(|functions| functions.get(function))
+            .and_then(|spec| spec.parameters.get("properties"));
+        let is_seen = |name: &str| properties.is_some_and(|all| all.get(name).is_some());
+        arguments.retain(|name, _| !bound.contains(&name.as_str()) || is_seen(name));
+        arguments
     }
 
     /// Remembers a message that the client gets from us.
@@ -68,15 +107,35 @@ impl Thread {
         ids
     }
 
-    /// What is new in what the client sent, as input; nothing if nothing is.
+    /// What is new in what the client sent, as input; nothing if nothing is. What was not answered is
+    /// new if it comes again.
     pub(super) fn input(&mut self, run: &RunInput, parameters: &[&str]) -> Option<Input> {
+        let unanswered = self.unanswered.take();
+        if let (Some(Asked::Message(id)), Some(last)) = (&unanswered, run.messages.last())
+            && *id == last.id
+        {
+            self.known.remove(id);
+        }
         let fresh: Vec<&ClientMessage> = run
             .messages
             .iter()
             .filter(|message| self.known.insert(message.id.clone()))
             .filter(|message| message.said != ClientSaid::Other)
             .collect();
-        let (last, _) = fresh.split_last()?;
+        let Some(last) = fresh.last() else {
+            matches!(unanswered, Some(Asked::Conversation)).then_some(())?;
+            self.asked = unanswered;
+            return Some(Input {
+                goes_on: true,
+                tools: run.tools.clone(),
+                context: run.context.clone(),
+                ..Input::default()
+            });
+        };
+        self.bytes += fresh
+            .iter()
+            .map(|message| message.said.bytes())
+            .sum::<usize>();
         let mut preceding = self.conversation(&fresh);
         let last_words = |messages: &[&ClientMessage]| {
             let mut words = messages.iter().rev();
@@ -86,6 +145,10 @@ impl Thread {
             })
         };
         let goes_on = !matches!(last.said, ClientSaid::User(_));
+        self.asked = Some(match goes_on {
+            true => Asked::Conversation,
+            false => Asked::Message(last.id.clone()),
+        });
         let message = match goes_on {
             false => {
                 preceding.pop();
@@ -210,6 +273,24 @@ mod tests {
         let input = thread.input(&again, &[]).unwrap();
         assert_eq!(input.message.as_deref(), Some("second"));
         assert_eq!(input.preceding, [ChatMessage::user("first")]);
+    }
+
+    #[test]
+    fn what_was_not_answered_can_be_asked_again() {
+        let mut thread = Thread::default();
+        let asked = run(&json!([{"id": "1", "role": "user", "content": "hi"}]));
+        assert!(thread.input(&asked, &[]).is_some());
+        thread.answered(false);
+        let again = thread.input(&asked, &[]).unwrap();
+        assert_eq!(again.message.as_deref(), Some("hi"));
+        thread.answered(true);
+        assert!(thread.input(&asked, &[]).is_none());
+        let result = run(&json!([{"id": "2", "role": "tool", "toolCallId": "c", "content": "ok"}]));
+        assert!(thread.input(&result, &[]).unwrap().goes_on);
+        thread.answered(false);
+        let again = thread.input(&result, &[]).unwrap();
+        assert!(again.goes_on && again.preceding.is_empty() && again.message.is_none());
+        assert!(!thread.is_full(6) && thread.is_full(5));
     }
 
     #[test]

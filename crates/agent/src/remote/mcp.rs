@@ -11,7 +11,7 @@ const MAX_NAME_BYTES: usize = 40;
 
 /// Why a text is no MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RemoteError {
+pub enum McpServerError {
     /// There is nothing in it.
     #[error("the MCP server is a URL or a command line; this is empty")]
     Empty,
@@ -41,7 +41,7 @@ pub enum RemoteError {
 /// name the tool; otherwise the name is taken from it.
 ///
 /// ```
-/// use proofhouse_agent::serve::mcp_tool;
+/// use proofhouse_agent::remote::mcp_tool;
 ///
 /// let tool = mcp_tool("demo", "files=npx server-filesystem '/srv/my files'").unwrap();
 /// assert_eq!(tool.name, "files");
@@ -52,16 +52,16 @@ pub enum RemoteError {
 /// # Errors
 ///
 /// Returns what is wrong with the text.
-pub fn mcp_tool(namespace: &str, target: &str) -> Result<Tool, RemoteError> {
+pub fn mcp_tool(namespace: &str, target: &str) -> Result<Tool, McpServerError> {
     let (name, target) = named(target.trim());
     if target.is_empty() {
-        return Err(RemoteError::Empty);
+        return Err(McpServerError::Empty);
     }
     if target.contains(['{', '}']) {
-        return Err(RemoteError::Braces(target.to_owned()));
+        return Err(McpServerError::Braces(target.to_owned()));
     }
     let (mcp, source) = if target.starts_with("http://") || target.starts_with("https://") {
-        let wrong = |reason: String| RemoteError::Url {
+        let wrong = |reason: String| McpServerError::Url {
             url: target.to_owned(),
             reason,
         };
@@ -76,7 +76,7 @@ pub fn mcp_tool(namespace: &str, target: &str) -> Result<Tool, RemoteError> {
         (mcp, parsed.host_str().unwrap_or_default().to_owned())
     } else {
         let mut words = words(target)?.into_iter();
-        let command = words.next().ok_or(RemoteError::Empty)?;
+        let command = words.next().ok_or(McpServerError::Empty)?;
         let file = command.rsplit(['/', '\\']).next().unwrap_or_default();
         let source = file.to_owned();
         let mcp = Mcp {
@@ -109,9 +109,9 @@ pub fn mcp_tool(namespace: &str, target: &str) -> Result<Tool, RemoteError> {
 /// # Errors
 ///
 /// Returns an error when the text is none, when there is no such agent, or when the name is taken.
-pub fn grant_mcp(bundle: &mut Bundle, agent: &str, target: &str) -> Result<(), RemoteError> {
+pub fn grant_mcp(bundle: &mut Bundle, agent: &str, target: &str) -> Result<(), McpServerError> {
     let found = bundle.agents().find(|found| found.name == agent);
-    let found = found.ok_or_else(|| RemoteError::NoAgent(agent.to_owned()))?;
+    let found = found.ok_or_else(|| McpServerError::NoAgent(agent.to_owned()))?;
     let tool = mcp_tool(&found.namespace, target)?;
     let is_granted = found
         .capabilities
@@ -121,7 +121,7 @@ pub fn grant_mcp(bundle: &mut Bundle, agent: &str, target: &str) -> Result<(), R
         .tools()
         .any(|other| other.namespace == tool.namespace && other.name == tool.name);
     if is_granted || is_there {
-        return Err(RemoteError::Taken(tool.name));
+        return Err(McpServerError::Taken(tool.name));
     }
     let grant = Grant {
         capability: None,
@@ -180,7 +180,7 @@ fn plain(text: &str) -> String {
 }
 
 /// The words of a command line; quotation marks keep words together.
-fn words(line: &str) -> Result<Vec<String>, RemoteError> {
+fn words(line: &str) -> Result<Vec<String>, McpServerError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -199,7 +199,7 @@ fn words(line: &str) -> Result<Vec<String>, RemoteError> {
     words.extend(word);
     match quote {
         None => Ok(words),
-        Some(_) => Err(RemoteError::Quote(line.to_owned())),
+        Some(_) => Err(McpServerError::Quote(line.to_owned())),
     }
 }
 
@@ -218,13 +218,13 @@ mod tests {
         let args: Vec<&str> = args.iter().map(Template::source).collect();
         assert_eq!(args, ["--a", "b c", ""]);
         for (wrong, error) in [
-            ("", RemoteError::Empty),
-            ("x=", RemoteError::Empty),
+            ("", McpServerError::Empty),
+            ("x=", McpServerError::Empty),
             (
                 "run {settings.key}",
-                RemoteError::Braces("run {settings.key}".into()),
+                McpServerError::Braces("run {settings.key}".into()),
             ),
-            ("run 'a", RemoteError::Quote("run 'a".into())),
+            ("run 'a", McpServerError::Quote("run 'a".into())),
         ] {
             assert_eq!(mcp_tool("demo", wrong).unwrap_err(), error);
         }
@@ -238,7 +238,7 @@ mod tests {
         );
         grant_mcp(&mut bundle, "clerk", "files=server /srv").unwrap();
         let again = grant_mcp(&mut bundle, "clerk", "files=other").unwrap_err();
-        assert_eq!(again, RemoteError::Taken("files".into()));
+        assert_eq!(again, McpServerError::Taken("files".into()));
         assert!(grant_mcp(&mut bundle, "nobody", "server").is_err());
         let mut catalog = proofhouse_tools::manifest::Catalog::default();
         catalog.add(&bundle);

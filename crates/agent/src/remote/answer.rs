@@ -1,0 +1,123 @@
+//! What another agent answers over A2A, in whatever shape its generation gives it.
+
+use serde_json::{Value, json};
+
+/// Texts of one answer that are read; a hostile agent could send very many.
+const MAX_TEXTS: usize = 1_000;
+
+/// What was read of an answer.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Answer {
+    pub(super) context: Option<String>,
+    pub(super) task: Option<String>,
+    /// How far the task is, as 0.3 says it; a message has none.
+    state: Option<String>,
+    texts: Vec<String>,
+}
+
+impl Answer {
+    /// Reads a result: a task or a message, wrapped or not.
+    pub(super) fn read(result: &Value) -> Self {
+        let inner = result
+            .get("task")
+            .or_else(|| result.get("message"))
+            .filter(|inner| inner.is_object())
+            .unwrap_or(result);
+        let text = |value: &Value, key: &str| {
+            let text = value.get(key).and_then(Value::as_str);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        let mut answer = Self {
+            context: text(inner, "contextId"),
+            ..Self::default()
+        };
+        let Some(status) = inner.get("status") else {
+            answer.add(inner);
+            return answer;
+        };
+        answer.task = text(inner, "id");
+        answer.state = text(status, "state").map(|state| {
+            let state = state.strip_prefix("TASK_STATE_").unwrap_or(&state);
+            state.to_ascii_lowercase().replace('_', "-")
+        });
+        let artifacts = inner.get("artifacts").and_then(Value::as_array);
+        for artifact in artifacts.into_iter().flatten() {
+            answer.add(artifact);
+        }
+        if let Some(message) = status.get("message") {
+            answer.add(message);
+        }
+        answer
+    }
+
+    fn add(&mut self, parted: &Value) {
+        let parts = parted.get("parts").and_then(Value::as_array);
+        for part in parts.into_iter().flatten() {
+            if self.texts.len() >= MAX_TEXTS {
+                return;
+            }
+            if let Some(text) = part.get("text").and_then(Value::as_str) {
+                self.texts.push(text.to_owned());
+            } else if let Some(data) = part.get("data") {
+                self.texts.push(data.to_string());
+            }
+        }
+    }
+
+    /// Whether there will be more without another message.
+    pub(super) fn goes_on(&self) -> bool {
+        matches!(self.state.as_deref(), Some("submitted" | "working"))
+    }
+
+    /// Whether the other agent waits for another message.
+    pub(super) fn waits(&self) -> bool {
+        matches!(
+            self.state.as_deref(),
+            Some("input-required" | "auth-required")
+        )
+    }
+
+    /// What the model is told: the words, and how far it is where that is not simply done.
+    pub(super) fn into_value(self) -> Value {
+        let text = self.texts.join("\n");
+        match self.state.as_deref() {
+            None | Some("completed") => text.into(),
+            Some(state) => json!({"state": state, "message": text}),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_both_generations_are_read() {
+        let legacy = json!({"kind": "task", "id": "t", "contextId": "c", "status": {"state": "completed"},
+            "artifacts": [{"parts": [{"kind": "text", "text": "a"}, {"kind": "data", "data": {"b": 1}}]}]});
+        assert_eq!(Answer::read(&legacy).into_value(), "a\n{\"b\":1}");
+        let modern = json!({"task": {"id": "t", "status": {"state": "TASK_STATE_INPUT_REQUIRED",
+            "message": {"parts": [{"text": "your key?"}]}}}});
+        let answer = Answer::read(&modern);
+        assert!(answer.waits() && !answer.goes_on());
+        assert_eq!(
+            answer.into_value(),
+            json!({"state": "input-required", "message": "your key?"})
+        );
+        let message = json!({"message": {"contextId": "c", "parts": [{"text": "hi"}]}});
+        assert_eq!(Answer::read(&message).into_value(), "hi");
+        assert!(
+            Answer::read(&json!({"task": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}}}))
+                .goes_on()
+        );
+        for odd in [
+            json!(null),
+            json!([]),
+            json!({"task": 3}),
+            json!({"status": {"state": 3}}),
+            json!({"parts": 1}),
+        ] {
+            assert_eq!(Answer::read(&odd).into_value(), "", "{odd}");
+        }
+    }
+}
