@@ -6,27 +6,34 @@ use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    println!("cargo::rerun-if-changed={}", root.display());
     let mut table = String::from("&[\n");
     for folder in sorted(&root)?.iter().filter(|folder| folder.is_dir()) {
         println!("cargo::rerun-if-changed={}", folder.display());
         for file in sorted(folder)? {
-            let parts = (folder.file_name(), file.file_name());
-            if let (Some(folder), Some(name)) = parts
-                && file
-                    .extension()
-                    .is_some_and(|extension| extension == "yaml")
+            if file
+                .extension()
+                .is_some_and(|extension| extension == "yaml")
             {
-                let name = Path::new(folder).join(name);
-                let _ = writeln!(table, "({:?}, include_str!({:?})),", name, file);
+                // Slashes on every system: the path is a name here.
+                let name = format!("{}/{}", last(folder), last(&file));
+                let _ = writeln!(table, "({name:?}, include_str!({file:?})),");
             }
         }
     }
-    println!("cargo::rerun-if-changed={}", root.display());
     table.push(']');
-    let out = env::var_os("OUT_DIR")
-        .map(PathBuf::from)
-        .unwrap_or_default();
-    fs::write(out.join("scenarios.rs"), table)
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "so cargo tells build scripts where to write"
+    )]
+    let out = env::var_os("OUT_DIR");
+    let out = out.ok_or_else(|| io::Error::other("cargo did not set OUT_DIR"))?;
+    fs::write(Path::new(&out).join("scenarios.rs"), table)
+}
+
+fn last(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {

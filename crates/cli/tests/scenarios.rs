@@ -34,6 +34,10 @@ struct Scenario {
 
 fn library() -> Vec<Scenario> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "who writes a document plays only that"
+    )]
     let only = std::env::var("SCENARIO").unwrap_or_default();
     let mut files: Vec<PathBuf> = Vec::new();
     for folder in std::fs::read_dir(root).unwrap() {
