@@ -12,6 +12,7 @@ mod files;
 mod generation_options;
 mod input;
 mod interrupt;
+mod library;
 mod live;
 mod output;
 mod progress;

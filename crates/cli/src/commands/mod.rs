@@ -12,6 +12,7 @@ mod man;
 mod new;
 mod run;
 mod scan;
+mod scenarios;
 mod schema;
 mod tool;
 mod validate;
@@ -35,6 +36,7 @@ enum Command {
     Run(run::Run),
     Attack(Box<attack::Attack>),
     Scan(scan::Scan),
+    Scenarios(scenarios::Scenarios),
     ExplainVerdict(explain_verdict::ExplainVerdict),
     Tool(tool::Tool),
     Agent(agent::Agent),
@@ -55,6 +57,7 @@ impl Cli {
             Command::Run(command) => command.run(),
             Command::Attack(command) => command.run(),
             Command::Scan(command) => command.run(),
+            Command::Scenarios(command) => command.run(),
             Command::ExplainVerdict(command) => command.run(),
             Command::Tool(command) => command.run(),
             Command::Agent(command) => command.run(),
