@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::manifest::Bundle;
-use proofhouse_tools::runtime::{Environment, Limits, Runtimes, ToolTask};
+use proofhouse_tools::runtime::{Environment, Failure, Limits, Runtimes, ToolTask};
 use proofhouse_wire::CancellationToken;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{Options, figure, memory};
 
@@ -32,21 +32,35 @@ pub(crate) async fn run(options: &Options) -> Result<(), String> {
     let rounds = if options.quick { 1 } else { 5 };
     let mut times = Vec::new();
     let mut grown: f64 = 0.0;
+    let mut derived = Duration::ZERO;
     for _ in 0..rounds {
         let task = task(directory.path())?;
         memory::forget_peak();
         let before = memory::resident().unwrap_or(0);
         let started = Instant::now();
-        let actions = task.actions(CancellationToken::new()).await;
+        // An operation that is not there is looked for among all that are, which loads the description.
+        let missing = task
+            .invoke("missing", Map::new(), json!({}), CancellationToken::new())
+            .await;
         times.push(started.elapsed());
         let peak = memory::peak().unwrap_or(0).saturating_sub(before);
         grown = grown.max(peak as f64 / 1e6);
+        match missing {
+            Err(error) if error.failure == Failure::Arguments => {}
+            other => return Err(format!("loading ended with {other:?}")),
+        }
+        let started = Instant::now();
+        let actions = task.actions(CancellationToken::new()).await;
+        derived = started.elapsed();
         let actions = actions.map_err(|error| error.to_string())?;
         if actions.len() != OPERATIONS {
             return Err(format!("{} operations were found", actions.len()));
         }
         task.teardown().await;
     }
+    figure::say(&format!(
+        "the schemas of all operations take {derived:.2?} more"
+    ));
     times.sort_unstable();
     let seconds = times[times.len() / 2].as_secs_f64();
     figure::print(

@@ -1,7 +1,5 @@
 //! The agent over A2A, on the wire: both generations, tasks, streams, approvals, and clients that mean harm.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
-
 mod served;
 mod tasks;
 

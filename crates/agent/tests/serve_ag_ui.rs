@@ -1,8 +1,6 @@
 //! The agent over AG-UI, on the wire: runs, threads, functions of the client, interrupts, and clients that
 //! mean harm.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
-
 mod served;
 mod tasks;
 
