@@ -212,7 +212,7 @@ impl Run {
         };
         let comparison = baseline.map(|before| {
             let name = self.baseline.as_deref().map(shown_path);
-            let name = name.map(|name| name.to_string()).unwrap_or_default();
+            let name = name.unwrap_or_default();
             compare(&result, &before, &name, self.threshold)
         });
         self.report(&result, comparison.as_ref())?;
