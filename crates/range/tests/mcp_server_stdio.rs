@@ -248,7 +248,8 @@ async fn a_reader_that_does_not_read_ends_nothing_but_itself() {
     let state = json!({"instructions": "x".repeat(3_000_000)});
     let (stage, mut pipes) = Stage::stdio(of_state(&state), options).await;
     pipes.send(&request(1, "initialize", handshake())).await;
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    // Long enough for a slow machine: a reader that comes back too early gets the whole answer.
+    tokio::time::sleep(Duration::from_secs(4)).await;
     // What was written before is still there, and then the end.
     while pipes.line().await.is_some() {}
     stage.finish().await;
