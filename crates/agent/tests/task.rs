@@ -5,7 +5,9 @@ mod tasks;
 use std::time::Duration;
 
 use proofhouse_agent::model::{Arguments, ChatMessage, ModelError, ModelErrorKind, ToolCall};
-use proofhouse_agent::task::{CallStatus, Decision, EndReason, Input, TaskEvent, Turn};
+use proofhouse_agent::task::{
+    CallStatus, Decision, EndReason, Input, TaskEvent, TaskOptions, Turn,
+};
 use serde_json::{Value, json};
 use tasks::*;
 
@@ -425,4 +427,21 @@ async fn parameters_are_checked_and_read_by_bindings() {
     assert_eq!(task.send(input).await.message, "done");
     assert_eq!(calls(&task)[0].2["owner"], "7");
     assert_eq!(task.context()["input"][0]["message"][0]["text"], "hi");
+}
+
+#[tokio::test]
+async fn what_the_provider_offers_is_asked_for_or_refused() {
+    let model = Puppet::new(|_| Ok(say("found")));
+    let task = start(&agent("model_capabilities: [web-search]\n"), model.clone());
+    assert_eq!(task.send(Input::message("search")).await.message, "found");
+    let asked = model.asked.lock().unwrap().clone();
+    assert_eq!(asked[0].options.built_in, ["web-search"]);
+    let other = agent("mount: task\nmodel_capabilities: [image-generation]\n");
+    let refused = host(&other, model).start("demo", "clerk", TaskOptions::default());
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("image-generation")
+    );
 }

@@ -39,7 +39,9 @@ pub use error::{ModelError, ModelErrorKind};
 pub use open::{OpenError, PROVIDERS, ProviderRow, open};
 pub use record::{RecordError, Recorder, Redactor, Replay, request_hash};
 pub use reply::{ModelEvent, ModelReply, ModelSink, StopReason, Usage};
-pub use request::{Arguments, ChatMessage, ModelOptions, ModelRequest, ToolCall, ToolSpec};
+pub use request::{
+    Arguments, BUILT_IN, ChatMessage, ModelOptions, ModelRequest, ToolCall, ToolSpec,
+};
 
 /// Answers conversations.
 pub trait Model: Send + Sync {

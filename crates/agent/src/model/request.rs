@@ -202,4 +202,17 @@ pub struct ModelOptions {
     /// The most tokens of one reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// What the provider offers by itself and the model may use, such as `web-search`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub built_in: Vec<String>,
+}
+
+/// What providers can be asked to offer by themselves.
+pub const BUILT_IN: [&str; 1] = ["web-search"];
+
+impl ModelOptions {
+    /// Whether the model may search the web by itself.
+    pub(crate) fn searches(&self) -> bool {
+        self.built_in.iter().any(|name| name == BUILT_IN[0])
+    }
 }

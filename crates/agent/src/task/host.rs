@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::handle::Task;
 use super::runner::{self, Start};
-use crate::model::{ChatMessage, Model, ModelOptions};
+use crate::model::{BUILT_IN, ChatMessage, Model, ModelOptions};
 use crate::remote::RemoteAgent;
 
 /// How deep agents may ask agents.
@@ -219,6 +219,14 @@ impl Host {
             return Err(StartError(format!(
                 "{}: {} ({})",
                 agent.name, finding.message, finding.code
+            )));
+        }
+        let unknown = |name: &&String| !BUILT_IN.contains(&name.as_str());
+        if let Some(name) = agent.model_capabilities.iter().find(unknown) {
+            return Err(StartError(format!(
+                "{}: the model capability `{name}` cannot be used here; use one of: {}",
+                agent.name,
+                BUILT_IN.join(", ")
             )));
         }
         let model = match (&agent.model, &self.inner.models) {

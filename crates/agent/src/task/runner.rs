@@ -23,7 +23,9 @@ use super::{
     AllowList, DirectoryMount, End, EndReason, Host, Input, Output, TaskEvent, TaskOptions, Turn,
     User,
 };
-use crate::model::{ChatMessage, Model, ModelEvent, ModelReply, ModelRequest, ToolCall, ToolSpec};
+use crate::model::{
+    ChatMessage, Model, ModelEvent, ModelOptions, ModelReply, ModelRequest, ToolCall, ToolSpec,
+};
 
 /// Turns of the model for one input, where the manifest has no limit: a model that calls the same
 /// function for ever must come to an end.
@@ -580,7 +582,10 @@ impl Runner {
                 .into_iter()
                 .chain(self.offered.iter().cloned())
                 .collect(),
-            options: self.shared.host.inner.options.clone(),
+            options: ModelOptions {
+                built_in: self.agent.model_capabilities.clone(),
+                ..self.shared.host.inner.options.clone()
+            },
         };
         let events = self.shared.events.clone();
         let mut sink = move |event: ModelEvent| {

@@ -189,6 +189,7 @@ pub(crate) fn request() -> ModelRequest {
             temperature: Some(0.5),
             seed: Some(42),
             max_tokens: Some(100),
+            built_in: Vec::new(),
         },
     }
 }

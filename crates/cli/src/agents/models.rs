@@ -112,7 +112,7 @@ impl ModelArgs {
         let options = ModelOptions {
             temperature: self.temperature,
             seed: self.seed,
-            max_tokens: None,
+            ..ModelOptions::default()
         };
         let mut models = Models {
             main: Arc::new(model::sim::CarefulModel),

@@ -54,6 +54,13 @@ impl Dialect for Anthropic {
             });
             body["tools"] = tools.collect();
         }
+        if options.searches() {
+            let search = json!({"type": "web_search_20250305", "name": "web_search"});
+            match body["tools"].as_array_mut() {
+                Some(tools) => tools.push(search),
+                None => body["tools"] = json!([search]),
+            }
+        }
         if let Some(temperature) = options.temperature {
             body["temperature"] = temperature.into();
         }

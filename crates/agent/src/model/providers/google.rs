@@ -55,6 +55,12 @@ impl Dialect for Google {
             body["tools"] = json!([{"functionDeclarations": tools}]);
         }
         let options = &request.options;
+        if options.searches() {
+            match body["tools"].as_array_mut() {
+                Some(tools) => tools.push(json!({"googleSearch": {}})),
+                None => body["tools"] = json!([{"googleSearch": {}}]),
+            }
+        }
         let mut generation = json!({});
         if let Some(temperature) = options.temperature {
             generation["temperature"] = temperature.into();

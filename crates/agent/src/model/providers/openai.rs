@@ -80,6 +80,9 @@ impl Dialect for OpenAi {
             body["tools"] = tools.collect();
         }
         let options = &request.options;
+        if options.searches() {
+            body["web_search_options"] = json!({});
+        }
         if let Some(temperature) = options.temperature {
             body["temperature"] = temperature.into();
         }
