@@ -619,3 +619,23 @@ fn names_lead_to_models_or_to_a_better_name() {
         "the base URL must be http or https"
     );
 }
+
+#[tokio::test]
+async fn web_search_is_asked_for_in_the_words_of_each_provider() {
+    for (spec, pointer, expected) in [
+        ("openai:gpt-5", "/web_search_options", json!({})),
+        ("anthropic:claude", "/tools/1/name", json!("web_search")),
+        ("google:gemini", "/tools/1/googleSearch", json!({})),
+    ] {
+        let provider = Provider::start([Play::Events(vec![], End::Properly)]).await;
+        let model = open(spec, &config(&provider)).unwrap();
+        let mut request = request();
+        request.options.built_in.push("web-search".to_owned());
+        // What comes back does not matter here.
+        let _ = model
+            .complete(&request, &mut Vec::new(), &CancellationToken::new())
+            .await;
+        let seen = provider.seen().remove(0);
+        assert_eq!(seen.body.pointer(pointer), Some(&expected), "{spec}");
+    }
+}
