@@ -445,3 +445,19 @@ async fn what_the_provider_offers_is_asked_for_or_refused() {
             .contains("image-generation")
     );
 }
+
+#[tokio::test]
+async fn parameters_of_the_host_win_over_those_of_an_input() {
+    let rest = "parameters: {properties: {ticket: {type: string}}}\n\
+        capabilities: {notes: {bindings: {owner: 'context.input[0].ticket'}}}\n";
+    let model = Puppet::calling(vec![("notes_read", json!({"path": "a"}))]);
+    let fixed = json!({"ticket": "mine"}).as_object().cloned().unwrap();
+    let host = host(&agent(rest), model).with_parameters(fixed);
+    let task = host.start("demo", "clerk", TaskOptions::default()).unwrap();
+    let mut input = Input::message("go");
+    input
+        .parameters
+        .insert("ticket".to_owned(), json!("someone else's"));
+    assert_eq!(task.send(input).await.message, "done");
+    assert_eq!(calls(&task)[0].2["owner"], "mine");
+}

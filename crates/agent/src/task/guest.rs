@@ -142,6 +142,14 @@ impl Runner {
 
     /// Carries out a call from outside.
     pub(super) async fn direct(&mut self, call: DirectCall) -> CallOutput {
+        // Bindings read parameters from the first input; a caller of functions says none.
+        let nothing_said = self.context.value()["input"]
+            .as_array()
+            .is_none_or(Vec::is_empty);
+        let fixed = self.fixed();
+        if nothing_said && !fixed.is_empty() {
+            self.context.input("", &fixed);
+        }
         let cancel = self.cancel.child_token();
         let (said, stop) = (call.cancel.clone(), cancel.clone());
         if said.is_cancelled() {

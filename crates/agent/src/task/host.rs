@@ -9,7 +9,7 @@ use proofhouse_tools::interpolate::Root;
 use proofhouse_tools::manifest::{Agent, Catalog, Referent};
 use proofhouse_tools::runtime::{Environment, Limits, Observer, Runtimes};
 use proofhouse_wire::CancellationToken;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::handle::Task;
 use super::runner::{self, Start};
@@ -77,6 +77,8 @@ pub(super) struct Inner {
     pub(super) model: Arc<dyn Model>,
     pub(super) models: Option<Arc<ModelSource>>,
     pub(super) options: ModelOptions,
+    /// Parameters of the agents that are started here, whatever an input says.
+    pub(super) parameters: Map<String, Value>,
     pub(super) files: Option<PathBuf>,
     pub(super) observer: Option<Arc<dyn Observer>>,
     /// Calls of one turn that run side by side.
@@ -107,6 +109,7 @@ impl Host {
                 model,
                 models: None,
                 options: ModelOptions::default(),
+                parameters: Map::new(),
                 files: None,
                 observer: None,
                 parallel: MAX_PARALLEL,
@@ -131,6 +134,13 @@ impl Host {
     #[must_use]
     pub fn with_options(self, options: ModelOptions) -> Self {
         self.change(|inner| inner.options = options)
+    }
+
+    /// The same with values of the agents' parameters that no input can change: whoever serves an agent
+    /// says with them whom it is for. Agents that are asked by agents get theirs from bindings.
+    #[must_use]
+    pub fn with_parameters(self, parameters: Map<String, Value>) -> Self {
+        self.change(|inner| inner.parameters = parameters)
     }
 
     /// The same with a directory for the mounts of agents.

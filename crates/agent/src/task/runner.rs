@@ -372,9 +372,18 @@ impl Runner {
         Ok(())
     }
 
+    /// The parameters that no input can change.
+    pub(super) fn fixed(&self) -> Map<String, Value> {
+        match self.shared.depth {
+            0 => self.shared.host.inner.parameters.clone(),
+            _ => Map::new(),
+        }
+    }
+
     /// The message and the parameters, complete and fitting.
     fn checked(&self, input: Input) -> Result<(String, Map<String, Value>), Stop> {
         let mut given = input.parameters;
+        given.extend(self.fixed());
         let declared = self.agent.parameters.properties();
         if let Some(message) = &input.message
             && declared.contains_key("message")

@@ -114,7 +114,8 @@ impl AgentOptions {
         let params = self.params.iter();
         let params = params
             .map(|(name, text)| (name.clone(), typed(text, declared.get(name))))
-            .collect();
+            .collect::<Map<String, Value>>();
+        let host = host.with_parameters(params.clone());
         Ok(Prepared {
             host,
             agent,

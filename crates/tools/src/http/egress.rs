@@ -76,7 +76,7 @@ impl EgressPolicy {
                 let bits = if address.is_ipv4() { 32 } else { 128 };
                 Err(format!(
                     "{address} is {kind}, which tools may not reach; to permit it, add \
-                     `{address}/{bits}` to the setting `egress.allow`"
+                     `{address}/{bits}` to `egress.allow` in the operator's file, or give it with `--allow`"
                 ))
             }
         }

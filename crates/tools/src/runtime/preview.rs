@@ -145,7 +145,7 @@ impl Preview<'_> {
             .collect();
         let mut shown = json!({
             "method": request.method.as_str(),
-            "url": self.plain(request.url.expose().as_str()),
+            "url": self.plain(&without_password(request.url.expose())),
             "headers": headers,
         });
         if let Some(body) = &http.body {
@@ -160,7 +160,7 @@ impl Preview<'_> {
         };
         self.mask_tokens(url.template().references());
         let url = url.render(&self.scope)?;
-        Ok(self.plain(url.expose().as_str()).into())
+        Ok(self.plain(&without_password(url.expose())).into())
     }
 
     fn headers(&mut self, headers: &[HeaderTemplate]) -> Result<Value, ActionError> {
@@ -191,5 +191,31 @@ impl Preview<'_> {
             url = url.replace(&encode(placeholder), placeholder);
         }
         url
+    }
+}
+
+/// A URL whose password is masked: the setting it came from need not be one that sounds secret.
+fn without_password(url: &url::Url) -> String {
+    let mut url = url.clone();
+    if url.password().is_some() {
+        // Only URLs without a host refuse it, and those have no password.
+        let _ = url.set_password(Some("redacted"));
+    }
+    url.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_in_a_url_is_not_shown() {
+        for (url, shown) in [
+            ("http://u:SECRET-1@h.test/a", "http://u:redacted@h.test/a"),
+            ("http://h.test/a?b=c", "http://h.test/a?b=c"),
+        ] {
+            let url = url::Url::parse(url).expect("a URL");
+            assert_eq!(without_password(&url), shown);
+        }
     }
 }
