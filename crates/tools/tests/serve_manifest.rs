@@ -296,7 +296,7 @@ async fn the_official_rust_client_uses_the_server() {
     let info = client.peer_info().unwrap();
     assert_eq!(info.protocol_version.to_string(), "2025-11-25");
     let tools = client.list_all_tools().await.unwrap();
-    assert_eq!(tools.len(), 4);
+    assert_eq!(tools.len(), 5);
     let called = client
         .call_tool(CallToolRequestParams::new("gone_sing"))
         .await
