@@ -1,0 +1,1 @@
+//! Runs agents as a service: HTTP API, webhooks, events, a dashboard.

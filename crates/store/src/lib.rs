@@ -1,0 +1,1 @@
+//! Durable state behind one trait: SQLite for one machine, PostgreSQL for several.
