@@ -9,6 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use proofhouse_store::model::Stats;
 
 /// Bounds of the times of requests, in seconds.
 const SECONDS: [f64; 11] = [
@@ -32,6 +33,12 @@ pub struct OutcomeLabels {
     pub outcome: &'static str,
 }
 
+/// What something is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    state: String,
+}
+
 /// What is counted.
 #[derive(Debug)]
 pub struct Metrics {
@@ -46,6 +53,9 @@ pub struct Metrics {
     pub connections: Gauge<i64>,
     /// Problems in the manifests as they are now.
     pub manifest_problems: Gauge<u64, AtomicU64>,
+    tasks: Family<StateLabels, Gauge>,
+    unrouted_events: Gauge,
+    pending_deliveries: Gauge,
 }
 
 impl Default for Metrics {
@@ -64,6 +74,14 @@ impl Default for Metrics {
         let manifest_problems = Gauge::default();
         let help = "Problems in the manifests";
         registry.register("manifest_problems", help, manifest_problems.clone());
+        let tasks = Family::default();
+        registry.register("tasks", "Tasks, by what they are doing", tasks.clone());
+        let unrouted_events = Gauge::default();
+        let help = "Events that wait to be routed";
+        registry.register("unrouted_events", help, unrouted_events.clone());
+        let pending_deliveries = Gauge::default();
+        let help = "Inputs that wait for their task";
+        registry.register("pending_deliveries", help, pending_deliveries.clone());
         Self {
             registry,
             requests,
@@ -71,6 +89,9 @@ impl Default for Metrics {
             webhooks,
             connections,
             manifest_problems,
+            tasks,
+            unrouted_events,
+            pending_deliveries,
         }
     }
 }
@@ -85,8 +106,20 @@ impl Metrics {
         text
     }
 
+    /// Takes over what the store counts.
+    pub(crate) fn observe(&self, stats: &Stats) {
+        for (state, count) in &stats.tasks {
+            let state = state.clone();
+            self.tasks.get_or_create(&StateLabels { state }).set(*count);
+        }
+        self.unrouted_events.set(stats.unrouted_events);
+        self.pending_deliveries.set(stats.pending_deliveries);
+    }
+
     /// Counts a webhook.
     pub fn webhook(&self, outcome: &'static str) {
-        self.webhooks.get_or_create(&OutcomeLabels { outcome }).inc();
+        self.webhooks
+            .get_or_create(&OutcomeLabels { outcome })
+            .inc();
     }
 }

@@ -54,7 +54,10 @@ impl RateLimit {
                 return Err(Duration::from_secs(1));
             }
         }
-        let full = Bucket { left: most, at: now };
+        let full = Bucket {
+            left: most,
+            at: now,
+        };
         let bucket = buckets.entry(caller.to_owned()).or_insert(full);
         bucket.left = bucket.filled(self.rate, now);
         bucket.at = now;
