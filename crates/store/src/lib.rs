@@ -9,11 +9,13 @@
 mod error;
 mod migrate;
 pub mod model;
+mod postgres;
 mod sql;
 mod sqlite;
 mod store;
 
 pub use error::{Result, StoreError};
+pub use postgres::{PostgresEngine, PostgresOptions, PostgresStore};
 pub use sql::SqlStore;
 pub use sqlite::{SqliteEngine, SqliteOptions, SqliteStore};
 pub use store::Store;
