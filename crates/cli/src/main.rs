@@ -21,6 +21,7 @@ mod report;
 mod rules;
 mod semantic_options;
 mod signals;
+mod store_options;
 mod subjects;
 mod tools;
 mod traces;

@@ -8,6 +8,7 @@ mod demo_service;
 mod explain;
 mod explain_verdict;
 mod fmt;
+mod keys;
 mod man;
 mod new;
 mod run;
@@ -40,6 +41,7 @@ enum Command {
     ExplainVerdict(explain_verdict::ExplainVerdict),
     Tool(tool::Tool),
     Agent(agent::Agent),
+    Keys(keys::Keys),
     DemoService(demo_service::DemoService),
     Validate(validate::Validate),
     Fmt(fmt::Fmt),
@@ -61,6 +63,7 @@ impl Cli {
             Command::ExplainVerdict(command) => command.run(),
             Command::Tool(command) => command.run(),
             Command::Agent(command) => command.run(),
+            Command::Keys(command) => command.run(),
             Command::DemoService(command) => command.run(),
             Command::Validate(command) => command.run(),
             Command::Fmt(command) => command.run(),
