@@ -1,6 +1,7 @@
 //! The conversation with the model: its turns, the calls it makes, and the limits on both.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use proofhouse_tools::interpolate::{Root, Scope as TemplateScope};
@@ -9,6 +10,7 @@ use serde_json::json;
 
 use super::call::{self, Called};
 use super::capabilities::Capabilities;
+use super::restore::Open;
 use super::runner::{MAX_CALLS_PER_TURN, Runner, Stop};
 use super::{End, EndReason, TaskEvent, Turn};
 use crate::model::{ChatMessage, ModelEvent, ModelOptions, ModelReply, ModelRequest, ToolCall};
@@ -77,7 +79,7 @@ impl Runner {
                 .agent
                 .limits
                 .max_age
-                .map(|age| age.saturating_sub(self.started.elapsed()));
+                .map(|age| age.saturating_sub(self.age()));
             match rest {
                 None => asking.await,
                 Some(rest) => match tokio::time::timeout(rest, asking).await {
@@ -90,7 +92,7 @@ impl Runner {
         self.turns += 1;
         match asked {
             Ok(reply) => {
-                self.said(&reply);
+                self.said(&reply).await?;
                 Ok(reply)
             }
             Err(error) => {
@@ -100,7 +102,7 @@ impl Runner {
                         calls: Vec::new(),
                         ..ModelReply::clone(partial)
                     };
-                    self.said(&partial);
+                    self.said(&partial).await?;
                 }
                 Err(match cancel.is_cancelled() {
                     true => Stop::Cancelled,
@@ -113,9 +115,7 @@ impl Runner {
         }
     }
 
-    pub(super) fn said(&mut self, reply: &ModelReply) {
-        self.context
-            .used(reply.usage.prompt, reply.usage.completion);
+    pub(super) async fn said(&mut self, reply: &ModelReply) -> Result<(), Stop> {
         let time = self.now();
         self.turn(Turn::Llm {
             time,
@@ -124,11 +124,23 @@ impl Runner {
             text: reply.text.clone(),
             calls: reply.calls.clone(),
             usage: reply.usage,
-        });
+        })
+        .await?;
+        self.context
+            .used(reply.usage.prompt, reply.usage.completion);
         self.messages.push(ChatMessage::Assistant {
             text: reply.text.clone(),
             calls: reply.calls.clone(),
         });
+        self.open = match reply.calls.is_empty() {
+            true => Open::Answer(reply.text.clone()),
+            false => Open::Model,
+        };
+        Ok(())
+    }
+
+    fn age(&self) -> Duration {
+        self.age_before.saturating_add(self.started.elapsed())
     }
 
     pub(super) fn prompt(&self) -> String {
@@ -190,10 +202,16 @@ impl Runner {
                     call::call(&self.shared, &capabilities, &mut self.context, call, cancel).await
                 }
             };
-            self.messages.push(called.message(call));
-            if let Some(end) = self.note(call, called) {
-                stop.get_or_insert(end);
-                break;
+            let message = called.message(call);
+            match self.note(call, called).await {
+                Ok(end) => {
+                    self.messages.push(message);
+                    if let Some(end) = end {
+                        stop.get_or_insert(end);
+                        break;
+                    }
+                }
+                Err(_) => break,
             }
             if cancel.is_cancelled() {
                 break;
@@ -221,9 +239,25 @@ impl Runner {
     }
 
     /// Keeps what became of a call.
-    pub(super) fn note(&mut self, call: &ToolCall, called: Called) -> Option<End> {
-        self.calls += 1;
+    pub(super) async fn note(
+        &mut self,
+        call: &ToolCall,
+        called: Called,
+    ) -> Result<Option<End>, Stop> {
         let time = self.now();
+        let output = Some(&called.output).filter(|output| **output != called.result);
+        self.turn(Turn::Capability {
+            time: time.clone(),
+            output: output.cloned(),
+            call: call.id.clone(),
+            function: called.function.clone(),
+            arguments: called.arguments.clone(),
+            result: called.result,
+            status: called.status,
+            task: called.child.clone(),
+        })
+        .await?;
+        self.calls += 1;
         self.context.called(
             &called.function,
             &time,
@@ -232,21 +266,7 @@ impl Runner {
             called.status,
             called.child.as_deref(),
         );
-        if let Some(tool) = &called.dispatched {
-            for (name, value) in &called.arguments {
-                self.allowed.add(tool, name, value);
-            }
-        }
-        self.turn(Turn::Capability {
-            time,
-            call: call.id.clone(),
-            function: called.function,
-            arguments: called.arguments,
-            result: called.result,
-            status: called.status,
-            task: called.child,
-        });
-        called.end
+        Ok(called.end)
     }
 
     /// Whether the task may go on.
@@ -262,10 +282,7 @@ impl Runner {
                 over(completion, limits.max_completion_tokens),
             ),
         ];
-        if limits
-            .max_age
-            .is_some_and(|age| self.started.elapsed() >= age)
-        {
+        if limits.max_age.is_some_and(|age| self.age() >= age) {
             return Err(too_old());
         }
         match exceeded.iter().find(|(_, over)| *over) {

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use proofhouse_tools::manifest::{Agent, Binding, Referent};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
 
 use super::capabilities::{self, Capabilities, Target};
-use super::context::{self, Scope};
-use super::runner::{Runner, Stop};
+use super::context::{self, Scope, TaskContext};
+use super::restore::Open;
+use super::runner::{self, Runner, Stop};
 use super::steps::{Passed, Site};
-use super::{End, EndReason, Output};
+use super::{AllowList, Allowed, End, EndReason, Host, Output, TaskOptions, Turn};
 use crate::model::ChatMessage;
 
 impl Runner {
@@ -28,41 +30,38 @@ impl Runner {
         Ok(())
     }
 
-    /// A bound parameter has its value from the start, and no other ever.
-    pub(super) fn seal(&mut self) {
+    /// A bound parameter has its value from the start, and no other ever. Returns what is new.
+    pub(super) fn seal(&mut self) -> Vec<Allowed> {
         let Some(capabilities) = &self.capabilities else {
-            return;
+            return Vec::new();
         };
         let now = self.now();
+        let mut gained = Vec::new();
+        let mut allowed = self.shared.allowed();
         for granted in capabilities.granted() {
             let Target::Tool(_) = &granted.target else {
                 continue;
             };
-            for binding in &granted.rules.bindings {
-                let value = capabilities::bound(
-                    std::slice::from_ref(binding),
-                    &self.context,
-                    Scope::default(),
-                    &now,
-                    &self.shared.environment,
-                    &self.shared.host.inner.runtime,
-                );
-                if let Some(value) = value
-                    .ok()
-                    .and_then(|mut value| value.shift_remove(&binding.0))
-                    && self
-                        .allowed
-                        .values(&granted.reference, &binding.0)
-                        .is_empty()
-                {
-                    self.allowed.seal(&granted.reference, &binding.0, value);
-                }
-            }
+            gained.extend(seal(
+                &mut allowed,
+                &granted.reference,
+                &granted.rules.bindings,
+                |binding| {
+                    capabilities::bound(
+                        binding,
+                        &self.context,
+                        Scope::default(),
+                        &now,
+                        &self.shared.environment,
+                        &self.shared.host.inner.runtime,
+                    )
+                },
+            ));
         }
+        gained
     }
 
     pub(super) async fn guard_input(&mut self, cancel: &CancellationToken) -> Result<(), Stop> {
-        self.seal();
         let agent = Arc::clone(&self.agent);
         let inputs = self.context.value()["input"].clone();
         self.guard(&agent.guardrails.before, inputs, None, cancel)
@@ -93,6 +92,9 @@ impl Runner {
             action: "",
             input,
             output,
+            event: None,
+            call: "",
+            keeper: &self.shared.keeper,
         };
         match site.take(steps).await {
             Passed::Yes => Ok(site.output),
@@ -117,6 +119,7 @@ impl Runner {
             let scope = Scope {
                 input: Some(inputs),
                 output: Some(&said),
+                event: None,
             };
             let runtime = &self.shared.host.inner.runtime;
             let variables =
@@ -153,10 +156,80 @@ impl Runner {
                 }
             }
         }
+        if self.shared.keeper.is_there() {
+            let time = self.now();
+            let (message, exposes) = (text.clone(), exposed.clone());
+            self.turn(Turn::Output {
+                time,
+                message,
+                exposes,
+            })
+            .await?;
+        }
+        self.open = Open::Nothing;
         Ok(Output {
             message: text,
             exposes: exposed,
             ..Output::default()
         })
     }
+}
+
+type Bound = Result<Map<String, Value>, String>;
+
+/// Seals what is bound and not sealed yet. A binding that cannot be evaluated yet is sealed later.
+fn seal(
+    allowed: &mut AllowList,
+    tool: &str,
+    bindings: &[(String, Binding)],
+    value: impl Fn(&[(String, Binding)]) -> Bound,
+) -> Vec<Allowed> {
+    let mut gained = Vec::new();
+    for binding in bindings {
+        let name = &binding.0;
+        let bound = value(std::slice::from_ref(binding)).ok();
+        let Some(value) = bound.and_then(|mut bound| bound.shift_remove(name)) else {
+            continue;
+        };
+        if allowed.values(tool, name).is_empty() {
+            allowed.seal(tool, name, value.clone());
+            gained.push(Allowed {
+                tool: tool.to_owned(),
+                name: name.clone(),
+                value,
+                sealed: true,
+            });
+        }
+    }
+    gained
+}
+
+/// What bindings seal before the task does anything, so that events reach it from its start.
+pub(super) fn sealed_at_start(
+    host: &Host,
+    agent: &Agent,
+    options: &TaskOptions,
+    first: &Map<String, Value>,
+) -> AllowList {
+    let environment = runner::environment(host, agent, &options.id);
+    let now = environment.now();
+    let mut context = TaskContext::new(&agent.name, &agent.namespace, &now, &options.user, "");
+    let mut parameters = first.clone();
+    parameters.extend(host.inner.parameters.clone());
+    let message = parameters.shift_remove("message");
+    let message = message.as_ref().and_then(context::text_of);
+    context.input(message.as_deref().unwrap_or_default(), &parameters);
+    let mut allowed = AllowList::default();
+    for (reference, grant) in &agent.capabilities {
+        let found = host.inner.catalog.find(&agent.namespace, reference);
+        let (Some(Referent::Tool(_)), Some(rules)) = (found, &grant.capability) else {
+            continue;
+        };
+        seal(&mut allowed, reference, &rules.bindings, |binding| {
+            let scope = Scope::default();
+            let runtime = &host.inner.runtime;
+            capabilities::bound(binding, &context, scope, &now, &environment, runtime)
+        });
+    }
+    allowed
 }

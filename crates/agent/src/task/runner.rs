@@ -1,8 +1,8 @@
 //! The one owner of a task: takes inputs one after the other, asks the model, carries out its calls.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use proofhouse_tools::interpolate::Root;
 use proofhouse_tools::manifest::Agent;
@@ -14,9 +14,13 @@ use tokio::sync::mpsc;
 use super::capabilities::{self, Capabilities};
 use super::context::TaskContext;
 use super::handle::{Command, Known, Task};
+use super::journal::{Entry, Keeper};
+use super::restore::{self, Open, Reading};
 use super::review::Reviews;
 use super::watch::Watchers;
-use super::{AllowList, DirectoryMount, End, EndReason, Host, TaskEvent, TaskOptions, Turn, User};
+use super::{
+    AllowList, Allowed, DirectoryMount, End, EndReason, Host, TaskEvent, TaskOptions, Turn, User,
+};
 use crate::model::{ChatMessage, Model, ToolSpec};
 
 /// Calls of one turn that are carried out; the others are refused.
@@ -42,10 +46,45 @@ pub(super) struct Shared {
     pub(super) environment: Environment,
     pub(super) reviews: Reviews,
     pub(super) events: Watchers,
+    pub(super) keeper: Keeper,
+    pub(super) allowed: Mutex<AllowList>,
+    /// What stops the answer that is under way, and whether somebody wanted that.
+    pub(super) interrupt: Arc<Interrupt>,
     invocations: AtomicU64,
 }
 
+/// How an answer is stopped from outside.
+#[derive(Debug, Default)]
+pub(super) struct Interrupt {
+    pub(super) current: Mutex<CancellationToken>,
+    pub(super) wanted: AtomicBool,
+}
+
+impl Interrupt {
+    /// What stops the next answer.
+    pub(super) fn watch(&self, answer: &CancellationToken) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = answer.clone();
+    }
+
+    /// Stops the answer that is under way, if one is.
+    pub(super) fn stop(&self) {
+        self.wanted.store(true, Ordering::SeqCst);
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.cancel();
+    }
+
+    /// Whether somebody wanted it since the last time this was asked.
+    pub(super) fn take(&self) -> bool {
+        self.wanted.swap(false, Ordering::SeqCst)
+    }
+}
+
 impl Shared {
+    pub(super) fn allowed(&self) -> MutexGuard<'_, AllowList> {
+        self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn next_invocation(&self) -> u64 {
         self.invocations.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -59,15 +98,22 @@ pub(super) struct Runner {
     pub(super) messages: Vec<ChatMessage>,
     pub(super) capabilities: Option<Capabilities>,
     known: Arc<Mutex<Known>>,
-    pub(super) allowed: AllowList,
     pub(super) cancel: CancellationToken,
     pub(super) started: Instant,
+    /// How old the task was when this part of it began.
+    pub(super) age_before: Duration,
     pub(super) turns: u64,
     pub(super) calls: u64,
     /// The functions of whoever asks, for this input.
     pub(super) offered: Vec<ToolSpec>,
     /// What whoever asks says about this input.
     pub(super) circumstances: Option<String>,
+    /// The delivery that is under way and not settled yet.
+    pub(super) delivery: Option<String>,
+    /// What is left to do for the last input.
+    pub(super) open: Open,
+    /// Calls of the last reply that may have been made before the task was restored.
+    pub(super) begun: Vec<String>,
 }
 
 /// Begins a task; it runs until it is ended, cancelled, or nobody holds its handle.
@@ -82,22 +128,36 @@ pub(super) fn start(start: Start) -> Task {
     let (commands, inbox) = mpsc::channel(COMMANDS);
     let events = Watchers::default();
     let environment = environment(&host, &agent, &options.id);
+    let restored = options.restored.unwrap_or_default();
+    let now = environment.now();
+    let started_at = match restored.started_at.is_empty() {
+        true => now.clone(),
+        false => restored.started_at,
+    };
     let mut context = TaskContext::new(
         &agent.name,
         &agent.namespace,
-        &environment.now(),
+        &started_at,
         &options.user,
         model.name(),
     );
     for function in capabilities::functions_read(&agent) {
         context.know(&function);
     }
+    let reading = Reading::new(&restored.turns, &mut context);
     let cancel = options.cancel.child_token();
     let reviews = Reviews::default();
+    let mut history = restored.turns;
+    history.retain(Turn::is_shown);
     let known = Arc::new(Mutex::new(Known {
         context: context.shared(),
-        ..Known::default()
+        history,
+        allowed: options.allowed.clone(),
+        ended: reading.ended.clone(),
     }));
+    let lost = Arc::default();
+    let interrupt: Arc<Interrupt> = Arc::default();
+    let is_open = reading.open != Open::Nothing && reading.ended.is_none();
     let task = Task {
         id: options.id.clone(),
         agent: agent.name.clone(),
@@ -108,6 +168,9 @@ pub(super) fn start(start: Start) -> Task {
         reviews: reviews.clone(),
         known: Arc::clone(&known),
         cancel: cancel.clone(),
+        interrupt: Arc::clone(&interrupt),
+        lost: Arc::clone(&lost),
+        unfinished: is_open && !reading.interrupted,
     };
     let runner = Runner {
         shared: Shared {
@@ -118,28 +181,38 @@ pub(super) fn start(start: Start) -> Task {
             environment,
             reviews,
             events,
-            invocations: AtomicU64::new(0),
+            keeper: Keeper::new(options.journal, lost, cancel.clone()),
+            allowed: Mutex::new(options.allowed),
+            interrupt,
+            invocations: AtomicU64::new(reading.invocations),
         },
         agent,
         model,
         context,
-        messages: options.history,
+        messages: options
+            .history
+            .into_iter()
+            .chain(reading.messages)
+            .collect(),
         capabilities: None,
         known,
-        allowed: AllowList::default(),
         cancel,
         started: Instant::now(),
-        turns: 0,
-        calls: 0,
+        age_before: restore::age(&started_at, &now),
+        turns: reading.turns,
+        calls: reading.calls,
         offered: Vec::new(),
         circumstances: None,
+        delivery: None,
+        open: reading.open,
+        begun: reading.begun,
     };
-    tokio::spawn(runner.run(inbox));
+    tokio::spawn(runner.run(inbox, reading.ended));
     task
 }
 
 /// What the tools of a task know: the agent, and its files.
-fn environment(host: &Host, agent: &Agent, task: &str) -> Environment {
+pub(super) fn environment(host: &Host, agent: &Agent, task: &str) -> Environment {
     let identity = json!({"name": agent.name, "namespace": agent.namespace});
     let environment = host.inner.environment.clone().with(Root::Agent, identity);
     let mount = host.inner.files.as_deref().and_then(|files| {
@@ -158,67 +231,136 @@ fn environment(host: &Host, agent: &Agent, task: &str) -> Environment {
 }
 
 impl Runner {
-    async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
+    async fn run(mut self, mut inbox: mpsc::Receiver<Command>, ended: Option<End>) {
         let mut asked_to_end = None;
-        let end = loop {
-            let command = tokio::select! {
-                biased;
-                () = self.cancel.cancelled() => {
-                    break End::new(EndReason::Cancelled, "the task was cancelled");
+        let end = match ended {
+            // It was over before it was restored.
+            Some(_) => return,
+            None => loop {
+                let command = tokio::select! {
+                    biased;
+                    () = self.cancel.cancelled() => {
+                        break End::new(EndReason::Cancelled, "the task was cancelled");
+                    }
+                    command = inbox.recv() => command,
+                };
+                let end = match command {
+                    None => Some(End::new(
+                        EndReason::Closed,
+                        "nobody holds the task any more",
+                    )),
+                    Some(Command::End(reply)) => {
+                        asked_to_end = Some(reply);
+                        Some(End::new(EndReason::Closed, "the task was ended"))
+                    }
+                    Some(command) => self.obey(command).await,
+                };
+                if self.shared.keeper.lost().is_some() {
+                    break End::new(EndReason::Closed, "the task goes on elsewhere");
                 }
-                command = inbox.recv() => command,
-            };
-            match command {
-                None => break End::new(EndReason::Closed, "nobody holds the task any more"),
-                Some(Command::End(reply)) => {
-                    asked_to_end = Some(reply);
-                    break End::new(EndReason::Closed, "the task was ended");
+                if let Some(end) = end {
+                    break end;
                 }
-                Some(Command::Input(input, reply)) => {
-                    // On the heap: a task that waits holds no room for an answer.
-                    let output = Box::pin(self.input(*input)).await;
-                    let end = output.ended.clone();
-                    self.publish();
-                    if let Some(end) = &end {
-                        self.note_end(end);
-                    }
-                    let _ = reply.send(output);
-                    if let Some(end) = end {
-                        break end;
-                    }
-                }
-                Some(Command::Call(call, reply)) => {
-                    let output = Box::pin(self.direct(*call)).await;
-                    let end = output.ended.clone();
-                    self.publish();
-                    if let Some(end) = &end {
-                        self.note_end(end);
-                    }
-                    let _ = reply.send(output);
-                    if let Some(end) = end {
-                        break end;
-                    }
-                }
-                Some(Command::Functions(reply)) => {
-                    let functions = self.functions().await;
-                    let end = functions.as_ref().err().cloned();
-                    if let Some(end) = &end {
-                        self.note_end(end);
-                    }
-                    let _ = reply.send(functions);
-                    if let Some(end) = end {
-                        break end;
-                    }
-                }
-            }
+            },
         };
         if let Some(capabilities) = &self.capabilities {
             for error in capabilities.teardown().await {
                 tracing::warn!(task = %self.shared.id, %error, "a tool could not be torn down");
             }
         }
-        self.note_end(&end);
-        let _ = self.shared.events.send(TaskEvent::Ended(end));
+        self.finish(end, asked_to_end).await;
+    }
+
+    /// Does what somebody outside wants; how the task ended, if it did.
+    async fn obey(&mut self, command: Command) -> Option<End> {
+        match command {
+            Command::Input(input, reply) => {
+                // On the heap: a task that waits holds no room for an answer.
+                let output = Box::pin(self.input(*input)).await;
+                self.reply(output, reply).await
+            }
+            Command::Resume(reply) => {
+                let output = Box::pin(self.resume()).await;
+                self.reply(output, reply).await
+            }
+            Command::Interrupt(reply) => {
+                let output = match self.shared.interrupt.take() {
+                    true => self.interrupted().await,
+                    // The answer that was under way has noted it.
+                    false => super::Output::default(),
+                };
+                self.reply(output, reply).await
+            }
+            Command::Call(call, reply) => {
+                let output = Box::pin(self.direct(*call)).await;
+                let end = output.ended.clone();
+                self.close(end.as_ref()).await;
+                let _ = reply.send(output);
+                end
+            }
+            Command::Functions(reply) => {
+                let functions = self.functions().await;
+                let end = functions.as_ref().err().cloned();
+                self.close(end.as_ref()).await;
+                let _ = reply.send(functions);
+                end
+            }
+            // The loop takes it.
+            Command::End(_) => None,
+        }
+    }
+
+    async fn reply(
+        &mut self,
+        output: super::Output,
+        reply: tokio::sync::oneshot::Sender<super::Output>,
+    ) -> Option<End> {
+        let end = output.ended.clone();
+        self.close(end.as_ref()).await;
+        let _ = reply.send(output);
+        end
+    }
+
+    /// After each command: those outside see how things stand, and an end is kept before anybody hears of it.
+    async fn close(&mut self, end: Option<&End>) {
+        self.publish();
+        if let Some(end) = end {
+            self.keep_end(end).await;
+            if self.shared.keeper.lost().is_none() {
+                self.note_end(end);
+            }
+        }
+    }
+
+    /// Keeps that the task is over. Whoever only lets go of it has not ended it.
+    async fn keep_end(&mut self, end: &End) {
+        if end.reason == EndReason::Closed {
+            return;
+        }
+        let is_kept = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.ended.is_some()
+        };
+        if !is_kept {
+            let time = self.now();
+            let end = end.clone();
+            let _ = self.turn(Turn::Ended { time, end }).await;
+        }
+    }
+
+    async fn finish(&mut self, end: End, asked_to_end: Option<tokio::sync::oneshot::Sender<()>>) {
+        if self.shared.keeper.lost().is_none() {
+            self.keep_end(&end).await;
+        }
+        match self.shared.keeper.lost() {
+            Some(lost) => {
+                let _ = self.shared.events.send(TaskEvent::Lost(lost));
+            }
+            None => {
+                self.note_end(&end);
+                let _ = self.shared.events.send(TaskEvent::Ended(end));
+            }
+        }
         if let Some(reply) = asked_to_end {
             let _ = reply.send(());
         }
@@ -233,15 +375,42 @@ impl Runner {
     fn publish(&self) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.context = self.context.shared();
-        known.allowed = self.allowed.clone();
+        known.allowed = self.shared.allowed().clone();
     }
 
-    pub(super) fn turn(&mut self, turn: Turn) {
+    /// Keeps a turn, and only then counts it as something that happened.
+    pub(super) async fn turn(&mut self, turn: Turn) -> Result<(), Stop> {
+        self.turn_with(turn, Vec::new()).await
+    }
+
+    /// The same with what the allow list gains.
+    pub(super) async fn turn_with(
+        &mut self,
+        turn: Turn,
+        allowed: Vec<Allowed>,
+    ) -> Result<(), Stop> {
+        if self.shared.keeper.is_there() {
+            let delivery = match turn.settles() {
+                true => self.delivery.take(),
+                false => None,
+            };
+            let entry = Entry {
+                state: turn.state(),
+                turn: turn.clone(),
+                delivery,
+                allowed,
+            };
+            let kept = self.shared.keeper.keep(entry).await;
+            kept.map_err(|_| Stop::Cancelled)?;
+        }
         if let Some(word) = turn.word() {
             self.context.turn(word);
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.history.push(turn);
+        if turn.is_shown() {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.history.push(turn);
+        }
+        Ok(())
     }
 
     pub(super) fn now(&self) -> String {
