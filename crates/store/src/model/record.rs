@@ -1,0 +1,84 @@
+//! What is kept to be read later: traces, runs and the keys of the API.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Millis;
+
+/// An entry of a task's trace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TraceEntry {
+    /// Its number in the trace, from 0.
+    pub seq: i64,
+    /// The entry.
+    pub entry: Value,
+    /// When it was written.
+    pub created_at: Millis,
+}
+
+/// The results of a campaign, to be stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NewRun {
+    /// Names the run; storing it again replaces it.
+    pub id: String,
+    /// A few words for lists.
+    pub summary: Value,
+    /// The results.
+    pub body: Value,
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Names the run.
+    pub id: String,
+    /// A few words for lists.
+    pub summary: Value,
+    /// When it was stored.
+    pub created_at: Millis,
+}
+
+/// The results of a campaign.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Names the run.
+    pub id: String,
+    /// A few words for lists.
+    pub summary: Value,
+    /// The results.
+    pub body: Value,
+    /// When it was stored.
+    pub created_at: Millis,
+}
+
+/// A key of the API to store. The key itself is never stored, only its hash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewApiKey {
+    /// Names the key; it is no secret.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// The hash of the key, as the caller makes it.
+    pub hash: String,
+    /// What it may do.
+    pub scopes: Vec<String>,
+    /// When it stops working.
+    pub expires_at: Option<Millis>,
+}
+
+/// A key of the API. The caller judges whether it has expired or was revoked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiKey {
+    /// Names the key; it is no secret.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// What it may do.
+    pub scopes: Vec<String>,
+    /// When it was made.
+    pub created_at: Millis,
+    /// When it stops working.
+    pub expires_at: Option<Millis>,
+    /// When it was revoked.
+    pub revoked_at: Option<Millis>,
+}
