@@ -1,1 +1,9 @@
 //! Runs agents as a service: HTTP API, webhooks, events, a dashboard.
+
+pub mod api;
+mod dashboard;
+pub mod keys;
+pub mod listen;
+pub mod metrics;
+pub mod problem;
+pub mod rate;

@@ -1,0 +1,135 @@
+//! Events over HTTP: what came, what became of it and why, and routing it again.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use proofhouse_store::model::{EventFilter, EventKind, EventState};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::tasks::page;
+use super::{Api, Caller, EventDetailView, EventView, Path, Query, store_problem};
+use crate::keys::Scope;
+use crate::problem::Problem;
+
+/// Which events.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListEvents {
+    /// Only those for this tool.
+    tool: Option<String>,
+    /// Only `webhook`, `subscription` or `poll`.
+    kind: Option<String>,
+    /// Only those that are `received` or `routed`.
+    state: Option<String>,
+    /// Only those that were given to this task.
+    task: Option<String>,
+    /// Only those that reached nobody (`true`) or somebody (`false`).
+    discarded: Option<bool>,
+    /// Those before this one: the id of the last one seen.
+    before: Option<i64>,
+    /// How many, 50 unless said.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+}
+
+/// Events, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Events {
+    events: Vec<EventView>,
+    /// What `before` is for the next page; none at the end.
+    next: Option<i64>,
+}
+
+fn word<T>(
+    name: &str,
+    value: Option<String>,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, Problem> {
+    let read = |word: String| {
+        read(&word).ok_or_else(|| Problem::bad_request(format!("`{name}` has no such value")))
+    };
+    value.map(read).transpose()
+}
+
+/// List events, newest first
+#[utoipa::path(
+    get, path = "/v1/events", tag = "events", security(("key" = [])), params(ListEvents),
+    responses(
+        (status = 200, body = Events),
+        (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
+        (status = 422, body = Problem), (status = 429, body = Problem), (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Query(query): Query<ListEvents>,
+) -> Result<Json<Events>, Problem> {
+    caller.needs(Scope::EventsRead)?;
+    let limit = page(query.limit)?;
+    let filter = EventFilter {
+        source: None,
+        tool: query.tool,
+        kind: word("kind", query.kind, EventKind::from_word)?,
+        state: word("state", query.state, EventState::from_word)?,
+        task: query.task,
+        discarded: query.discarded,
+        before: query.before,
+        limit,
+    };
+    let events = api.store.events(filter).await.map_err(store_problem)?;
+    let full = events.len() == limit;
+    let next = events.last().filter(|_| full).map(|event| event.id);
+    let events = events.into_iter().map(Into::into).collect();
+    Ok(Json(Events { events, next }))
+}
+
+/// Show an event with its payload, whom it was given to, and why not to others
+#[utoipa::path(
+    get, path = "/v1/events/{event}", tag = "events", security(("key" = [])),
+    params(("event" = i64, Path, description = "The id of the event")),
+    responses(
+        (status = 200, body = EventDetailView),
+        (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
+        (status = 429, body = Problem), (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn show(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Path(event): Path<i64>,
+) -> Result<Json<EventDetailView>, Problem> {
+    caller.needs(Scope::EventsRead)?;
+    let event = api.store.event(event).await.map_err(store_problem)?;
+    Ok(Json(event.into()))
+}
+
+/// An event will be routed again.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Replayed {
+    /// The number of the attempt.
+    attempt: i64,
+}
+
+/// Route an event again, to whoever it is for by now
+#[utoipa::path(
+    post, path = "/v1/events/{event}/replay", tag = "events", security(("key" = [])),
+    params(("event" = i64, Path, description = "The id of the event")),
+    responses(
+        (status = 202, body = Replayed),
+        (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
+        (status = 409, body = Problem), (status = 429, body = Problem), (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn replay(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Path(event): Path<i64>,
+) -> Result<(StatusCode, Json<Replayed>), Problem> {
+    caller.needs(Scope::EventsWrite)?;
+    let attempt = api.desk.replay(event).await?;
+    Ok((StatusCode::ACCEPTED, Json(Replayed { attempt })))
+}

@@ -1,0 +1,93 @@
+//! What surrounds every request: where it comes from, safe headers, time, counting.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderName, HeaderValue, header};
+use proofhouse_wire::origin;
+
+use super::Api;
+use crate::metrics::RequestLabels;
+use crate::problem::Problem;
+
+/// How long a request may take; streams answer at once and go on.
+const REQUEST_TIME: Duration = Duration::from_secs(60);
+
+/// Headers of every answer. The pages load nothing from anywhere and run no scripts.
+const SAFE: [(HeaderName, &str); 6] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; \
+         base-uri 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-store"),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+];
+
+/// Who is served.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// People and programs with keys.
+    Api,
+    /// Platforms, which are known by their signatures.
+    Webhooks,
+}
+
+/// The router with all of that around it.
+pub(super) fn around(router: Router<Arc<Api>>, api: &Arc<Api>, side: Side) -> Router {
+    router
+        .fallback(async || Problem::not_found("there is nothing at this path"))
+        .method_not_allowed_fallback(async || Problem::method_not_allowed())
+        .layer(from_fn_with_state((Arc::clone(api), side), watch))
+        .with_state(Arc::clone(api))
+}
+
+async fn watch(
+    State((api, side)): State<(Arc<Api>, Side)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let began = Instant::now();
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map_or("none", MatchedPath::as_str).to_owned();
+    let mut response = answer(&api, side, request, next).await;
+    for (name, value) in SAFE {
+        let headers = response.headers_mut();
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
+    let status = response.status().as_u16();
+    let labels = RequestLabels { route, status };
+    api.metrics.requests.get_or_create(&labels).inc();
+    let seconds = began.elapsed().as_secs_f64();
+    api.metrics.request_seconds.observe(seconds);
+    response
+}
+
+async fn answer(api: &Api, side: Side, request: Request, next: Next) -> Response {
+    // A page elsewhere can make a browser send requests to this machine; platforms are no browsers, and
+    // they reach us under names we do not know.
+    let local = api.config.address;
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let peer_is_here = peer.is_none_or(|ConnectInfo(peer)| peer.ip().is_loopback());
+    if side == Side::Api && peer_is_here && !origin::is_allowed(request.headers(), local) {
+        let why = "the `Host` or `Origin` of the request is not this server";
+        return Problem::forbidden(why).into_response();
+    }
+    match tokio::time::timeout(REQUEST_TIME, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => Problem::unavailable("the request took too long").into_response(),
+    }
+}

@@ -1,0 +1,61 @@
+//! Manifests over HTTP: what is loaded, what is wrong with it, and what schedules and triggers did.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{Api, Caller, ManifestView, StartView, store_problem};
+use crate::keys::Scope;
+use crate::problem::Problem;
+
+/// The files of the directory.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Manifests {
+    files: Vec<ManifestView>,
+}
+
+/// List the files of manifests with what is wrong with them
+#[utoipa::path(
+    get, path = "/v1/manifests", tag = "manifests", security(("key" = [])),
+    responses(
+        (status = 200, body = Manifests),
+        (status = 401, body = Problem), (status = 403, body = Problem), (status = 429, body = Problem),
+        (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+) -> Result<Json<Manifests>, Problem> {
+    caller.needs(Scope::ManifestsRead)?;
+    let files = api.desk.manifests().into_iter().map(Into::into).collect();
+    Ok(Json(Manifests { files }))
+}
+
+/// What schedules and triggers did.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Starts {
+    starts: Vec<StartView>,
+}
+
+/// List what schedules and triggers did so far
+#[utoipa::path(
+    get, path = "/v1/starts", tag = "manifests", security(("key" = [])),
+    responses(
+        (status = 200, body = Starts),
+        (status = 401, body = Problem), (status = 403, body = Problem), (status = 429, body = Problem),
+        (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn starts(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+) -> Result<Json<Starts>, Problem> {
+    caller.needs(Scope::ManifestsRead)?;
+    let starts = api.store.starts().await.map_err(store_problem)?;
+    let starts = starts.into_iter().map(Into::into).collect();
+    Ok(Json(Starts { starts }))
+}

@@ -1,0 +1,217 @@
+//! The HTTP API: tasks, events, manifests, health and metrics, described by the OpenAPI text that it serves.
+
+mod caller;
+pub mod desk;
+mod events;
+mod extract;
+mod guard;
+mod health;
+mod manifests;
+mod sessions;
+mod stream;
+mod tasks;
+mod views;
+mod webhooks;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use proofhouse_store::{Store, StoreError};
+use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(crate) use caller::{COOKIE, Caller, cookie, recognise};
+use desk::{Desk, DeskError};
+pub(crate) use extract::{Body, Path, Query, whole};
+pub(crate) use sessions::{LIFETIME, Sessions};
+pub(crate) use views::{
+    EventDetailView, EventView, ManifestView, StartView, TaskView, TurnView, moment,
+};
+
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+use crate::rate::{Rate, RateLimit};
+
+/// What the API is told when it is built.
+#[derive(Debug, Clone)]
+pub struct ApiConfig {
+    /// No key is asked for. Only for loopback addresses.
+    pub open: bool,
+    /// Where the API listens, for checks of where requests come from.
+    pub address: SocketAddr,
+    /// How much the holder of a key may ask.
+    pub rate: Rate,
+    /// How much one address may send to the webhooks.
+    pub webhook_rate: Rate,
+    /// The most bytes a webhook may have.
+    pub max_webhook_bytes: usize,
+}
+
+impl ApiConfig {
+    /// What suits most, at this address.
+    #[must_use]
+    pub fn at(address: SocketAddr) -> Self {
+        Self {
+            open: false,
+            address,
+            rate: Rate {
+                burst: 200,
+                per_second: 100.0,
+            },
+            webhook_rate: Rate {
+                burst: 10_000,
+                per_second: 5_000.0,
+            },
+            max_webhook_bytes: 1 << 20,
+        }
+    }
+}
+
+/// What all handlers share.
+pub struct Api {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) desk: Arc<dyn Desk>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) config: ApiConfig,
+    pub(crate) rate: RateLimit,
+    pub(crate) webhook_rate: RateLimit,
+    pub(crate) sign_in_rate: RateLimit,
+    pub(crate) sessions: Sessions,
+}
+
+/// Attempts to sign in: a person needs few.
+const SIGN_IN_RATE: Rate = Rate {
+    burst: 10,
+    per_second: 0.5,
+};
+
+impl Api {
+    /// An API over a store and whoever runs the tasks.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        desk: Arc<dyn Desk>,
+        metrics: Arc<Metrics>,
+        config: ApiConfig,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            desk,
+            metrics,
+            rate: RateLimit::new(config.rate),
+            webhook_rate: RateLimit::new(config.webhook_rate),
+            sign_in_rate: RateLimit::new(SIGN_IN_RATE),
+            sessions: Sessions::default(),
+            config,
+        })
+    }
+
+    /// The routes of the API and the dashboard.
+    #[must_use]
+    pub fn router(self: &Arc<Self>) -> Router {
+        let (router, description) = described().split_for_parts();
+        let text = Arc::new(description.to_json().unwrap_or_default());
+        let router = router
+            .route(
+                "/v1/openapi.json",
+                axum::routing::get(move || openapi(Arc::clone(&text))),
+            )
+            .merge(crate::dashboard::router());
+        guard::around(router, self, guard::Side::Api)
+    }
+
+    /// The routes of the webhooks, which may have an address of their own.
+    #[must_use]
+    pub fn webhook_router(self: &Arc<Self>) -> Router {
+        let path = "/v1/webhooks/events/{tool}";
+        let methods = axum::routing::post(webhooks::receive).get(webhooks::receive);
+        guard::around(
+            Router::new().route(path, methods),
+            self,
+            guard::Side::Webhooks,
+        )
+    }
+}
+
+/// The text that describes the API.
+#[must_use]
+pub fn description() -> String {
+    let (_, description) = described().split_for_parts();
+    description.to_pretty_json().unwrap_or_default()
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Proofhouse",
+        description = "Runs agents as a service. Every path but health, readiness and this description needs a key: \
+            `Authorization: Bearer KEY`."
+    ),
+    tags(
+        (name = "tasks", description = "Conversations with agents"),
+        (name = "events", description = "What came from outside, and what became of it"),
+        (name = "manifests", description = "What is loaded, and what is wrong with it"),
+        (name = "server", description = "The server itself")
+    )
+)]
+struct Description;
+
+fn described() -> OpenApiRouter<Arc<Api>> {
+    let mut description = Description::openapi();
+    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    let components = description.components.get_or_insert_default();
+    components.add_security_scheme("key", SecurityScheme::Http(scheme));
+    OpenApiRouter::with_openapi(description)
+        .routes(routes!(tasks::create, tasks::list))
+        .routes(routes!(tasks::show, tasks::delete))
+        .routes(routes!(tasks::turns))
+        .routes(routes!(tasks::say))
+        .routes(routes!(tasks::decide))
+        .routes(routes!(tasks::interrupt))
+        .routes(routes!(tasks::cancel))
+        .routes(routes!(stream::stream))
+        .routes(routes!(events::list))
+        .routes(routes!(events::show))
+        .routes(routes!(events::replay))
+        .routes(routes!(manifests::list))
+        .routes(routes!(manifests::starts))
+        .routes(routes!(health::health))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics))
+}
+
+async fn openapi(text: Arc<String>) -> ([(http::HeaderName, &'static str); 1], String) {
+    let form = [(http::header::CONTENT_TYPE, "application/json")];
+    (form, text.as_str().to_owned())
+}
+
+/// What the store's words mean to a client.
+pub(crate) fn store_problem(error: StoreError) -> Problem {
+    match error {
+        StoreError::NotFound(what) => Problem::not_found(format!("there is no {what}")),
+        StoreError::Conflict(why) => Problem::conflict(why),
+        StoreError::Fenced(_) => Problem::unavailable("another process has taken over; try again"),
+        StoreError::Invalid(why) => Problem::unprocessable(why),
+        StoreError::TooLarge { limit, .. } => Problem::too_large(limit),
+        StoreError::Unavailable(_) | StoreError::Corrupt(_) | StoreError::NewerSchema { .. } => {
+            // The cause may name files and hosts; it is for the operator.
+            tracing::error!(%error, "the store cannot be used");
+            Problem::unavailable("the store cannot be used now")
+        }
+    }
+}
+
+impl From<DeskError> for Problem {
+    fn from(error: DeskError) -> Self {
+        match error {
+            DeskError::NotFound(why) => Self::not_found(why),
+            DeskError::Invalid(why) => Self::unprocessable(why),
+            DeskError::Conflict(why) => Self::conflict(why),
+            DeskError::Closing => Self::unavailable("the server is shutting down"),
+            DeskError::Store(error) => store_problem(error),
+        }
+    }
+}

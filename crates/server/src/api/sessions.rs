@@ -1,0 +1,49 @@
+//! Sessions of the dashboard: who signed in with a key in a browser, until when.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::caller::Caller;
+use crate::keys::{NoRandomness, random_text};
+
+/// How long someone stays signed in.
+pub(crate) const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
+/// Sessions at a time. Beyond that the oldest ends.
+const MAX_SESSIONS: usize = 1_000;
+
+/// The sessions of this process; whoever is signed in signs in again after a restart.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    open: Mutex<HashMap<String, (Caller, Instant)>>,
+}
+
+impl Sessions {
+    /// Begins one, and returns what the browser is to send.
+    pub(crate) fn begin(&self, caller: Caller) -> Result<String, NoRandomness> {
+        let id = random_text()?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, (_, began)| began.elapsed() < LIFETIME);
+        if open.len() >= MAX_SESSIONS {
+            let oldest = open.iter().min_by_key(|(_, (_, began))| *began);
+            if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
+                open.remove(&oldest);
+            }
+        }
+        open.insert(id.clone(), (caller, Instant::now()));
+        Ok(id)
+    }
+
+    /// Whoever has this session.
+    pub(crate) fn find(&self, id: &str) -> Option<Caller> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let (caller, began) = open.get(id)?;
+        (began.elapsed() < LIFETIME).then(|| caller.clone())
+    }
+
+    /// Ends one.
+    pub(crate) fn end(&self, id: &str) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.remove(id);
+    }
+}

@@ -1,0 +1,413 @@
+//! Tasks over HTTP: create, list, show, talk, approve, interrupt, cancel.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use proofhouse_store::model::{TaskFilter, TaskState};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use super::desk::{Answer, Message, Order};
+use super::{Api, Body, Caller, Path, Query, TaskView, TurnView, store_problem};
+use crate::keys::Scope;
+use crate::problem::Problem;
+
+/// Rows of a page when the request does not say.
+const PAGE: usize = 50;
+/// The most rows of a page.
+const MAX_PAGE: usize = 200;
+/// The longest key of a repeated request.
+const MAX_KEY: usize = 200;
+/// The longest message.
+const MAX_MESSAGE: usize = 256 << 10;
+
+pub(super) fn page(limit: Option<u32>) -> Result<usize, Problem> {
+    let limit = limit.map_or(PAGE, |limit| limit as usize);
+    match (1..=MAX_PAGE).contains(&limit) {
+        true => Ok(limit),
+        false => Err(Problem::bad_request(format!(
+            "`limit` is from 1 to {MAX_PAGE}"
+        ))),
+    }
+}
+
+/// A task to begin.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CreateTask {
+    /// The agent.
+    #[schema(min_length = 1, max_length = 200)]
+    agent: String,
+    /// Its namespace, where the name alone does not say enough.
+    #[serde(default)]
+    namespace: Option<String>,
+    /// What is said to it first.
+    #[serde(default)]
+    message: Option<String>,
+    /// The agent's parameters.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    parameters: Map<String, Value>,
+    /// Who talks to the agent.
+    #[serde(default)]
+    user: Option<String>,
+    /// The user's address.
+    #[serde(default)]
+    email: Option<String>,
+}
+
+/// What a request made.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Created {
+    /// Names the task.
+    id: String,
+}
+
+fn checked_message(message: Option<String>) -> Result<Option<String>, Problem> {
+    match message {
+        Some(text) if text.len() > MAX_MESSAGE => Err(Problem::too_large(MAX_MESSAGE)),
+        message => Ok(message),
+    }
+}
+
+/// Begin a task
+#[utoipa::path(
+    post, path = "/v1/tasks", tag = "tasks", security(("key" = [])),
+    request_body = CreateTask,
+    responses(
+        (status = 201, body = Created),
+        (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem), (status = 413, body = Problem),
+        (status = 415, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
+        (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn create(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Body(task): Body<CreateTask>,
+) -> Result<(StatusCode, Json<Created>), Problem> {
+    caller.needs(Scope::TasksWrite)?;
+    let order = Order {
+        namespace: task.namespace.unwrap_or_default(),
+        agent: task.agent,
+        message: checked_message(task.message)?,
+        parameters: task.parameters,
+        user: task.user.unwrap_or_else(|| format!("key:{}", caller.key)),
+        email: task.email,
+    };
+    let id = api.desk.create(order).await?;
+    Ok((StatusCode::CREATED, Json(Created { id })))
+}
+
+/// Which tasks.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListTasks {
+    /// Only those that are `idle`, `running`, `waiting`, `interrupted` or `ended`.
+    state: Option<String>,
+    /// Only those of this agent.
+    agent: Option<String>,
+    /// Only those of agents in this namespace.
+    namespace: Option<String>,
+    /// Those after this one in the list: the id of the last one seen.
+    after: Option<String>,
+    /// How many, 50 unless said.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+}
+
+/// Tasks, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Tasks {
+    tasks: Vec<TaskView>,
+    /// What `after` is for the next page; none at the end.
+    next: Option<String>,
+}
+
+/// List tasks, newest first
+#[utoipa::path(
+    get, path = "/v1/tasks", tag = "tasks", security(("key" = [])), params(ListTasks),
+    responses(
+        (status = 200, body = Tasks),
+        (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
+        (status = 404, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
+        (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Query(query): Query<ListTasks>,
+) -> Result<Json<Tasks>, Problem> {
+    caller.needs(Scope::TasksRead)?;
+    let limit = page(query.limit)?;
+    let state = query.state.map(|word| {
+        TaskState::from_word(&word).ok_or_else(|| {
+            let words: Vec<&str> = TaskState::ALL.iter().map(|state| state.as_str()).collect();
+            Problem::bad_request(format!("`state` is one of: {}", words.join(", ")))
+        })
+    });
+    let filter = TaskFilter {
+        state: state.transpose()?,
+        agent_namespace: query.namespace,
+        agent_name: query.agent,
+        user_id: None,
+        after: query.after,
+        limit,
+    };
+    let tasks = api.store.tasks(filter).await.map_err(store_problem)?;
+    let full = tasks.len() == limit;
+    let next = tasks.last().filter(|_| full).map(|task| task.id.clone());
+    let tasks = tasks.into_iter().map(Into::into).collect();
+    Ok(Json(Tasks { tasks, next }))
+}
+
+/// Show a task
+#[utoipa::path(
+    get, path = "/v1/tasks/{task}", tag = "tasks", security(("key" = [])),
+    params(("task" = String, Path, description = "The id of the task")),
+    responses(
+        (status = 200, body = TaskView),
+        (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
+        (status = 422, body = Problem), (status = 429, body = Problem), (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn show(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Path(task): Path<String>,
+) -> Result<Json<TaskView>, Problem> {
+    caller.needs(Scope::TasksRead)?;
+    let task = api.store.task(&task).await.map_err(store_problem)?;
+    Ok(Json(task.into()))
+}
+
+/// Remove a task that has ended, with everything about it
+#[utoipa::path(
+    delete, path = "/v1/tasks/{task}", tag = "tasks", security(("key" = [])),
+    params(("task" = String, Path, description = "The id of the task")),
+    responses(
+        (status = 204),
+        (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
+        (status = 409, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
+        (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn delete(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Path(task): Path<String>,
+) -> Result<StatusCode, Problem> {
+    caller.needs(Scope::TasksWrite)?;
+    let found = api.store.task(&task).await.map_err(store_problem)?;
+    if found.state != TaskState::Ended {
+        return Err(Problem::conflict("the task has not ended; cancel it first"));
+    }
+    api.store.delete_task(&task).await.map_err(store_problem)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Which turns.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListTurns {
+    /// The number of the first.
+    #[param(minimum = 0)]
+    from: Option<i64>,
+    /// How many, 50 unless said.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+}
+
+/// Turns of a task, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Turns {
+    turns: Vec<TurnView>,
+}
+
+/// List the turns of a task, oldest first
+#[utoipa::path(
+    get, path = "/v1/tasks/{task}/turns", tag = "tasks", security(("key" = [])),
+    params(("task" = String, Path, description = "The id of the task"), ListTurns),
+    responses(
+        (status = 200, body = Turns),
+        (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
+        (status = 404, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
+        (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn turns(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Path(task): Path<String>,
+    Query(query): Query<ListTurns>,
+) -> Result<Json<Turns>, Problem> {
+    caller.needs(Scope::TasksRead)?;
+    let limit = page(query.limit)?;
+    let from = query.from.unwrap_or(0);
+    if from < 0 {
+        return Err(Problem::bad_request("`from` is not negative"));
+    }
+    api.store.task(&task).await.map_err(store_problem)?;
+    let turns = api.store.turns(&task, from, limit).await;
+    let turns = turns.map_err(store_problem)?;
+    Ok(Json(Turns {
+        turns: turns.into_iter().map(Into::into).collect(),
+    }))
+}
+
+/// Something to say.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Say {
+    /// What.
+    #[schema(min_length = 1)]
+    message: String,
+    /// The agent's parameters.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    parameters: Map<String, Value>,
+}
+
+/// What was said is kept and will be answered.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Said {
+    /// Names the delivery.
+    delivery: i64,
+}
+
+/// Say something to a task
+///
+/// The answer is among the task's turns. A request with the same `Idempotency-Key` says it once.
+#[utoipa::path(
+    post, path = "/v1/tasks/{task}/messages", tag = "tasks", security(("key" = [])),
+    params(
+        ("task" = String, Path, description = "The id of the task"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Whoever repeats the request repeats this",
+            max_length = 200)
+    ),
+    request_body = Say,
+    responses(
+        (status = 202, body = Said),
+        (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem), (status = 413, body = Problem),
+        (status = 415, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
+        (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn say(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Path(task): Path<String>,
+    headers: HeaderMap,
+    Body(say): Body<Say>,
+) -> Result<(StatusCode, Json<Said>), Problem> {
+    caller.needs(Scope::TasksWrite)?;
+    let key = headers.get("idempotency-key").map(|key| {
+        let key = key
+            .to_str()
+            .ok()
+            .filter(|key| !key.is_empty() && key.len() <= MAX_KEY);
+        key.map(str::to_owned).ok_or_else(|| {
+            Problem::bad_request(format!(
+                "`Idempotency-Key` has 1 to {MAX_KEY} plain characters"
+            ))
+        })
+    });
+    let message = Message {
+        text: checked_message(Some(say.message))?,
+        parameters: say.parameters,
+        key: key.transpose()?,
+    };
+    let delivery = api.desk.say(&task, message).await?;
+    Ok((StatusCode::ACCEPTED, Json(Said { delivery })))
+}
+
+/// An answer to a question.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Decide {
+    /// Whether it may be done.
+    approve: bool,
+    /// Why, or why not.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// Approve or deny what a task asks about
+#[utoipa::path(
+    post, path = "/v1/tasks/{task}/reviews/{review}", tag = "tasks", security(("key" = [])),
+    params(
+        ("task" = String, Path, description = "The id of the task"),
+        ("review" = u64, Path, description = "The number of the question, from the task's detail")
+    ),
+    request_body = Decide,
+    responses(
+        (status = 204),
+        (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem), (status = 413, body = Problem),
+        (status = 415, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
+        (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn decide(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Path((task, review)): Path<(String, u64)>,
+    Body(decide): Body<Decide>,
+) -> Result<StatusCode, Problem> {
+    caller.needs(Scope::TasksWrite)?;
+    let answer = Answer {
+        approve: decide.approve,
+        reason: checked_message(decide.reason)?,
+        by: caller.key,
+    };
+    api.desk.decide(&task, review, answer).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Stop what a task is doing; it goes on with its next input
+#[utoipa::path(
+    post, path = "/v1/tasks/{task}/interrupt", tag = "tasks", security(("key" = [])),
+    params(("task" = String, Path, description = "The id of the task")),
+    responses(
+        (status = 204),
+        (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
+        (status = 409, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
+        (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn interrupt(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Path(task): Path<String>,
+) -> Result<StatusCode, Problem> {
+    caller.needs(Scope::TasksWrite)?;
+    api.desk.interrupt(&task).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// End a task for good
+#[utoipa::path(
+    post, path = "/v1/tasks/{task}/cancel", tag = "tasks", security(("key" = [])),
+    params(("task" = String, Path, description = "The id of the task")),
+    responses(
+        (status = 204),
+        (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
+        (status = 409, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
+        (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn cancel(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Path(task): Path<String>,
+) -> Result<StatusCode, Problem> {
+    caller.needs(Scope::TasksWrite)?;
+    api.desk.cancel(&task).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,93 @@
+//! Webhooks over HTTP: platforms post events here. They are kept before the answer says so.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Json;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::response::{IntoResponse, Response};
+use http::{Method, StatusCode, header};
+use serde_json::json;
+
+use super::desk::{Handshake, Reception, Webhook};
+use super::{Api, Path, whole};
+use crate::problem::Problem;
+
+/// Takes in a webhook.
+pub(super) async fn receive(
+    State(api): State<Arc<Api>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Path(tool): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let rate = api
+        .webhook_rate
+        .take(&peer.ip().to_string(), Instant::now());
+    if let Err(wait) = rate {
+        api.metrics.webhook("too_many");
+        return Err(Problem::too_many(wait.as_secs().max(1)));
+    }
+    let method = request.method().clone();
+    let headers = request.headers().clone();
+    let query = request.uri().query().map(str::to_owned);
+    let body = whole(request, api.config.max_webhook_bytes).await;
+    let body = body.inspect_err(|_| api.metrics.webhook("unreadable"))?;
+    let webhook = Webhook {
+        tool,
+        headers,
+        query,
+        body,
+    };
+    let reception = api.desk.receive(webhook).await;
+    if method == Method::GET && !matches!(reception, Reception::Handshake(_)) {
+        // Some platforms ask with GET whether somebody is there; events come with POST.
+        return Err(Problem::method_not_allowed());
+    }
+    answer(&api, reception)
+}
+
+fn answer(api: &Api, reception: Reception) -> Result<Response, Problem> {
+    let count = |outcome| api.metrics.webhook(outcome);
+    match reception {
+        Reception::Stored(id) => {
+            count("stored");
+            Ok((StatusCode::ACCEPTED, Json(json!({"event": id}))).into_response())
+        }
+        Reception::Duplicate(id) => {
+            count("duplicate");
+            let body = json!({"event": id, "duplicate": true});
+            Ok((StatusCode::OK, Json(body)).into_response())
+        }
+        Reception::Handshake(handshake) => {
+            count("handshake");
+            Ok(match handshake {
+                Handshake::Text(text) => {
+                    let form = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+                    (form, text).into_response()
+                }
+                Handshake::Json(value) => Json(value).into_response(),
+                Handshake::Empty => StatusCode::NO_CONTENT.into_response(),
+            })
+        }
+        Reception::Unknown => {
+            count("unknown");
+            Err(Problem::not_found("no tool of this name takes webhooks"))
+        }
+        Reception::Refused(why) => {
+            count("refused");
+            Err(Problem::unauthorized(why))
+        }
+        Reception::Malformed(why) => {
+            count("malformed");
+            Err(Problem::bad_request(why))
+        }
+        Reception::Unavailable(why) => {
+            count("unavailable");
+            tracing::error!(%why, "a webhook could not be kept");
+            Err(Problem::unavailable(
+                "the event could not be kept; send it again",
+            ))
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Signing in to the dashboard with a key, and out again.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use http::{HeaderMap, StatusCode, header};
+
+use super::html::Page;
+use super::trouble;
+use crate::api::{Api, COOKIE, LIFETIME, cookie, recognise, whole};
+use crate::problem::Problem;
+
+/// The most bytes of the form.
+const MAX_FORM: usize = 4 << 10;
+
+const FORM: &str = "<form method=\"post\" action=\"/dashboard/sign-in\" class=\"sign-in\">\
+    <label for=\"key\">API key</label>\
+    <input id=\"key\" name=\"key\" type=\"password\" autocomplete=\"current-password\" required autofocus>\
+    <button>Sign in</button></form>";
+
+pub(super) async fn ask() -> impl IntoResponse {
+    page("")
+}
+
+fn page(said: &str) -> impl IntoResponse + use<> {
+    let page = Page::outside("Sign in");
+    let page = if said.is_empty() {
+        page
+    } else {
+        page.note(said)
+    };
+    let hint = "Make a key with: proofhouse keys create --scope admin";
+    page.markup(FORM).note(hint).finish()
+}
+
+pub(super) async fn begin(
+    State(api): State<Arc<Api>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response {
+    if let Err(wait) = api
+        .sign_in_rate
+        .take(&peer.ip().to_string(), Instant::now())
+    {
+        return trouble(Problem::too_many(wait.as_secs().max(1)));
+    }
+    let form = match whole(request, MAX_FORM).await {
+        Ok(form) => form,
+        Err(problem) => return trouble(problem),
+    };
+    let key = url::form_urlencoded::parse(&form).find(|(name, _)| name == "key");
+    let key = key
+        .map(|(_, key)| key.trim().to_owned())
+        .unwrap_or_default();
+    let caller = match recognise(api.store.as_ref(), &key).await {
+        Ok(caller) => caller,
+        Err(problem) if problem.status == 401 => {
+            return (StatusCode::UNAUTHORIZED, page("This key is not known.")).into_response();
+        }
+        Err(problem) => return trouble(problem),
+    };
+    match api.sessions.begin(caller) {
+        Ok(id) => (set(&id, LIFETIME.as_secs()), Redirect::to("/dashboard")).into_response(),
+        Err(error) => trouble(Problem::unavailable(error.to_string())),
+    }
+}
+
+pub(super) async fn end(State(api): State<Arc<Api>>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    if let Some(id) = cookie(&parts) {
+        api.sessions.end(id);
+    }
+    (set("", 0), Redirect::to("/dashboard/sign-in")).into_response()
+}
+
+/// The cookie: scripts cannot read it, and pages elsewhere cannot make a browser send it.
+fn set(id: &str, seconds: u64) -> HeaderMap {
+    let text = format!("{COOKIE}={id}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}");
+    let mut headers = HeaderMap::new();
+    if let Ok(value) = text.parse() {
+        headers.insert(header::SET_COOKIE, value);
+    }
+    headers
+}

@@ -1,0 +1,231 @@
+//! Runs transactions on connections of a pool, in bounded time, and again when they stood in each other's way.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use deadpool_postgres::{
+    Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Transaction,
+};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::{Config, IsolationLevel, NoTls};
+
+use super::PostgresOptions;
+use super::error::{is_transient, translate, translate_pool};
+use super::session::PostgresSession;
+use crate::error::{Result, StoreError};
+use crate::migrate;
+use crate::sql::dialect::{Dialect, Flavor};
+use crate::sql::session::{Engine, Mode, Work};
+
+/// How long connecting, and waiting for a free connection, may take.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a transaction may take with all its answers. A network that swallows them must not hold callers for ever.
+const MAX_TRANSACTION: Duration = Duration::from_secs(20);
+
+/// How long an upgrade of the schema may take.
+const MAX_MIGRATION: Duration = Duration::from_secs(600);
+
+/// How often a transaction is tried when it stood in another's way.
+const TRIES: u32 = 8;
+
+/// What the server is told of each connection. Statements end before we stop waiting for them, so that a lock is not
+/// held by somebody who has gone; a commit is on the disk when it is answered, whatever the server's default is.
+const SETTINGS: &str = "-c statement_timeout=15000 -c lock_timeout=5000 \
+     -c idle_in_transaction_session_timeout=30000 -c synchronous_commit=on";
+
+/// A pool of connections to one PostgreSQL.
+#[derive(Debug)]
+pub struct PostgresEngine {
+    pool: Pool,
+    dialect: Dialect,
+}
+
+impl PostgresEngine {
+    pub(super) async fn open(options: &PostgresOptions) -> Result<Self> {
+        let pool = Pool::builder(Manager::from_config(
+            config(options)?,
+            NoTls,
+            ManagerConfig {
+                recycling_method: RecyclingMethod::Fast,
+            },
+        ))
+        .max_size(options.connections.max(1))
+        .wait_timeout(Some(CONNECT_WAIT))
+        .create_timeout(Some(CONNECT_WAIT))
+        .recycle_timeout(Some(CONNECT_WAIT))
+        .runtime(Runtime::Tokio1)
+        .build()
+        .map_err(|error| StoreError::Invalid(error.to_string()))?;
+        let engine = Self {
+            pool,
+            dialect: Dialect::new(Flavor::Postgres),
+        };
+        tokio::time::timeout(MAX_MIGRATION, engine.migrate(options))
+            .await
+            .map_err(|_| {
+                StoreError::Unavailable(
+                    "PostgreSQL: the schema was not upgraded in time".to_owned(),
+                )
+            })??;
+        Ok(engine)
+    }
+
+    async fn migrate(&self, options: &PostgresOptions) -> Result<()> {
+        let mut client = self.client().await?;
+        let transaction = client
+            .transaction()
+            .await
+            .map_err(|error| translate(&error))?;
+        // Others who start at the same time wait here until the schema is there.
+        let mut first = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; \
+             SELECT pg_advisory_xact_lock(7309470, 1);"
+            .to_owned();
+        if let Some(schema) = &options.schema {
+            first.push_str(&format!("CREATE SCHEMA IF NOT EXISTS {}", quoted(schema)?));
+        }
+        transaction
+            .batch_execute(&first)
+            .await
+            .map_err(|error| translate(&error))?;
+        let mut session = self.session(&transaction);
+        migrate::run(&mut session, options.up_to_version).await?;
+        transaction
+            .commit()
+            .await
+            .map_err(|error| translate(&error))
+    }
+
+    async fn client(&self) -> Result<Client> {
+        self.pool
+            .get()
+            .await
+            .map_err(|error| translate_pool(&error))
+    }
+
+    fn session<'a>(&'a self, transaction: &'a Transaction<'a>) -> PostgresSession<'a> {
+        PostgresSession {
+            transaction,
+            dialect: &self.dialect,
+            transient: false,
+        }
+    }
+
+    /// Runs the work once. The flag says whether another try may help.
+    async fn attempt<T>(
+        &self,
+        client: &mut Client,
+        mode: Mode,
+        work: &Work<T>,
+    ) -> Result<T, (StoreError, bool)> {
+        let failed = |error: tokio_postgres::Error| (translate(&error), is_transient(&error));
+        let builder = client.build_transaction();
+        let builder = match mode {
+            Mode::Write => builder.isolation_level(IsolationLevel::ReadCommitted),
+            // All statements see the same state.
+            Mode::Read => builder
+                .isolation_level(IsolationLevel::RepeatableRead)
+                .read_only(true),
+        };
+        let transaction = builder.start().await.map_err(failed)?;
+        let mut session = self.session(&transaction);
+        let outcome = work(&mut session).await;
+        let transient = session.transient;
+        match outcome {
+            Ok(output) => {
+                transaction.commit().await.map_err(failed)?;
+                Ok(output)
+            }
+            Err(error) => {
+                // The error is what counts; a connection that cannot even undo is not used again.
+                let _ = transaction.rollback().await;
+                Err((error, transient))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Engine for PostgresEngine {
+    async fn run<T: Send + 'static>(&self, mode: Mode, work: Work<T>) -> Result<T> {
+        let mut tries = 0;
+        loop {
+            let mut client = self.client().await?;
+            let attempt = self.attempt(&mut client, mode, &work);
+            match tokio::time::timeout(MAX_TRANSACTION, attempt).await {
+                Ok(Ok(output)) => return Ok(output),
+                Ok(Err((_, true))) if tries + 1 < TRIES => {
+                    tries += 1;
+                    drop(client);
+                    // One of two that stood in each other's way goes on at once; the other lets it.
+                    tokio::time::sleep(Duration::from_millis(u64::from(tries) * 7)).await;
+                }
+                Ok(Err((_, true))) => {
+                    return Err(StoreError::Unavailable(
+                        "PostgreSQL: too many deadlocks".to_owned(),
+                    ));
+                }
+                Ok(Err((error, false))) => return Err(error),
+                Err(_) => {
+                    // Nobody knows what its answer would belong to; and the idle ones may be as dead as this one.
+                    drop(Object::take(client));
+                    drop(self.pool.retain(|_, _| false));
+                    return Err(StoreError::Unavailable(format!(
+                        "PostgreSQL: no answer within {} s",
+                        MAX_TRANSACTION.as_secs()
+                    )));
+                }
+            }
+        }
+    }
+
+    async fn close(&self) {
+        self.pool.close();
+    }
+}
+
+fn config(options: &PostgresOptions) -> Result<Config> {
+    // The message of the parser does not quote the address.
+    let mut config: Config = options
+        .url
+        .parse()
+        .map_err(|error| StoreError::Invalid(format!("the address of PostgreSQL: {error}")))?;
+    if config.get_ssl_mode() == SslMode::Require {
+        return Err(StoreError::Invalid(
+            "the address of PostgreSQL asks for TLS, which this program does not speak to databases; use a local \
+             address, a private network or a tunnel"
+                .to_owned(),
+        ));
+    }
+    let mut settings = config
+        .get_options()
+        .map(|options| format!("{options} "))
+        .unwrap_or_default();
+    settings.push_str(SETTINGS);
+    if let Some(schema) = &options.schema {
+        settings.push_str(&format!(" -c search_path={}", quoted(schema)?));
+    }
+    config
+        .options(settings)
+        .connect_timeout(CONNECT_WAIT)
+        .keepalives_idle(Duration::from_secs(10))
+        .tcp_user_timeout(MAX_TRANSACTION);
+    if config.get_application_name().is_none() {
+        config.application_name("proofhouse");
+    }
+    Ok(config)
+}
+
+/// The name of a schema in quotes. Only plain names are taken, so that nothing can be smuggled into a statement.
+fn quoted(schema: &str) -> Result<String> {
+    let plain = |character: char| {
+        character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_'
+    };
+    if schema.is_empty() || schema.len() > 63 || !schema.chars().all(plain) {
+        return Err(StoreError::Invalid(
+            "the name of the schema must be 1 to 63 lower-case letters, digits and underscores"
+                .to_owned(),
+        ));
+    }
+    Ok(format!("\"{schema}\""))
+}

@@ -1,0 +1,64 @@
+//! The engine for several server processes: a pool of connections to one PostgreSQL.
+
+mod engine;
+mod error;
+mod session;
+
+pub use engine::PostgresEngine;
+
+use crate::error::Result;
+use crate::migrate;
+use crate::sql::SqlStore;
+
+/// A store in PostgreSQL.
+pub type PostgresStore = SqlStore<PostgresEngine>;
+
+/// Where the database is and how it is used.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresOptions {
+    /// `postgres://user:password@host:port/database`, or `key=value` pairs. It may hold a password.
+    pub url: String,
+    /// The schema that the tables are in; it is made if it is not there. None is the first of the user's search path.
+    pub schema: Option<String>,
+    /// How many connections there are at most.
+    pub connections: usize,
+    /// Stops upgrading at this version of the schema, for tests of upgrades.
+    #[doc(hidden)]
+    pub up_to_version: i64,
+}
+
+impl PostgresOptions {
+    /// A store in this database.
+    #[must_use]
+    pub fn url(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            schema: None,
+            connections: 16,
+            up_to_version: migrate::NEWEST,
+        }
+    }
+}
+
+// Without the address, which may hold a password.
+impl std::fmt::Debug for PostgresOptions {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("PostgresOptions")
+            .field("schema", &self.schema)
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// Connects to the store, and brings its schema up to date. Several processes may do so at once.
+    ///
+    /// # Errors
+    ///
+    /// When the address is wrong, the server cannot be reached, or a newer version has written the database.
+    pub async fn open_postgres(options: PostgresOptions) -> Result<Self> {
+        let engine = PostgresEngine::open(&options).await?;
+        Ok(Self { engine })
+    }
+}

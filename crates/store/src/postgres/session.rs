@@ -1,0 +1,145 @@
+//! Runs statements in a transaction of PostgreSQL.
+
+use std::borrow::Cow;
+
+use async_trait::async_trait;
+use deadpool_postgres::Transaction;
+use futures_util::future::try_join_all;
+use tokio_postgres::Statement;
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+
+use super::error::{is_transient, translate};
+use crate::error::{Result, StoreError};
+use crate::sql::dialect::Dialect;
+use crate::sql::row::Row;
+use crate::sql::session::{Cell, Session, check};
+
+/// Statements that are sent before the answer to the first is waited for.
+const PIPELINE: usize = 256;
+
+/// A transaction.
+pub(super) struct PostgresSession<'a> {
+    pub(super) transaction: &'a Transaction<'a>,
+    pub(super) dialect: &'a Dialect,
+    /// Whether the last error is one that may go away when the transaction is tried again.
+    pub(super) transient: bool,
+}
+
+impl PostgresSession<'_> {
+    async fn prepare(&mut self, sql: &'static str) -> Result<Statement> {
+        let text = self.dialect.statement(sql);
+        let prepared = self.transaction.prepare_cached(&text).await;
+        prepared.map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&mut self, error: &tokio_postgres::Error) -> StoreError {
+        self.transient = is_transient(error);
+        translate(error)
+    }
+}
+
+#[async_trait]
+impl Session for PostgresSession<'_> {
+    async fn query(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<Vec<Row>> {
+        check(params)?;
+        let statement = self.prepare(sql).await?;
+        let found = self.transaction.query(&statement, &borrow(params)).await;
+        let found = found.map_err(|error| self.failed(&error))?;
+        found.iter().map(row).collect()
+    }
+
+    async fn execute(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<u64> {
+        check(params)?;
+        let statement = self.prepare(sql).await?;
+        let changed = self.transaction.execute(&statement, &borrow(params)).await;
+        changed.map_err(|error| self.failed(&error))
+    }
+
+    async fn query_each(
+        &mut self,
+        sql: &'static str,
+        params: &[Vec<Cell<'_>>],
+    ) -> Result<Vec<Vec<Row>>> {
+        if params.is_empty() {
+            return Ok(Vec::new());
+        }
+        for params in params {
+            check(params)?;
+        }
+        let statement = self.prepare(sql).await?;
+        let mut all = Vec::with_capacity(params.len());
+        for chunk in params.chunks(PIPELINE) {
+            let borrowed: Vec<_> = chunk.iter().map(|params| borrow(params)).collect();
+            let answers = try_join_all(
+                borrowed
+                    .iter()
+                    .map(|params| self.transaction.query(&statement, params)),
+            )
+            .await;
+            for rows in answers.map_err(|error| self.failed(&error))? {
+                all.push(rows.iter().map(row).collect::<Result<Vec<_>>>()?);
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn borrow<'a>(params: &'a [Cell<'_>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    params
+        .iter()
+        .map(|cell| cell as &(dyn ToSql + Sync))
+        .collect()
+}
+
+impl ToSql for Cell<'_> {
+    fn to_sql(
+        &self,
+        of: &Type,
+        out: &mut BytesMut,
+    ) -> std::result::Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Int(value) if *of == Type::INT4 => i32::try_from(*value)?.to_sql(of, out),
+            Self::Int(value) => value.to_sql(of, out),
+            Self::Text(value) => value.as_ref().to_sql(of, out),
+            Self::Bytes(value) => value.as_ref().to_sql(of, out),
+        }
+    }
+
+    fn accepts(of: &Type) -> bool {
+        matches!(*of, Type::INT8 | Type::INT4 | Type::TEXT | Type::BYTEA)
+    }
+
+    to_sql_checked!();
+}
+
+fn row(row: &tokio_postgres::Row) -> Result<Row> {
+    let mut cells = Vec::with_capacity(row.len());
+    for (index, column) in row.columns().iter().enumerate() {
+        let of = column.type_();
+        let cell = match *of {
+            Type::INT8 => row
+                .try_get::<_, Option<i64>>(index)
+                .map(|value| value.map(Cell::Int)),
+            Type::INT4 => row
+                .try_get::<_, Option<i32>>(index)
+                .map(|value| value.map(|value| Cell::Int(value.into()))),
+            Type::TEXT => row
+                .try_get::<_, Option<String>>(index)
+                .map(|value| value.map(|value| Cell::Text(Cow::Owned(value)))),
+            Type::BYTEA => row
+                .try_get::<_, Option<Vec<u8>>>(index)
+                .map(|value| value.map(|value| Cell::Bytes(Cow::Owned(value)))),
+            _ => {
+                return Err(StoreError::Corrupt(format!(
+                    "column `{}` has the type {of}",
+                    column.name()
+                )));
+            }
+        };
+        let cell = cell.map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        cells.push(cell.unwrap_or(Cell::Null));
+    }
+    Ok(Row::new(cells))
+}

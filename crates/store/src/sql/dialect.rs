@@ -1,0 +1,100 @@
+//! The one language statements are written in, and what each engine makes of it.
+//!
+//! It is SQL that both understand, with numbered parameters (`$1`) and a few words in braces:
+//!
+//! | word | PostgreSQL | SQLite |
+//! |---|---|---|
+//! | `{now}` | the clock of the server, in milliseconds | the clock of the machine, in milliseconds |
+//! | `{lock}` | locks the rows | nothing: there is one writer |
+//! | `{skip_locked}` | locks the rows, passing over those that others work on | nothing |
+//! | `{skip_locked t}` | the same for the rows of `t` only | nothing |
+//! | `{serial}` | a key that the database numbers, never reusing a number | the same |
+//! | `{bytes}` | the type of bytes | the same |
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Which engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flavor {
+    Sqlite,
+    Postgres,
+}
+
+impl Flavor {
+    fn word(self, word: &str) -> String {
+        let (word, of) = word.split_once(' ').unwrap_or((word, ""));
+        let text = match (self, word) {
+            (Self::Postgres, "now") => "(extract(epoch from clock_timestamp()) * 1000)::bigint",
+            (Self::Sqlite, "now") => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+            // Rows that refer to the locked one can still be added.
+            (Self::Postgres, "lock") => "FOR NO KEY UPDATE",
+            (Self::Postgres, "skip_locked") if of.is_empty() => "FOR NO KEY UPDATE SKIP LOCKED",
+            (Self::Postgres, "skip_locked") => {
+                return format!("FOR NO KEY UPDATE OF {of} SKIP LOCKED");
+            }
+            (Self::Postgres, "serial") => "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+            (Self::Sqlite, "serial") => "INTEGER PRIMARY KEY AUTOINCREMENT",
+            (Self::Postgres, "bytes") => "BYTEA",
+            (Self::Sqlite, "bytes") => "BLOB",
+            _ => "",
+        };
+        text.to_owned()
+    }
+
+    /// The statement in the language of the engine.
+    pub(crate) fn render(self, sql: &str) -> String {
+        let mut rendered = String::with_capacity(sql.len() + 64);
+        let mut rest = sql;
+        while let Some(at) = rest.find(['{', '$']) {
+            rendered.push_str(&rest[..at]);
+            let tail = &rest[at..];
+            if let Some(tail) = tail.strip_prefix('$') {
+                rendered.push(if self == Self::Sqlite { '?' } else { '$' });
+                rest = tail;
+            } else if let Some(end) = tail.find('}') {
+                rendered.push_str(&self.word(&tail[1..end]));
+                rest = &tail[end + 1..];
+            } else {
+                rendered.push_str(tail);
+                rest = "";
+            }
+        }
+        rendered.push_str(rest);
+        rendered
+    }
+}
+
+/// Remembers what statements are in the language of an engine.
+#[derive(Debug)]
+pub(crate) struct Dialect {
+    flavor: Flavor,
+    rendered: RwLock<HashMap<&'static str, Arc<str>>>,
+}
+
+impl Dialect {
+    pub(crate) fn new(flavor: Flavor) -> Self {
+        Self {
+            flavor,
+            rendered: RwLock::default(),
+        }
+    }
+
+    /// The statement in the language of the engine.
+    pub(crate) fn statement(&self, sql: &'static str) -> Arc<str> {
+        if let Some(known) = self
+            .rendered
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(sql)
+        {
+            return Arc::clone(known);
+        }
+        let rendered: Arc<str> = self.flavor.render(sql).into();
+        self.rendered
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(sql, Arc::clone(&rendered));
+        rendered
+    }
+}

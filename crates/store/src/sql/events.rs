@@ -1,0 +1,306 @@
+//! Statements about events: received once, claimed by one process, routed once per attempt.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use super::row::{Row, first};
+use super::session::{self, Cell, Tx, name, params, short};
+use super::{deliveries, page, starts, tasks};
+use crate::error::{Result, StoreError};
+use crate::model::limits::{MAX_BATCH, MAX_PAYLOAD_BYTES};
+use crate::model::{
+    Claim, ClaimedEvent, Event, EventDetail, EventFilter, EventKind, EventState, EventSummary,
+    Millis, NewEvent, Received, Routing, ToolRef,
+};
+
+macro_rules! columns {
+    () => {
+        "id, source, tool_namespace, tool, name, kind, dedupe_key, target_task, state, attempt, fate, matched, \
+         received_at, routed_at, length(payload)"
+    };
+}
+
+fn read_summary(row: &mut Row) -> Result<EventSummary> {
+    Ok(EventSummary {
+        id: row.int()?,
+        source: row.text()?,
+        tool: ToolRef {
+            namespace: row.text()?,
+            name: row.text()?,
+        },
+        name: row.text_or_null()?,
+        kind: row.word(EventKind::from_word)?,
+        dedupe_key: row.text_or_null()?,
+        target_task: row.text_or_null()?,
+        state: row.word(EventState::from_word)?,
+        attempt: row.int()?,
+        fate: row.json_or_null()?,
+        matched: row.int()?,
+        received_at: row.int()?,
+        routed_at: row.int_or_null()?,
+        payload_bytes: row.int()?,
+    })
+}
+
+fn read(row: &mut Row) -> Result<Event> {
+    Ok(Event {
+        summary: read_summary(row)?,
+        headers: row.json()?,
+        payload: row.bytes()?,
+    })
+}
+
+fn missing(id: i64) -> StoreError {
+    StoreError::NotFound(format!("event {id}"))
+}
+
+pub(super) async fn receive(tx: Tx<'_>, events: &[NewEvent]) -> Result<Vec<Received>> {
+    if events.len() > MAX_BATCH {
+        return Err(StoreError::TooLarge {
+            what: "a batch of events".to_owned(),
+            size: events.len(),
+            limit: MAX_BATCH,
+        });
+    }
+    let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(events.len());
+    for event in events {
+        rows.push(columns_of(event)?);
+    }
+    let inserted = tx
+        .query_each(
+            "INSERT INTO events (source, tool_namespace, tool, name, kind, dedupe_key, headers, payload, target_task, \
+             state, attempt, received_at, claim_until, claim_fence) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'received', 1, {now}, 0, 0) \
+             ON CONFLICT (source, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING RETURNING id",
+            &rows,
+        )
+        .await?;
+    let mut received = Vec::with_capacity(events.len());
+    for (event, rows) in events.iter().zip(inserted) {
+        received.push(match first(rows) {
+            Some(mut row) => Received::Stored(row.int()?),
+            None => Received::Duplicate(known(tx, event).await?),
+        });
+    }
+    Ok(received)
+}
+
+fn columns_of(event: &NewEvent) -> Result<Vec<Cell<'_>>> {
+    if event.payload.len() > MAX_PAYLOAD_BYTES {
+        return Err(StoreError::TooLarge {
+            what: "the payload of an event, in bytes,".to_owned(),
+            size: event.payload.len(),
+            limit: MAX_PAYLOAD_BYTES,
+        });
+    }
+    let key = event
+        .dedupe_key
+        .as_deref()
+        .map(|key| name("the key of the event", key))
+        .transpose()?;
+    let event_name = event
+        .name
+        .as_deref()
+        .map(|value| name("the name of the event", value))
+        .transpose()?;
+    Ok(vec![
+        name("the source of the event", &event.source)?.into(),
+        short("the namespace of the tool", &event.tool.namespace)?.into(),
+        name("the name of the tool", &event.tool.name)?.into(),
+        event_name.into(),
+        event.kind.as_str().into(),
+        key.into(),
+        session::json("the headers of the event", &event.headers)?,
+        Cell::Bytes(Cow::Borrowed(&event.payload)),
+        event.target_task.as_deref().into(),
+    ])
+}
+
+/// The event that has the key of this one.
+async fn known(tx: Tx<'_>, event: &NewEvent) -> Result<i64> {
+    let rows = tx
+        .query(
+            "SELECT id FROM events WHERE source = $1 AND dedupe_key = $2",
+            &params![&event.source, event.dedupe_key.as_deref()],
+        )
+        .await?;
+    // A sweep can take the key away between the two statements.
+    let gone = || {
+        StoreError::Conflict(
+            "the first copy of the event was removed just now; try again".to_owned(),
+        )
+    };
+    first(rows).ok_or_else(gone)?.int()
+}
+
+pub(super) async fn claim(
+    tx: Tx<'_>,
+    owner: &str,
+    lease_ms: Millis,
+    limit: usize,
+) -> Result<Vec<ClaimedEvent>> {
+    let rows = tx
+        .query(
+            concat!(
+                "WITH free AS MATERIALIZED (SELECT id FROM events WHERE state = 'received' AND claim_until <= {now} \
+                 ORDER BY id LIMIT $3 {skip_locked}) \
+                 UPDATE events SET claim_owner = $1, claim_until = {now} + $2, claim_fence = claim_fence + 1 \
+                 WHERE id IN (SELECT id FROM free) RETURNING claim_fence, ",
+                columns!(),
+                ", headers, payload"
+            ),
+            &params![name("the owner", owner)?, lease_ms, page(limit)],
+        )
+        .await?;
+    let mut claimed = Vec::with_capacity(rows.len());
+    for mut row in rows {
+        let fence = row.int()?;
+        let event = read(&mut row)?;
+        let claim = Claim {
+            event: event.summary.id,
+            attempt: event.summary.attempt,
+            fence,
+        };
+        claimed.push(ClaimedEvent { claim, event });
+    }
+    claimed.sort_by_key(|claimed| claimed.claim.event);
+    Ok(claimed)
+}
+
+pub(super) async fn unclaim(tx: Tx<'_>, claim: Claim) -> Result<()> {
+    tx.execute(
+        "UPDATE events SET claim_owner = NULL, claim_until = 0, claim_fence = claim_fence + 1 \
+         WHERE id = $1 AND claim_fence = $2 AND state = 'received'",
+        &params![claim.event, claim.fence],
+    )
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn route(tx: Tx<'_>, routing: &Routing) -> Result<Vec<i64>> {
+    let claim = routing.claim;
+    let rows = tx
+        .query(
+            "SELECT state, attempt, claim_fence FROM events WHERE id = $1 {lock}",
+            &params![claim.event],
+        )
+        .await?;
+    let mut row = first(rows).ok_or_else(|| missing(claim.event))?;
+    let state = row.word(EventState::from_word)?;
+    let attempt = row.int()?;
+    if row.int()? != claim.fence || attempt != claim.attempt {
+        return Err(StoreError::Fenced(format!("event {}", claim.event)));
+    }
+    if state != EventState::Received {
+        return Err(StoreError::Conflict(format!(
+            "event {} is routed already",
+            claim.event
+        )));
+    }
+    for (key, task) in &routing.tasks {
+        tasks::create(tx, task).await?;
+        starts::began(tx, key, &task.id).await?;
+    }
+    let (ids, mut matched) = deliveries::add(tx, claim.event, attempt, &routing.deliveries).await?;
+    // A task that a trigger began got the event as its first input.
+    let firsts = routing
+        .tasks
+        .iter()
+        .filter(|(_, task)| task.first.is_some())
+        .count();
+    matched += i64::try_from(firsts).unwrap_or(i64::MAX);
+    tx.execute(
+        "UPDATE events SET state = 'routed', fate = $2, matched = $3, routed_at = {now}, claim_owner = NULL, \
+         claim_until = 0 WHERE id = $1",
+        &[claim.event.into(), session::json("the fate of the event", &routing.fate)?, matched.into()],
+    )
+    .await?;
+    Ok(ids)
+}
+
+pub(super) async fn list(tx: Tx<'_>, filter: &EventFilter) -> Result<Vec<EventSummary>> {
+    let rows = tx
+        .query(
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM events e WHERE e.id < $1 AND (CAST($2 AS TEXT) IS NULL OR e.source = $2) \
+                 AND (CAST($3 AS TEXT) IS NULL OR e.tool = $3) AND (CAST($4 AS TEXT) IS NULL OR e.kind = $4) \
+                 AND (CAST($5 AS TEXT) IS NULL OR e.state = $5) \
+                 AND (CAST($6 AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM deliveries d WHERE d.event_id = e.id \
+                 AND d.task_id = $6)) \
+                 AND (CAST($7 AS BIGINT) IS NULL OR (e.state = 'routed' AND (e.matched = 0) = (CAST($7 AS BIGINT) = 1))) \
+                 ORDER BY e.id DESC LIMIT $8"
+            ),
+            &params![
+                filter.before.unwrap_or(i64::MAX),
+                filter.source.as_deref(),
+                filter.tool.as_deref(),
+                filter.kind.map(EventKind::as_str),
+                filter.state.map(EventState::as_str),
+                filter.task.as_deref(),
+                filter.discarded,
+                page(filter.limit),
+            ],
+        )
+        .await?;
+    rows.into_iter()
+        .map(|mut row| read_summary(&mut row))
+        .collect()
+}
+
+pub(super) async fn get(tx: Tx<'_>, id: i64) -> Result<EventDetail> {
+    let rows = tx
+        .query(
+            concat!(
+                "SELECT ",
+                columns!(),
+                ", headers, payload, earlier FROM events WHERE id = $1"
+            ),
+            &params![id],
+        )
+        .await?;
+    let mut row = first(rows).ok_or_else(|| missing(id))?;
+    Ok(EventDetail {
+        event: read(&mut row)?,
+        earlier: list_of_json(row.json()?)?,
+        deliveries: deliveries::of_event(tx, id).await?,
+    })
+}
+
+fn list_of_json(value: Value) -> Result<Vec<Value>> {
+    match value {
+        Value::Array(items) => Ok(items),
+        _ => Err(StoreError::Corrupt(
+            "the earlier fates of an event are no list".to_owned(),
+        )),
+    }
+}
+
+pub(super) async fn replay(tx: Tx<'_>, id: i64) -> Result<i64> {
+    let rows = tx
+        .query(
+            "SELECT state, attempt, fate, routed_at, earlier FROM events WHERE id = $1 {lock}",
+            &params![id],
+        )
+        .await?;
+    let mut row = first(rows).ok_or_else(|| missing(id))?;
+    if row.word(EventState::from_word)? != EventState::Routed {
+        return Err(StoreError::Conflict(format!(
+            "event {id} is still to be routed"
+        )));
+    }
+    let attempt = row.int()?;
+    let fate = row.json_or_null()?;
+    let routed_at = row.int_or_null()?;
+    let mut earlier = list_of_json(row.json()?)?;
+    earlier.push(json!({ "attempt": attempt, "fate": fate, "routed_at": routed_at }));
+    tx.execute(
+        "UPDATE events SET state = 'received', attempt = $2, earlier = $3, fate = NULL, matched = 0, routed_at = NULL, \
+         claim_owner = NULL, claim_until = 0, claim_fence = claim_fence + 1 WHERE id = $1",
+        &[id.into(), (attempt + 1).into(), session::json("the fates of the event", &Value::Array(earlier))?],
+    )
+    .await?;
+    Ok(attempt + 1)
+}

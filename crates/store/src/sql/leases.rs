@@ -1,0 +1,166 @@
+//! Statements about leases. A fence only grows, so an old owner can be told from the new one.
+
+use super::page;
+use super::row::{Row, first};
+use super::session::{Tx, name, params};
+use crate::error::{Result, StoreError};
+use crate::model::{Held, Lease, LeaseKind, Millis};
+
+/// What acquiring a lease does to a row that is there: nothing while somebody holds it.
+macro_rules! take_over {
+    () => {
+        " ON CONFLICT (kind, name) DO UPDATE SET owner = excluded.owner, until = excluded.until, \
+         fence = leases.fence + 1 WHERE leases.until <= {now} RETURNING kind, name, owner, fence, until"
+    };
+}
+pub(super) use take_over;
+
+pub(super) fn read(mut row: Row) -> Result<Lease> {
+    Ok(Lease {
+        kind: row.word(LeaseKind::from_word)?,
+        name: row.text()?,
+        owner: row.text()?,
+        fence: row.int()?,
+        until: row.int()?,
+    })
+}
+
+fn fenced(held: &Held) -> StoreError {
+    StoreError::Fenced(format!("{} `{}`", held.kind, held.name))
+}
+
+/// Refuses unless this is the lease on that and nobody else has acquired it since. Nobody can until the transaction
+/// ends.
+pub(super) async fn check(tx: Tx<'_>, held: &Held, kind: LeaseKind, on: &str) -> Result<()> {
+    if held.kind != kind || held.name != on {
+        return Err(StoreError::Invalid(format!(
+            "the lease is on {} `{}`, not on {kind} `{on}`",
+            held.kind, held.name
+        )));
+    }
+    let rows = tx
+        .query(
+            "SELECT 1 FROM leases WHERE kind = $1 AND name = $2 AND fence = $3 AND owner IS NOT NULL {lock}",
+            &params![kind.as_str(), on, held.fence],
+        )
+        .await?;
+    if rows.is_empty() {
+        Err(fenced(held))
+    } else {
+        Ok(())
+    }
+}
+
+pub(super) async fn is_live(tx: Tx<'_>, kind: LeaseKind, on: &str) -> Result<bool> {
+    let rows = tx
+        .query(
+            "SELECT 1 FROM leases WHERE kind = $1 AND name = $2 AND until > {now}",
+            &params![kind.as_str(), on],
+        )
+        .await?;
+    Ok(!rows.is_empty())
+}
+
+pub(super) async fn acquire(
+    tx: Tx<'_>,
+    kind: LeaseKind,
+    on: &str,
+    owner: &str,
+    lease_ms: Millis,
+) -> Result<Option<Lease>> {
+    let rows = tx
+        .query(
+            concat!(
+                "INSERT INTO leases (kind, name, owner, until, fence) VALUES ($1, $2, $3, {now} + $4, 1)",
+                take_over!()
+            ),
+            &params![kind.as_str(), name("the name of the lease", on)?, name("the owner", owner)?, lease_ms],
+        )
+        .await?;
+    first(rows).map(read).transpose()
+}
+
+pub(super) async fn acquire_expired(
+    tx: Tx<'_>,
+    kind: LeaseKind,
+    owner: &str,
+    lease_ms: Millis,
+    limit: usize,
+) -> Result<Vec<Lease>> {
+    let rows = tx
+        .query(
+            "WITH free AS MATERIALIZED (SELECT name FROM leases WHERE kind = $1 AND until <= {now} ORDER BY until, name \
+             LIMIT $4 {skip_locked}) \
+             UPDATE leases SET owner = $2, until = {now} + $3, fence = fence + 1 \
+             WHERE kind = $1 AND name IN (SELECT name FROM free) RETURNING kind, name, owner, fence, until",
+            &params![kind.as_str(), name("the owner", owner)?, lease_ms, page(limit)],
+        )
+        .await?;
+    rows.into_iter().map(read).collect()
+}
+
+pub(super) async fn renew(tx: Tx<'_>, held: &Held, lease_ms: Millis) -> Result<Lease> {
+    let rows = tx
+        .query(
+            "UPDATE leases SET until = {now} + $4 WHERE kind = $1 AND name = $2 AND fence = $3 AND owner IS NOT NULL \
+             RETURNING kind, name, owner, fence, until",
+            &params![held.kind.as_str(), &held.name, held.fence, lease_ms],
+        )
+        .await?;
+    first(rows).map_or_else(|| Err(fenced(held)), read)
+}
+
+pub(super) async fn renew_all(tx: Tx<'_>, owner: &str, lease_ms: Millis) -> Result<Vec<Lease>> {
+    let rows = tx
+        .query(
+            "UPDATE leases SET until = {now} + $2 WHERE owner = $1 RETURNING kind, name, owner, fence, until",
+            &params![owner, lease_ms],
+        )
+        .await?;
+    rows.into_iter().map(read).collect()
+}
+
+pub(super) async fn release(tx: Tx<'_>, held: &Held) -> Result<()> {
+    tx.execute(
+        "UPDATE leases SET owner = NULL, until = 0 WHERE kind = $1 AND name = $2 AND fence = $3",
+        &params![held.kind.as_str(), &held.name, held.fence],
+    )
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn release_all(tx: Tx<'_>, owner: &str) -> Result<u64> {
+    let leases = tx
+        .execute(
+            "UPDATE leases SET owner = NULL, until = 0 WHERE owner = $1",
+            &params![owner],
+        )
+        .await?;
+    let claims = tx
+        .execute(
+            "UPDATE events SET claim_owner = NULL, claim_until = 0, claim_fence = claim_fence + 1 \
+             WHERE state = 'received' AND claim_owner = $1",
+            &params![owner],
+        )
+        .await?;
+    Ok(leases + claims)
+}
+
+pub(super) async fn break_lease(tx: Tx<'_>, kind: LeaseKind, on: &str) -> Result<()> {
+    tx.execute(
+        "UPDATE leases SET owner = NULL, until = 0, fence = fence + 1 WHERE kind = $1 AND name = $2",
+        &params![kind.as_str(), on],
+    )
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn list(tx: Tx<'_>, kind: LeaseKind) -> Result<Vec<Lease>> {
+    let rows = tx
+        .query(
+            "SELECT kind, name, owner, fence, until FROM leases WHERE kind = $1 AND owner IS NOT NULL ORDER BY name",
+            &params![kind.as_str()],
+        )
+        .await?;
+    rows.into_iter().map(read).collect()
+}

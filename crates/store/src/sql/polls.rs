@@ -1,0 +1,167 @@
+//! Statements about polls: cursor, seen ids and what was found are committed together.
+
+use serde_json::Value;
+
+use super::row::Row;
+use super::session::{Cell, Tx, json, json_or_null, name, params, remark, short};
+use super::{events, leases, page, tasks};
+use crate::error::{Result, StoreError};
+use crate::model::limits::MAX_SEEN_IDS;
+use crate::model::{ClaimedPoll, LeaseKind, Millis, NewPoll, Poll, PollCommit, Received, ToolRef};
+
+macro_rules! columns {
+    () => {
+        "id, task_id, tool_namespace, tool, event, cursor, seen, next_due, failures, last_error"
+    };
+}
+
+fn read(mut row: Row) -> Result<Poll> {
+    Ok(Poll {
+        id: row.int()?,
+        task: row.text()?,
+        tool: ToolRef {
+            namespace: row.text()?,
+            name: row.text()?,
+        },
+        event: row.text()?,
+        cursor: row.json_or_null()?,
+        seen: serde_json::from_value(row.json()?).map_err(|error| {
+            StoreError::Corrupt(format!("the ids that a poll has seen: {error}"))
+        })?,
+        next_due: row.int()?,
+        failures: row.int()?,
+        last_error: row.text_or_null()?,
+    })
+}
+
+pub(super) async fn add(tx: Tx<'_>, task: &str, polls: &[NewPoll]) -> Result<()> {
+    let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(polls.len());
+    for poll in polls {
+        rows.push(vec![
+            task.into(),
+            short("the namespace of the tool", &poll.tool.namespace)?.into(),
+            name("the name of the tool", &poll.tool.name)?.into(),
+            name("the name of the event", &poll.event)?.into(),
+            poll.due_in_ms.into(),
+        ]);
+    }
+    tx.query_each(
+        "INSERT INTO polls (task_id, tool_namespace, tool, event, seen, next_due, failures) \
+         VALUES ($1, $2, $3, $4, '[]', {now} + $5, 0) \
+         ON CONFLICT (task_id, tool_namespace, tool, event) DO NOTHING",
+        &rows,
+    )
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn add_to(tx: Tx<'_>, task: &str, polls: &[NewPoll]) -> Result<()> {
+    tasks::lock(tx, task).await?;
+    add(tx, task, polls).await
+}
+
+pub(super) async fn of_task(tx: Tx<'_>, task: &str) -> Result<Vec<Poll>> {
+    let rows = tx
+        .query(
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM polls WHERE task_id = $1 ORDER BY id"
+            ),
+            &params![task],
+        )
+        .await?;
+    rows.into_iter().map(read).collect()
+}
+
+pub(super) async fn remove(tx: Tx<'_>, task: &str, tool: &ToolRef, event: &str) -> Result<()> {
+    let key = params![task, &tool.namespace, &tool.name, event];
+    let removed = tx
+        .query(
+            "DELETE FROM polls WHERE task_id = $1 AND tool_namespace = $2 AND tool = $3 AND event = $4 \
+             RETURNING CAST(id AS TEXT)",
+            &key,
+        )
+        .await?;
+    for mut row in removed {
+        let id = row.text()?;
+        tx.execute(
+            "DELETE FROM leases WHERE kind = 'poll' AND name = $1",
+            &params![&id],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn claim(
+    tx: Tx<'_>,
+    owner: &str,
+    lease_ms: Millis,
+    limit: usize,
+) -> Result<Vec<ClaimedPoll>> {
+    let rows = tx
+        .query(
+            concat!(
+                "WITH due AS MATERIALIZED (SELECT p.id FROM polls p JOIN tasks t ON t.id = p.task_id \
+                 WHERE p.next_due <= {now} AND t.state <> 'interrupted' AND t.state <> 'ended' \
+                 AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.kind = 'poll' AND l.name = CAST(p.id AS TEXT) \
+                 AND l.until > {now}) ORDER BY p.next_due, p.id LIMIT $3 {skip_locked p}) \
+                 INSERT INTO leases (kind, name, owner, until, fence) \
+                 SELECT 'poll', CAST(id AS TEXT), CAST($1 AS TEXT), {now} + $2, 1 FROM due WHERE 1 = 1",
+                leases::take_over!()
+            ),
+            &params![name("the owner", owner)?, lease_ms, page(limit)],
+        )
+        .await?;
+    let mut claimed = Vec::with_capacity(rows.len());
+    for row in rows {
+        let lease = leases::read(row)?;
+        let poll = get(tx, &lease.name).await?;
+        claimed.push(ClaimedPoll { poll, lease });
+    }
+    claimed.sort_by_key(|claimed| (claimed.poll.next_due, claimed.poll.id));
+    Ok(claimed)
+}
+
+async fn get(tx: Tx<'_>, id: &str) -> Result<Poll> {
+    let number: i64 = id
+        .parse()
+        .map_err(|_| StoreError::Invalid(format!("`{id}` names no poll")))?;
+    let rows = tx
+        .query(
+            concat!("SELECT ", columns!(), " FROM polls WHERE id = $1 {lock}"),
+            &params![number],
+        )
+        .await?;
+    super::row::first(rows).map_or_else(|| Err(StoreError::NotFound(format!("poll {id}"))), read)
+}
+
+pub(super) async fn commit(tx: Tx<'_>, commit: &PollCommit) -> Result<Vec<Received>> {
+    let poll = match get(tx, &commit.held.name).await {
+        Ok(poll) => poll,
+        // The task is gone, and its poll with it: the lease was taken away.
+        Err(StoreError::NotFound(_)) => {
+            return Err(StoreError::Fenced(format!("poll `{}`", commit.held.name)));
+        }
+        Err(error) => return Err(error),
+    };
+    leases::check(tx, &commit.held, LeaseKind::Poll, &commit.held.name).await?;
+    let newest = commit.seen.len().saturating_sub(MAX_SEEN_IDS);
+    let seen = Value::from(&commit.seen[newest..]);
+    let received = events::receive(tx, &commit.events).await?;
+    tx.execute(
+        "UPDATE polls SET cursor = $2, seen = $3, next_due = {now} + $4, failures = $5, last_error = $6 WHERE id = $1",
+        &[
+            poll.id.into(),
+            json_or_null("the cursor of the poll", commit.cursor.as_ref())?,
+            json("the ids that the poll has seen", &seen)?,
+            commit.due_in_ms.into(),
+            commit.failures.into(),
+            commit.last_error.as_deref().map_or(Cell::Null, remark),
+        ],
+    )
+    .await?;
+    leases::release(tx, &commit.held).await?;
+    Ok(received)
+}

@@ -1,0 +1,175 @@
+//! What the statements are run on: a transaction of one of the engines.
+
+use std::borrow::Cow;
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::row::Row;
+use crate::error::{Result, StoreError};
+use crate::model::limits::{MAX_JSON_BYTES, MAX_NAME_BYTES};
+
+/// A transaction. Statements are in the common language of [`super::dialect`].
+#[async_trait]
+pub(crate) trait Session: Send {
+    /// Runs a statement that gives rows.
+    async fn query(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<Vec<Row>>;
+
+    /// Runs a statement that gives a number of changed rows.
+    async fn execute(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<u64>;
+
+    /// Runs a statement once for each of these parameters, in this order, without waiting for each answer where there
+    /// is a way to be quicker.
+    async fn query_each(
+        &mut self,
+        sql: &'static str,
+        params: &[Vec<Cell<'_>>],
+    ) -> Result<Vec<Vec<Row>>>;
+}
+
+/// A transaction that is being written to.
+pub(crate) type Tx<'a> = &'a mut (dyn Session + 'a);
+
+/// The statements of one transaction. It may be run again when the transaction was undone.
+pub(crate) type Work<T> = Box<dyn for<'a> Fn(Tx<'a>) -> BoxFuture<'a, Result<T>> + Send + Sync>;
+
+/// Whether a transaction changes something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Read,
+    Write,
+}
+
+/// Runs transactions.
+#[async_trait]
+pub(crate) trait Engine: Send + Sync + 'static {
+    /// Runs the work in one transaction, which is durable when this returns.
+    async fn run<T: Send + 'static>(&self, mode: Mode, work: Work<T>) -> Result<T>;
+
+    /// Finishes what is under way and ends.
+    async fn close(&self);
+}
+
+/// A value of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cell<'a> {
+    Null,
+    Int(i64),
+    Text(Cow<'a, str>),
+    Bytes(Cow<'a, [u8]>),
+}
+
+impl From<i64> for Cell<'_> {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<bool> for Cell<'_> {
+    fn from(value: bool) -> Self {
+        Self::Int(value.into())
+    }
+}
+
+impl From<usize> for Cell<'_> {
+    fn from(value: usize) -> Self {
+        Self::Int(i64::try_from(value).unwrap_or(i64::MAX))
+    }
+}
+
+impl<'a> From<&'a str> for Cell<'a> {
+    fn from(value: &'a str) -> Self {
+        Self::Text(Cow::Borrowed(value))
+    }
+}
+
+impl<'a> From<&'a String> for Cell<'a> {
+    fn from(value: &'a String) -> Self {
+        Self::Text(Cow::Borrowed(value))
+    }
+}
+
+impl<'a, T> From<Option<T>> for Cell<'a>
+where
+    Cell<'a>: From<T>,
+{
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+/// The parameters of a statement.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { [$($crate::sql::session::Cell::from($value)),*] };
+}
+pub(crate) use params;
+
+/// A name or a key: short enough for an index, and not empty.
+pub(crate) fn name<'a>(what: &str, value: &'a str) -> Result<&'a str> {
+    if value.is_empty() {
+        return Err(StoreError::Invalid(format!("{what} is empty")));
+    }
+    short(what, value)
+}
+
+/// A word that may be empty, short enough for an index.
+pub(crate) fn short<'a>(what: &str, value: &'a str) -> Result<&'a str> {
+    if value.len() > MAX_NAME_BYTES {
+        return Err(StoreError::TooLarge {
+            what: format!("{what}, in bytes,"),
+            size: value.len(),
+            limit: MAX_NAME_BYTES,
+        });
+    }
+    Ok(value)
+}
+
+/// A text for people, cut where it is too long to be worth keeping.
+pub(crate) fn remark(value: &str) -> Cell<'_> {
+    /// Longer reasons do not help anybody.
+    const MAX_REMARK_BYTES: usize = 4096;
+    let mut end = value.len().min(MAX_REMARK_BYTES);
+    while !value.is_char_boundary(end) {
+        end -= 1;
+    }
+    let cut = &value[..end];
+    // PostgreSQL cannot hold this character; a reason may quote anything.
+    if cut.contains('\0') {
+        Cell::Text(Cow::Owned(cut.replace('\0', "\u{fffd}")))
+    } else {
+        Cell::Text(Cow::Borrowed(cut))
+    }
+}
+
+/// JSON as text.
+pub(crate) fn json(what: &str, value: &Value) -> Result<Cell<'static>> {
+    let text = value.to_string();
+    if text.len() > MAX_JSON_BYTES {
+        return Err(StoreError::TooLarge {
+            what: format!("{what}, in bytes,"),
+            size: text.len(),
+            limit: MAX_JSON_BYTES,
+        });
+    }
+    Ok(Cell::Text(Cow::Owned(text)))
+}
+
+/// JSON as text, or nothing.
+pub(crate) fn json_or_null(what: &str, value: Option<&Value>) -> Result<Cell<'static>> {
+    value.map_or(Ok(Cell::Null), |value| json(what, value))
+}
+
+/// Refuses what one of the engines could not hold, so that both refuse it.
+pub(crate) fn check(params: &[Cell<'_>]) -> Result<()> {
+    for param in params {
+        if let Cell::Text(text) = param
+            && text.contains('\0')
+        {
+            return Err(StoreError::Invalid(
+                "a name holds the character U+0000".to_owned(),
+            ));
+        }
+    }
+    Ok(())
+}

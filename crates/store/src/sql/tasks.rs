@@ -1,0 +1,228 @@
+//! Statements about tasks.
+
+use serde_json::Value;
+
+use super::row::{Row, first};
+use super::session::{Cell, Tx, json, json_or_null, name, params, short};
+use super::{deliveries, interests, leases, page, polls};
+use crate::error::{Result, StoreError};
+use crate::model::{LeaseKind, NewTask, StateChange, Task, TaskFilter, TaskState};
+
+macro_rules! columns {
+    () => {
+        "t.id, t.agent_namespace, t.agent_name, t.model, t.user_id, t.user_email, t.params, t.origin, t.state, \
+         t.detail, t.next_seq, t.created_at, t.last_activity"
+    };
+}
+
+fn read(mut row: Row) -> Result<Task> {
+    Ok(Task {
+        id: row.text()?,
+        agent_namespace: row.text()?,
+        agent_name: row.text()?,
+        model: row.text_or_null()?,
+        user_id: row.text()?,
+        user_email: row.text_or_null()?,
+        params: row.json()?,
+        origin: row.json()?,
+        state: row.word(TaskState::from_word)?,
+        detail: row.json_or_null()?,
+        next_seq: row.int()?,
+        created_at: row.int()?,
+        last_activity: row.int()?,
+    })
+}
+
+pub(super) fn missing(id: &str) -> StoreError {
+    StoreError::NotFound(format!("task `{id}`"))
+}
+
+pub(super) async fn create(tx: Tx<'_>, new: &NewTask) -> Result<Task> {
+    let inserted = tx
+        .query(
+            "INSERT INTO tasks (id, agent_namespace, agent_name, model, user_id, user_email, params, origin, state, \
+             next_seq, created_at, last_activity) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'idle', 0, {now}, {now}) ON CONFLICT (id) DO NOTHING RETURNING id",
+            &[
+                name("the id of the task", &new.id)?.into(),
+                short("the namespace of the agent", &new.agent_namespace)?.into(),
+                name("the name of the agent", &new.agent_name)?.into(),
+                new.model.as_deref().map(|model| short("the model", model)).transpose()?.into(),
+                short("the id of the user", &new.user_id)?.into(),
+                new.user_email.as_deref().map(|email| short("the address of the user", email)).transpose()?.into(),
+                json("the parameters of the task", &new.params)?,
+                json("the origin of the task", &new.origin)?,
+            ],
+        )
+        .await?;
+    if inserted.is_empty() {
+        return Err(StoreError::Conflict(format!(
+            "there is a task `{}`",
+            new.id
+        )));
+    }
+    interests::add(tx, &new.id, &new.interests).await?;
+    interests::allow(tx, &new.id, &new.sealed).await?;
+    polls::add(tx, &new.id, &new.polls).await?;
+    if let Some(delivery) = &new.first {
+        deliveries::deliver(tx, &new.id, delivery).await?;
+    }
+    get(tx, &new.id).await
+}
+
+pub(super) async fn get(tx: Tx<'_>, id: &str) -> Result<Task> {
+    let rows = tx
+        .query(
+            concat!("SELECT ", columns!(), " FROM tasks t WHERE t.id = $1"),
+            &params![id],
+        )
+        .await?;
+    first(rows).map_or_else(|| Err(missing(id)), read)
+}
+
+/// The task, which nobody else changes until the transaction ends.
+pub(super) async fn lock(tx: Tx<'_>, id: &str) -> Result<Task> {
+    let rows = tx
+        .query(
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM tasks t WHERE t.id = $1 {lock}"
+            ),
+            &params![id],
+        )
+        .await?;
+    first(rows).map_or_else(|| Err(missing(id)), read)
+}
+
+pub(super) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<Task>> {
+    let rows = tx
+        .query(
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM tasks t WHERE (CAST($1 AS TEXT) IS NULL OR t.state = $1) \
+                 AND (CAST($2 AS TEXT) IS NULL OR t.agent_namespace = $2) \
+                 AND (CAST($3 AS TEXT) IS NULL OR t.agent_name = $3) \
+                 AND (CAST($4 AS TEXT) IS NULL OR t.user_id = $4) \
+                 AND (CAST($5 AS TEXT) IS NULL OR t.number < (SELECT a.number FROM tasks a WHERE a.id = $5)) \
+                 ORDER BY t.number DESC LIMIT $6"
+            ),
+            &params![
+                filter.state.map(TaskState::as_str),
+                filter.agent_namespace.as_deref(),
+                filter.agent_name.as_deref(),
+                filter.user_id.as_deref(),
+                filter.after.as_deref(),
+                page(filter.limit),
+            ],
+        )
+        .await?;
+    rows.into_iter().map(read).collect()
+}
+
+pub(super) async fn snapshot(tx: Tx<'_>, id: &str) -> Result<Option<Value>> {
+    let rows = tx
+        .query(
+            "SELECT body FROM snapshots WHERE task_id = $1",
+            &params![id],
+        )
+        .await?;
+    first(rows).map(|mut row| row.json()).transpose()
+}
+
+pub(super) async fn save_snapshot(tx: Tx<'_>, id: &str, body: &Value) -> Result<()> {
+    tx.execute(
+        "INSERT INTO snapshots (task_id, body) VALUES ($1, $2) \
+         ON CONFLICT (task_id) DO UPDATE SET body = excluded.body",
+        &[id.into(), json("the snapshot", body)?],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Refuses when the task is in none of these states; an empty list stands for all but `ended`.
+pub(super) fn expect_state(task: &Task, from: &[TaskState]) -> Result<()> {
+    let fine = if from.is_empty() {
+        task.state != TaskState::Ended
+    } else {
+        from.contains(&task.state)
+    };
+    if fine {
+        Ok(())
+    } else {
+        Err(StoreError::Conflict(format!(
+            "task `{}` is {}",
+            task.id, task.state
+        )))
+    }
+}
+
+pub(super) async fn change_state(tx: Tx<'_>, change: &StateChange) -> Result<Task> {
+    let task = lock(tx, &change.task).await?;
+    if let Some(held) = &change.held {
+        leases::check(tx, held, LeaseKind::Task, &change.task).await?;
+    }
+    expect_state(&task, &change.from)?;
+    set_state(tx, &task, change.to, change.detail.as_ref()).await?;
+    get(tx, &change.task).await
+}
+
+/// Sets the state of a locked task, with all that follows from it.
+pub(super) async fn set_state(
+    tx: Tx<'_>,
+    task: &Task,
+    to: TaskState,
+    detail: Option<&Value>,
+) -> Result<()> {
+    tx.execute(
+        "UPDATE tasks SET state = $2, detail = $3, last_activity = {now} WHERE id = $1",
+        &[
+            (&task.id).into(),
+            to.as_str().into(),
+            json_or_null("the detail of the state", detail)?,
+        ],
+    )
+    .await?;
+    let listens = |state| !matches!(state, TaskState::Interrupted | TaskState::Ended);
+    if listens(to) != listens(task.state) {
+        tx.execute(
+            "UPDATE interests SET active = $2 WHERE task_id = $1",
+            &[(&task.id).into(), listens(to).into()],
+        )
+        .await?;
+    }
+    if to == TaskState::Ended {
+        deliveries::discard_pending(tx, &task.id, "the task ended").await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn delete(tx: Tx<'_>, id: &str) -> Result<()> {
+    lock(tx, id).await?;
+    if leases::is_live(tx, LeaseKind::Task, id).await? {
+        return Err(StoreError::Conflict(format!(
+            "task `{id}` is being worked on"
+        )));
+    }
+    remove(tx, &[id.to_owned()]).await
+}
+
+/// Removes tasks. What refers to them goes with them; only channels stay, to be closed at the platforms.
+pub(super) async fn remove(tx: Tx<'_>, ids: &[String]) -> Result<()> {
+    let each: Vec<Vec<Cell<'_>>> = ids.iter().map(|id| vec![id.into()]).collect();
+    tx.query_each(
+        "DELETE FROM leases WHERE kind = 'poll' \
+         AND name IN (SELECT CAST(p.id AS TEXT) FROM polls p WHERE p.task_id = $1)",
+        &each,
+    )
+    .await?;
+    tx.query_each(
+        "DELETE FROM leases WHERE kind = 'task' AND name = $1",
+        &each,
+    )
+    .await?;
+    tx.query_each("DELETE FROM tasks WHERE id = $1", &each)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! Hands transactions to the writer or to a reader, and answers in bounded time.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, oneshot};
+
+use super::SqliteOptions;
+use super::connection::{self, Presence};
+use super::readers::Readers;
+use super::session::SqliteSession;
+use super::writer::{Command, Transaction, Writer};
+use crate::error::{Result, StoreError};
+use crate::migrate;
+use crate::sql::dialect::{Dialect, Flavor};
+use crate::sql::session::{Engine, Mode, Work};
+
+/// Commands that may wait for the writer. Those who come later wait to be let in.
+const QUEUE: usize = 1024;
+
+/// How long a write may take with all the waiting. A disk that stands still must not hold callers for ever.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
+/// One file, one writer, several readers.
+#[derive(Debug)]
+pub struct SqliteEngine {
+    commands: Mutex<Option<mpsc::Sender<Box<dyn Command>>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// None in memory, where there is one connection.
+    readers: Option<Readers>,
+}
+
+impl SqliteEngine {
+    pub(super) async fn open(options: SqliteOptions) -> Result<Self> {
+        let dialect = Arc::new(Dialect::new(Flavor::Sqlite));
+        let (commands, queue) = mpsc::channel(QUEUE);
+        let readers = options
+            .path
+            .as_ref()
+            .map(|path| Readers::new(path.clone(), options.readers, Arc::clone(&dialect)));
+        let (ready, opened) = oneshot::channel();
+        let up_to = options.up_to_version;
+        let thread = std::thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || match open(&options, dialect) {
+                Ok(writer) => {
+                    let _ = ready.send(Ok(()));
+                    writer.serve(queue);
+                }
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                }
+            })
+            .map_err(|error| {
+                StoreError::Unavailable(format!("no thread can be started: {error}"))
+            })?;
+        let engine = Self {
+            commands: Mutex::new(Some(commands)),
+            thread: Mutex::new(Some(thread)),
+            readers,
+        };
+        opened.await.map_err(|_| stopped())??;
+        engine
+            .write(Box::new(move |tx| Box::pin(migrate::run(tx, up_to))))
+            .await?;
+        Ok(engine)
+    }
+
+    async fn write<T: Send + 'static>(&self, work: Work<T>) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let command = Transaction {
+            work,
+            output: None,
+            reply,
+        };
+        self.send(Box::new(command), answer).await
+    }
+
+    async fn send<T>(
+        &self,
+        command: Box<dyn Command>,
+        answer: oneshot::Receiver<Result<T>>,
+    ) -> Result<T> {
+        let commands = self
+            .commands
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let commands =
+            commands.ok_or_else(|| StoreError::Unavailable("the store is closed".to_owned()))?;
+        let writing = async {
+            commands.send(command).await.map_err(|_| stopped())?;
+            answer.await.map_err(|_| stopped())?
+        };
+        tokio::time::timeout(MAX_WAIT, writing).await.map_err(|_| {
+            StoreError::Unavailable(format!("no answer within {} s", MAX_WAIT.as_secs()))
+        })?
+    }
+
+    pub(super) async fn set_max_bytes(&self, max_bytes: Option<u64>) -> Result<()> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Box::new(Limit { max_bytes, reply }), answer)
+            .await
+    }
+}
+
+fn stopped() -> StoreError {
+    StoreError::Unavailable("the writer has stopped".to_owned())
+}
+
+fn open(options: &SqliteOptions, dialect: Arc<Dialect>) -> Result<Writer> {
+    let connection = connection::writer(options.path.as_deref())?;
+    if options.max_bytes.is_some() {
+        connection::limit(&connection, options.max_bytes)?;
+    }
+    let presence = options.path.as_deref().map(Presence::of).transpose()?;
+    Ok(Writer {
+        connection,
+        dialect,
+        presence,
+    })
+}
+
+/// Changes how large the file may be.
+struct Limit {
+    max_bytes: Option<u64>,
+    reply: oneshot::Sender<Result<()>>,
+}
+
+impl Command for Limit {
+    fn run(&mut self, session: &mut SqliteSession<'_>) -> Result<()> {
+        connection::limit(session.connection, self.max_bytes)
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<()>) {
+        let _ = self.reply.send(outcome);
+    }
+}
+
+#[async_trait]
+impl Engine for SqliteEngine {
+    async fn run<T: Send + 'static>(&self, mode: Mode, work: Work<T>) -> Result<T> {
+        match (mode, &self.readers) {
+            (Mode::Read, Some(readers)) => readers.run(work).await,
+            (Mode::Read, None) | (Mode::Write, _) => self.write(work).await,
+        }
+    }
+
+    async fn close(&self) {
+        if let Some(readers) = &self.readers {
+            readers.close().await;
+        }
+        // The thread ends when the last sender is gone and the queue is empty.
+        drop(
+            self.commands
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+}

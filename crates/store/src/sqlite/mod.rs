@@ -1,0 +1,76 @@
+//! The engine for one machine: one file, one writer thread that commits in groups, several readers.
+
+mod connection;
+mod engine;
+mod error;
+mod readers;
+mod session;
+mod writer;
+
+use std::path::PathBuf;
+
+pub use engine::SqliteEngine;
+
+use crate::error::Result;
+use crate::migrate;
+use crate::sql::SqlStore;
+
+/// A store in one file.
+pub type SqliteStore = SqlStore<SqliteEngine>;
+
+/// Where the file is and how it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqliteOptions {
+    /// The file; it is made if it is not there. None is a store in memory, which is gone when it is closed.
+    pub path: Option<PathBuf>,
+    /// How many can read at the same time.
+    pub readers: usize,
+    /// How many bytes the file may have at most; none for as many as the disk has.
+    pub max_bytes: Option<u64>,
+    /// Stops upgrading at this version of the schema, for tests of upgrades.
+    #[doc(hidden)]
+    pub up_to_version: i64,
+}
+
+impl SqliteOptions {
+    /// A store in this file.
+    #[must_use]
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: Some(path.into()),
+            ..Self::memory()
+        }
+    }
+
+    /// A store in memory.
+    #[must_use]
+    pub fn memory() -> Self {
+        Self {
+            path: None,
+            readers: 4,
+            max_bytes: None,
+            up_to_version: migrate::NEWEST,
+        }
+    }
+}
+
+impl SqliteStore {
+    /// Opens the store, and brings its schema up to date.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be opened, is no database, or was written by a newer version.
+    pub async fn open_sqlite(options: SqliteOptions) -> Result<Self> {
+        let engine = SqliteEngine::open(options).await?;
+        Ok(Self { engine })
+    }
+
+    /// Sets how many bytes the file may have at most. It does not shrink.
+    ///
+    /// # Errors
+    ///
+    /// When the database cannot be used.
+    pub async fn set_max_bytes(&self, max_bytes: Option<u64>) -> Result<()> {
+        self.engine.set_max_bytes(max_bytes).await
+    }
+}

@@ -1,0 +1,101 @@
+//! Reads beside the writer: a few connections, each used by one at a time.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use super::connection;
+use super::error::translate;
+use super::session::{SqliteSession, complete};
+use crate::error::{Result, StoreError};
+use crate::sql::dialect::Dialect;
+use crate::sql::session::Work;
+
+/// How long a free connection is waited for.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// The connections that only read.
+#[derive(Debug)]
+pub(super) struct Readers {
+    path: PathBuf,
+    dialect: Arc<Dialect>,
+    free: Arc<Mutex<Vec<Connection>>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(super) fn new(path: PathBuf, count: usize, dialect: Arc<Dialect>) -> Self {
+        Self {
+            path,
+            dialect,
+            free: Arc::default(),
+            permits: Arc::new(Semaphore::new(count.max(1))),
+        }
+    }
+
+    pub(super) async fn run<T: Send + 'static>(&self, work: Work<T>) -> Result<T> {
+        let busy = || StoreError::Unavailable("all who read are busy".to_owned());
+        let closed = || StoreError::Unavailable("the store is closed".to_owned());
+        let permit = tokio::time::timeout(WAIT, Arc::clone(&self.permits).acquire_owned())
+            .await
+            .map_err(|_| busy())?
+            .map_err(|_| closed())?;
+        let (free, path, dialect) = (
+            Arc::clone(&self.free),
+            self.path.clone(),
+            Arc::clone(&self.dialect),
+        );
+        let reading = tokio::task::spawn_blocking(move || {
+            let kept = free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let mut connection = kept.map_or_else(|| connection::reader(&path), Ok)?;
+            let outcome = read(&mut connection, &dialect, &work);
+            // A connection that failed may be of a file that is gone; the next one is opened anew.
+            if !matches!(
+                outcome,
+                Err(StoreError::Unavailable(_) | StoreError::Corrupt(_))
+            ) {
+                free.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(connection);
+            }
+            drop(permit);
+            outcome
+        });
+        reading
+            .await
+            .map_err(|error| StoreError::Unavailable(format!("reading stopped: {error}")))?
+    }
+
+    pub(super) async fn close(&self) {
+        // Waits for those who read now, in vain at most as long as they may wait themselves.
+        let all = u32::try_from(self.permits.available_permits().max(1)).unwrap_or(1);
+        let _ = tokio::time::timeout(WAIT, self.permits.acquire_many(all)).await;
+        self.permits.close();
+        self.free
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+}
+
+/// All statements of the work see the same state.
+fn read<T>(connection: &mut Connection, dialect: &Dialect, work: &Work<T>) -> Result<T> {
+    connection
+        .execute_batch("BEGIN")
+        .map_err(|error| translate(&error))?;
+    let outcome = complete(
+        work,
+        &mut SqliteSession {
+            connection,
+            dialect,
+        },
+    );
+    let ended = connection
+        .execute_batch("ROLLBACK")
+        .map_err(|error| translate(&error));
+    let output = outcome?;
+    ended.map(|()| output)
+}
