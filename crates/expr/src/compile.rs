@@ -243,6 +243,23 @@ impl Program {
         self.0.unsupported.iter().map(String::as_str)
     }
 
+    /// The fields of a variable that it names, sorted: `a` and `b` for `x.a == 1 || x['b'] == 2`. A field that
+    /// is only asked after with `has` is not among them.
+    ///
+    /// ```
+    /// # use proofhouse_expr::Program;
+    /// let program = Program::compile("x.a == 1 && has(x.c) || [y].exists(e, e == x['b'])").unwrap();
+    /// assert_eq!(program.fields_of("x").into_iter().collect::<Vec<_>>(), ["a", "b"]);
+    /// ```
+    #[must_use]
+    pub fn fields_of(&self, variable: &str) -> BTreeSet<&str> {
+        let mut fields = BTreeSet::new();
+        if let Some(name) = self.0.variables.iter().position(|name| name == variable) {
+            self.0.root.fields_of(name, &mut fields);
+        }
+        fields
+    }
+
     /// Evaluates to JSON.
     ///
     /// ```

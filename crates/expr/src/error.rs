@@ -124,6 +124,8 @@ pub enum EvaluateErrorKind {
     Regex,
     /// A function refused its arguments.
     Function,
+    /// A set that is named has no values, see [`Sets`](crate::Sets).
+    EmptySet,
     /// Anything else.
     Runtime,
 }

@@ -23,6 +23,7 @@ use crate::node::{Constant, ConstantPattern, Loop, LoopKind, Node};
 use crate::ops::{self, ELEMENT, HEADER, missing, no_overload};
 use crate::patterns::PatternCache;
 use crate::value::{JsonMap, Val};
+use crate::variables::Bound;
 use crate::{Limits, Variables};
 
 type Outcome<'a> = Result<Val<'a>, Fault>;
@@ -54,17 +55,22 @@ impl<'a> Machine<'a> {
                 let right = self.evaluate(&operands.1)?;
                 ops::binary(*operator, &left, &right, &mut self.budget)
             }
-            Node::Not(operand) => match self.evaluate(operand)? {
+            Node::Not(operand) => match self.value(operand)? {
                 Val::Bool(bool) => Ok(Val::Bool(!bool)),
                 other => Err(no_overload("!", &[other])),
             },
             Node::If(parts) => self.conditional(parts),
             Node::Has(operand, name) => {
                 let operand = self.evaluate(operand)?;
+                if let Val::Sets(sets) = operand {
+                    return Ok(Val::Bool(!sets.is_empty(name)));
+                }
                 let field = ops::field(&operand, name, &mut self.budget)?;
                 Ok(Val::Bool(field.is_some()))
             }
-            Node::IsBound(name) => Ok(Val::Bool(self.variables.get(&self.names[*name]).is_some())),
+            Node::IsBound(name) => Ok(Val::Bool(
+                self.variables.bound(&self.names[*name]).is_some(),
+            )),
             Node::Negate(operand) => self.negate(operand),
             Node::List(items) => self.list(items),
             Node::Map(entries) => self.map(entries),
@@ -84,10 +90,19 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// What an operand is where one value is needed: of a set, its only one.
+    fn value(&mut self, node: &'a Node) -> Outcome<'a> {
+        match self.evaluate(node)? {
+            Val::Set(set) => set.single(),
+            value => Ok(value),
+        }
+    }
+
     fn variable(&self, name: usize, type_name: Option<&'static str>) -> Outcome<'a> {
         let name = &self.names[name];
-        match (self.variables.get(name), type_name) {
-            (Some(json), _) => Ok(Val::from_json(json)),
+        match (self.variables.bound(name), type_name) {
+            (Some(Bound::Json(json)), _) => Ok(Val::from_json(json)),
+            (Some(Bound::Sets(sets)), _) => Ok(Val::Sets(sets)),
             (None, Some(type_name)) => Ok(Val::Type(type_name)),
             (None, None) => Err(fault(
                 EvaluateErrorKind::UnknownVariable,
@@ -125,13 +140,13 @@ impl<'a> Machine<'a> {
     /// beside an error. A spent budget is no error to be settled.
     #[inline(never)]
     fn logical(&mut self, operands: &'a (Node, Node), deciding: bool) -> Outcome<'a> {
-        let left = self.evaluate(&operands.0);
+        let left = self.value(&operands.0);
         match &left {
             Ok(Val::Bool(bool)) if *bool == deciding => return left,
-            Err(error) if error.kind == EvaluateErrorKind::Budget => return left,
+            Err(error) if is_final(error) => return left,
             _ => {}
         }
-        let right = self.evaluate(&operands.1)?;
+        let right = self.value(&operands.1)?;
         match (left, right) {
             (_, Val::Bool(right)) if right == deciding => Ok(Val::Bool(right)),
             (Ok(Val::Bool(_)), Val::Bool(right)) => Ok(Val::Bool(right)),
@@ -145,7 +160,7 @@ impl<'a> Machine<'a> {
 
     #[inline(never)]
     fn conditional(&mut self, parts: &'a (Node, Node, Node)) -> Outcome<'a> {
-        match self.evaluate(&parts.0)? {
+        match self.value(&parts.0)? {
             Val::Bool(true) => self.evaluate(&parts.1),
             Val::Bool(false) => self.evaluate(&parts.2),
             other => Err(no_overload("?:", &[other])),
@@ -154,7 +169,7 @@ impl<'a> Machine<'a> {
 
     #[inline(never)]
     fn negate(&mut self, operand: &'a Node) -> Outcome<'a> {
-        match self.evaluate(operand)? {
+        match self.value(operand)? {
             Val::Int(int) => int
                 .checked_neg()
                 .map(Val::Int)
@@ -198,7 +213,7 @@ impl<'a> Machine<'a> {
 
     #[inline(never)]
     fn run(&mut self, looped: &'a Loop) -> Outcome<'a> {
-        let range = self.evaluate(&looped.range)?;
+        let range = self.value(&looped.range)?;
         let Some(elements) = Elements::of(&range) else {
             let message = format!("cannot loop over a {}", range.type_name());
             return Err(fault(EvaluateErrorKind::Type, message));
@@ -228,11 +243,11 @@ impl<'a> Machine<'a> {
         let mut pending = None;
         for element in elements {
             self.slots[slot] = element;
-            match self.evaluate(test) {
+            match self.value(test) {
                 Ok(Val::Bool(bool)) if bool == deciding => return Ok(Val::Bool(deciding)),
                 Ok(Val::Bool(_)) => {}
                 Ok(other) => pending = Some(self.not_a_test(&other)),
-                Err(error) if error.kind == EvaluateErrorKind::Budget => return Err(error),
+                Err(error) if is_final(&error) => return Err(error),
                 Err(error) => pending = Some(error),
             }
         }
@@ -275,7 +290,7 @@ impl<'a> Machine<'a> {
     }
 
     fn test(&mut self, test: &'a Node) -> Result<bool, Fault> {
-        match self.evaluate(test)? {
+        match self.value(test)? {
             Val::Bool(bool) => Ok(bool),
             other => Err(self.not_a_test(&other)),
         }
@@ -291,17 +306,17 @@ impl<'a> Machine<'a> {
     fn standard(&mut self, function: Standard, member: bool, args: &'a [Node]) -> Outcome<'a> {
         match (function, args) {
             (Standard::Size, [of]) => {
-                let of = self.evaluate(of)?;
+                let of = self.value(of)?;
                 self.size(&of)
             }
             (Standard::Contains | Standard::StartsWith | Standard::EndsWith, [text, part]) => {
                 let text = self.evaluate(text)?;
                 let part = self.evaluate(part)?;
-                self.search(function, &text, &part)
+                self.search_any(function, &text, &part)
             }
             (Standard::Matches, [text, pattern]) => {
-                let text = self.evaluate(text)?;
-                let pattern = self.evaluate(pattern)?;
+                let text = self.value(text)?;
+                let pattern = self.value(pattern)?;
                 match (text.as_text(), pattern.as_text()) {
                     (Some(text), Some(source)) => {
                         let pattern = self.patterns.get(source, self.limits, &mut self.budget)?;
@@ -310,14 +325,14 @@ impl<'a> Machine<'a> {
                     _ => Err(no_overload("matches", &[text, pattern])),
                 }
             }
-            (Standard::Type, [of]) => Ok(Val::Type(self.evaluate(of)?.type_name())),
+            (Standard::Type, [of]) => Ok(Val::Type(self.value(of)?.type_name())),
             (Standard::Dyn, [of]) => self.evaluate(of),
             (Standard::Convert(name), [of]) => {
-                let of = self.evaluate(of)?;
+                let of = self.value(of)?;
                 self.convert(name, of)
             }
             (Standard::Part(name), _) => {
-                let args: Result<Vec<_>, _> = args.iter().map(|arg| self.evaluate(arg)).collect();
+                let args: Result<Vec<_>, _> = args.iter().map(|arg| self.value(arg)).collect();
                 // As much as a dozen steps: the call goes through an environment.
                 self.budget.steps(12)?;
                 part(name, &args?)
@@ -348,25 +363,24 @@ impl<'a> Machine<'a> {
         Ok(Val::Int(i64::try_from(size).unwrap_or(i64::MAX)))
     }
 
-    fn search(&mut self, how: Standard, text: &Val<'a>, part: &Val<'a>) -> Outcome<'a> {
-        let (Some(text), Some(part)) = (text.as_text(), part.as_text()) else {
-            return Err(no_overload(how.name(), &[text.clone(), part.clone()]));
-        };
-        Ok(Val::Bool(match how {
-            Standard::StartsWith => {
-                self.budget.scan(part.len())?;
-                text.starts_with(part)
+    /// A search in or for a set holds if it holds for one of its values.
+    fn search_any(&mut self, how: Standard, text: &Val<'a>, part: &Val<'a>) -> Outcome<'a> {
+        match (text, part) {
+            (Val::Set(_), Val::Set(_)) => {
+                Err(no_overload(how.name(), &[text.clone(), part.clone()]))
             }
-            Standard::EndsWith => {
-                self.budget.scan(part.len())?;
-                text.ends_with(part)
+            (Val::Set(set), part) => {
+                let test =
+                    |text: &Val<'_>, budget: &mut Budget<'_>| search(how, text, part, budget);
+                set.any(&mut self.budget, test).map(Val::Bool)
             }
-            _ => {
-                // Searching is slower than comparing.
-                self.budget.scan(text.len().saturating_mul(2))?;
-                text.contains(part)
+            (text, Val::Set(set)) => {
+                let test =
+                    |part: &Val<'_>, budget: &mut Budget<'_>| search(how, text, part, budget);
+                set.any(&mut self.budget, test).map(Val::Bool)
             }
-        }))
+            _ => search(how, text, part, &mut self.budget).map(Val::Bool),
+        }
     }
 
     fn convert(&mut self, name: &'static str, of: Val<'a>) -> Outcome<'a> {
@@ -385,7 +399,7 @@ impl<'a> Machine<'a> {
 
     #[inline(never)]
     fn matches(&mut self, text: &'a Node, pattern: &'a ConstantPattern) -> Outcome<'a> {
-        let text = self.evaluate(text)?;
+        let text = self.value(text)?;
         match (text.as_text(), pattern) {
             (Some(text), Ok(pattern)) => pattern.is_match(text, &mut self.budget).map(Val::Bool),
             (Some(_), Err(message)) => Err(fault(EvaluateErrorKind::Regex, message.to_string())),
@@ -410,6 +424,41 @@ impl<'a> Machine<'a> {
         })?;
         from_owned_json(result, &mut self.budget, 0)
     }
+}
+
+/// Whether an error settles the whole expression, so that neither `||` nor `exists` may drop it.
+fn is_final(error: &Fault) -> bool {
+    matches!(
+        error.kind,
+        EvaluateErrorKind::Budget | EvaluateErrorKind::EmptySet
+    )
+}
+
+/// `contains`, `startsWith` and `endsWith`.
+fn search(
+    how: Standard,
+    text: &Val<'_>,
+    part: &Val<'_>,
+    budget: &mut Budget<'_>,
+) -> Result<bool, Fault> {
+    let (Some(found), Some(wanted)) = (text.as_text(), part.as_text()) else {
+        return Err(no_overload(how.name(), &[text.clone(), part.clone()]));
+    };
+    Ok(match how {
+        Standard::StartsWith => {
+            budget.scan(wanted.len())?;
+            found.starts_with(wanted)
+        }
+        Standard::EndsWith => {
+            budget.scan(wanted.len())?;
+            found.ends_with(wanted)
+        }
+        _ => {
+            // Searching is slower than comparing.
+            budget.scan(found.len().saturating_mul(2))?;
+            found.contains(wanted)
+        }
+    })
 }
 
 /// What a loop goes through: the elements of a list or the keys of a map.

@@ -42,6 +42,11 @@ pub(crate) fn to_json(
             Json::String(time_text(value).unwrap_or_default().as_ref().to_owned())
         }
         Val::Type(name) => Json::String((*name).to_owned()),
+        Val::Set(set) => to_json(&set.single()?, budget, depth)?,
+        Val::Sets(_) => {
+            let message = "sets by name are no value; name one of them";
+            return Err(fault(EvaluateErrorKind::Type, message));
+        }
         Val::JsonList(_) | Val::List(_) => list_to_json(value, budget, depth)?,
         Val::JsonMap(map) => map_to_json(map, budget, depth)?,
         Val::Map(entries) => {

@@ -30,6 +30,7 @@ mod node;
 mod ops;
 mod patterns;
 mod scan;
+mod sets;
 mod value;
 mod variables;
 
@@ -37,4 +38,5 @@ pub use compile::{Compiler, Program};
 pub use error::{CompileError, CompileErrorKind, EvaluateError, EvaluateErrorKind, FunctionError};
 pub use functions::Form;
 pub use limits::Limits;
+pub use sets::{SetKind, Sets};
 pub use variables::Variables;

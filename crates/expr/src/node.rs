@@ -4,6 +4,7 @@
 //! is a slot number, a function is a table entry, a constant pattern is a
 //! compiled regular expression.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -98,4 +99,73 @@ pub(crate) enum LoopKind {
         guard: Option<Node>,
         item: Node,
     },
+}
+
+impl Node {
+    /// Collects the fields that are read of a variable. The depth of the tree is bounded.
+    pub(crate) fn fields_of<'n>(&'n self, variable: usize, fields: &mut BTreeSet<&'n str>) {
+        let is_it = |node: &Node| matches!(node, Node::Variable { name, .. } if *name == variable);
+        match self {
+            Node::Constant(_)
+            | Node::Json(_)
+            | Node::Variable { .. }
+            | Node::Slot(_)
+            | Node::IsBound(_)
+            | Node::Unsupported => {}
+            Node::Field(operand, name) => {
+                if is_it(operand) {
+                    fields.insert(name);
+                }
+                operand.fields_of(variable, fields);
+            }
+            Node::Has(operand, _) | Node::Not(operand) | Node::Negate(operand) => {
+                operand.fields_of(variable, fields);
+            }
+            Node::And(pair) | Node::Or(pair) => {
+                pair.0.fields_of(variable, fields);
+                pair.1.fields_of(variable, fields);
+            }
+            Node::Binary(operator, pair) => {
+                if let (Operator::Index, Node::Constant(Constant::Text(name))) = (operator, &pair.1)
+                    && is_it(&pair.0)
+                {
+                    fields.insert(name);
+                }
+                pair.0.fields_of(variable, fields);
+                pair.1.fields_of(variable, fields);
+            }
+            Node::If(parts) => {
+                parts.0.fields_of(variable, fields);
+                parts.1.fields_of(variable, fields);
+                parts.2.fields_of(variable, fields);
+            }
+            Node::List(items) => items
+                .iter()
+                .for_each(|item| item.fields_of(variable, fields)),
+            Node::Map(entries) => {
+                for (key, value) in entries {
+                    key.fields_of(variable, fields);
+                    value.fields_of(variable, fields);
+                }
+            }
+            Node::Loop(looped) => {
+                looped.range.fields_of(variable, fields);
+                match &looped.kind {
+                    LoopKind::All(test) | LoopKind::Exists(test) | LoopKind::ExistsOne(test) => {
+                        test.fields_of(variable, fields);
+                    }
+                    LoopKind::Append { guard, item } => {
+                        if let Some(guard) = guard {
+                            guard.fields_of(variable, fields);
+                        }
+                        item.fields_of(variable, fields);
+                    }
+                }
+            }
+            Node::Standard { args, .. } | Node::Own(_, args) => {
+                args.iter().for_each(|arg| arg.fields_of(variable, fields));
+            }
+            Node::Matches(parts) => parts.0.fields_of(variable, fields),
+        }
+    }
 }

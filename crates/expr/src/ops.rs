@@ -45,6 +45,9 @@ pub(crate) fn binary<'a>(
     budget: &mut Budget<'_>,
 ) -> Result<Val<'a>, Fault> {
     use Operator as Op;
+    if let (Val::Set(_), _) | (_, Val::Set(_)) = (left, right) {
+        return set_operation(operator, left, right, budget);
+    }
     match operator {
         Op::Equal => equals(left, right, budget, 0).map(Val::Bool),
         Op::NotEqual => equals(left, right, budget, 0).map(|equal| Val::Bool(!equal)),
@@ -66,6 +69,60 @@ pub(crate) fn binary<'a>(
     }
 }
 
+/// A binary operator with a set: `==` and `in` are membership, an order holds if it holds for one of the
+/// values, and the rest needs a set of one value.
+#[cold]
+fn set_operation<'a>(
+    operator: Operator,
+    left: &Val<'a>,
+    right: &Val<'a>,
+    budget: &mut Budget<'_>,
+) -> Result<Val<'a>, Fault> {
+    use Operator as Op;
+    match (operator, left, right) {
+        (Op::Equal, ..) => equals(left, right, budget, 0).map(Val::Bool),
+        (Op::NotEqual, ..) => equals(left, right, budget, 0).map(|equal| Val::Bool(!equal)),
+        (Op::In, value, Val::Set(set)) => set.holds(value, budget).map(Val::Bool),
+        (Op::In, Val::Set(_), container) if container.as_list().is_some() => {
+            contains(container, left, budget).map(Val::Bool)
+        }
+        (Op::In, Val::Set(set), container) => {
+            let test =
+                |value: &Val<'_>, budget: &mut Budget<'_>| contains(container, value, budget);
+            set.any(budget, test).map(Val::Bool)
+        }
+        (Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual, Val::Set(set), other)
+            if !matches!(other, Val::Set(_)) =>
+        {
+            let test = |value: &Val<'_>, budget: &mut Budget<'_>| {
+                Ok(matches!(
+                    binary(operator, value, other, budget)?,
+                    Val::Bool(true)
+                ))
+            };
+            set.any(budget, test).map(Val::Bool)
+        }
+        (Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual, other, Val::Set(set))
+            if !matches!(other, Val::Set(_)) =>
+        {
+            let test = |value: &Val<'_>, budget: &mut Budget<'_>| {
+                Ok(matches!(
+                    binary(operator, other, value, budget)?,
+                    Val::Bool(true)
+                ))
+            };
+            set.any(budget, test).map(Val::Bool)
+        }
+        _ => {
+            let one = |value: &Val<'a>| match value {
+                Val::Set(set) => set.single(),
+                other => Ok(other.clone()),
+            };
+            binary(operator, &one(left)?, &one(right)?, budget)
+        }
+    }
+}
+
 /// `left == right`: numbers by value whatever their types, the rest by type.
 pub(crate) fn equals(
     left: &Val<'_>,
@@ -81,6 +138,7 @@ pub(crate) fn equals(
         return Ok(left == right);
     }
     match (left, right) {
+        (Val::Set(set), other) | (other, Val::Set(set)) => set.has(other, budget),
         (Val::Null, Val::Null) => Ok(true),
         (Val::Bool(left), Val::Bool(right)) => Ok(left == right),
         (Val::Type(left), Val::Type(right)) => Ok(left == right),
@@ -276,6 +334,8 @@ pub(crate) fn field<'a>(
 ) -> Result<Option<Val<'a>>, Fault> {
     match operand {
         Val::JsonMap(map) => Ok(json_entry(map, name)),
+        Val::Sets(sets) => sets.require(name).map(|set| Some(Val::Set(set))),
+        Val::Set(set) => field(&set.single()?, name, budget),
         Val::Map(_) => lookup(operand, &Val::Text(name), budget),
         _ => Err(fault(
             EvaluateErrorKind::Type,
@@ -292,6 +352,9 @@ fn index<'a>(operand: &Val<'a>, key: &Val<'_>, budget: &mut Budget<'_>) -> Resul
             .ok()
             .and_then(|position| items.get(position))
             .ok_or_else(|| missing(&format!("[{position}] of {} elements", items.len())));
+    }
+    if let (Val::Sets(sets), Some(name)) = (operand, key.as_text()) {
+        return sets.require(name).map(Val::Set);
     }
     match operand {
         Val::JsonMap(_) | Val::Map(_) if is_key(key) => {

@@ -10,6 +10,8 @@ use std::rc::Rc;
 use cel::common::types::{CelDuration, CelTimestamp};
 use serde_json::Value as Json;
 
+use crate::sets::{Set, Sets};
+
 pub(crate) type JsonMap = serde_json::Map<String, Json>;
 
 /// A CEL value. `'a` is the borrow of the variables and of the program.
@@ -30,6 +32,10 @@ pub(crate) enum Val<'a> {
     Timestamp(CelTimestamp),
     Duration(CelDuration),
     Type(&'static str),
+    /// Sets by name.
+    Sets(&'a Sets),
+    /// Any one of several values.
+    Set(&'a Set),
 }
 
 impl<'a> Val<'a> {
@@ -59,6 +65,8 @@ impl<'a> Val<'a> {
             Val::Timestamp(_) => "google.protobuf.Timestamp",
             Val::Duration(_) => "google.protobuf.Duration",
             Val::Type(_) => "type",
+            Val::Sets(_) => "sets",
+            Val::Set(_) => "set",
         }
     }
 

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::sets::Sets;
+
 /// Names bound to JSON values, borrowed or owned. Binding copies nothing.
 ///
 /// ```
@@ -20,7 +22,13 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default)]
 pub struct Variables<'a> {
     /// A handful at most, so a list is faster than a map.
-    bindings: Vec<(Cow<'a, str>, Cow<'a, Value>)>,
+    bindings: Vec<(Cow<'a, str>, Bound<'a>)>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Bound<'a> {
+    Json(Cow<'a, Value>),
+    Sets(&'a Sets),
 }
 
 impl<'a> Variables<'a> {
@@ -46,7 +54,7 @@ impl<'a> Variables<'a> {
     /// ```
     pub fn bind(&mut self, name: &'a str, value: &'a Value) -> &mut Self {
         self.bindings
-            .push((Cow::Borrowed(name), Cow::Borrowed(value)));
+            .push((Cow::Borrowed(name), Bound::Json(Cow::Borrowed(value))));
         self
     }
 
@@ -60,11 +68,26 @@ impl<'a> Variables<'a> {
     /// ```
     pub fn bind_owned(&mut self, name: impl Into<String>, value: Value) -> &mut Self {
         self.bindings
-            .push((Cow::Owned(name.into()), Cow::Owned(value)));
+            .push((Cow::Owned(name.into()), Bound::Json(Cow::Owned(value))));
         self
     }
 
-    /// The value bound to `name`.
+    /// Binds `name` to sets: `name.x` stands for any one of the values of `x`, see [`Sets`].
+    ///
+    /// ```
+    /// # use proofhouse_expr::{Program, SetKind, Sets, Variables};
+    /// let mut sets = Sets::default();
+    /// sets.insert("n", SetKind::Integer, [1.into(), 2.into()]);
+    /// let mut variables = Variables::new();
+    /// variables.bind_sets("known", &sets);
+    /// assert!(Program::compile("2 == known.n && 3 != known.n").unwrap().evaluate_bool(&variables).unwrap());
+    /// ```
+    pub fn bind_sets(&mut self, name: &'a str, sets: &'a Sets) -> &mut Self {
+        self.bindings.push((Cow::Borrowed(name), Bound::Sets(sets)));
+        self
+    }
+
+    /// The value bound to `name`; nothing for sets.
     ///
     /// ```
     /// # use proofhouse_expr::Variables;
@@ -75,10 +98,17 @@ impl<'a> Variables<'a> {
     /// ```
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
+        match self.bound(name)? {
+            Bound::Json(value) => Some(value.as_ref()),
+            Bound::Sets(_) => None,
+        }
+    }
+
+    pub(crate) fn bound(&self, name: &str) -> Option<&Bound<'a>> {
         let mut newest_first = self.bindings.iter().rev();
         newest_first
             .find(|(bound, _)| bound == name)
-            .map(|(_, value)| value.as_ref())
+            .map(|(_, value)| value)
     }
 }
 

@@ -42,6 +42,7 @@ pub mod http;
 pub mod interpolate;
 pub mod manifest;
 pub mod operator;
+pub mod receive;
 pub mod runtime;
 mod schemas;
 pub mod serve;

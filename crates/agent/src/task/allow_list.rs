@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::Allowed;
+
 /// The values of parameters that a task knows, per tool and name. A bound parameter is sealed: it has
 /// its one value from the start and never another.
 ///
@@ -36,6 +38,9 @@ struct Entry {
 /// Values of one parameter beyond which no more are taken: a task that runs for months must not grow
 /// without end.
 const MAX_VALUES: usize = 10_000;
+/// Bytes of a value as JSON that is worth keeping: what names something is short, the content of a file is
+/// not.
+const MAX_VALUE_BYTES: usize = 4_096;
 
 impl AllowList {
     /// Fixes a parameter to one value.
@@ -46,12 +51,27 @@ impl AllowList {
         entry.sealed = true;
     }
 
-    /// Adds a value of a call that is carried out, unless the parameter is sealed.
-    pub fn add(&mut self, tool: &str, name: &str, value: &Value) {
-        let entry = self.entry(tool, name);
-        if !entry.sealed && entry.values.len() < MAX_VALUES {
-            entry.push(value.clone());
+    /// Adds a value of a call that is carried out, unless the parameter is sealed. Tells whether it is new.
+    pub fn add(&mut self, tool: &str, name: &str, value: &Value) -> bool {
+        if value.is_null() || value.to_string().len() > MAX_VALUE_BYTES {
+            return false;
         }
+        let entry = self.entry(tool, name);
+        !entry.sealed && entry.values.len() < MAX_VALUES && entry.push(value.clone())
+    }
+
+    /// Everything in it, to be kept and to be read with [`AllowList::from_iter`] again.
+    pub fn entries(&self) -> impl Iterator<Item = Allowed> {
+        self.tools.iter().flat_map(|(tool, names)| {
+            names.iter().flat_map(move |(name, entry)| {
+                entry.values.iter().map(move |value| Allowed {
+                    tool: tool.clone(),
+                    name: name.clone(),
+                    value: value.clone(),
+                    sealed: entry.sealed,
+                })
+            })
+        })
     }
 
     /// The values of a parameter, in the order they came.
@@ -67,10 +87,27 @@ impl AllowList {
     }
 }
 
+impl FromIterator<Allowed> for AllowList {
+    fn from_iter<T: IntoIterator<Item = Allowed>>(entries: T) -> Self {
+        let mut list = Self::default();
+        for entry in entries {
+            match entry.sealed {
+                true => list.seal(&entry.tool, &entry.name, entry.value),
+                false => {
+                    list.add(&entry.tool, &entry.name, &entry.value);
+                }
+            }
+        }
+        list
+    }
+}
+
 impl Entry {
-    fn push(&mut self, value: Value) {
-        if self.known.insert(value.to_string()) {
+    fn push(&mut self, value: Value) -> bool {
+        let is_new = self.known.insert(value.to_string());
+        if is_new {
             self.values.push(value);
         }
+        is_new
     }
 }

@@ -12,10 +12,12 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::capabilities::{self, Callable, Capabilities, Granted, Remote, Target};
 use super::context::{Scope, TaskContext};
+use super::journal::{Entry, Lost};
+use super::restore;
 use super::review::Reviews;
 use super::runner::Shared;
 use super::steps::{Passed, Site};
-use super::{CallStatus, End, EndReason, Input, TaskEvent, TaskOptions};
+use super::{Allowed, CallStatus, End, EndReason, Input, TaskEvent, TaskOptions, Turn};
 use crate::model::{Arguments, ChatMessage, ToolCall};
 
 /// What became of a call.
@@ -31,14 +33,12 @@ pub(super) struct Called {
     pub(super) took: Duration,
     /// The task of another agent.
     pub(super) child: Option<String>,
-    /// The values that were used, for the allow list: the tool, and its parameters.
-    pub(super) dispatched: Option<String>,
     /// The task ends with this.
     pub(super) end: Option<End>,
 }
 
 impl Called {
-    fn new(
+    pub(super) fn new(
         function: &str,
         arguments: Map<String, Value>,
         result: Value,
@@ -52,7 +52,6 @@ impl Called {
             status,
             took: Duration::ZERO,
             child: None,
-            dispatched: None,
             end: None,
         }
     }
@@ -68,11 +67,7 @@ impl Called {
 
     /// What the model is told.
     pub(super) fn message(&self, call: &ToolCall) -> ChatMessage {
-        let content = match &self.result {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        ChatMessage::tool(call, content, self.status != CallStatus::Successful)
+        restore::told(call, &self.result, self.status)
     }
 
     fn ending(mut self, reason: EndReason, message: &str) -> Self {
@@ -150,10 +145,16 @@ async fn attempt(
         action: &callable.function.action,
         input: Value::Object(arguments.clone()),
         output: None,
+        event: None,
+        call: &call.id,
+        keeper: &shared.keeper,
     };
     let rules = &callable.granted.rules;
     if let Some(refused) = before(&mut site, callable, &arguments).await {
         return refused;
+    }
+    if begin(shared, callable, call, &arguments).await.is_err() {
+        return stop(&callable.function.name, arguments, Passed::Cancelled);
     }
     let mut called = dispatch(shared, callable, site.context, arguments.clone(), cancel).await;
     if called.end.is_some() || rules.after.is_empty() {
@@ -240,6 +241,59 @@ fn stop(function: &str, arguments: Map<String, Value>, stopped: Passed) -> Calle
     }
 }
 
+/// Keeps that a call is about to be made, with what the allow list gains by it: an event about it may come
+/// before its result.
+async fn begin(
+    shared: &Shared,
+    callable: Callable<'_>,
+    call: &ToolCall,
+    arguments: &Map<String, Value>,
+) -> Result<(), Lost> {
+    let mut gained = Vec::new();
+    if let Target::Tool(task) = &callable.granted.target {
+        let tool = &callable.granted.reference;
+        let given = for_action(callable, arguments.clone());
+        let mut actions = task.tool().actions.iter();
+        let action = actions.find(|action| action.name == callable.function.action);
+        // What does not fit is refused, so nothing is learnt from it.
+        let resolved = match action {
+            Some(action) if !matches!(action.execute.key(), "openapi" | "mcp") => {
+                action.parameters.complete(given).unwrap_or_default()
+            }
+            _ => given,
+        };
+        let mut allowed = shared.allowed();
+        for (name, value) in &resolved {
+            if allowed.add(tool, name, value) {
+                gained.push(Allowed {
+                    tool: tool.clone(),
+                    name: name.clone(),
+                    value: value.clone(),
+                    sealed: false,
+                });
+            }
+        }
+    }
+    if !shared.keeper.is_there() {
+        return Ok(());
+    }
+    let turn = Turn::Calling {
+        time: shared.environment.now(),
+        call: call.id.clone(),
+        function: callable.function.name.clone(),
+        arguments: arguments.clone(),
+        step: false,
+    };
+    let state = turn.state();
+    let kept = shared.keeper.keep(Entry {
+        turn,
+        delivery: None,
+        allowed: gained,
+        state,
+    });
+    kept.await
+}
+
 async fn dispatch(
     shared: &Shared,
     callable: Callable<'_>,
@@ -258,9 +312,7 @@ async fn dispatch(
                 cancel: cancel.clone(),
             };
             let result = task.carry_out(invocation).await;
-            let mut called = told(function, arguments, result);
-            called.dispatched = Some(callable.granted.reference.clone());
-            called
+            told(function, arguments, result)
         }
         Target::Agent(agent) => delegate(shared, function, agent, arguments, cancel).await,
         Target::Remote(remote) => ask_elsewhere(function, remote, arguments, cancel).await,

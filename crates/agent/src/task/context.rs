@@ -218,6 +218,8 @@ pub(super) fn functions_read(source: &str) -> Vec<String> {
 pub(super) struct Scope<'a> {
     pub(super) input: Option<&'a Value>,
     pub(super) output: Option<&'a Value>,
+    /// The event that is taken in, if one is.
+    pub(super) event: Option<&'a Value>,
 }
 
 /// The variables of an expression.
@@ -240,6 +242,9 @@ pub(super) fn variables<'a>(
     }
     if let Some(output) = scope.output {
         variables.bind("output", output).bind("o", output);
+    }
+    if let Some(event) = scope.event {
+        variables.bind("event", event);
     }
     variables
         .bind_owned("now", now.into())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{CallStatus, End, Review};
+use super::{CallStatus, End, JournalError, Review};
 
 /// Something that happens in a task. None of it holds a secret.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +46,8 @@ pub enum TaskEvent {
         /// What it said.
         message: String,
     },
+    /// The task stops here, though it is not over.
+    Lost(JournalError),
     /// The task is over.
     Ended(End),
 }

@@ -67,7 +67,7 @@ impl Runner {
     }
 
     /// Takes in what was said elsewhere: first the results of calls that were left open.
-    pub(super) fn catch_up(&mut self, preceding: Vec<ChatMessage>) {
+    pub(super) async fn catch_up(&mut self, preceding: Vec<ChatMessage>) -> Result<(), Stop> {
         let open = self.open_calls();
         let mut rest = Vec::new();
         for message in preceding {
@@ -89,12 +89,14 @@ impl Runner {
                         function: call.name.clone(),
                         arguments: call.arguments.object().cloned().unwrap_or_default(),
                         result: Value::String(content.clone()),
+                        output: None,
                         status: match is_error {
                             true => CallStatus::Errored,
                             false => CallStatus::Successful,
                         },
                         task: None,
-                    });
+                    })
+                    .await?;
                     let told = ChatMessage::tool(call, content.clone(), *is_error);
                     self.messages.push(told);
                 }
@@ -103,10 +105,11 @@ impl Runner {
         }
         self.close_open_calls("no result was given");
         self.messages.extend(rest);
+        Ok(())
     }
 
     /// The calls of the model's last reply that have no result.
-    fn open_calls(&self) -> Vec<ToolCall> {
+    pub(super) fn open_calls(&self) -> Vec<ToolCall> {
         let is_reply = |message: &ChatMessage| matches!(message, ChatMessage::Assistant { .. });
         let Some(at) = self.messages.iter().rposition(is_reply) else {
             return Vec::new();
@@ -193,7 +196,7 @@ impl Runner {
         if cancel.is_cancelled() {
             return Err(Stop::Cancelled);
         }
-        self.seal();
+        let _ = self.seal();
         self.another_call()?;
         // It is counted when it is noted.
         self.calls -= 1;
@@ -212,7 +215,7 @@ impl Runner {
         .await;
         self.capabilities = Some(capabilities);
         let (result, status) = (called.result.clone(), called.status);
-        let ended = self.note(&call, called);
+        let ended = self.note(&call, called).await?;
         Ok(CallOutput {
             result,
             status,

@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::review::Reviews;
+use super::runner::Interrupt;
 use super::watch::{Events, Watchers};
-use super::{AllowList, CallStatus, Decision, End, EndReason, Review, Turn};
+use super::{AllowList, CallStatus, Decision, End, EndReason, JournalError, Review, Turn};
 use crate::model::{ChatMessage, ToolCall, ToolSpec};
 
 /// What is said to an agent.
@@ -31,6 +32,21 @@ pub struct Input {
     pub tools: Vec<ToolSpec>,
     /// What whoever asks says about the circumstances of this input, for the model.
     pub context: Option<String>,
+    /// The event that this is, with its message rendered. Its parameters are not those of the agent.
+    pub event: Option<InputEvent>,
+    /// Names this input for the journal, which settles it with the turn that it becomes.
+    pub delivery: Option<String>,
+}
+
+/// An event of a capability.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct InputEvent {
+    /// The capability, as the agent's manifest names it.
+    pub capability: String,
+    /// The name of the event.
+    pub name: String,
+    /// What rules read as `event`: the payload, and whatever else there is to know.
+    pub value: Value,
 }
 
 impl Input {
@@ -57,6 +73,15 @@ pub struct Output {
     /// Why there is no answer this time; the task waits for the next input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+    /// Why a rule of the agent kept an event out; the task waits for the next input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discarded: Option<String>,
+    /// Whether somebody stopped the answer; the task can go on with it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+    /// Why this part of the task stopped, though the task is not over: its journal could not be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<JournalError>,
     /// How the task ended, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<End>,
@@ -85,6 +110,8 @@ pub(super) enum Command {
     Input(Box<Input>, oneshot::Sender<Output>),
     Call(Box<DirectCall>, oneshot::Sender<CallOutput>),
     Functions(oneshot::Sender<Result<Vec<ToolSpec>, End>>),
+    Resume(oneshot::Sender<Output>),
+    Interrupt(oneshot::Sender<Output>),
     End(oneshot::Sender<()>),
 }
 
@@ -109,6 +136,9 @@ pub struct Task {
     pub(super) reviews: Reviews,
     pub(super) known: Arc<Mutex<Known>>,
     pub(super) cancel: CancellationToken,
+    pub(super) interrupt: Arc<Interrupt>,
+    pub(super) lost: Arc<Mutex<Option<JournalError>>>,
+    pub(super) unfinished: bool,
 }
 
 impl Task {
@@ -132,20 +162,53 @@ impl Task {
 
     /// Says something and waits for the answer. Inputs are answered one after the other.
     pub async fn send(&self, input: Input) -> Output {
+        self.ask(|reply| Command::Input(Box::new(input), reply))
+            .await
+    }
+
+    /// Goes on with an input that has no answer yet, because the task was restored or interrupted. Says
+    /// nothing if there is none.
+    pub async fn resume(&self) -> Output {
+        self.ask(Command::Resume).await
+    }
+
+    /// Whether the task was restored in the middle of an answer that nobody stopped: [`Task::resume`] goes
+    /// on with it.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        self.unfinished
+    }
+
+    /// Stops the answer that is under way, and waits until the task is idle.
+    pub async fn interrupt(&self) -> Output {
+        self.interrupt.stop();
+        self.ask(Command::Interrupt).await
+    }
+
+    async fn ask(&self, command: impl FnOnce(oneshot::Sender<Output>) -> Command) -> Output {
         let (reply, answer) = oneshot::channel();
         // What could not be sent is dropped here, and the end of the answer with it.
-        let sent = self
-            .commands
-            .send(Command::Input(Box::new(input), reply))
-            .await
-            .is_ok();
+        let sent = self.commands.send(command(reply)).await.is_ok();
         match (sent, answer.await) {
             (true, Ok(output)) => output,
-            _ => Output {
-                ended: Some(self.over()),
-                ..Output::default()
+            _ => match self.lost() {
+                Some(lost) => Output {
+                    lost: Some(lost),
+                    ..Output::default()
+                },
+                None => Output {
+                    ended: Some(self.over()),
+                    ..Output::default()
+                },
             },
         }
+    }
+
+    /// Why this part of the task stopped, if its journal could not be written.
+    #[must_use]
+    pub fn lost(&self) -> Option<JournalError> {
+        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.clone()
     }
 
     /// Calls a function as the model would: bindings, steps and limits hold. The model does not hear of

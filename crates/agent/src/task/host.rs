@@ -11,8 +11,10 @@ use proofhouse_tools::runtime::{Environment, Limits, Observer, Runtimes};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 
+use super::guard;
 use super::handle::Task;
 use super::runner::{self, Start};
+use super::{AllowList, Journal, Restored};
 use crate::model::{BUILT_IN, ChatMessage, Model, ModelOptions};
 use crate::remote::RemoteAgent;
 
@@ -54,6 +56,13 @@ pub struct TaskOptions {
     pub cancel: CancellationToken,
     /// What was said before the task began.
     pub history: Vec<ChatMessage>,
+    /// Keeps what happens, so that the task can go on in another process. Results that whoever asks brings
+    /// along ([`Input::preceding`](super::Input::preceding)) are not kept.
+    pub journal: Option<Arc<dyn Journal>>,
+    /// What the journal of an earlier part of the task kept.
+    pub restored: Option<Restored>,
+    /// The values that events may be about from the start.
+    pub allowed: AllowList,
 }
 
 /// Why a task cannot begin.
@@ -190,6 +199,23 @@ impl Host {
             Some(Referent::Agent(found)) => Some(found),
             _ => None,
         }
+    }
+
+    /// What the bindings of an agent seal for a task that begins with this input.
+    #[must_use]
+    pub fn sealed(
+        &self,
+        agent: &Agent,
+        task: &TaskOptions,
+        first: &Map<String, Value>,
+    ) -> AllowList {
+        guard::sealed_at_start(self, agent, task, first)
+    }
+
+    /// The tools and agents that are there.
+    #[must_use]
+    pub fn catalog(&self) -> &Catalog {
+        &self.inner.catalog
     }
 
     /// Begins a task of an agent.

@@ -12,9 +12,10 @@ use serde_json::{Map, Value, json};
 
 use super::capabilities::{self, Capabilities};
 use super::context::{self, Scope, TaskContext};
+use super::journal::Keeper;
 use super::review::Reviews;
 use super::watch::Watchers;
-use super::{CallStatus, Decision, TaskEvent};
+use super::{CallStatus, Decision, TaskEvent, Turn};
 
 /// Where the steps are taken.
 pub(super) struct Site<'a> {
@@ -31,6 +32,11 @@ pub(super) struct Site<'a> {
     pub(super) action: &'a str,
     pub(super) input: Value,
     pub(super) output: Option<Value>,
+    /// The event around which they are taken, if it is one.
+    pub(super) event: Option<Value>,
+    /// The id of the call around which they are taken.
+    pub(super) call: &'a str,
+    pub(super) keeper: &'a Keeper,
 }
 
 /// How steps went.
@@ -152,12 +158,30 @@ impl Site<'_> {
             context: self.context.value().clone(),
             cancel: self.cancel.clone(),
         };
+        let calling = || Turn::Calling {
+            time: now.clone(),
+            call: self.call.to_owned(),
+            function: name.clone(),
+            arguments: arguments.clone(),
+            step: true,
+        };
+        let kept = self.keeper.turn(calling).await;
+        kept.map_err(|_| Fault::Cancelled)?;
         let result = task.carry_out(invocation).await;
         let (output, status) = match &result {
             Ok(outcome) => (outcome.value.clone(), CallStatus::Successful),
             Err(error) => (error.to_json(), CallStatus::Errored),
         };
         let now = self.environment.now();
+        let invoked = || Turn::Invoked {
+            time: now.clone(),
+            function: name.clone(),
+            arguments: arguments.clone(),
+            output: output.clone(),
+            status,
+        };
+        let kept = self.keeper.turn(invoked).await;
+        kept.map_err(|_| Fault::Cancelled)?;
         self.context
             .called(&name, &now, &arguments, &output, status, None);
         match result {
@@ -171,6 +195,7 @@ impl Site<'_> {
         Scope {
             input: Some(&self.input),
             output: self.output.as_ref(),
+            event: self.event.as_ref(),
         }
     }
 
@@ -211,6 +236,14 @@ impl Site<'_> {
                 self.output.as_ref(),
             );
             let id = review.id;
+            let question = || Turn::Asked {
+                time: self.environment.now(),
+                review: review.clone(),
+            };
+            if self.keeper.turn(question).await.is_err() {
+                self.reviews.forget(id);
+                return Err(Fault::Cancelled);
+            }
             let _ = self.events.send(TaskEvent::Review(review));
             let decision = tokio::select! {
                 decision = decision => decision.unwrap_or(Decision::Deny),
@@ -234,6 +267,9 @@ impl Site<'_> {
         if let Some(output) = &self.output {
             variables.insert("output".to_owned(), output.clone());
             variables.insert("o".to_owned(), output.clone());
+        }
+        if let Some(event) = &self.event {
+            variables.insert("event".to_owned(), event.clone());
         }
         variables.insert("now".to_owned(), self.environment.now().into());
         variables.insert("c".to_owned(), self.context.value().clone());

@@ -1,12 +1,13 @@
 //! Turns: what happened in a task, in order, and how it ended.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::{Review, TaskState};
 use crate::model::{ToolCall, Usage};
 
 /// One thing that happened.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "turn", rename_all = "snake_case")]
 pub enum Turn {
     /// Someone said something to the agent.
@@ -16,7 +17,17 @@ pub enum Turn {
         /// What was said.
         message: String,
         /// The parameters of the agent.
+        #[serde(default)]
         parameters: Map<String, Value>,
+        /// The capability whose event it is, if it is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        source: Option<String>,
+        /// The name of the event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        event: Option<String>,
+        /// The delivery that this is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delivery: Option<String>,
     },
     /// The model said something.
     Llm {
@@ -45,10 +56,13 @@ pub enum Turn {
         arguments: Map<String, Value>,
         /// What the model was told.
         result: Value,
+        /// What the function gave, where steps changed it before the model was told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Value>,
         /// How it ended.
         status: CallStatus,
         /// The task of another agent, where one was asked.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<String>,
     },
     /// The model could not be asked; the task waits for the next input.
@@ -57,23 +71,152 @@ pub enum Turn {
         time: String,
         /// Why.
         message: String,
+        /// How often the model was asked in this task so far.
+        #[serde(default)]
+        turns: u64,
+    },
+    /// An event came, and a rule of the agent kept it out.
+    Discarded {
+        /// When.
+        time: String,
+        /// The capability whose event it is.
+        source: String,
+        /// The name of the event.
+        event: String,
+        /// The delivery that this was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delivery: Option<String>,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody stopped what was under way; the task can go on from here.
+    Interrupted {
+        /// When.
+        time: String,
+    },
+    /// A call is about to be made. Only journals have it: without a result, nobody knows what became of it.
+    Calling {
+        /// When.
+        time: String,
+        /// The id the model gave the call; of a step, the call around which it is taken.
+        call: String,
+        /// The function.
+        function: String,
+        /// What it is called with.
+        arguments: Map<String, Value>,
+        /// Whether a step makes it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        step: bool,
+    },
+    /// A step has made a call. Only journals have it.
+    Invoked {
+        /// When it came to its end.
+        time: String,
+        /// The function.
+        function: String,
+        /// What it was called with.
+        arguments: Map<String, Value>,
+        /// What it gave.
+        output: Value,
+        /// How it ended.
+        status: CallStatus,
+    },
+    /// A person is asked. Only journals have it.
+    Asked {
+        /// When.
+        time: String,
+        /// The question.
+        review: Review,
+    },
+    /// The agent has answered. Only journals have it: what it said is in the model's last turn, this is what
+    /// the rules made of that.
+    Output {
+        /// When.
+        time: String,
+        /// What it says.
+        message: String,
+        /// What the manifest exposes beside that.
+        #[serde(default)]
+        exposes: Map<String, Value>,
+    },
+    /// The task is over. Only journals have it.
+    Ended {
+        /// When.
+        time: String,
+        /// How.
+        end: End,
     },
 }
 
 impl Turn {
+    /// Whether it is part of what is shown as the history of a task.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        !matches!(
+            self,
+            Self::Calling { .. }
+                | Self::Invoked { .. }
+                | Self::Asked { .. }
+                | Self::Output { .. }
+                | Self::Ended { .. }
+        )
+    }
+
+    /// The word that names the kind of turn.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Input { .. } => "input",
+            Self::Llm { .. } => "llm",
+            Self::Capability { .. } => "capability",
+            Self::Failed { .. } => "failed",
+            Self::Discarded { .. } => "discarded",
+            Self::Interrupted { .. } => "interrupted",
+            Self::Calling { .. } => "calling",
+            Self::Invoked { .. } => "invoked",
+            Self::Asked { .. } => "asked",
+            Self::Output { .. } => "output",
+            Self::Ended { .. } => "ended",
+        }
+    }
+
+    /// What a task does after it.
+    #[must_use]
+    pub fn state(&self) -> TaskState {
+        match self {
+            Self::Input { .. }
+            | Self::Llm { .. }
+            | Self::Capability { .. }
+            | Self::Calling { .. }
+            | Self::Invoked { .. } => TaskState::Running,
+            Self::Asked { .. } => TaskState::Waiting,
+            Self::Output { .. } | Self::Failed { .. } | Self::Discarded { .. } => TaskState::Idle,
+            Self::Interrupted { .. } => TaskState::Interrupted,
+            Self::Ended { .. } => TaskState::Ended,
+        }
+    }
+
+    /// Whether the delivery that is under way is settled with it.
+    pub(super) fn settles(&self) -> bool {
+        matches!(
+            self,
+            Self::Input { .. } | Self::Failed { .. } | Self::Discarded { .. } | Self::Ended { .. }
+        )
+    }
+
     /// The word of `context._history.turns`, where the turn counts there.
     pub(super) fn word(&self) -> Option<&'static str> {
         match self {
             Self::Input { .. } => Some("input"),
             Self::Llm { .. } => Some("llm"),
             Self::Capability { .. } => Some("capability"),
-            Self::Failed { .. } => None,
+            _ => None,
         }
     }
 }
 
 /// How a call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
     /// It was done.
@@ -85,7 +228,7 @@ pub enum CallStatus {
 }
 
 /// Why a task is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
     /// Somebody ended it.
@@ -103,7 +246,7 @@ pub enum EndReason {
 }
 
 /// The end of a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     /// Why.
     pub reason: EndReason,

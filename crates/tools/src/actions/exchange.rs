@@ -9,14 +9,14 @@ use crate::manifest::HttpCall;
 use crate::runtime::{ActionError, Call, Environment};
 
 /// A response and the secrets that must not be shown of it.
-pub(super) struct Exchanged {
-    pub(super) answer: Answer,
-    pub(super) secrets: Secrets,
+pub(crate) struct Exchanged {
+    pub(crate) answer: Answer,
+    pub(crate) secrets: Secrets,
 }
 
 impl Exchanged {
     /// What the action yields, without secrets.
-    pub(super) fn result(&self, http: &HttpCall) -> Result<Value, ActionError> {
+    pub(crate) fn result(&self, http: &HttpCall) -> Result<Value, ActionError> {
         match response::result(&self.answer, http.response_path.as_ref()) {
             Ok(value) => Ok(self.secrets.redact_value(value)),
             Err(error) => Err(self.clean(error)),
@@ -24,7 +24,7 @@ impl Exchanged {
     }
 
     /// An error without secrets.
-    pub(super) fn clean(&self, error: ActionError) -> ActionError {
+    pub(crate) fn clean(&self, error: ActionError) -> ActionError {
         clean(error, &self.secrets)
     }
 }
@@ -34,7 +34,7 @@ fn clean(error: ActionError, secrets: &Secrets) -> ActionError {
 }
 
 /// Sends a call. `session` holds what `{session.key}` names.
-pub(super) async fn exchange(
+pub(crate) async fn exchange(
     client: &HttpClient,
     http: &HttpCall,
     call: &Call,

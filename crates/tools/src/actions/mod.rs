@@ -1,7 +1,7 @@
 //! The action runtimes: one file or directory each.
 
 mod cel;
-mod exchange;
+pub(crate) mod exchange;
 mod kubernetes_job;
 mod mcp;
 mod openapi;

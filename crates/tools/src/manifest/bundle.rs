@@ -9,6 +9,7 @@ use super::agent::Agent;
 use super::decode::{Decoder, Start};
 use super::fields::{TYPES, VERSIONS};
 use super::model::Tool;
+use super::starts::{Schedule, Trigger};
 
 /// How large a file of manifests may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,16 +44,20 @@ pub enum Manifest {
     Tool(Tool),
     /// An agent.
     Agent(Agent),
+    /// A trigger.
+    Trigger(Trigger),
+    /// A schedule.
+    Schedule(Schedule),
     /// A manifest of another type, kept as it is.
     Other(OtherManifest),
 }
 
-/// A manifest that is neither a tool's nor an agent's.
+/// A manifest of a type that nothing is done with.
 #[derive(Debug, Clone)]
 pub struct OtherManifest {
     /// The version of the specification, such as `v1beta2`.
     pub version: String,
-    /// What it is: `trigger`, `schedule` or `bundledescription`.
+    /// What it is: `bundledescription`.
     pub kind: String,
     /// The document.
     pub value: Value,
@@ -165,6 +170,22 @@ impl Bundle {
         })
     }
 
+    /// The triggers among the manifests.
+    pub fn triggers(&self) -> impl Iterator<Item = &Trigger> {
+        self.manifests.iter().filter_map(|manifest| match manifest {
+            Manifest::Trigger(trigger) => Some(trigger),
+            _ => None,
+        })
+    }
+
+    /// The schedules among the manifests.
+    pub fn schedules(&self) -> impl Iterator<Item = &Schedule> {
+        self.manifests.iter().filter_map(|manifest| match manifest {
+            Manifest::Schedule(schedule) => Some(schedule),
+            _ => None,
+        })
+    }
+
     /// The agents among the manifests.
     pub fn agents(&self) -> impl Iterator<Item = &Agent> {
         self.manifests.iter().filter_map(|manifest| match manifest {
@@ -266,6 +287,8 @@ fn read_document(
     let manifest = match kind(&source, &mut decoder) {
         Some((_, "tool")) => decoder.tool(source.root()).map(Manifest::Tool),
         Some((_, "agent")) => decoder.agent(source.root()).map(Manifest::Agent),
+        Some((_, "trigger")) => decoder.trigger(source.root()).map(Manifest::Trigger),
+        Some((_, "schedule")) => decoder.schedule(source.root()).map(Manifest::Schedule),
         Some((version, kind)) => {
             let value = decoder.value(source.root());
             Some(Manifest::Other(OtherManifest {

@@ -1,4 +1,4 @@
-//! Catalogs: tools and agents that know each other, and what is wrong between them.
+//! Catalogs: tools, agents, triggers and schedules that know each other, and what is wrong between them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,12 +8,15 @@ use proofhouse_source::{Diagnostic, DiagnosticSeverity, Span, did_you_mean};
 use super::agent::{Agent, Binding, Capability, Step, StepAction};
 use super::bundle::{Bundle, Manifest};
 use super::model::Tool;
+use super::starts::{Schedule, Trigger};
 
-/// The tools and agents that are there, from one file or many.
+/// The manifests that are there, from one file or many.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     tools: Vec<Arc<Tool>>,
     agents: Vec<Arc<Agent>>,
+    triggers: Vec<Arc<Trigger>>,
+    schedules: Vec<Arc<Schedule>>,
 }
 
 /// What a reference names.
@@ -49,6 +52,8 @@ impl Catalog {
             match manifest {
                 Manifest::Tool(tool) => self.tools.push(Arc::new(tool.clone())),
                 Manifest::Agent(agent) => self.agents.push(Arc::new(agent.clone())),
+                Manifest::Trigger(trigger) => self.triggers.push(Arc::new(trigger.clone())),
+                Manifest::Schedule(schedule) => self.schedules.push(Arc::new(schedule.clone())),
                 Manifest::Other(_) => {}
             }
         }
@@ -62,6 +67,25 @@ impl Catalog {
     /// The agents.
     pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
         self.agents.iter()
+    }
+
+    /// The triggers.
+    pub fn triggers(&self) -> impl Iterator<Item = &Arc<Trigger>> {
+        self.triggers.iter()
+    }
+
+    /// The schedules.
+    pub fn schedules(&self) -> impl Iterator<Item = &Arc<Schedule>> {
+        self.schedules.iter()
+    }
+
+    /// What is wrong between the manifests of a file and those of the catalog.
+    #[must_use]
+    pub fn check_all(&self, bundle: &Bundle) -> Vec<Diagnostic> {
+        let agents = bundle.agents().flat_map(|agent| self.check(agent));
+        let triggers = bundle.triggers().flat_map(|one| self.check_trigger(one));
+        let schedules = bundle.schedules().flat_map(|one| self.check_schedule(one));
+        agents.chain(triggers).chain(schedules).collect()
     }
 
     /// The tools.

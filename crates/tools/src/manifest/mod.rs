@@ -1,4 +1,4 @@
-//! Manifests: tool and agent documents as YAML, read with every finding collected.
+//! Manifests: documents of tools, agents, triggers and schedules as YAML, read with every finding collected.
 
 mod agent;
 mod bundle;
@@ -11,6 +11,7 @@ mod names;
 mod parameters;
 mod receive;
 mod schema;
+mod starts;
 mod texts;
 mod tool;
 
@@ -26,7 +27,8 @@ pub use model::{
     Mcp, McpTransport, OpenApi, Poll, Receive, Session, Shared, Subscription, Tool, Webhook,
 };
 pub use parameters::ParameterSchema;
-pub use schema::{agent_json_schema, json_schema};
+pub use schema::{agent_json_schema, json_schema, schedule_json_schema, trigger_json_schema};
+pub use starts::{Schedule, Trigger, TriggerSource};
 
 /// The codes whose findings are never errors: worth a look, and the manifest is fit for use. `TM-017` can
 /// be either.
@@ -108,5 +110,10 @@ pub const CODES: &[(&str, &str)] = &[
     (
         "TM-028",
         "A model capability needs a mount, or has the name of a capability.",
+    ),
+    ("TM-029", "A cron expression or a time zone cannot be used."),
+    (
+        "TM-030",
+        "The inputs of a trigger or a schedule do not fit its agent.",
     ),
 ];

@@ -224,7 +224,7 @@ pub struct KubernetesJob {
     pub spec: BodyTemplate,
 }
 
-/// Something that can reach the agent. It is read and kept; nothing receives events yet.
+/// Something that can reach the agent; see [`receive`](crate::receive).
 #[derive(Debug, Clone)]
 pub struct Event {
     /// Its name.

@@ -1,4 +1,4 @@
-//! Reads events and how they arrive. Nothing receives them yet; they are checked and kept.
+//! Reads events and how they arrive.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::agent::fields as agent;
 use super::fields::{self, FieldSpec, Kind, TypeSpec, VERSIONS};
+use super::starts::fields as starts;
 
 /// The JSON Schema (2020-12) of a tool manifest.
 ///
@@ -27,6 +28,28 @@ pub fn json_schema() -> Value {
 #[must_use]
 pub fn agent_json_schema() -> Value {
     document(&agent::AGENT, "agent", "Agent", &agent::ALL)
+}
+
+/// The JSON Schema (2020-12) of a trigger manifest.
+///
+/// ```
+/// let schema = proofhouse_tools::manifest::trigger_json_schema();
+/// assert!(schema["properties"]["source"].is_object());
+/// ```
+#[must_use]
+pub fn trigger_json_schema() -> Value {
+    document(&starts::TRIGGER, "trigger", "Trigger", &starts::OF_TRIGGER)
+}
+
+/// The JSON Schema (2020-12) of a schedule manifest.
+///
+/// ```
+/// let schema = proofhouse_tools::manifest::schedule_json_schema();
+/// assert!(schema["properties"]["cron"].is_object());
+/// ```
+#[must_use]
+pub fn schedule_json_schema() -> Value {
+    document(&starts::SCHEDULE, "schedule", "Schedule", &[])
 }
 
 fn document(root: &TypeSpec, kind: &str, title: &str, parts: &[&TypeSpec]) -> Value {

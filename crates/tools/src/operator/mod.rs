@@ -1,4 +1,5 @@
-//! What the operator configures, in one file: settings, auth providers, egress, Kubernetes and MCP.
+//! What the operator configures, in one file: settings, auth providers, egress, Kubernetes, MCP and
+//! webhooks.
 //!
 //! ```yaml
 //! settings:
@@ -9,7 +10,7 @@
 //!   allow: [10.1.0.0/16]
 //! ```
 //!
-//! A file with none of the five keys is all settings. `${NAME}` in a text is a variable that the caller
+//! A file with none of the six keys is all settings. `${NAME}` in a text is a variable that the caller
 //! looks up, and `$${` is the text `${`. Neither a finding nor the debug form of a configuration shows a
 //! value of the file.
 //!
@@ -27,6 +28,7 @@ mod provider;
 mod reader;
 mod servers;
 mod variables;
+mod webhooks;
 
 use std::net::IpAddr;
 
@@ -41,9 +43,17 @@ use crate::http::EgressPolicy;
 use crate::interpolate::Sealed;
 pub use cluster::KubernetesConfig;
 use reader::Reader;
+pub use webhooks::{WebhookConfig, WebhookSource};
 
 /// The keys of a file that is not all settings.
-const KEYS: [&str; 5] = ["settings", "auth", "egress", "kubernetes", "mcp"];
+const KEYS: [&str; 6] = [
+    "settings",
+    "auth",
+    "egress",
+    "kubernetes",
+    "mcp",
+    "webhooks",
+];
 
 /// A configuration that people write has a few KiB; one that a program writes, some more.
 const LIMITS: Limits = Limits {
@@ -91,6 +101,8 @@ pub struct OperatorConfig {
     pub kubernetes: KubernetesConfig,
     /// Variables that are added to the environment of MCP servers that are commands.
     pub mcp_environment: Sealed<Vec<(String, String)>>,
+    /// How webhooks are signed.
+    pub webhooks: WebhookConfig,
 }
 
 impl Default for OperatorConfig {
@@ -102,6 +114,7 @@ impl Default for OperatorConfig {
             egress: EgressPolicy::default(),
             kubernetes: KubernetesConfig::default(),
             mcp_environment: Sealed::new(Vec::new()),
+            webhooks: WebhookConfig::default(),
         }
     }
 }
@@ -182,6 +195,11 @@ impl OperatorConfig {
         if let Some(mcp) = reader.field(root, "mcp") {
             reader.within(Segment::Key("mcp"), |reader| {
                 self.mcp_environment = Sealed::new(servers::read(mcp, reader));
+            });
+        }
+        if let Some(webhooks) = reader.field(root, "webhooks") {
+            reader.within(Segment::Key("webhooks"), |reader| {
+                self.webhooks = webhooks::read(webhooks, reader);
             });
         }
     }

@@ -265,7 +265,7 @@ impl Environment {
     }
 
     /// The settings with the defaults of the tool's schema.
-    fn settings_of(&self, tool: &Tool) -> Value {
+    pub(crate) fn settings_of(&self, tool: &Tool) -> Value {
         let mut settings = self.settings.expose().clone();
         if let (Some(schema), Some(map)) = (&tool.settings, settings.as_object_mut()) {
             for (name, property) in schema.properties() {

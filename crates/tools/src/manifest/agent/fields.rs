@@ -128,7 +128,7 @@ pub(super) static GUARDRAILS: TypeSpec = TypeSpec {
     ],
 };
 
-pub(super) static STEP: TypeSpec = TypeSpec {
+pub(in crate::manifest) static STEP: TypeSpec = TypeSpec {
     name: "Step",
     doc: "One step; exactly one of assert, invoke and transform.",
     exactly_one: false,

@@ -5,6 +5,8 @@ pub(super) mod fields;
 mod model;
 mod steps;
 
+pub(super) use steps::Place;
+
 pub use model::{
     Agent, Binding, Capability, Grant, Guardrails, MountScope, OnFail, Step, StepAction, TaskLimits,
 };

@@ -9,16 +9,23 @@ use crate::manifest::decode::{Decoder, Fields};
 
 /// Where a step stands: what it can read, and what it may lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(in crate::manifest) enum Place {
     Before,
     After,
     GuardrailBefore,
     GuardrailAfter,
+    /// Before a task starts.
+    Trigger,
 }
 
 impl Place {
     fn is_guardrail(self) -> bool {
         matches!(self, Self::GuardrailBefore | Self::GuardrailAfter)
+    }
+
+    /// Whether a person may be asked: there is a task that can wait.
+    fn can_ask(self) -> bool {
+        matches!(self, Self::Before | Self::After)
     }
 
     fn variables(self) -> &'static [&'static str] {
@@ -27,6 +34,7 @@ impl Place {
             Self::After => &[
                 "context", "c", "input", "i", "output", "o", "now", "runtime", "event",
             ],
+            Self::Trigger => &["event", "now"],
             Self::GuardrailBefore => &["context", "c", "input", "i", "now", "runtime"],
             Self::GuardrailAfter => &[
                 "context", "c", "input", "i", "output", "o", "now", "runtime",
@@ -36,7 +44,7 @@ impl Place {
 }
 
 impl<'s> Decoder<'s> {
-    pub(super) fn step(&mut self, node: NodeRef<'s>, place: Place) -> Option<Step> {
+    pub(in crate::manifest) fn step(&mut self, node: NodeRef<'s>, place: Place) -> Option<Step> {
         let span = self.here();
         let mut fields = self.fields(node, &fields::STEP)?;
         let action = fields.step_action(node, place);
@@ -91,7 +99,7 @@ impl<'s> Fields<'_, 's> {
         let action = match found.as_slice() {
             ["assert"] => self
                 .read("assert", |decoder, node| {
-                    decoder.step_cel(node, place, !place.is_guardrail())
+                    decoder.step_cel(node, place, place.can_ask())
                 })
                 .map(StepAction::Assert),
             ["transform"] => self

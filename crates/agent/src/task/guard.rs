@@ -1,0 +1,235 @@
+//! The rules around a task's inputs and outputs, and what is bound from its start.
+
+use std::sync::Arc;
+
+use proofhouse_tools::manifest::{Agent, Binding, Referent};
+use proofhouse_wire::CancellationToken;
+use serde_json::{Map, Value};
+
+use super::capabilities::{self, Capabilities, Target};
+use super::context::{self, Scope, TaskContext};
+use super::restore::Open;
+use super::runner::{self, Runner, Stop};
+use super::steps::{Passed, Site};
+use super::{AllowList, Allowed, End, EndReason, Host, Output, TaskOptions, Turn};
+use crate::model::ChatMessage;
+
+impl Runner {
+    /// Finds out what the agent may use, and seals what is bound.
+    pub(super) async fn prepare(&mut self, cancel: &CancellationToken) -> Result<(), Stop> {
+        let environment = self.shared.environment.clone();
+        let found = Capabilities::new(&self.shared.host, &self.agent, &environment, cancel).await;
+        let found = found.map_err(|error| match cancel.is_cancelled() {
+            true => Stop::Cancelled,
+            false => Stop::End(End::new(EndReason::UnrecoverableError, error.to_string())),
+        })?;
+        for name in found.names().map(str::to_owned).collect::<Vec<_>>() {
+            self.context.know(&name);
+        }
+        self.capabilities = Some(found);
+        Ok(())
+    }
+
+    /// A bound parameter has its value from the start, and no other ever. Returns what is new.
+    pub(super) fn seal(&mut self) -> Vec<Allowed> {
+        let Some(capabilities) = &self.capabilities else {
+            return Vec::new();
+        };
+        let now = self.now();
+        let mut gained = Vec::new();
+        let mut allowed = self.shared.allowed();
+        for granted in capabilities.granted() {
+            let Target::Tool(_) = &granted.target else {
+                continue;
+            };
+            gained.extend(seal(
+                &mut allowed,
+                &granted.reference,
+                &granted.rules.bindings,
+                |binding| {
+                    capabilities::bound(
+                        binding,
+                        &self.context,
+                        Scope::default(),
+                        &now,
+                        &self.shared.environment,
+                        &self.shared.host.inner.runtime,
+                    )
+                },
+            ));
+        }
+        gained
+    }
+
+    pub(super) async fn guard_input(&mut self, cancel: &CancellationToken) -> Result<(), Stop> {
+        let agent = Arc::clone(&self.agent);
+        let inputs = self.context.value()["input"].clone();
+        self.guard(&agent.guardrails.before, inputs, None, cancel)
+            .await?;
+        Ok(())
+    }
+
+    /// Takes guardrails; what they made of the output is returned.
+    pub(super) async fn guard(
+        &mut self,
+        steps: &[proofhouse_tools::manifest::Step],
+        input: Value,
+        output: Option<Value>,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Value>, Stop> {
+        let Some(capabilities) = &self.capabilities else {
+            return Ok(output);
+        };
+        let mut site = Site {
+            context: &mut self.context,
+            capabilities,
+            environment: &self.shared.environment,
+            runtime: &self.shared.host.inner.runtime,
+            reviews: &self.shared.reviews,
+            events: &self.shared.events,
+            cancel,
+            function: "",
+            action: "",
+            input,
+            output,
+            event: None,
+            call: "",
+            keeper: &self.shared.keeper,
+        };
+        match site.take(steps).await {
+            Passed::Yes => Ok(site.output),
+            Passed::Cancelled => Err(Stop::Cancelled),
+            Passed::Blocked(message) | Passed::Locked(message) => {
+                Err(Stop::End(End::new(EndReason::Locked, message)))
+            }
+        }
+    }
+
+    pub(super) async fn guard_output(
+        &mut self,
+        mut text: String,
+        cancel: &CancellationToken,
+    ) -> Result<Output, Stop> {
+        let agent = Arc::clone(&self.agent);
+        let mut exposed = Map::new();
+        let now = self.now();
+        for (name, program) in &agent.exposes {
+            let inputs = &self.context.value()["input"];
+            let said = context::task_io(&text, &Map::new());
+            let scope = Scope {
+                input: Some(inputs),
+                output: Some(&said),
+                event: None,
+            };
+            let runtime = &self.shared.host.inner.runtime;
+            let variables =
+                context::variables(program.source(), &self.context, scope, &now, runtime);
+            match program.evaluate(&variables) {
+                Ok(value) => {
+                    exposed.insert(name.clone(), value);
+                }
+                Err(error) => {
+                    tracing::warn!(task = %self.shared.id, %name, %error, "nothing to expose");
+                }
+            }
+        }
+        self.context.output(&text, &exposed);
+        if !agent.guardrails.after.is_empty() {
+            let inputs = self.context.value()["input"].clone();
+            let outputs = self.context.value()["output"].clone();
+            let guarded = self
+                .guard(
+                    &agent.guardrails.after,
+                    inputs,
+                    Some(outputs.clone()),
+                    cancel,
+                )
+                .await?
+                .filter(|guarded| *guarded != outputs);
+            if let Some(changed) = guarded {
+                text = context::text_of(&changed).unwrap_or_else(|| changed.to_string());
+                self.context
+                    .replace_last_output(context::task_io(&text, &exposed));
+                // What was redacted must not be in the conversation either.
+                if let Some(ChatMessage::Assistant { text: said, .. }) = self.messages.last_mut() {
+                    said.clone_from(&text);
+                }
+            }
+        }
+        if self.shared.keeper.is_there() {
+            let time = self.now();
+            let (message, exposes) = (text.clone(), exposed.clone());
+            self.turn(Turn::Output {
+                time,
+                message,
+                exposes,
+            })
+            .await?;
+        }
+        self.open = Open::Nothing;
+        Ok(Output {
+            message: text,
+            exposes: exposed,
+            ..Output::default()
+        })
+    }
+}
+
+type Bound = Result<Map<String, Value>, String>;
+
+/// Seals what is bound and not sealed yet. A binding that cannot be evaluated yet is sealed later.
+fn seal(
+    allowed: &mut AllowList,
+    tool: &str,
+    bindings: &[(String, Binding)],
+    value: impl Fn(&[(String, Binding)]) -> Bound,
+) -> Vec<Allowed> {
+    let mut gained = Vec::new();
+    for binding in bindings {
+        let name = &binding.0;
+        let bound = value(std::slice::from_ref(binding)).ok();
+        let Some(value) = bound.and_then(|mut bound| bound.shift_remove(name)) else {
+            continue;
+        };
+        if allowed.values(tool, name).is_empty() {
+            allowed.seal(tool, name, value.clone());
+            gained.push(Allowed {
+                tool: tool.to_owned(),
+                name: name.clone(),
+                value,
+                sealed: true,
+            });
+        }
+    }
+    gained
+}
+
+/// What bindings seal before the task does anything, so that events reach it from its start.
+pub(super) fn sealed_at_start(
+    host: &Host,
+    agent: &Agent,
+    options: &TaskOptions,
+    first: &Map<String, Value>,
+) -> AllowList {
+    let environment = runner::environment(host, agent, &options.id);
+    let now = environment.now();
+    let mut context = TaskContext::new(&agent.name, &agent.namespace, &now, &options.user, "");
+    let mut parameters = first.clone();
+    parameters.extend(host.inner.parameters.clone());
+    let message = parameters.shift_remove("message");
+    let message = message.as_ref().and_then(context::text_of);
+    context.input(message.as_deref().unwrap_or_default(), &parameters);
+    let mut allowed = AllowList::default();
+    for (reference, grant) in &agent.capabilities {
+        let found = host.inner.catalog.find(&agent.namespace, reference);
+        let (Some(Referent::Tool(_)), Some(rules)) = (found, &grant.capability) else {
+            continue;
+        };
+        seal(&mut allowed, reference, &rules.bindings, |binding| {
+            let scope = Scope::default();
+            let runtime = &host.inner.runtime;
+            capabilities::bound(binding, &context, scope, &now, &environment, runtime)
+        });
+    }
+    allowed
+}

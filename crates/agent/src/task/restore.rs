@@ -1,0 +1,233 @@
+//! Restoring: a task as it was, from the turns that a journal kept.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use proofhouse_tools::runtime::{ActionError, Failure};
+use serde_json::Value;
+
+use super::context::{self, TaskContext};
+use super::{CallStatus, End, TaskState, Turn};
+use crate::model::{ChatMessage, ToolCall};
+
+/// What was kept of a task.
+#[derive(Debug, Clone, Default)]
+pub struct Restored {
+    /// Everything its journal kept, oldest first.
+    pub turns: Vec<Turn>,
+    /// When it began, as RFC 3339 in UTC.
+    pub started_at: String,
+}
+
+/// What is left to do for the last input.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) enum Open {
+    /// It is answered, or nobody waits for an answer.
+    #[default]
+    Nothing,
+    /// The rules have not let it in yet. With `begun`, one of them was making a call.
+    Guard { message: String, begun: bool },
+    /// The model is to be asked, after the calls of its last reply have results.
+    Model,
+    /// The model has said this, and the rules have not let it out yet.
+    Answer(String),
+}
+
+/// What is known after reading turns.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) messages: Vec<ChatMessage>,
+    pub(super) open: Open,
+    /// Calls of the last reply that have no result.
+    pub(super) unanswered: Vec<ToolCall>,
+    /// The ids of those among them that may have been made.
+    pub(super) begun: Vec<String>,
+    pub(super) turns: u64,
+    pub(super) calls: u64,
+    pub(super) invocations: u64,
+    pub(super) interrupted: bool,
+    pub(super) ended: Option<End>,
+}
+
+impl Reading {
+    /// Reads turns, one after the other; the context becomes what it was.
+    pub(super) fn new(turns: &[Turn], context: &mut TaskContext) -> Self {
+        let mut reading = Self::default();
+        for turn in turns {
+            if let Some(word) = turn.word() {
+                context.turn(word);
+            }
+            reading.read(turn, context);
+        }
+        reading
+    }
+
+    fn read(&mut self, turn: &Turn, context: &mut TaskContext) {
+        if !matches!(turn, Turn::Interrupted { .. }) {
+            self.interrupted = false;
+        }
+        match turn {
+            Turn::Input {
+                message,
+                parameters,
+                ..
+            } => {
+                // An input that was never let in stays out of the conversation.
+                self.close("no result was given");
+                context.input(message, parameters);
+                self.open = Open::Guard {
+                    message: message.clone(),
+                    begun: false,
+                };
+            }
+            Turn::Llm {
+                text, calls, usage, ..
+            } => {
+                self.let_in();
+                self.close("no result was given");
+                context.used(usage.prompt, usage.completion);
+                self.turns += 1;
+                self.messages.push(ChatMessage::Assistant {
+                    text: text.clone(),
+                    calls: calls.clone(),
+                });
+                self.unanswered.clone_from(calls);
+                self.begun.clear();
+                self.open = match calls.is_empty() {
+                    true => Open::Answer(text.clone()),
+                    false => Open::Model,
+                };
+            }
+            Turn::Calling { call, step, .. } => {
+                self.invocations += u64::from(!step);
+                match &mut self.open {
+                    Open::Guard { begun, .. } => *begun = true,
+                    Open::Model => self.begun.push(call.clone()),
+                    _ => {}
+                }
+            }
+            Turn::Invoked {
+                time,
+                function,
+                arguments,
+                output,
+                status,
+            } => {
+                if let Open::Guard { begun, .. } = &mut self.open {
+                    // It is known what became of it, but not whether the rules let the input in.
+                    *begun = true;
+                }
+                context.called(function, time, arguments, output, *status, None);
+            }
+            Turn::Capability {
+                time,
+                call,
+                function,
+                arguments,
+                result,
+                output,
+                status,
+                task,
+            } => {
+                self.calls += 1;
+                context.called(
+                    function,
+                    time,
+                    arguments,
+                    output.as_ref().unwrap_or(result),
+                    *status,
+                    task.as_deref(),
+                );
+                if let Some(at) = self.unanswered.iter().position(|open| open.id == *call) {
+                    let call = self.unanswered.remove(at);
+                    self.messages.push(told(&call, result, *status));
+                }
+            }
+            Turn::Failed { turns, .. } => {
+                if *turns > self.turns {
+                    // The model was asked, so the rules had let the input in.
+                    self.turns = *turns;
+                    self.let_in();
+                }
+                self.close("the call was cancelled");
+                self.open = Open::Nothing;
+            }
+            Turn::Output {
+                message, exposes, ..
+            } => {
+                context.output(message, exposes);
+                if let Some(ChatMessage::Assistant { text, .. }) = self.messages.last_mut() {
+                    text.clone_from(message);
+                }
+                self.open = Open::Nothing;
+            }
+            Turn::Interrupted { .. } => {
+                self.close(INTERRUPTED);
+                self.interrupted = true;
+            }
+            Turn::Ended { end, .. } => self.ended = Some(end.clone()),
+            Turn::Discarded { .. } | Turn::Asked { .. } => {}
+        }
+    }
+
+    /// What came after an input says that the rules let it in.
+    fn let_in(&mut self) {
+        if let Open::Guard { message, .. } = std::mem::take(&mut self.open) {
+            self.messages.push(ChatMessage::user(message));
+        }
+    }
+
+    fn close(&mut self, why: &str) {
+        for call in self.unanswered.drain(..) {
+            self.messages.push(ChatMessage::tool(&call, why, true));
+        }
+    }
+}
+
+/// What the model is told of calls that were stopped.
+pub(super) const INTERRUPTED: &str = "the call was interrupted; nobody knows whether it was made";
+
+/// What the model is told of a call.
+pub(super) fn told(call: &ToolCall, result: &Value, status: CallStatus) -> ChatMessage {
+    let content = match result {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    ChatMessage::tool(call, content, status != CallStatus::Successful)
+}
+
+/// The result of a call of which only the beginning is known.
+pub(super) fn outcome_unknown() -> Value {
+    let message = "the server stopped while the call was under way; it may have been made";
+    let mut error = ActionError::new(Failure::Cancelled, message);
+    error.outcome_unknown = true;
+    error.to_json()
+}
+
+/// How old a task is that began at this time.
+pub(super) fn age(started_at: &str, now: &str) -> Duration {
+    let at = |text: &str| text.parse::<Timestamp>().ok();
+    match (at(started_at), at(now)) {
+        (Some(started), Some(now)) => {
+            Duration::try_from(now.duration_since(started)).unwrap_or_default()
+        }
+        _ => Duration::ZERO,
+    }
+}
+
+/// What a task that kept these turns is doing.
+#[must_use]
+pub fn state_of(turns: &[Turn]) -> TaskState {
+    turns.last().map_or(TaskState::Idle, Turn::state)
+}
+
+/// What a task said last, with what it exposes.
+#[must_use]
+pub fn last_output(turns: &[Turn]) -> Option<Value> {
+    turns.iter().rev().find_map(|turn| match turn {
+        Turn::Output {
+            message, exposes, ..
+        } => Some(context::task_io(message, exposes)),
+        _ => None,
+    })
+}

@@ -1,0 +1,146 @@
+//! What people want of a task: kept as deliveries, so that whichever process owns the task obeys.
+
+use proofhouse_agent::task::Decision;
+use proofhouse_store::model::{Delivery, DirectDelivery, Received, TaskState};
+use proofhouse_store::{Result, StoreError};
+use serde_json::{Map, Value, json};
+
+use super::{Engine, EngineError};
+
+/// Something that is not an input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Control {
+    Decide { review: u64, decision: Decision },
+    Cancel,
+    Interrupt,
+    Resume,
+}
+
+impl Control {
+    /// What a delivery wants, and its id, unless it is an input.
+    pub(super) fn of(delivery: &Delivery) -> Option<(i64, Self)> {
+        if delivery.event.is_some() {
+            return None;
+        }
+        let control = match delivery.name.as_str() {
+            "control.approve" | "control.deny" => Self::Decide {
+                review: delivery.body.get("review").and_then(Value::as_u64)?,
+                decision: match delivery.name.as_str() {
+                    "control.approve" => Decision::Approve,
+                    _ => Decision::Deny,
+                },
+            },
+            "control.cancel" => Self::Cancel,
+            "control.interrupt" => Self::Interrupt,
+            "control.resume" => Self::Resume,
+            _ => return None,
+        };
+        Some((delivery.id, control))
+    }
+}
+
+impl Engine {
+    /// Says something to a task. It is kept when this returns; the answer comes as turns. With a key, saying it
+    /// again is saying it once.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there is no such task, when it has ended, or when it cannot be kept.
+    pub async fn message(
+        &self,
+        task: &str,
+        message: &str,
+        parameters: Map<String, Value>,
+        key: Option<String>,
+    ) -> Result<Received, EngineError> {
+        let body = json!({"message": message, "parameters": parameters});
+        self.tell(task, "message", body, key).await
+    }
+
+    /// Answers a question of a task; its number is in the detail of the task's state.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the task asks no such question, or when the answer cannot be kept.
+    pub async fn decide(
+        &self,
+        task: &str,
+        review: u64,
+        decision: Decision,
+    ) -> Result<(), EngineError> {
+        let row = self.inner.store.task(task).await?;
+        let asked = row.detail.as_ref().map(|detail| &detail["review"]["id"]);
+        let is_asked = asked.and_then(Value::as_u64) == Some(review);
+        if row.state != TaskState::Waiting || !is_asked {
+            let message = format!("task `{task}` asks no question {review}");
+            return Err(EngineError::Conflict(message));
+        }
+        let name = match decision {
+            Decision::Approve => "control.approve",
+            Decision::Deny => "control.deny",
+        };
+        // A question has one answer, whoever repeats it.
+        let key = format!("review-{review}-{}", row.next_seq);
+        self.tell(task, name, json!({"review": review}), Some(key))
+            .await?;
+        Ok(())
+    }
+
+    /// Ends a task, whatever it is doing.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there is no such task, when it has ended, or when it cannot be kept.
+    pub async fn cancel(&self, task: &str) -> Result<(), EngineError> {
+        self.tell(task, "control.cancel", json!({}), None).await?;
+        Ok(())
+    }
+
+    /// Stops what a task is doing. It gets no events until it goes on.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there is no such task, when it has ended, or when it cannot be kept.
+    pub async fn interrupt(&self, task: &str) -> Result<(), EngineError> {
+        self.tell(task, "control.interrupt", json!({}), None).await?;
+        Ok(())
+    }
+
+    /// Lets an interrupted task go on.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the task is not interrupted, or when it cannot be kept.
+    pub async fn resume(&self, task: &str) -> Result<(), EngineError> {
+        let row = self.inner.store.task(task).await?;
+        if row.state != TaskState::Interrupted {
+            let message = format!("task `{task}` is not interrupted");
+            return Err(EngineError::Conflict(message));
+        }
+        self.tell(task, "control.resume", json!({}), None).await?;
+        Ok(())
+    }
+
+    async fn tell(
+        &self,
+        task: &str,
+        name: &str,
+        body: Value,
+        key: Option<String>,
+    ) -> Result<Received, EngineError> {
+        let delivery = DirectDelivery {
+            key,
+            name: name.to_owned(),
+            body,
+        };
+        let received = self.inner.store.deliver(task, delivery).await;
+        let received = received.map_err(|error| match error {
+            StoreError::Conflict(_) => EngineError::Conflict(format!("task `{task}` has ended")),
+            error => error.into(),
+        })?;
+        if !self.inner.working.notify(task) {
+            self.inner.wake_deliverer.notify_one();
+        }
+        Ok(received)
+    }
+}

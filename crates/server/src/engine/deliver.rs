@@ -1,0 +1,117 @@
+//! The deliverer: takes tasks that have something to do, and gives each to a worker of its own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use proofhouse_store::model::{ClaimedTask, Wake};
+use tokio::sync::{Notify, Semaphore};
+
+use super::Inner;
+use super::owned;
+
+/// Tasks that are taken at once.
+const BATCH: usize = 16;
+
+/// The tasks that this process works on, and how each is told that something is new.
+#[derive(Default)]
+pub(super) struct Working {
+    tasks: Mutex<HashMap<String, Arc<Signal>>>,
+}
+
+/// How a worker is told something.
+#[derive(Debug, Default)]
+pub(super) struct Signal {
+    /// Something may be pending.
+    pub(super) news: Notify,
+    /// The lease is gone, or this process is about to stop: let go at once.
+    pub(super) let_go: proofhouse_wire::CancellationToken,
+}
+
+impl Working {
+    pub(super) fn add(&self, task: &str) -> Arc<Signal> {
+        let signal = Arc::new(Signal::default());
+        self.lock().insert(task.to_owned(), Arc::clone(&signal));
+        signal
+    }
+
+    pub(super) fn remove(&self, task: &str) {
+        self.lock().remove(task);
+    }
+
+    /// Tells the worker of a task that something is new, if it is here.
+    pub(super) fn notify(&self, task: &str) -> bool {
+        let tasks = self.lock();
+        match tasks.get(task) {
+            Some(signal) => {
+                signal.news.notify_one();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Lets go of every task that this does not hold for.
+    pub(super) fn retain(&self, keep: impl Fn(&str) -> bool) {
+        for (task, signal) in self.lock().iter() {
+            if !keep(task) {
+                signal.let_go.cancel();
+            }
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Signal>>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes tasks until the engine stops.
+pub(super) async fn run(inner: Arc<Inner>) {
+    let slots = Arc::new(Semaphore::new(inner.options.workers.max(1)));
+    loop {
+        let free = slots.available_permits().min(BATCH);
+        if free > 0 {
+            let wake = Wake {
+                waiting: true,
+                interrupted: true,
+            };
+            let lease = inner.options.lease_ms();
+            let claimed = inner.store.claim_tasks(&inner.owner, lease, wake, free);
+            match claimed.await {
+                Ok(claimed) => {
+                    let is_full = claimed.len() == free;
+                    for task in claimed {
+                        work(&inner, &slots, task);
+                    }
+                    if is_full {
+                        continue;
+                    }
+                }
+                Err(error) => inner.trouble("tasks cannot be claimed", &error),
+            }
+        }
+        tokio::select! {
+            () = inner.stopping.cancelled() => return,
+            () = inner.wake_deliverer.notified() => {}
+            () = tokio::time::sleep(inner.options.look) => {}
+        }
+    }
+}
+
+fn work(inner: &Arc<Inner>, slots: &Arc<Semaphore>, claimed: ClaimedTask) {
+    let signal = inner.working.add(&claimed.task.id);
+    let (inner, slots) = (Arc::clone(inner), Arc::clone(slots));
+    let tracker = inner.tracker.clone();
+    tracker.spawn(async move {
+        let id = claimed.task.id.clone();
+        // There was a free one when the task was claimed.
+        let slot = slots.acquire_owned().await.ok();
+        owned::work(&inner, claimed, &signal, slot).await;
+        inner.working.remove(&id);
+        // Something may have come while the task was let go of.
+        inner.wake_deliverer.notify_one();
+    });
+}

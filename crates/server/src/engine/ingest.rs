@@ -1,0 +1,269 @@
+//! Ingest: a webhook is genuine or refused, stored before it is answered, and stored once.
+
+use jiff::Timestamp;
+use proofhouse_store::model::{ChannelState, EventKind, NewEvent, Received, ToolRef};
+use proofhouse_store::StoreError;
+use proofhouse_tools::receive::webhook::{
+    self, Channel, Delivery, Handshake, Verdict, Verification, WebhookKeys,
+};
+use proofhouse_wire::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::Engine;
+use super::manifests::Snapshot;
+
+/// The longest name in an address.
+const MAX_TOOL_NAME: usize = 200;
+/// Push channels that one delivery may come through.
+const MAX_CHANNELS: usize = 100;
+
+/// What became of a webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    /// It is stored durably, under these ids.
+    Stored(Vec<i64>),
+    /// It was stored before.
+    Duplicate(Vec<i64>),
+    /// It is no event; this is the answer.
+    Handshake(Handshake),
+    /// It is not taken.
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// Why, without anything that would help to forge one.
+        reason: String,
+    },
+    /// It cannot be stored now; the sender should try again.
+    Unavailable,
+}
+
+fn refused(status: u16, reason: impl Into<String>) -> Accepted {
+    Accepted::Refused {
+        status,
+        reason: reason.into(),
+    }
+}
+
+impl Engine {
+    /// Takes a webhook that was posted to the address of a tool or of a source of triggers.
+    pub async fn accept(
+        &self,
+        tool: &str,
+        headers: &HeaderMap,
+        query: Option<&str>,
+        body: &[u8],
+    ) -> Accepted {
+        let inner = &self.inner;
+        let received_at: Timestamp = inner.options.now();
+        let snapshot = inner.manifests.current();
+        let is_known = tool.len() <= MAX_TOOL_NAME && listens(&snapshot, tool);
+        if !is_known {
+            return refused(404, "nothing listens at this address");
+        }
+        let delivery = Delivery {
+            headers,
+            query,
+            body,
+            received_at,
+        };
+        if let Some(handshake) = webhook::greet(&delivery) {
+            return Accepted::Handshake(handshake);
+        }
+        let limits = &inner.options.payload;
+        if body.len() > limits.max_bytes {
+            return refused(413, format!("the body has more than {} bytes", limits.max_bytes));
+        }
+        // Signatures first: whoever cannot sign learns nothing about what is read.
+        let signed = Signatures::check(&snapshot, tool, &delivery);
+        if !signed.best().is_accepted(inner.options.strict) {
+            let reason = match signed.best() {
+                Verification::Refused { reason } => reason.to_string(),
+                _ => "only signed webhooks are accepted".to_owned(),
+            };
+            return refused(401, reason);
+        }
+        let payload = match webhook::read_payload(&delivery, limits) {
+            Ok(payload) => payload,
+            Err(error) => return refused(error.status(), error.to_string()),
+        };
+        if let Some(handshake) =
+            webhook::greet_signed(&payload, signed.best(), inner.options.strict)
+        {
+            return Accepted::Handshake(handshake);
+        }
+        let identity = webhook::identify(&delivery, Some(&payload));
+        let channels = webhook::channel(&delivery, Some(&payload));
+        let targets = match self.targets(channels).await {
+            Ok(targets) => targets,
+            Err(answer) => return answer,
+        };
+        let value = webhook::event_value(payload, &delivery);
+        let Ok(stored) = serde_json::to_vec(&value["payload"]) else {
+            return refused(400, "the body cannot be kept");
+        };
+        let headers = json!({"headers": value["headers"], "signature": signed.to_json()});
+        let event = |target: Option<&Target>| NewEvent {
+            source: format!("webhook:{tool}"),
+            tool: match target {
+                Some(target) => target.tool.clone(),
+                None => ToolRef::new("", tool),
+            },
+            name: target.map(|target| target.event.clone()),
+            kind: match target {
+                Some(_) => EventKind::Subscription,
+                None => EventKind::Webhook,
+            },
+            dedupe_key: Some(match target {
+                Some(target) => format!("{}@{}", identity.key, target.channel),
+                None => identity.key.clone(),
+            }),
+            headers: headers.clone(),
+            payload: stored.clone(),
+            target_task: target.map(|target| target.task.clone()),
+        };
+        let events: Vec<NewEvent> = match targets.is_empty() {
+            true => vec![event(None)],
+            false => targets.iter().map(|target| event(Some(target))).collect(),
+        };
+        match inner.store.receive(events).await {
+            Ok(received) => {
+                let ids = received.iter().map(|received| received.id()).collect();
+                let is_new = |one: &Received| matches!(one, Received::Stored(_));
+                match received.iter().any(is_new) {
+                    true => {
+                        inner.wake_router.notify_one();
+                        Accepted::Stored(ids)
+                    }
+                    false => Accepted::Duplicate(ids),
+                }
+            }
+            Err(error @ (StoreError::TooLarge { .. } | StoreError::Invalid(_))) => {
+                refused(413, error.to_string())
+            }
+            Err(error) => {
+                inner.trouble("a webhook cannot be stored", &error);
+                Accepted::Unavailable
+            }
+        }
+    }
+
+    /// The tasks whose channels a delivery came through.
+    async fn targets(&self, channels: Vec<Channel>) -> Result<Vec<Target>, Accepted> {
+        if channels.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut targets: Vec<Target> = Vec::new();
+        let count = channels.len();
+        for channel in channels.into_iter().take(MAX_CHANNELS) {
+            // Platforms that name channels themselves send our name along as a token.
+            for id in [Some(channel.id), channel.token].into_iter().flatten() {
+                match self.inner.store.channel(&id).await {
+                    Ok(found) => {
+                        let is_open = matches!(
+                            found.state,
+                            ChannelState::Subscribing | ChannelState::Active | ChannelState::Replaced
+                        );
+                        let is_new = targets.iter().all(|known| known.channel != found.id);
+                        if is_open && is_new {
+                            targets.push(Target {
+                                channel: found.id,
+                                task: found.task,
+                                tool: found.tool,
+                                event: found.event,
+                            });
+                        }
+                        break;
+                    }
+                    Err(StoreError::NotFound(_) | StoreError::Invalid(_) | StoreError::TooLarge { .. }) => {}
+                    Err(error) => {
+                        self.inner.trouble("a channel cannot be read", &error);
+                        return Err(Accepted::Unavailable);
+                    }
+                }
+            }
+        }
+        match targets.is_empty() && count > 0 {
+            true => Err(refused(410, "there is no such channel any more")),
+            false => Ok(targets),
+        }
+    }
+}
+
+/// A task that a delivery is for, by the channel it came through.
+struct Target {
+    channel: String,
+    task: String,
+    tool: ToolRef,
+    event: String,
+}
+
+/// Whether anything listens at an address: a tool of that name, in any namespace, or a trigger.
+fn listens(snapshot: &Snapshot, name: &str) -> bool {
+    snapshot.named(name).next().is_some() || snapshot.sources.contains_key(name)
+}
+
+/// What the signature of a delivery is worth, for each tool of the address and for triggers.
+struct Signatures {
+    tools: Vec<(ToolRef, Verdict, Vec<String>)>,
+    source: Option<Verification>,
+}
+
+impl Signatures {
+    fn check(snapshot: &Snapshot, name: &str, delivery: &Delivery<'_>) -> Self {
+        let tools = snapshot.named(name).map(|compiled| {
+            let events = compiled.tool.events.iter();
+            let events = events.map(|event| event.name.clone()).collect();
+            let verdict = compiled.keys.verify(delivery);
+            (super::manifests::tool_ref(&compiled.tool), verdict, events)
+        });
+        let source = snapshot.sources.get(name).map(|keys: &WebhookKeys| {
+            let verdict = keys.verify(delivery);
+            verdict.whole().clone()
+        });
+        Self {
+            tools: tools.collect(),
+            source,
+        }
+    }
+
+    /// What speaks for the delivery as a whole.
+    fn best(&self) -> &Verification {
+        let wholes = self.tools.iter().map(|(_, verdict, _)| verdict.whole());
+        let mut all: Vec<&Verification> = wholes.chain(&self.source).collect();
+        all.sort_by_key(|one| match one {
+            Verification::Verified { .. } => 0,
+            Verification::Unsigned => 1,
+            Verification::Refused { .. } => 2,
+        });
+        all.first().copied().unwrap_or(&Verification::Unsigned)
+    }
+
+    /// As it is kept for routing: what it is worth for each event, and for triggers.
+    fn to_json(&self) -> Value {
+        let mut tools = Map::new();
+        for (tool, verdict, events) in &self.tools {
+            let events: Map<String, Value> = events
+                .iter()
+                .map(|event| (event.clone(), json!(verdict.of(event))))
+                .collect();
+            tools.insert(tool.namespace.clone(), Value::Object(events));
+        }
+        // A trigger fires for what the operator's keys accept, else for what the tool of the address accepts.
+        let whole = match &self.source {
+            Some(Verification::Unsigned) | None => self.best(),
+            Some(source) => source,
+        };
+        json!({"whole": whole, "tools": tools})
+    }
+}
+
+/// What was kept of the signature, for an event of a tool.
+pub(super) fn signature_of(headers: &Value, tool: &ToolRef, event: &str) -> Option<Verification> {
+    let kept = &headers["signature"]["tools"][tool.namespace.as_str()][event];
+    serde_json::from_value(kept.clone()).ok()
+}
+
+/// What was kept of the signature, for triggers.
+pub(super) fn whole_signature(headers: &Value) -> Option<Verification> {
+    serde_json::from_value(headers["signature"]["whole"].clone()).ok()
+}

@@ -1,0 +1,166 @@
+//! The journal of a task in the store: every entry is one transaction under the fence of the task's lease.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use proofhouse_agent::task::{Entry, Journal, JournalError, TaskState as AgentState, Turn};
+use proofhouse_store::model::{AllowEntry, Append, Held, NewTurn, TaskState, ToolRef};
+use proofhouse_store::{Store, StoreError};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use super::watch::Hub;
+
+/// How often a write is tried while the store is unavailable, and the pause after the first try, which
+/// doubles: some eight seconds together, less than a lease, so that a short outage loses no work.
+const TRIES: u32 = 7;
+const PAUSE: Duration = Duration::from_millis(125);
+
+/// Keeps the turns of one task, for as long as this process holds its lease.
+pub(super) struct StoreJournal {
+    store: Arc<dyn Store>,
+    hub: Hub,
+    task: String,
+    held: Held,
+    /// The number of the next turn. Entries are written one after the other.
+    next: Mutex<i64>,
+    closed: AtomicBool,
+    /// What the agent calls its tools.
+    tools: Vec<(String, ToolRef)>,
+}
+
+impl StoreJournal {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        hub: Hub,
+        task: &str,
+        held: Held,
+        next_seq: i64,
+        tools: Vec<(String, ToolRef)>,
+    ) -> Self {
+        Self {
+            store,
+            hub,
+            task: task.to_owned(),
+            held,
+            next: Mutex::new(next_seq),
+            closed: AtomicBool::new(false),
+            tools,
+        }
+    }
+
+    /// Refuses everything from now on: the task is handed over.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+    }
+
+    async fn write(&self, entry: Entry) -> Result<(), JournalError> {
+        let mut next = self.next.lock().await;
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(JournalError::Failed("the task is handed over".to_owned()));
+        }
+        let failed = |message: String| JournalError::Failed(message);
+        let body = serde_json::to_value(&entry.turn).map_err(|error| failed(error.to_string()))?;
+        let delivered = match &entry.delivery {
+            Some(id) => Some(id.parse().map_err(|_| failed(format!("delivery `{id}`")))?),
+            None => None,
+        };
+        let allow = entry.allowed.iter().filter_map(|entry| {
+            let mut tools = self.tools.iter();
+            let (_, tool) = tools.find(|(reference, _)| *reference == entry.tool)?;
+            Some(AllowEntry {
+                tool: tool.clone(),
+                name: entry.name.clone(),
+                value: entry.value.clone(),
+                sealed: entry.sealed,
+            })
+        });
+        let append = Append {
+            task: self.task.clone(),
+            held: self.held.clone(),
+            expected_seq: *next,
+            turns: vec![NewTurn {
+                kind: entry.turn.kind().to_owned(),
+                body: body.clone(),
+            }],
+            allow: allow.collect(),
+            from: Vec::new(),
+            state: Some((state(entry.state), detail(&entry.turn))),
+            snapshot: None,
+            delivered,
+        };
+        let mut pause = PAUSE;
+        let mut unsure = false;
+        for attempt in 1..=TRIES {
+            match self.store.append(append.clone()).await {
+                Ok(appended) => {
+                    *next = appended.next_seq;
+                    drop(next);
+                    self.hub.turn(&self.task);
+                    return Ok(());
+                }
+                // An earlier try may have been written though its answer was lost.
+                Err(StoreError::Conflict(_)) if unsure && self.is_there(*next, &body).await => {
+                    *next += 1;
+                    drop(next);
+                    self.hub.turn(&self.task);
+                    return Ok(());
+                }
+                Err(StoreError::Unavailable(_)) if attempt < TRIES => unsure = true,
+                Err(StoreError::Fenced(why) | StoreError::Conflict(why)) => {
+                    return Err(JournalError::Fenced(why));
+                }
+                Err(error) => return Err(failed(error.to_string())),
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        Err(failed("the store is unavailable".to_owned()))
+    }
+
+    async fn is_there(&self, seq: i64, body: &Value) -> bool {
+        match self.store.turns(&self.task, seq, 1).await {
+            Ok(turns) => turns
+                .first()
+                .is_some_and(|turn| turn.seq == seq && turn.body == *body),
+            Err(_) => false,
+        }
+    }
+}
+
+impl Journal for StoreJournal {
+    fn keep(&self, entry: Entry) -> BoxFuture<'_, Result<(), JournalError>> {
+        Box::pin(self.write(entry))
+    }
+}
+
+impl fmt::Debug for StoreJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreJournal")
+            .field("task", &self.task)
+            .finish_non_exhaustive()
+    }
+}
+
+fn state(state: AgentState) -> TaskState {
+    match state {
+        AgentState::Idle => TaskState::Idle,
+        AgentState::Running => TaskState::Running,
+        AgentState::Waiting => TaskState::Waiting,
+        AgentState::Interrupted => TaskState::Interrupted,
+        AgentState::Ended => TaskState::Ended,
+    }
+}
+
+/// What is worth knowing about a state without reading the turns.
+fn detail(turn: &Turn) -> Option<Value> {
+    match turn {
+        Turn::Asked { review, .. } => Some(json!({"review": review})),
+        Turn::Ended { end, .. } => Some(json!({"end": end})),
+        Turn::Failed { message, .. } => Some(json!({"failed": message})),
+        _ => None,
+    }
+}

@@ -1,0 +1,246 @@
+//! Loading manifests from a directory, again whenever something changes there. A file with errors keeps its
+//! last good version.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use notify::{RecursiveMode, Watcher as _};
+use proofhouse_source::{Diagnostic, DiagnosticSeverity};
+use proofhouse_tools::manifest::{Bundle, Catalog};
+use tokio::sync::mpsc;
+
+use super::Inner;
+use super::manifests::{Problem, Snapshot};
+use super::options::EngineOptions;
+
+/// The largest file of manifests.
+const MAX_FILE_BYTES: u64 = 2 << 20;
+/// Files of one directory, and how deep they may lie.
+const MAX_FILES: usize = 2_000;
+const MAX_DEPTH: usize = 8;
+/// Problems that are kept for people.
+const MAX_PROBLEMS: usize = 1_000;
+/// How long to wait for more changes after one: editors write in several steps.
+const SETTLE: Duration = Duration::from_millis(150);
+/// How often to look though nobody told of a change: not every file system tells.
+const RESCAN: Duration = Duration::from_secs(15);
+
+/// Where manifests come from.
+#[derive(Debug, Clone)]
+pub enum ManifestSource {
+    /// The files `*.yaml`, `*.yml` and `*.json` in this directory and below.
+    Directory(PathBuf),
+    /// These, for programs that have their own.
+    Fixed(Catalog),
+}
+
+/// What was read so far: the text of each file, and its last good version.
+#[derive(Default)]
+pub(super) struct Loader {
+    files: BTreeMap<String, File>,
+    version: u64,
+}
+
+#[derive(Default)]
+struct File {
+    text: String,
+    good: Option<Bundle>,
+    is_stale: bool,
+    problems: Vec<Problem>,
+}
+
+impl Loader {
+    /// Reads the manifests; nothing if nothing has changed.
+    pub(super) fn load(
+        &mut self,
+        source: &ManifestSource,
+        options: &EngineOptions,
+    ) -> Option<Snapshot> {
+        let directory = match source {
+            ManifestSource::Fixed(catalog) if self.version == 0 => {
+                self.version = 1;
+                let catalog = catalog.clone();
+                return Some(Snapshot::new(1, catalog, Vec::new(), Vec::new(), options));
+            }
+            ManifestSource::Fixed(_) => return None,
+            ManifestSource::Directory(directory) => directory,
+        };
+        let (texts, mut problems) = read(directory);
+        let before = self.files.len();
+        // A directory that cannot be read for a moment takes nothing away.
+        if problems.is_empty() {
+            self.files.retain(|name, _| texts.contains_key(name));
+        }
+        let mut changed = self.version == 0 || self.files.len() != before;
+        for (name, text) in texts {
+            let file = self.files.entry(name.clone()).or_default();
+            if file.text == text && (file.good.is_some() || !file.problems.is_empty()) {
+                continue;
+            }
+            changed = true;
+            let (bundle, findings) = Bundle::read(&text);
+            let is_wrong = |finding: &Diagnostic| finding.severity == DiagnosticSeverity::Error;
+            file.is_stale = findings.iter().any(is_wrong);
+            file.problems = findings.iter().map(|finding| problem(&name, finding)).collect();
+            file.text = text;
+            if !file.is_stale {
+                file.good = Some(bundle);
+            }
+        }
+        if !changed {
+            return None;
+        }
+        self.version += 1;
+        let mut catalog = Catalog::default();
+        let good = |file: &File| file.good.clone();
+        for bundle in self.files.values().filter_map(good) {
+            catalog.add(&bundle);
+        }
+        let mut stale = Vec::new();
+        for (name, file) in &self.files {
+            problems.extend(file.problems.iter().cloned());
+            if file.is_stale && file.good.is_some() {
+                stale.push(name.clone());
+            }
+            let between = file.good.iter().flat_map(|bundle| catalog.check_all(bundle));
+            problems.extend(between.map(|finding| problem(name, &finding)));
+        }
+        problems.truncate(MAX_PROBLEMS);
+        Some(Snapshot::new(self.version, catalog, problems, stale, options))
+    }
+}
+
+fn problem(file: &str, finding: &Diagnostic) -> Problem {
+    Problem {
+        file: file.to_owned(),
+        line: finding.span.map_or(0, |span| span.line),
+        column: finding.span.map_or(0, |span| span.column),
+        severity: finding.severity.to_string(),
+        code: finding.code.to_owned(),
+        message: finding.message.clone(),
+        help: finding.help.clone(),
+    }
+}
+
+/// The texts of the files below a directory, by their names in it, and what could not be read.
+fn read(directory: &Path) -> (BTreeMap<String, String>, Vec<Problem>) {
+    let mut texts = BTreeMap::new();
+    let mut problems = Vec::new();
+    let mut open: Vec<(PathBuf, usize)> = vec![(directory.to_owned(), 0)];
+    while let Some((path, depth)) = open.pop() {
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) => {
+                problems.push(unreadable(&shown(directory, &path), &error.to_string()));
+                continue;
+            }
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            let name = shown(directory, &path);
+            if kind.is_dir() && depth < MAX_DEPTH {
+                open.push((path, depth + 1));
+            } else if kind.is_file() && is_manifest(&path) {
+                if texts.len() >= MAX_FILES {
+                    let message = format!("more than {MAX_FILES} files; this one is not read");
+                    problems.push(unreadable(&name, &message));
+                    return (texts, problems);
+                }
+                match text(&path) {
+                    Ok(text) => {
+                        texts.insert(name, text);
+                    }
+                    Err(message) => problems.push(unreadable(&name, &message)),
+                }
+            }
+        }
+    }
+    (texts, problems)
+}
+
+fn is_manifest(path: &Path) -> bool {
+    let ends = |end: &str| path.extension().is_some_and(|extension| extension == end);
+    let hidden = path.file_name().and_then(|name| name.to_str());
+    ["yaml", "yml", "json"].into_iter().any(ends)
+        && hidden.is_some_and(|name| !name.starts_with('.'))
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    let file = fs::File::open(path).map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    #[expect(clippy::disallowed_methods, reason = "`take` caps it")]
+    file.take(MAX_FILE_BYTES + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| error.to_string())?;
+    match text.len() as u64 > MAX_FILE_BYTES {
+        true => Err(format!("the file has more than {MAX_FILE_BYTES} bytes")),
+        false => Ok(text),
+    }
+}
+
+fn shown(directory: &Path, path: &Path) -> String {
+    let relative = path.strip_prefix(directory).unwrap_or(path);
+    match relative.as_os_str().is_empty() {
+        true => ".".to_owned(),
+        false => relative.display().to_string(),
+    }
+}
+
+fn unreadable(file: &str, message: &str) -> Problem {
+    Problem {
+        file: file.to_owned(),
+        line: 0,
+        column: 0,
+        severity: "error".to_owned(),
+        code: "TM-001".to_owned(),
+        message: message.to_owned(),
+        help: None,
+    }
+}
+
+/// Reads again whenever something changes, until the engine stops.
+pub(super) async fn run(inner: Arc<Inner>, mut loader: Loader) {
+    let ManifestSource::Directory(directory) = &inner.source else {
+        return;
+    };
+    let (told, mut changes) = mpsc::channel::<()>(1);
+    let watcher = notify::recommended_watcher(move |_| {
+        // One that waits is enough.
+        let _ = told.try_send(());
+    });
+    let watcher = watcher.and_then(|mut watcher| {
+        watcher.watch(directory, RecursiveMode::Recursive)?;
+        Ok(watcher)
+    });
+    if let Err(error) = &watcher {
+        tracing::warn!(%error, "changes of manifests are noticed late");
+    }
+    loop {
+        tokio::select! {
+            () = inner.stopping.cancelled() => return,
+            _ = changes.recv(), if watcher.is_ok() => tokio::time::sleep(SETTLE).await,
+            () = tokio::time::sleep(RESCAN) => {}
+        }
+        let (source, options) = (inner.source.clone(), inner.options.clone());
+        let loaded = tokio::task::spawn_blocking(move || {
+            let snapshot = loader.load(&source, &options);
+            (loader, snapshot)
+        });
+        let Ok((kept, snapshot)) = loaded.await else {
+            return;
+        };
+        loader = kept;
+        if let Some(snapshot) = snapshot {
+            let (version, problems) = (snapshot.version, snapshot.problems.len());
+            tracing::info!(version, problems, "manifests are read again");
+            inner.manifests.swap(snapshot);
+        }
+    }
+}

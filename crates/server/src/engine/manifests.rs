@@ -1,0 +1,174 @@
+//! The manifests an engine runs with: one snapshot at a time, compiled for routing, swapped as a whole.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use proofhouse_agent::task::Host;
+use proofhouse_tools::manifest::{Agent, Capability, Catalog, Event, Referent, Tool};
+use proofhouse_tools::receive::filter::{Filter, ParameterTypes};
+use proofhouse_tools::receive::webhook::WebhookKeys;
+use proofhouse_store::model::ToolRef;
+use serde::Serialize;
+
+use super::options::EngineOptions;
+
+/// Something wrong with a file of manifests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The file, as it is called below the directory.
+    pub file: String,
+    /// Where in it, from 1; 0 if that is not known.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+    /// `error` or `warning`.
+    pub severity: String,
+    /// The code of the rule.
+    pub code: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+/// The manifests that are in use, and what is wrong with those that are not.
+pub struct Manifests {
+    current: RwLock<Arc<Snapshot>>,
+}
+
+/// One version of the manifests.
+pub struct Snapshot {
+    /// Counts the versions of this process.
+    pub version: u64,
+    /// The host of tasks with them.
+    pub host: Host,
+    /// What is wrong: with files that are not used as they are now, and what is worth a warning.
+    pub problems: Vec<Problem>,
+    /// The files that are used in an older version, because the newer one has errors.
+    pub stale: Vec<String>,
+    tools: BTreeMap<ToolRef, Compiled>,
+    pub(super) sources: BTreeMap<String, WebhookKeys>,
+}
+
+/// A tool, ready for routing.
+pub(super) struct Compiled {
+    pub(super) tool: Arc<Tool>,
+    pub(super) types: ParameterTypes,
+    pub(super) filters: BTreeMap<String, Filter>,
+    pub(super) keys: WebhookKeys,
+}
+
+impl Compiled {
+    pub(super) fn event(&self, name: &str) -> Option<&Event> {
+        self.tool.events.iter().find(|event| event.name == name)
+    }
+}
+
+impl Manifests {
+    pub(super) fn new(snapshot: Snapshot) -> Self {
+        Self {
+            current: RwLock::new(Arc::new(snapshot)),
+        }
+    }
+
+    /// The manifests as they are now.
+    #[must_use]
+    pub fn current(&self) -> Arc<Snapshot> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&current)
+    }
+
+    pub(super) fn swap(&self, snapshot: Snapshot) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(snapshot);
+    }
+}
+
+impl Snapshot {
+    pub(super) fn new(
+        version: u64,
+        catalog: Catalog,
+        problems: Vec<Problem>,
+        stale: Vec<String>,
+        options: &EngineOptions,
+    ) -> Self {
+        let mut tools = BTreeMap::new();
+        for tool in catalog.tools() {
+            let filters = tool.events.iter();
+            let filters = filters.map(|event| (event.name.clone(), Filter::of(event)));
+            let source = options.webhooks.source(&tool.name);
+            let compiled = Compiled {
+                types: ParameterTypes::of(tool),
+                filters: filters.collect(),
+                keys: WebhookKeys::of_tool(tool, source, &options.environment),
+                tool: Arc::clone(tool),
+            };
+            // The first one of a name is the one that references find.
+            tools.entry(tool_ref(tool)).or_insert(compiled);
+        }
+        let mut sources = BTreeMap::new();
+        for trigger in catalog.triggers() {
+            let kind = &trigger.source.kind;
+            let keys = options.webhooks.source(kind).map(WebhookKeys::of_source);
+            sources
+                .entry(kind.clone())
+                .or_insert_with(|| keys.unwrap_or_default());
+        }
+        Self {
+            version,
+            host: (options.host)(catalog),
+            problems,
+            stale,
+            tools,
+            sources,
+        }
+    }
+
+    /// The tools, agents, triggers and schedules.
+    #[must_use]
+    pub fn catalog(&self) -> &Catalog {
+        self.host.catalog()
+    }
+
+    /// A tool by its full name.
+    pub(super) fn tool(&self, tool: &ToolRef) -> Option<&Compiled> {
+        self.tools.get(tool)
+    }
+
+    /// The tools of this name in all namespaces: a webhook address says no namespace.
+    pub(super) fn named<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s Compiled> {
+        let tools = self.tools.iter();
+        tools
+            .filter(move |(tool, _)| tool.name == name)
+            .map(|(_, compiled)| compiled)
+    }
+
+    /// An agent by its full name.
+    pub(super) fn agent(&self, namespace: &str, name: &str) -> Option<Arc<Agent>> {
+        self.host.find(namespace, &format!("{namespace}/{name}"))
+    }
+
+    /// What an agent calls a tool, and the rules of that capability.
+    pub(super) fn capability<'a>(
+        &self,
+        agent: &'a Agent,
+        tool: &ToolRef,
+    ) -> Option<(&'a str, Option<&'a Capability>)> {
+        let mut capabilities = agent.capabilities.iter();
+        let (reference, grant) = capabilities
+            .find(|(reference, _)| self.resolve(agent, reference).as_ref() == Some(tool))?;
+        Some((reference, grant.capability.as_ref()))
+    }
+
+    /// The tool that an agent means by a reference.
+    pub(super) fn resolve(&self, agent: &Agent, reference: &str) -> Option<ToolRef> {
+        match self.catalog().find(&agent.namespace, reference)? {
+            Referent::Tool(tool) => Some(tool_ref(&tool)),
+            Referent::Agent(_) => None,
+        }
+    }
+}
+
+pub(super) fn tool_ref(tool: &Tool) -> ToolRef {
+    ToolRef::new(&*tool.namespace, &*tool.name)
+}

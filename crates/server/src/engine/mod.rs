@@ -1,0 +1,266 @@
+//! The engine: takes events in, finds the tasks they concern, and works on tasks, all of it through the store.
+//!
+//! Several engines, in several processes, share one store. Whatever one of them does is kept before it is acted
+//! on, under a lease that a heartbeat renews; when a process goes away, the others take up its work from what is
+//! kept. See `docs/decisions/0014-exactly-once.md`.
+//!
+//! - [`Engine::accept`] stores a webhook before it is answered (`ingest.rs`).
+//! - The router (`route.rs`) decides about each stored event once: deliveries, and tasks that triggers begin.
+//! - The deliverer (`deliver.rs`) leases tasks with something to do; a worker (`owned.rs`) restores one, gives it
+//!   its deliveries, and keeps every turn through its journal (`journal.rs`).
+//! - The poller (`polls.rs`), the keeper of channels (`channels.rs`) and the scheduler (`schedules.rs`) bring
+//!   events and tasks about.
+//! - [`Engine::watch`] shows a task to whoever asks, wherever it runs (`watch.rs`).
+
+mod channels;
+mod commands;
+mod deliver;
+mod ingest;
+mod journal;
+mod leases;
+mod listener;
+mod load;
+mod manifests;
+mod options;
+mod owned;
+mod polls;
+mod route;
+mod schedules;
+mod starting;
+mod tracker;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofhouse_store::model::Task;
+use proofhouse_store::{Store, StoreError};
+use proofhouse_wire::CancellationToken;
+use tokio::sync::Notify;
+
+pub use ingest::Accepted;
+pub use load::ManifestSource;
+pub use manifests::{Manifests, Problem, Snapshot};
+pub use options::{Clock, EngineOptions, HostFactory, MAX_LEASE};
+pub use starting::Begin;
+pub use watch::{Seen, Watch};
+
+use deliver::Working;
+use load::Loader;
+use tracker::Tracker;
+use watch::Hub;
+
+/// How long handing over may take after the time for finishing is over.
+const HAND_OVER: Duration = Duration::from_secs(5);
+
+/// Why the engine does not do something.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// There is nothing of that name.
+    #[error("there is no {0}")]
+    NotFound(String),
+    /// It makes no sense.
+    #[error("{0}")]
+    Invalid(String),
+    /// It cannot be done as things stand.
+    #[error("{0}")]
+    Conflict(String),
+    /// It cannot be kept now; try again.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound(what) => Self::NotFound(what),
+            StoreError::Invalid(_) | StoreError::TooLarge { .. } => Self::Invalid(error.to_string()),
+            StoreError::Conflict(_) | StoreError::Fenced(_) => Self::Conflict(error.to_string()),
+            _ => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+/// Runs tasks and what brings events to them. Dropping it stops everything at once, as a crash would.
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    store: Arc<dyn Store>,
+    manifests: Manifests,
+    source: ManifestSource,
+    options: EngineOptions,
+    owner: String,
+    hub: Hub,
+    working: Working,
+    tracker: Tracker,
+    wake_router: Notify,
+    wake_deliverer: Notify,
+    /// Nothing new is begun.
+    stopping: CancellationToken,
+    /// What is under way is handed over.
+    deadline: CancellationToken,
+    /// Nothing is left; the heartbeat may stop.
+    finished: CancellationToken,
+}
+
+impl Inner {
+    /// Notes that something could not be done, which is tried again later.
+    fn trouble(&self, what: &str, error: &StoreError) {
+        tracing::warn!(owner = %self.owner, %error, "{what}");
+    }
+
+    fn out_of_time(&self) -> bool {
+        self.deadline.is_cancelled()
+    }
+}
+
+impl Engine {
+    /// Reads the manifests and begins to work.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the system gives no random numbers to name this process with.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        source: ManifestSource,
+        options: EngineOptions,
+    ) -> Result<Self, EngineError> {
+        let owner = match options.owner.is_empty() {
+            true => starting::random_id("process")?,
+            false => options.owner.clone(),
+        };
+        let (read, given) = (source.clone(), options.clone());
+        let loaded = tokio::task::spawn_blocking(move || {
+            let mut loader = Loader::default();
+            let snapshot = loader.load(&read, &given);
+            (loader, snapshot)
+        });
+        let (loader, snapshot) = loaded
+            .await
+            .map_err(|error| EngineError::Unavailable(error.to_string()))?;
+        let snapshot = snapshot.ok_or_else(|| {
+            EngineError::Unavailable("the manifests cannot be read".to_owned())
+        })?;
+        let inner = Arc::new(Inner {
+            store,
+            manifests: Manifests::new(snapshot),
+            source,
+            options,
+            owner,
+            hub: Hub::default(),
+            working: Working::default(),
+            tracker: Tracker::default(),
+            wake_router: Notify::new(),
+            wake_deliverer: Notify::new(),
+            stopping: CancellationToken::new(),
+            deadline: CancellationToken::new(),
+            finished: CancellationToken::new(),
+        });
+        let tracker = &inner.tracker;
+        tracker.spawn(route::run(Arc::clone(&inner)));
+        tracker.spawn(deliver::run(Arc::clone(&inner)));
+        tracker.spawn(polls::run(Arc::clone(&inner)));
+        tracker.spawn(channels::run(Arc::clone(&inner)));
+        tracker.spawn(schedules::run(Arc::clone(&inner)));
+        tracker.spawn(load::run(Arc::clone(&inner), loader));
+        // It beats on while the others finish.
+        tokio::spawn(leases::run(Arc::clone(&inner)));
+        Ok(Self { inner })
+    }
+
+    /// Names this process among those on the store.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        &self.inner.owner
+    }
+
+    /// Where everything is kept.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    /// The manifests in use, and what is wrong with those that are not.
+    #[must_use]
+    pub fn manifests(&self) -> Arc<Snapshot> {
+        self.inner.manifests.current()
+    }
+
+    /// Tasks that this process works on right now.
+    #[must_use]
+    pub fn working(&self) -> usize {
+        self.inner.working.count()
+    }
+
+    /// Whether it is shutting down.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.inner.stopping.is_cancelled()
+    }
+
+    /// Begins a task. It is kept when this returns; what it says comes as turns.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there is no such agent, when the input does not fit, or when it cannot be kept.
+    pub async fn begin(&self, begin: Begin) -> Result<Task, EngineError> {
+        let snapshot = self.inner.manifests.current();
+        let task = starting::new_task(&snapshot, &self.inner.options, begin)?;
+        let task = self.inner.store.create_task(task).await?;
+        self.inner.wake_deliverer.notify_one();
+        Ok(task)
+    }
+
+    /// Routes an event again, as a new attempt, whose number it returns.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there is no such event, when it is still to be routed, or when it cannot be kept.
+    pub async fn replay(&self, event: i64) -> Result<i64, EngineError> {
+        let attempt = self.inner.store.replay(event).await?;
+        self.inner.wake_router.notify_one();
+        Ok(attempt)
+    }
+
+    /// Watches a task from the turn of this number on.
+    #[must_use]
+    pub fn watch(&self, task: &str, from: i64) -> Watch {
+        Watch::new(Arc::clone(&self.inner.store), &self.inner.hub, task, from)
+    }
+
+    /// Stops: nothing new is begun, what is under way may finish within this time, and the rest is handed over
+    /// to other processes, or to the next one.
+    pub async fn shutdown(&self, grace: Duration) {
+        let inner = &self.inner;
+        inner.stopping.cancel();
+        if tokio::time::timeout(grace, inner.tracker.wait()).await.is_err() {
+            inner.deadline.cancel();
+            if tokio::time::timeout(HAND_OVER, inner.tracker.wait()).await.is_err() {
+                tracing::warn!(owner = %inner.owner, "work is left to the next process");
+                inner.tracker.abort();
+            }
+        }
+        inner.finished.cancel();
+        if let Err(error) = inner.store.release_all(&inner.owner).await {
+            inner.trouble("leases are left to run out", &error);
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.inner.stopping.cancel();
+        self.inner.deadline.cancel();
+        self.inner.finished.cancel();
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("owner", &self.inner.owner)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,91 @@
+//! What an engine is opened with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use proofhouse_agent::task::Host;
+use proofhouse_tools::http::HttpClient;
+use proofhouse_tools::manifest::Catalog;
+use proofhouse_tools::operator::WebhookConfig;
+use proofhouse_tools::receive::webhook::PayloadLimits;
+use proofhouse_tools::runtime::Environment;
+
+/// The longest lease: work of a process that was killed moves within twice this time.
+pub const MAX_LEASE: Duration = Duration::from_secs(15);
+/// The shortest: a loaded machine must be able to renew it in time.
+const MIN_LEASE: Duration = Duration::from_millis(300);
+
+/// Tells the time. Lease times are counted by the store's clock, not by this one.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Makes a host of tasks for manifests; asked again whenever they change.
+pub type HostFactory = Arc<dyn Fn(Catalog) -> Host + Send + Sync>;
+
+/// What an engine is opened with.
+#[derive(Clone)]
+pub struct EngineOptions {
+    /// Makes the host of tasks.
+    pub host: HostFactory,
+    /// What the calls of polls and subscriptions know: settings, tokens, `{runtime.api_root}`.
+    pub environment: Environment,
+    /// Sends the calls of polls and subscriptions.
+    pub client: Arc<HttpClient>,
+    /// How webhooks are signed.
+    pub webhooks: WebhookConfig,
+    /// Whether unsigned webhooks are refused.
+    pub strict: bool,
+    /// How large payloads may be.
+    pub payload: PayloadLimits,
+    /// Names this process among those on the store; made up if it is empty.
+    pub owner: String,
+    /// Tasks that work at the same time in this process.
+    pub workers: usize,
+    /// How long leases last without a heartbeat.
+    pub lease: Duration,
+    /// How long a task stays in memory after its last input: its tools need not be started again.
+    pub linger: Duration,
+    /// How often the store is asked for work that nobody told this process about.
+    pub look: Duration,
+    /// How long a task may wait for a person before it is put away; it goes on when the person answers.
+    pub park: Duration,
+    /// The most that any task listens after its last activity, if the operator says so.
+    pub max_timeout: Option<Duration>,
+    /// Tells the time.
+    pub clock: Clock,
+}
+
+impl EngineOptions {
+    /// The usual values.
+    #[must_use]
+    pub fn new(host: HostFactory, environment: Environment, client: Arc<HttpClient>) -> Self {
+        Self {
+            host,
+            environment,
+            client,
+            webhooks: WebhookConfig::default(),
+            strict: false,
+            payload: PayloadLimits::default(),
+            owner: String::new(),
+            workers: 32,
+            lease: MAX_LEASE,
+            linger: Duration::from_secs(2),
+            look: Duration::from_millis(500),
+            park: Duration::from_secs(60),
+            max_timeout: None,
+            clock: Arc::new(Timestamp::now),
+        }
+    }
+
+    pub(super) fn lease(&self) -> Duration {
+        self.lease.clamp(MIN_LEASE, MAX_LEASE)
+    }
+
+    pub(super) fn lease_ms(&self) -> i64 {
+        i64::try_from(self.lease().as_millis()).unwrap_or(15_000)
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+}

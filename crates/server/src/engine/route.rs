@@ -1,0 +1,341 @@
+//! The router: for each stored event, the tasks it concerns and the tasks it begins, decided once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofhouse_agent::task::User;
+use proofhouse_store::model::{
+    ClaimedEvent, Event, EventKind, Interested, NewDelivery, NewTask, Routing, StartFailure,
+    StartKey, StartKind, TaskState, Verdict,
+};
+use proofhouse_store::StoreError;
+use proofhouse_tools::manifest::{Receive, Trigger};
+use proofhouse_tools::receive::filter::Allowed;
+use proofhouse_tools::receive::message::compose;
+use proofhouse_tools::receive::timeout::{effective_timeout, is_included};
+use proofhouse_tools::receive::webhook::Verification;
+use proofhouse_tools::receive::{AllowList, Discard, trigger};
+use serde_json::{Map, Value, json};
+
+use super::Inner;
+use super::ingest;
+use super::manifests::Snapshot;
+use super::starting::{self, Begin};
+
+/// Events that are claimed at once.
+const BATCH: usize = 64;
+/// Tasks, discards and problems that the record of an event names; it counts them all.
+const MAX_NAMED: usize = 50;
+
+/// Routes events until the engine stops.
+pub(super) async fn run(inner: Arc<Inner>) {
+    loop {
+        let lease = inner.options.lease_ms();
+        let claimed = inner.store.claim_events(&inner.owner, lease, BATCH).await;
+        match claimed {
+            Ok(claimed) => {
+                let is_full = claimed.len() == BATCH;
+                let mut stopped = false;
+                for event in claimed {
+                    if stopped || inner.stopping.is_cancelled() {
+                        stopped = true;
+                        let _ = inner.store.unclaim_event(event.claim).await;
+                        continue;
+                    }
+                    route(&inner, event).await;
+                }
+                if is_full && !stopped {
+                    continue;
+                }
+            }
+            Err(error) => inner.trouble("events cannot be claimed", &error),
+        }
+        tokio::select! {
+            () = inner.stopping.cancelled() => return,
+            () = inner.wake_router.notified() => {}
+            () = tokio::time::sleep(inner.options.look) => {}
+        }
+    }
+}
+
+/// `event` as filters, assertions and steps read it.
+pub(super) fn event_value(event: &Event) -> Value {
+    let payload = serde_json::from_slice(&event.payload).unwrap_or(Value::Null);
+    let headers = event.headers.get("headers").cloned();
+    json!({"payload": payload, "headers": headers.unwrap_or_else(|| json!({}))})
+}
+
+/// What was decided about one event.
+#[derive(Default)]
+struct Record {
+    matched: Vec<Value>,
+    count: usize,
+    reasons: BTreeMap<&'static str, usize>,
+    examples: Vec<Value>,
+    triggers: Vec<Value>,
+    problems: Vec<String>,
+}
+
+impl Record {
+    fn discard(&mut self, task: &str, event: &str, reason: &Discard) {
+        *self.reasons.entry(reason.word()).or_default() += 1;
+        if self.examples.len() < MAX_NAMED {
+            let reason = json!({"task": task, "event": event, "because": reason.word(),
+                                "reason": reason.to_string()});
+            self.examples.push(reason);
+        }
+    }
+
+    fn into_json(self) -> Value {
+        let total: usize = self.reasons.values().sum();
+        json!({
+            "matched": {"total": self.count, "tasks": self.matched},
+            "discarded": {"total": total, "because": self.reasons, "examples": self.examples},
+            "triggers": self.triggers,
+            "problems": self.problems,
+        })
+    }
+}
+
+async fn route(inner: &Arc<Inner>, claimed: ClaimedEvent) {
+    let id = claimed.claim.event;
+    let snapshot = inner.manifests.current();
+    let event = &claimed.event;
+    let summary = &event.summary;
+    let target = summary.target_task.as_deref();
+    let interested = match inner.store.interested(&summary.tool, target).await {
+        Ok(interested) => interested,
+        Err(error) => return inner.trouble("interests cannot be read", &error),
+    };
+    let value = event_value(event);
+    let mut record = Record::default();
+    let mut deliveries = Vec::new();
+    for one in &interested {
+        match judge(inner, &snapshot, event, &value, one) {
+            None => {}
+            Some(Ok((delivery, problems))) => {
+                record.count += 1;
+                if record.matched.len() < MAX_NAMED {
+                    let task = json!({"task": delivery.task, "event": delivery.name});
+                    record.matched.push(task);
+                }
+                let room = MAX_NAMED.saturating_sub(record.problems.len());
+                record.problems.extend(problems.into_iter().take(room));
+                deliveries.push(delivery);
+            }
+            Some(Err(reason)) => {
+                record.discard(&one.interest.task, &one.interest.event, &reason);
+            }
+        }
+    }
+    let (tasks, failures) = match summary.kind {
+        EventKind::Webhook => triggered(inner, &snapshot, event, &value, &mut record),
+        EventKind::Subscription | EventKind::Poll => Default::default(),
+    };
+    let told: Vec<String> = deliveries.iter().map(|one| one.task.clone()).collect();
+    let routing = Routing {
+        claim: claimed.claim,
+        fate: record.into_json(),
+        deliveries,
+        tasks,
+    };
+    match inner.store.route(routing).await {
+        Ok(_) => {
+            for task in told {
+                inner.working.notify(&task);
+            }
+            inner.wake_deliverer.notify_one();
+            for failure in failures {
+                if let Err(error) = inner.store.start_failed(failure).await {
+                    inner.trouble("a failure cannot be counted", &error);
+                }
+            }
+        }
+        // Another process has decided about it.
+        Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {
+            tracing::debug!(event = id, "routed elsewhere");
+        }
+        Err(error) => inner.trouble("an event cannot be routed", &error),
+    }
+}
+
+type Judged = Result<(NewDelivery, Vec<String>), Discard>;
+
+/// Whether an event concerns a task; nothing if it is of another kind than the task waits for.
+fn judge(
+    inner: &Inner,
+    snapshot: &Snapshot,
+    event: &Event,
+    value: &Value,
+    one: &Interested,
+) -> Option<Judged> {
+    let interest = &one.interest;
+    let compiled = snapshot.tool(&interest.tool)?;
+    let declared = compiled.event(&interest.event)?;
+    let is_meant = match (&declared.receive, event.summary.kind) {
+        (Receive::Webhook(_), EventKind::Webhook) => true,
+        (Receive::Subscription(_), EventKind::Subscription) | (Receive::Poll(_), EventKind::Poll) => {
+            event.summary.name.as_deref() == Some(interest.event.as_str())
+        }
+        _ => false,
+    };
+    if !is_meant {
+        return None;
+    }
+    let admitted = admit(inner, snapshot, event, value, one);
+    Some(admitted.map(|()| {
+        let composed = compose(declared, value);
+        let body = json!({
+            "message": composed.message,
+            "truncated": composed.truncated,
+            "problems": composed.problems,
+        });
+        let delivery = NewDelivery {
+            task: interest.task.clone(),
+            tool: interest.tool.clone(),
+            name: interest.event.clone(),
+            body,
+            verdict: Verdict::Deliver,
+        };
+        (delivery, composed.problems)
+    }))
+}
+
+fn admit(
+    inner: &Inner,
+    snapshot: &Snapshot,
+    event: &Event,
+    value: &Value,
+    one: &Interested,
+) -> Result<(), Discard> {
+    let interest = &one.interest;
+    let (Some(compiled), TaskState::Idle | TaskState::Running | TaskState::Waiting) =
+        (snapshot.tool(&interest.tool), one.state)
+    else {
+        return Err(Discard::TimedOut);
+    };
+    if event.summary.kind == EventKind::Webhook {
+        match ingest::signature_of(&event.headers, &interest.tool, &interest.event) {
+            Some(verification) if verification.is_accepted(inner.options.strict) => {}
+            Some(Verification::Refused { reason }) => return Err(Discard::Signature { reason }),
+            // The event was not there when the webhook came, so nothing was checked for it.
+            _ => return Err(Discard::Unsigned),
+        }
+    }
+    let declared = compiled.event(&interest.event);
+    let agent = snapshot.agent(&one.agent_namespace, &one.agent_name);
+    let rules = agent
+        .as_ref()
+        .and_then(|agent| snapshot.capability(agent, &interest.tool))
+        .and_then(|(_, rules)| rules);
+    if !is_included(rules, &interest.event) {
+        return Err(Discard::NotIncluded);
+    }
+    let timeout = match (&agent, declared) {
+        (Some(_), Some(declared)) => effective_timeout(rules, declared, inner.options.max_timeout),
+        // What was true when the task began, if nobody can say it now.
+        _ => interest.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis),
+    };
+    let silent = inner.options.now().as_millisecond().saturating_sub(one.last_activity);
+    if timeout.is_some_and(|timeout| u128::try_from(silent).unwrap_or(0) > timeout.as_millis()) {
+        return Err(Discard::TimedOut);
+    }
+    let Some(filter) = compiled.filters.get(&interest.event) else {
+        return Ok(());
+    };
+    let mut list = AllowList::default();
+    for entry in &one.allow {
+        match entry.sealed {
+            true => list.seal(&entry.name, entry.value.clone()),
+            false => {
+                let mut call = Map::new();
+                call.insert(entry.name.clone(), entry.value.clone());
+                let _ = list.add(&call);
+            }
+        }
+    }
+    filter.admit(value, &Allowed::new(&list, &compiled.types))
+}
+
+type Started = (Vec<(StartKey, NewTask)>, Vec<StartFailure>);
+
+/// The tasks that triggers begin for an event.
+fn triggered(
+    inner: &Inner,
+    snapshot: &Snapshot,
+    event: &Event,
+    value: &Value,
+    record: &mut Record,
+) -> Started {
+    let mut started = Started::default();
+    let source = &event.summary.tool.name;
+    let now = format!("{:.3}", inner.options.now());
+    for one in snapshot.catalog().triggers() {
+        if !trigger::listens(one, source) {
+            continue;
+        }
+        let key = StartKey {
+            kind: StartKind::Trigger,
+            namespace: one.namespace.clone(),
+            name: one.name.clone(),
+        };
+        let name = format!("{}/{}", one.namespace, one.name);
+        let signed = match ingest::whole_signature(&event.headers) {
+            Some(verification) if verification.is_accepted(inner.options.strict) => Ok(()),
+            Some(Verification::Refused { reason }) => Err(Discard::Signature { reason }),
+            _ => Err(Discard::Unsigned),
+        };
+        let fired = signed.and_then(|()| trigger::fire(one, value, &now));
+        let outcome = match fired {
+            Ok(start) => match begin(inner, snapshot, one, start, event.summary.id) {
+                Ok(task) => {
+                    let outcome = json!({"trigger": name, "task": task.id});
+                    started.0.push((key, task));
+                    outcome
+                }
+                Err(error) => {
+                    started.1.push(StartFailure {
+                        key,
+                        error: error.clone(),
+                        tick: None,
+                        next_at: None,
+                    });
+                    json!({"trigger": name, "failed": error})
+                }
+            },
+            Err(reason) => {
+                json!({"trigger": name, "because": reason.word(), "reason": reason.to_string()})
+            }
+        };
+        if record.triggers.len() < MAX_NAMED {
+            record.triggers.push(outcome);
+        }
+    }
+    started
+}
+
+fn begin(
+    inner: &Inner,
+    snapshot: &Snapshot,
+    one: &Trigger,
+    start: trigger::Start,
+    event: i64,
+) -> Result<NewTask, String> {
+    let mut parameters = start.inputs;
+    let said = parameters.shift_remove("message");
+    let said = said.as_ref().and_then(Value::as_str).map(str::to_owned);
+    let begin = Begin {
+        namespace: one.namespace.clone(),
+        agent: one.agent.clone(),
+        user: User {
+            id: one.owner.clone(),
+            email: None,
+        },
+        message: start.message.or(said),
+        parameters,
+        origin: json!({"by": "trigger", "trigger": one.name, "event": event}),
+        unasked: true,
+    };
+    starting::new_task(snapshot, &inner.options, begin).map_err(|error| error.to_string())
+}

@@ -1,0 +1,171 @@
+//! New tasks: what they listen to, what their bindings seal, and their first input, as one row to store.
+
+use std::fmt::Write as _;
+
+use proofhouse_agent::task::{TaskOptions, User};
+use proofhouse_store::model::{AllowEntry, DirectDelivery, NewInterest, NewPoll, NewTask};
+use proofhouse_tools::manifest::{Agent, Receive};
+use proofhouse_tools::receive::timeout::{effective_timeout, is_included};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use serde_json::{Map, Value, json};
+
+use super::EngineError;
+use super::manifests::Snapshot;
+use super::options::EngineOptions;
+
+/// The most a poll of a new task waits before it looks for the first time: many tasks that begin together do
+/// not ask together.
+const FIRST_POLL_SPREAD_MS: i64 = 1_000;
+
+/// What is said about a new task.
+#[derive(Debug, Clone, Default)]
+pub struct Begin {
+    /// The namespace of the agent.
+    pub namespace: String,
+    /// The agent.
+    pub agent: String,
+    /// Who talks to it.
+    pub user: User,
+    /// What it is told; it waits if nobody says anything.
+    pub message: Option<String>,
+    /// The parameters of the agent.
+    pub parameters: Map<String, Value>,
+    /// What begins it, for people: `{"by": "api"}`.
+    pub origin: Value,
+    /// Whether it begins to work though nobody says anything: the agent has words for that.
+    pub unasked: bool,
+}
+
+/// The row of a new task.
+pub(super) fn new_task(
+    snapshot: &Snapshot,
+    options: &EngineOptions,
+    begin: Begin,
+) -> Result<NewTask, EngineError> {
+    let Some(agent) = snapshot.agent(&begin.namespace, &begin.agent) else {
+        let agent = format!("{}/{}", begin.namespace, begin.agent);
+        return Err(EngineError::NotFound(format!("agent `{agent}`")));
+    };
+    check(&agent, &begin)?;
+    let id = random_id("task")?;
+    let task = TaskOptions {
+        id: id.clone(),
+        user: begin.user.clone(),
+        ..TaskOptions::default()
+    };
+    let mut first = begin.parameters.clone();
+    if let Some(message) = &begin.message {
+        first.insert("message".to_owned(), message.clone().into());
+    }
+    let sealed = snapshot.host.sealed(&agent, &task, &first);
+    let sealed = sealed.entries().filter_map(|entry| {
+        Some(AllowEntry {
+            tool: snapshot.resolve(&agent, &entry.tool)?,
+            name: entry.name,
+            value: entry.value,
+            sealed: entry.sealed,
+        })
+    });
+    let (interests, polls) = listening(snapshot, options, &agent);
+    let works = begin.unasked || begin.message.is_some() || !begin.parameters.is_empty();
+    let first = works.then(|| DirectDelivery {
+        key: Some("first".to_owned()),
+        name: "message".to_owned(),
+        body: json!({"message": begin.message, "parameters": begin.parameters}),
+    });
+    Ok(NewTask {
+        id,
+        agent_namespace: agent.namespace.clone(),
+        agent_name: agent.name.clone(),
+        model: agent.model.clone(),
+        user_id: begin.user.id,
+        user_email: begin.user.email,
+        params: Value::Object(begin.parameters),
+        origin: begin.origin,
+        interests,
+        sealed: sealed.collect(),
+        polls,
+        first,
+    })
+}
+
+/// An input that does not fit is refused before there is a task.
+fn check(agent: &Agent, begin: &Begin) -> Result<(), EngineError> {
+    let declared = agent.parameters.properties();
+    let mut given = begin.parameters.clone();
+    if let Some(message) = &begin.message
+        && declared.contains_key("message")
+    {
+        given.insert("message".to_owned(), message.clone().into());
+    }
+    if begin.message.is_none() && given.is_empty() {
+        return Ok(());
+    }
+    match agent.parameters.complete(given) {
+        Ok(_) => Ok(()),
+        Err(problems) => Err(EngineError::Invalid(format!(
+            "the input does not fit: {}",
+            problems.join("; ")
+        ))),
+    }
+}
+
+/// The events a task of an agent wants, and those among them that are asked for.
+fn listening(
+    snapshot: &Snapshot,
+    options: &EngineOptions,
+    agent: &Agent,
+) -> (Vec<NewInterest>, Vec<NewPoll>) {
+    let (mut interests, mut polls) = (Vec::new(), Vec::new());
+    for (reference, grant) in &agent.capabilities {
+        let Some(tool) = snapshot.resolve(agent, reference) else {
+            continue;
+        };
+        let Some(compiled) = snapshot.tool(&tool) else {
+            continue;
+        };
+        let rules = grant.capability.as_ref();
+        for event in &compiled.tool.events {
+            let known = |interest: &NewInterest| interest.tool == tool && interest.event == event.name;
+            if !is_included(rules, &event.name) || interests.iter().any(known) {
+                continue;
+            }
+            let timeout = effective_timeout(rules, event, options.max_timeout);
+            interests.push(NewInterest {
+                tool: tool.clone(),
+                event: event.name.clone(),
+                timeout_ms: timeout.map(|timeout| {
+                    i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)
+                }),
+            });
+            if let Receive::Poll(_) = &event.receive {
+                polls.push(NewPoll {
+                    tool: tool.clone(),
+                    event: event.name.clone(),
+                    due_in_ms: chance(FIRST_POLL_SPREAD_MS),
+                });
+            }
+        }
+    }
+    (interests, polls)
+}
+
+/// A name that nobody can guess.
+pub(super) fn random_id(prefix: &str) -> Result<String, EngineError> {
+    let mut bytes = [0_u8; 16];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| EngineError::Unavailable("the system gives no random numbers".to_owned()))?;
+    Ok(bytes.iter().fold(format!("{prefix}-"), |mut id, byte| {
+        let _ = write!(id, "{byte:02x}");
+        id
+    }))
+}
+
+/// A random number below this.
+pub(super) fn chance(below: i64) -> i64 {
+    let mut bytes = [0_u8; 4];
+    match SystemRandom::new().fill(&mut bytes) {
+        Ok(()) => i64::from(u32::from_le_bytes(bytes)) % below.max(1),
+        Err(_) => 0,
+    }
+}

@@ -1,0 +1,50 @@
+//! The tasks of the runtime that an engine has started, so that none outlives it.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::task::JoinSet;
+
+/// How often it is looked whether everything is done.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// Spawns, and waits for all that was spawned. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Tracker {
+    set: Arc<Mutex<JoinSet<()>>>,
+}
+
+impl Tracker {
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that are done are forgotten on the way.
+        while let Some(done) = set.try_join_next() {
+            if let Err(error) = done
+                && error.is_panic()
+            {
+                tracing::error!(%error, "a worker panicked");
+            }
+        }
+        set.spawn(work);
+    }
+
+    /// Waits until everything is done, also what is spawned meanwhile. Whoever stops waiting stops nothing.
+    pub(super) async fn wait(&self) {
+        loop {
+            {
+                let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+                while set.try_join_next().is_some() {}
+                if set.is_empty() {
+                    return;
+                }
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Ends everything at its next pause.
+    pub(super) fn abort(&self) {
+        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        set.abort_all();
+    }
+}

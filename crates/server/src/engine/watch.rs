@@ -1,0 +1,141 @@
+//! Watching tasks: their turns from the store, whoever works on them, and the words of those that work here.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use proofhouse_agent::task::TaskEvent;
+use proofhouse_store::model::{TaskState, Turn};
+use proofhouse_store::{Result, Store};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+/// Live events that wait for one who watches; beyond it the oldest are missed, but never a turn.
+const WAITING: usize = 1_024;
+/// How often the store is asked about a task that another process works on.
+const LOOK: Duration = Duration::from_millis(500);
+/// Turns that are read at once.
+const PAGE: usize = 100;
+
+/// What one who watches a task sees.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Seen {
+    /// A turn that is kept.
+    Turn(Turn),
+    /// Something that goes on meanwhile: words of the model, calls, questions. Only for tasks of this process.
+    Live(TaskEvent),
+    /// The task is over, and every turn was seen.
+    Over,
+}
+
+#[derive(Debug, Clone)]
+enum News {
+    Turn,
+    Live(TaskEvent),
+}
+
+/// Tells those who watch. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Hub {
+    topics: Arc<Mutex<HashMap<String, broadcast::Sender<News>>>>,
+}
+
+impl Hub {
+    /// A turn of the task was kept.
+    pub(super) fn turn(&self, task: &str) {
+        self.tell(task, News::Turn);
+    }
+
+    /// Something happens in the task.
+    pub(super) fn live(&self, task: &str, event: TaskEvent) {
+        self.tell(task, News::Live(event));
+    }
+
+    fn tell(&self, task: &str, news: News) {
+        let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = match topics.get(task) {
+            Some(topic) => topic.send(news).is_err(),
+            None => false,
+        };
+        if gone {
+            topics.remove(task);
+        }
+    }
+
+    fn subscribe(&self, task: &str) -> broadcast::Receiver<News> {
+        let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        topics.retain(|_, topic| topic.receiver_count() > 0);
+        let topic = topics
+            .entry(task.to_owned())
+            .or_insert_with(|| broadcast::channel(WAITING).0);
+        topic.subscribe()
+    }
+}
+
+/// Watches one task, from a turn on.
+pub struct Watch {
+    store: Arc<dyn Store>,
+    task: String,
+    next: i64,
+    ready: std::collections::VecDeque<Turn>,
+    news: broadcast::Receiver<News>,
+    look: bool,
+    over: bool,
+}
+
+impl Watch {
+    pub(super) fn new(store: Arc<dyn Store>, hub: &Hub, task: &str, from: i64) -> Self {
+        Self {
+            store,
+            task: task.to_owned(),
+            next: from,
+            ready: std::collections::VecDeque::new(),
+            news: hub.subscribe(task),
+            look: true,
+            over: false,
+        }
+    }
+
+    /// What comes next; [`Seen::Over`] is the last.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the store cannot be read, or the task is not there any more.
+    pub async fn next(&mut self) -> Result<Seen> {
+        loop {
+            if let Some(turn) = self.ready.pop_front() {
+                self.next = turn.seq + 1;
+                return Ok(Seen::Turn(turn));
+            }
+            if self.over {
+                return Ok(Seen::Over);
+            }
+            if std::mem::take(&mut self.look) {
+                let turns = self.store.turns(&self.task, self.next, PAGE).await?;
+                self.ready.extend(turns);
+                if !self.ready.is_empty() {
+                    self.look = true;
+                    continue;
+                }
+                let task = self.store.task(&self.task).await?;
+                if task.state == TaskState::Ended {
+                    // What was kept between the two looks is read first.
+                    let turns = self.store.turns(&self.task, self.next, PAGE).await?;
+                    self.over = turns.is_empty();
+                    self.ready.extend(turns);
+                    self.look = true;
+                    continue;
+                }
+            }
+            match tokio::time::timeout(LOOK, self.news.recv()).await {
+                Ok(Ok(News::Live(event))) => return Ok(Seen::Live(event)),
+                Ok(Ok(News::Turn) | Err(RecvError::Lagged(_))) | Err(_) => self.look = true,
+                Ok(Err(RecvError::Closed)) => {
+                    // Nobody works on it here; the store says how it goes on.
+                    tokio::time::sleep(LOOK).await;
+                    self.look = true;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Manifests of triggers and schedules: what starts a task by itself.
+
+mod check;
+mod decode;
+pub(super) mod fields;
+mod model;
+
+pub use model::{Schedule, Trigger, TriggerSource};

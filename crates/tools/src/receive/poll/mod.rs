@@ -1,0 +1,213 @@
+//! Polls: asking an endpoint once, and what is new in its answer.
+//!
+//! A step gets the state and returns the next one with the items that fire. The caller commits both
+//! together: then no item is lost and none fires twice, wherever the process ends. What exceeds the cap of
+//! one step is not remembered as seen, and the time and the tags of the endpoint stay as they were, so the
+//! next step finds it again.
+
+mod detect;
+mod state;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use proofhouse_wire::{HeaderName, Method};
+use serde_json::Value;
+
+pub use detect::MAX_DETECTED;
+pub use state::{MAX_SEEN, PollState};
+
+use super::Listener;
+use crate::http::{Answer, HttpClient};
+use crate::interpolate::{HeaderTemplate, Part, Template};
+use crate::manifest::{HttpCall, Poll};
+use crate::runtime::ActionError;
+use detect::detect;
+
+/// How many items fire in one step; the rest fire in the next ones.
+pub const MAX_ITEMS: usize = 1_000;
+/// The time between steps while there is a rest.
+const BACKLOG_PAUSE: Duration = Duration::from_secs(1);
+/// The shortest time between two steps.
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest wait after failures.
+const MAX_BACK_OFF: Duration = Duration::from_secs(3600);
+/// The longest wait that a server may ask for.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
+/// The longest tag of an endpoint that is sent back.
+const MAX_TAG_BYTES: usize = 1_024;
+
+/// An item that fires.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PollItem {
+    /// What it is told from others by, also after a restart.
+    pub id: String,
+    /// The item: `item` in aliases, `event.payload` in the message and the filter.
+    pub item: Value,
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PollStep {
+    /// The state to store, together with what becomes of the items.
+    pub state: PollState,
+    /// The items that fire, in the order of the answer.
+    pub items: Vec<PollItem>,
+    /// How long to wait until the next step.
+    pub wait: Duration,
+    /// Whether items were left for the next step.
+    pub more: bool,
+    /// What went wrong, if something did. The state then only counts it.
+    pub problem: Option<PollProblem>,
+}
+
+/// What can go wrong in a step.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PollProblem {
+    /// The request could not be made, or the answer was an error.
+    #[error("{0}")]
+    Request(ActionError),
+    /// `detect` failed.
+    #[error("`detect` failed: {0}")]
+    Detect(String),
+    /// `detect` gave something else than a list.
+    #[error("`detect` must give a list, and gave {0}")]
+    NotAList(&'static str),
+    /// `detect` gave more items than can be told from those that were seen.
+    #[error(
+        "`detect` gave {0} items; {MAX_DETECTED} can be kept apart, so narrow it down, for example by \
+         `poll.last_fetched_at`"
+    )]
+    TooMany(usize),
+}
+
+/// Asks an endpoint once. `chance`, between 0 and 1, spreads the steps of many polls.
+pub async fn step(
+    client: &HttpClient,
+    poll: &Poll,
+    listener: &Listener,
+    state: &PollState,
+    now: Timestamp,
+    chance: f64,
+) -> PollStep {
+    let call = conditional(&poll.call, state);
+    let sent = listener.send(client, &call, &listener.environment).await;
+    let exchanged = match sent {
+        Ok(exchanged) => exchanged,
+        Err(error) => return failed(poll, state, PollProblem::Request(error), None, chance),
+    };
+    let answer = &exchanged.answer;
+    if answer.status.as_u16() == 304 && state.has_baseline() {
+        let mut state = state.clone();
+        state.unchanged(now);
+        return PollStep {
+            state,
+            items: Vec::new(),
+            wait: jittered(poll.interval, chance),
+            more: false,
+            problem: None,
+        };
+    }
+    let response = match exchanged.result(&call) {
+        Ok(response) => response,
+        Err(error) => {
+            let wait = retry_after(answer, now);
+            return failed(poll, state, PollProblem::Request(error), wait, chance);
+        }
+    };
+    let detected = match detect(poll, &response, &listener.parameters, state, now) {
+        Ok(detected) => detected,
+        Err(problem) => return failed(poll, state, problem, None, chance),
+    };
+    let mut next = state.clone();
+    let (items, more) = next.take(detected, MAX_ITEMS);
+    if more {
+        // Neither the tags nor the time move on: the rest has to be found again.
+        next.failures = 0;
+    } else {
+        let tag = |name: &str| {
+            let tag = answer.header(name)?;
+            (tag.len() <= MAX_TAG_BYTES).then(|| tag.to_owned())
+        };
+        next.fetched(now, tag("etag"), tag("last-modified"));
+    }
+    PollStep {
+        state: next,
+        items,
+        wait: match more {
+            true => BACKLOG_PAUSE,
+            false => jittered(poll.interval, chance),
+        },
+        more,
+        problem: None,
+    }
+}
+
+/// The call with the conditions that let a server answer that nothing changed.
+fn conditional(call: &HttpCall, state: &PollState) -> HttpCall {
+    let mut call = call.clone();
+    let is_get = call.method.as_ref().map(Template::source) == Some(Method::GET.as_str());
+    let conditions = [
+        ("if-none-match", &state.etag),
+        ("if-modified-since", &state.last_modified),
+    ];
+    for (name, tag) in conditions {
+        let name = HeaderName::from_static(name);
+        let Some(tag) = tag.as_ref().filter(|_| is_get) else {
+            continue;
+        };
+        let value = Template::parse(tag);
+        // A tag of the server's making is sent as it is; one that would be read as a reference is not.
+        let is_plain = matches!(value.parts(), [Part::Text(text)] if text == tag);
+        if is_plain && !call.headers.iter().any(|header| header.name == name) {
+            call.headers.push(HeaderTemplate { name, value });
+        }
+    }
+    call
+}
+
+fn failed(
+    poll: &Poll,
+    state: &PollState,
+    problem: PollProblem,
+    asked: Option<Duration>,
+    chance: f64,
+) -> PollStep {
+    let mut state = state.clone();
+    state.failures = state.failures.saturating_add(1);
+    let most = MAX_BACK_OFF.max(poll.interval);
+    let backed_off = poll
+        .interval
+        .saturating_mul(1 << state.failures.min(16))
+        .min(most);
+    let wait = jittered(backed_off, chance);
+    PollStep {
+        state,
+        items: Vec::new(),
+        wait: asked.map_or(wait, |asked| asked.max(wait)),
+        more: false,
+        problem: Some(problem),
+    }
+}
+
+/// The interval, a tenth more or less.
+fn jittered(interval: Duration, chance: f64) -> Duration {
+    let part = 0.9 + 0.2 * chance.clamp(0.0, 1.0);
+    interval.mul_f64(part).max(MIN_INTERVAL)
+}
+
+/// How long a server that is busy asks to wait: seconds, or a date.
+fn retry_after(answer: &Answer, now: Timestamp) -> Option<Duration> {
+    if !matches!(answer.status.as_u16(), 429 | 503) {
+        return None;
+    }
+    let text = answer.header("retry-after")?.trim();
+    let wait = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let until = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+            Duration::try_from(until.duration_since(now)).ok()?
+        }
+    };
+    Some(wait.min(MAX_RETRY_AFTER))
+}

@@ -1,0 +1,158 @@
+//! Which delivery it is: an id to notice repeats by, the push channel it came through, and the event value.
+
+use std::fmt::Write as _;
+
+use ring::digest;
+use serde_json::{Map, Value, json};
+
+use super::Delivery;
+
+/// The longest id that is kept as it is; longer ones are hashed.
+const MAX_ID_BYTES: usize = 200;
+/// How many headers, and how long ones, an event shows to expressions.
+const MAX_HEADERS: usize = 64;
+const MAX_HEADER_BYTES: usize = 1_024;
+
+/// Headers that name a delivery, and whose platforms do so.
+const ID_HEADERS: [&str; 6] = [
+    "x-github-delivery",
+    "webhook-id",
+    "x-gitlab-event-uuid",
+    "x-shopify-webhook-id",
+    "svix-id",
+    "x-atlassian-webhook-identifier",
+];
+
+/// Headers that hold a secret or a signature, which no expression and no record needs.
+const HIDDEN_HEADERS: [&str; 5] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "x-goog-channel-token",
+    "x-gitlab-token",
+];
+
+/// By what a delivery is told from others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The platform's id of the delivery, with what it is, else the hash of the body. The same key within
+    /// seven days is the same delivery.
+    pub key: String,
+    /// SHA-256 of the body, in hexadecimal. Where the key is an id that no signature covers, a replay can
+    /// change the id but not this.
+    pub body_sha256: String,
+    /// Whether the key is the platform's id.
+    pub is_platform_id: bool,
+}
+
+/// The push channel a delivery came through, as the platform says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Channel {
+    /// The id of the channel: ours where the platform keeps it, else the platform's.
+    pub id: String,
+    /// The token that was given when the channel was opened and comes back with every delivery.
+    pub token: Option<String>,
+}
+
+/// Says which delivery it is. `payload` is its body, where it could be read.
+#[must_use]
+pub fn identify(delivery: &Delivery<'_>, payload: Option<&Value>) -> Identity {
+    let body_sha256 = hex(digest::digest(&digest::SHA256, delivery.body).as_ref());
+    let named = platform_id(delivery, payload);
+    let key = match &named {
+        Some(id) if id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            id.clone()
+        }
+        Some(id) => format!(
+            "sha256-of-id:{}",
+            hex(digest::digest(&digest::SHA256, id.as_bytes()).as_ref())
+        ),
+        None => format!("sha256:{body_sha256}"),
+    };
+    Identity {
+        key,
+        body_sha256,
+        is_platform_id: named.is_some(),
+    }
+}
+
+fn platform_id(delivery: &Delivery<'_>, payload: Option<&Value>) -> Option<String> {
+    for header in ID_HEADERS {
+        if let Some(id) = delivery.header(header).filter(|id| !id.is_empty()) {
+            return Some(format!("{header}:{id}"));
+        }
+    }
+    if let (Some(channel), Some(number)) = (
+        delivery.header("x-goog-channel-id"),
+        delivery.header("x-goog-message-number"),
+    ) {
+        return Some(format!("google:{channel}:{number}"));
+    }
+    let payload = payload?;
+    // Slack's events have an id each.
+    if let Some(id) = text(payload.get("event_id")) {
+        return Some(format!("event_id:{id}"));
+    }
+    // Microsoft Graph sends notifications in a list; those that have ids have all of them.
+    let notifications = payload.get("value").and_then(Value::as_array)?;
+    let mut key = "graph".to_owned();
+    for notification in notifications {
+        let subscription = text(notification.get("subscriptionId"))?;
+        let id = text(notification.get("id"))?;
+        let _ = write!(key, ":{subscription}:{id}");
+    }
+    (!notifications.is_empty()).then_some(key)
+}
+
+/// A text that is there.
+fn text(value: Option<&Value>) -> Option<&str> {
+    let text = value.and_then(Value::as_str);
+    text.filter(|text| !text.is_empty())
+}
+
+/// The push channels a delivery says it came through: Google's headers, Graph's notifications.
+#[must_use]
+pub fn channels(delivery: &Delivery<'_>, payload: Option<&Value>) -> Vec<Channel> {
+    if let Some(id) = delivery.header("x-goog-channel-id") {
+        let token = delivery.header("x-goog-channel-token").map(str::to_owned);
+        let id = id.to_owned();
+        return vec![Channel { id, token }];
+    }
+    let notifications = payload.and_then(|payload| payload.get("value")?.as_array());
+    let channels = notifications
+        .into_iter()
+        .flatten()
+        .filter_map(|notification| {
+            let text = |key: &str| Some(notification.get(key)?.as_str()?.to_owned());
+            Some(Channel {
+                id: text("subscriptionId")?,
+                token: text("clientState"),
+            })
+        });
+    channels.collect()
+}
+
+/// What `event` is in filters and assertions: `payload`, and `headers` with names in lower case. Headers
+/// with credentials and signatures are left out.
+#[must_use]
+pub fn event_value(payload: Value, delivery: &Delivery<'_>) -> Value {
+    let mut headers = Map::new();
+    for name in delivery.headers.keys().take(MAX_HEADERS) {
+        let name = name.as_str();
+        let hidden = HIDDEN_HEADERS.contains(&name) || name.contains("signature");
+        match delivery.header(name) {
+            Some(value) if !hidden && value.len() <= MAX_HEADER_BYTES => {
+                headers.insert(name.to_owned(), value.into());
+            }
+            _ => {}
+        }
+    }
+    json!({"payload": payload, "headers": headers})
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,243 @@
+//! The keys of a tool's webhooks: those of the operator and those of the manifest, and what they say.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Delivery;
+use super::scheme::{SCHEMES, Scheme};
+use crate::interpolate::{Root, Scope, Sealed};
+use crate::manifest::{Receive, Tool};
+use crate::operator::WebhookSource;
+use crate::runtime::Environment;
+
+/// The schemes that a secret of a manifest is good for: those with a name of their own. Which one it is,
+/// the headers of the delivery say.
+const OF_MANIFESTS: [&str; 3] = ["github", "standard", "slack"];
+
+/// What a check of a delivery's signature says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "signature", rename_all = "snake_case")]
+pub enum Verification {
+    /// It is genuine.
+    Verified {
+        /// The scheme of the signature.
+        scheme: String,
+    },
+    /// No secret is configured, so nothing could be checked. Worth a warning; refused in strict mode.
+    Unsigned,
+    /// It is not genuine, or cannot be shown to be.
+    Refused {
+        /// Why.
+        reason: Refusal,
+    },
+}
+
+/// Why a signature is refused. It never says which secret or which signature was expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// The secret of the event is a setting that is not configured, or that cannot be a secret.
+    Unconfigured,
+    /// A header of the scheme is not there.
+    Missing,
+    /// A header is there and cannot be read.
+    Malformed,
+    /// The signature is not ours.
+    Mismatch,
+    /// The signature is right, and its time is too far from ours: a replay, or a clock that is off.
+    Stale,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unconfigured => "the secret of the event is not configured",
+            Self::Missing => "a header of the signature is missing",
+            Self::Malformed => "a header of the signature cannot be read",
+            Self::Mismatch => "the signature does not fit the body and any secret",
+            Self::Stale => "the signed time is more than five minutes off",
+        })
+    }
+}
+
+impl Verification {
+    /// Whether the delivery may go on. In strict mode, unsigned ones may not.
+    #[must_use]
+    pub fn is_accepted(&self, strict: bool) -> bool {
+        match self {
+            Self::Verified { .. } => true,
+            Self::Unsigned => !strict,
+            Self::Refused { .. } => false,
+        }
+    }
+
+    /// How good it is; of two, the better one speaks for the delivery.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Verified { .. } => 7,
+            Self::Unsigned => 6,
+            Self::Refused { reason } => *reason as u8,
+        }
+    }
+}
+
+/// A secret and the schemes it is good for.
+#[derive(Debug, Clone)]
+struct Key {
+    scheme: Scheme,
+    bytes: Sealed<Vec<u8>>,
+}
+
+/// What an event needs of a signature beside the operator's keys.
+#[derive(Debug, Clone)]
+enum OfEvent {
+    /// The manifest names no secret.
+    None,
+    /// The manifest names one that cannot be had: nothing fits.
+    Broken,
+    /// The manifest names one.
+    Keys(Vec<Key>),
+}
+
+/// The keys that deliveries to one tool, or to one source of triggers, are checked with.
+#[derive(Debug, Clone, Default)]
+pub struct WebhookKeys {
+    operator: Vec<Key>,
+    events: Vec<(String, OfEvent)>,
+}
+
+/// What the keys say about one delivery: for the delivery, and for each event of the tool. Events may have
+/// secrets of their own, and one that has is not reached by what another's secret signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    whole: Verification,
+    events: Vec<(String, Verification)>,
+}
+
+impl Verdict {
+    /// What speaks for the delivery as a whole: the best of what the operator's keys and the events say. It
+    /// decides what is stored and whether triggers fire.
+    #[must_use]
+    pub fn whole(&self) -> &Verification {
+        &self.whole
+    }
+
+    /// What is said for an event; for one that the tool does not have, what the operator's keys say.
+    #[must_use]
+    pub fn of(&self, event: &str) -> &Verification {
+        let found = self.events.iter().find(|(name, _)| name == event);
+        found.map_or(&self.whole, |(_, verification)| verification)
+    }
+}
+
+impl WebhookKeys {
+    /// The keys of a tool: those the operator configures for it, and the secret of each webhook event.
+    #[must_use]
+    pub fn of_tool(tool: &Tool, source: Option<&WebhookSource>, environment: &Environment) -> Self {
+        let mut keys = source.map(Self::of_source).unwrap_or_default();
+        let mut scope = Scope::default();
+        scope.set(Root::Settings, environment.settings_of(tool));
+        for event in &tool.events {
+            let secret = match &event.receive {
+                Receive::Webhook(webhook) => webhook.secret.as_ref(),
+                Receive::Subscription(_) => None,
+                // Nobody posts what is asked for.
+                Receive::Poll(_) => continue,
+            };
+            let of_event = match secret.map(|secret| scope.text(secret)) {
+                None => OfEvent::None,
+                Some(Err(_)) => OfEvent::Broken,
+                Some(Ok(secret)) => match manifest_keys(secret.expose()) {
+                    keys if keys.is_empty() => OfEvent::Broken,
+                    keys => OfEvent::Keys(keys),
+                },
+            };
+            keys.events.push((event.name.clone(), of_event));
+        }
+        keys
+    }
+
+    /// The keys the operator configures for a source.
+    #[must_use]
+    pub fn of_source(source: &WebhookSource) -> Self {
+        let secrets = source.secrets.iter();
+        let keys = secrets.filter_map(|secret| {
+            let bytes = Sealed::new(source.scheme.key(secret.expose()).ok()?);
+            let scheme = source.scheme.clone();
+            Some(Key { scheme, bytes })
+        });
+        Self {
+            operator: keys.collect(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Whether no delivery could be checked for some event, or for triggers: what a warning is about.
+    #[must_use]
+    pub fn accepts_unsigned(&self) -> bool {
+        let open = |of: &OfEvent| matches!(of, OfEvent::None);
+        self.operator.is_empty()
+            && (self.events.is_empty() || self.events.iter().any(|(_, of)| open(of)))
+    }
+
+    /// Checks a delivery.
+    #[must_use]
+    pub fn verify(&self, delivery: &Delivery<'_>) -> Verdict {
+        let operator = judge(&self.operator, delivery);
+        let events: Vec<(String, Verification)> = self
+            .events
+            .iter()
+            .map(|(name, of_event)| {
+                let own = match of_event {
+                    OfEvent::None => None,
+                    OfEvent::Broken => Some(Verification::Refused {
+                        reason: Refusal::Unconfigured,
+                    }),
+                    OfEvent::Keys(keys) => judge(keys, delivery),
+                };
+                let best = better(own, operator.clone());
+                (name.clone(), best.unwrap_or(Verification::Unsigned))
+            })
+            .collect();
+        let of_events = events.iter().map(|(_, verification)| verification.clone());
+        let whole = of_events.fold(operator, |best, next| better(best, Some(next)));
+        Verdict {
+            whole: whole.unwrap_or(Verification::Unsigned),
+            events,
+        }
+    }
+}
+
+/// What keys say together; nothing if there are none.
+fn judge(keys: &[Key], delivery: &Delivery<'_>) -> Option<Verification> {
+    let said = keys.iter().map(
+        |key| match key.scheme.verify(delivery, key.bytes.expose()) {
+            Ok(()) => Verification::Verified {
+                scheme: key.scheme.name.clone().into_owned(),
+            },
+            Err(reason) => Verification::Refused { reason },
+        },
+    );
+    said.max_by_key(Verification::rank)
+}
+
+fn better(one: Option<Verification>, other: Option<Verification>) -> Option<Verification> {
+    [one, other]
+        .into_iter()
+        .flatten()
+        .max_by_key(Verification::rank)
+}
+
+/// The keys that a manifest's secret is: one for each scheme it can be a secret of.
+fn manifest_keys(secret: &str) -> Vec<Key> {
+    let schemes = SCHEMES
+        .iter()
+        .filter(|scheme| OF_MANIFESTS.contains(&&*scheme.name));
+    let keys = schemes.filter_map(|scheme| {
+        let bytes = Sealed::new(scheme.key(secret).ok()?);
+        let scheme = scheme.clone();
+        Some(Key { scheme, bytes })
+    });
+    keys.collect()
+}

@@ -1,0 +1,40 @@
+//! Webhooks: whether a delivery is genuine, which one it is, what it holds, and what to answer.
+
+mod delivery;
+mod handshake;
+mod keys;
+mod payload;
+mod scheme;
+
+use jiff::Timestamp;
+use proofhouse_wire::HeaderMap;
+
+pub use delivery::{Channel, Identity, channels, event_value, identify};
+pub use handshake::{Handshake, greet, greet_signed};
+pub use keys::{Refusal, Verdict, Verification, WebhookKeys};
+pub use payload::{PayloadError, PayloadLimits, read_payload};
+pub use scheme::{Encoding, Hash, SCHEMES, Scheme, SchemeError, TOLERANCE};
+
+/// One request that a platform sent, as it came.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery<'a> {
+    /// Its headers.
+    pub headers: &'a HeaderMap,
+    /// What stands behind the `?` of the address.
+    pub query: Option<&'a str>,
+    /// The raw bytes of the body; signatures are over these.
+    pub body: &'a [u8],
+    /// When it came.
+    pub received_at: Timestamp,
+}
+
+impl<'a> Delivery<'a> {
+    /// The one value of a header, if it is there once and is text.
+    pub(super) fn header(&self, name: &str) -> Option<&'a str> {
+        let mut values = self.headers.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (Some(value), None) => value.to_str().ok(),
+            _ => None,
+        }
+    }
+}
