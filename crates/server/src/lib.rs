@@ -2,6 +2,7 @@
 
 pub mod api;
 mod dashboard;
+pub mod engine;
 pub mod keys;
 pub mod listen;
 pub mod metrics;

@@ -91,7 +91,10 @@ async fn open_missing(inner: &Arc<Inner>, id: &str) -> Result<()> {
         ..ChannelFilter::default()
     };
     for channel in inner.store.channels(filter).await? {
-        if matches!(channel.state, ChannelState::Subscribing | ChannelState::Active) {
+        if matches!(
+            channel.state,
+            ChannelState::Subscribing | ChannelState::Active
+        ) {
             wanted.retain(|one| one.tool != channel.tool || one.event != channel.event);
         }
     }
@@ -342,13 +345,7 @@ async fn closing(inner: &Arc<Inner>, channel: &Channel) -> Result<Unsubscribed> 
 }
 
 /// Tells those who look after a task that events will be missing.
-async fn lost(
-    inner: &Inner,
-    task: &Task,
-    tool: &ToolRef,
-    event: &str,
-    error: &str,
-) -> Result<()> {
+async fn lost(inner: &Inner, task: &Task, tool: &ToolRef, event: &str, error: &str) -> Result<()> {
     tracing::error!(task = %task.id, tool = %tool.name, %event, %error, "a channel is lost");
     let mut about = Map::new();
     about.insert("tool".to_owned(), tool.name.clone().into());

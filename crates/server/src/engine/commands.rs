@@ -49,7 +49,7 @@ impl Engine {
     pub async fn message(
         &self,
         task: &str,
-        message: &str,
+        message: Option<String>,
         parameters: Map<String, Value>,
         key: Option<String>,
     ) -> Result<Received, EngineError> {
@@ -57,7 +57,8 @@ impl Engine {
         self.tell(task, "message", body, key).await
     }
 
-    /// Answers a question of a task; its number is in the detail of the task's state.
+    /// Answers a question of a task; its number is in the detail of the task's state. What there is to say
+    /// about the answer, such as who gave it, is kept with it.
     ///
     /// # Errors
     ///
@@ -67,6 +68,7 @@ impl Engine {
         task: &str,
         review: u64,
         decision: Decision,
+        about: Value,
     ) -> Result<(), EngineError> {
         let row = self.inner.store.task(task).await?;
         let asked = row.detail.as_ref().map(|detail| &detail["review"]["id"]);
@@ -81,8 +83,8 @@ impl Engine {
         };
         // A question has one answer, whoever repeats it.
         let key = format!("review-{review}-{}", row.next_seq);
-        self.tell(task, name, json!({"review": review}), Some(key))
-            .await?;
+        let body = json!({"review": review, "about": about});
+        self.tell(task, name, body, Some(key)).await?;
         Ok(())
     }
 
@@ -102,7 +104,8 @@ impl Engine {
     ///
     /// Returns an error when there is no such task, when it has ended, or when it cannot be kept.
     pub async fn interrupt(&self, task: &str) -> Result<(), EngineError> {
-        self.tell(task, "control.interrupt", json!({}), None).await?;
+        self.tell(task, "control.interrupt", json!({}), None)
+            .await?;
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! Ingest: a webhook is genuine or refused, stored before it is answered, and stored once.
 
 use jiff::Timestamp;
-use proofhouse_store::model::{ChannelState, EventKind, NewEvent, Received, ToolRef};
 use proofhouse_store::StoreError;
+use proofhouse_store::model::{ChannelState, EventKind, NewEvent, Received, ToolRef};
 use proofhouse_tools::receive::webhook::{
     self, Channel, Delivery, Handshake, Verdict, Verification, WebhookKeys,
 };
@@ -71,7 +71,10 @@ impl Engine {
         }
         let limits = &inner.options.payload;
         if body.len() > limits.max_bytes {
-            return refused(413, format!("the body has more than {} bytes", limits.max_bytes));
+            return refused(
+                413,
+                format!("the body has more than {} bytes", limits.max_bytes),
+            );
         }
         // Signatures first: whoever cannot sign learns nothing about what is read.
         let signed = Signatures::check(&snapshot, tool, &delivery);
@@ -92,7 +95,7 @@ impl Engine {
             return Accepted::Handshake(handshake);
         }
         let identity = webhook::identify(&delivery, Some(&payload));
-        let channels = webhook::channel(&delivery, Some(&payload));
+        let channels = webhook::channels(&delivery, Some(&payload));
         let targets = match self.targets(channels).await {
             Ok(targets) => targets,
             Err(answer) => return answer,
@@ -161,7 +164,9 @@ impl Engine {
                     Ok(found) => {
                         let is_open = matches!(
                             found.state,
-                            ChannelState::Subscribing | ChannelState::Active | ChannelState::Replaced
+                            ChannelState::Subscribing
+                                | ChannelState::Active
+                                | ChannelState::Replaced
                         );
                         let is_new = targets.iter().all(|known| known.channel != found.id);
                         if is_open && is_new {
@@ -174,7 +179,11 @@ impl Engine {
                         }
                         break;
                     }
-                    Err(StoreError::NotFound(_) | StoreError::Invalid(_) | StoreError::TooLarge { .. }) => {}
+                    Err(
+                        StoreError::NotFound(_)
+                        | StoreError::Invalid(_)
+                        | StoreError::TooLarge { .. },
+                    ) => {}
                     Err(error) => {
                         self.inner.trouble("a channel cannot be read", &error);
                         return Err(Accepted::Unavailable);

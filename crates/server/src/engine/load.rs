@@ -14,7 +14,7 @@ use proofhouse_tools::manifest::{Bundle, Catalog};
 use tokio::sync::mpsc;
 
 use super::Inner;
-use super::manifests::{Problem, Snapshot};
+use super::manifests::{LoadedFile, Problem, Snapshot};
 use super::options::EngineOptions;
 
 /// The largest file of manifests.
@@ -64,12 +64,12 @@ impl Loader {
             ManifestSource::Fixed(catalog) if self.version == 0 => {
                 self.version = 1;
                 let catalog = catalog.clone();
-                return Some(Snapshot::new(1, catalog, Vec::new(), Vec::new(), options));
+                return Some(Snapshot::new(1, catalog, Vec::new(), options));
             }
             ManifestSource::Fixed(_) => return None,
             ManifestSource::Directory(directory) => directory,
         };
-        let (texts, mut problems) = read(directory);
+        let (texts, problems) = read(directory);
         let before = self.files.len();
         // A directory that cannot be read for a moment takes nothing away.
         if problems.is_empty() {
@@ -85,7 +85,10 @@ impl Loader {
             let (bundle, findings) = Bundle::read(&text);
             let is_wrong = |finding: &Diagnostic| finding.severity == DiagnosticSeverity::Error;
             file.is_stale = findings.iter().any(is_wrong);
-            file.problems = findings.iter().map(|finding| problem(&name, finding)).collect();
+            file.problems = findings
+                .iter()
+                .map(|finding| problem(&name, finding))
+                .collect();
             file.text = text;
             if !file.is_stale {
                 file.good = Some(bundle);
@@ -100,18 +103,57 @@ impl Loader {
         for bundle in self.files.values().filter_map(good) {
             catalog.add(&bundle);
         }
-        let mut stale = Vec::new();
+        let mut files: Vec<LoadedFile> = Vec::new();
+        let mut left = MAX_PROBLEMS;
         for (name, file) in &self.files {
-            problems.extend(file.problems.iter().cloned());
-            if file.is_stale && file.good.is_some() {
-                stale.push(name.clone());
-            }
-            let between = file.good.iter().flat_map(|bundle| catalog.check_all(bundle));
-            problems.extend(between.map(|finding| problem(name, &finding)));
+            let between = file
+                .good
+                .iter()
+                .flat_map(|bundle| catalog.check_all(bundle));
+            let between = between.map(|finding| problem(name, &finding));
+            let of_file = file.problems.iter().cloned().chain(between);
+            let of_file: Vec<Problem> = of_file.take(left).collect();
+            left -= of_file.len();
+            files.push(LoadedFile {
+                path: name.clone(),
+                stale: file.is_stale && file.good.is_some(),
+                holds: file.good.as_ref().map(holds).unwrap_or_default(),
+                problems: of_file,
+            });
         }
-        problems.truncate(MAX_PROBLEMS);
-        Some(Snapshot::new(self.version, catalog, problems, stale, options))
+        for problem in problems {
+            files.push(LoadedFile {
+                path: problem.file.clone(),
+                problems: vec![problem],
+                ..LoadedFile::default()
+            });
+        }
+        Some(Snapshot::new(self.version, catalog, files, options))
     }
+}
+
+/// What is in a file: kind, namespace and name.
+fn holds(bundle: &Bundle) -> Vec<(String, String, String)> {
+    let row = |kind: &str, namespace: &str, name: &str| {
+        (kind.to_owned(), namespace.to_owned(), name.to_owned())
+    };
+    let tools = bundle
+        .tools()
+        .map(|one| row("tool", &one.namespace, &one.name));
+    let agents = bundle
+        .agents()
+        .map(|one| row("agent", &one.namespace, &one.name));
+    let triggers = bundle
+        .triggers()
+        .map(|one| row("trigger", &one.namespace, &one.name));
+    let schedules = bundle
+        .schedules()
+        .map(|one| row("schedule", &one.namespace, &one.name));
+    tools
+        .chain(agents)
+        .chain(triggers)
+        .chain(schedules)
+        .collect()
 }
 
 fn problem(file: &str, finding: &Diagnostic) -> Problem {
@@ -238,7 +280,8 @@ pub(super) async fn run(inner: Arc<Inner>, mut loader: Loader) {
         };
         loader = kept;
         if let Some(snapshot) = snapshot {
-            let (version, problems) = (snapshot.version, snapshot.problems.len());
+            let version = snapshot.version;
+            let problems: usize = snapshot.files.iter().map(|file| file.problems.len()).sum();
             tracing::info!(version, problems, "manifests are read again");
             inner.manifests.swap(snapshot);
         }

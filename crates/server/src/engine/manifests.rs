@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use proofhouse_agent::task::Host;
+use proofhouse_store::model::ToolRef;
 use proofhouse_tools::manifest::{Agent, Capability, Catalog, Event, Referent, Tool};
 use proofhouse_tools::receive::filter::{Filter, ParameterTypes};
 use proofhouse_tools::receive::webhook::WebhookKeys;
-use proofhouse_store::model::ToolRef;
 use serde::Serialize;
 
 use super::options::EngineOptions;
@@ -31,6 +31,19 @@ pub struct Problem {
     pub help: Option<String>,
 }
 
+/// A file of manifests.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LoadedFile {
+    /// Its name below the directory.
+    pub path: String,
+    /// Whether an older version is in use, because this one has errors.
+    pub stale: bool,
+    /// What is in use of it: kind, namespace and name.
+    pub holds: Vec<(String, String, String)>,
+    /// What is wrong with it, and what is worth a warning.
+    pub problems: Vec<Problem>,
+}
+
 /// The manifests that are in use, and what is wrong with those that are not.
 pub struct Manifests {
     current: RwLock<Arc<Snapshot>>,
@@ -42,10 +55,8 @@ pub struct Snapshot {
     pub version: u64,
     /// The host of tasks with them.
     pub host: Host,
-    /// What is wrong: with files that are not used as they are now, and what is worth a warning.
-    pub problems: Vec<Problem>,
-    /// The files that are used in an older version, because the newer one has errors.
-    pub stale: Vec<String>,
+    /// The files, with what is in them and what is wrong with them.
+    pub files: Vec<LoadedFile>,
     tools: BTreeMap<ToolRef, Compiled>,
     pub(super) sources: BTreeMap<String, WebhookKeys>,
 }
@@ -88,8 +99,7 @@ impl Snapshot {
     pub(super) fn new(
         version: u64,
         catalog: Catalog,
-        problems: Vec<Problem>,
-        stale: Vec<String>,
+        files: Vec<LoadedFile>,
         options: &EngineOptions,
     ) -> Self {
         let mut tools = BTreeMap::new();
@@ -117,8 +127,7 @@ impl Snapshot {
         Self {
             version,
             host: (options.host)(catalog),
-            problems,
-            stale,
+            files,
             tools,
             sources,
         }

@@ -15,6 +15,7 @@
 mod channels;
 mod commands;
 mod deliver;
+mod desk;
 mod ingest;
 mod journal;
 mod leases;
@@ -40,7 +41,7 @@ use tokio::sync::Notify;
 
 pub use ingest::Accepted;
 pub use load::ManifestSource;
-pub use manifests::{Manifests, Problem, Snapshot};
+pub use manifests::{LoadedFile, Manifests, Problem, Snapshot};
 pub use options::{Clock, EngineOptions, HostFactory, MAX_LEASE};
 pub use starting::Begin;
 pub use watch::{Seen, Watch};
@@ -74,7 +75,9 @@ impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NotFound(what) => Self::NotFound(what),
-            StoreError::Invalid(_) | StoreError::TooLarge { .. } => Self::Invalid(error.to_string()),
+            StoreError::Invalid(_) | StoreError::TooLarge { .. } => {
+                Self::Invalid(error.to_string())
+            }
             StoreError::Conflict(_) | StoreError::Fenced(_) => Self::Conflict(error.to_string()),
             _ => Self::Unavailable(error.to_string()),
         }
@@ -140,9 +143,8 @@ impl Engine {
         let (loader, snapshot) = loaded
             .await
             .map_err(|error| EngineError::Unavailable(error.to_string()))?;
-        let snapshot = snapshot.ok_or_else(|| {
-            EngineError::Unavailable("the manifests cannot be read".to_owned())
-        })?;
+        let snapshot = snapshot
+            .ok_or_else(|| EngineError::Unavailable("the manifests cannot be read".to_owned()))?;
         let inner = Arc::new(Inner {
             store,
             manifests: Manifests::new(snapshot),
@@ -235,9 +237,15 @@ impl Engine {
     pub async fn shutdown(&self, grace: Duration) {
         let inner = &self.inner;
         inner.stopping.cancel();
-        if tokio::time::timeout(grace, inner.tracker.wait()).await.is_err() {
+        if tokio::time::timeout(grace, inner.tracker.wait())
+            .await
+            .is_err()
+        {
             inner.deadline.cancel();
-            if tokio::time::timeout(HAND_OVER, inner.tracker.wait()).await.is_err() {
+            if tokio::time::timeout(HAND_OVER, inner.tracker.wait())
+                .await
+                .is_err()
+            {
                 tracing::warn!(owner = %inner.owner, "work is left to the next process");
                 inner.tracker.abort();
             }

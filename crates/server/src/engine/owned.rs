@@ -126,7 +126,9 @@ async fn restore<'a>(
     let tools: Vec<(String, ToolRef)> = agent
         .capabilities
         .iter()
-        .filter_map(|(reference, _)| Some((reference.clone(), snapshot.resolve(&agent, reference)?)))
+        .filter_map(|(reference, _)| {
+            Some((reference.clone(), snapshot.resolve(&agent, reference)?))
+        })
         .collect();
     let entries = inner.store.allow_list(&row.id).await?;
     let allowed: AllowList = entries
@@ -289,12 +291,14 @@ impl Owned<'_> {
         };
         let detail = self.inner.store.event(event).await?;
         let snapshot = self.inner.manifests.current();
-        Ok(self.event_input(&snapshot, delivery, &detail.event).map(|event| Input {
-            message,
-            event: Some(event),
-            delivery: Some(delivery.id.to_string()),
-            ..Input::default()
-        }))
+        Ok(self
+            .event_input(&snapshot, delivery, &detail.event)
+            .map(|event| Input {
+                message,
+                event: Some(event),
+                delivery: Some(delivery.id.to_string()),
+                ..Input::default()
+            }))
     }
 
     fn event_input(
@@ -307,7 +311,10 @@ impl Owned<'_> {
         let (namespace, name) = &self.agent;
         let agent = snapshot.agent(namespace, name).ok_or("the agent is gone")?;
         let Some((reference, _)) = snapshot.capability(&agent, tool) else {
-            return Err(format!("the agent has no capability `{}` any more", tool.name));
+            return Err(format!(
+                "the agent has no capability `{}` any more",
+                tool.name
+            ));
         };
         let value = super::route::event_value(event);
         let declared = snapshot.tool(tool);
@@ -356,7 +363,8 @@ impl Owned<'_> {
                 _ => {}
             }
             self.decide();
-            let parked = waiting_since.is_some_and(|since| since.elapsed() >= self.inner.options.park);
+            let parked =
+                waiting_since.is_some_and(|since| since.elapsed() >= self.inner.options.park);
             if parked || self.signal.let_go.is_cancelled() || self.inner.out_of_time() {
                 // Handed over: the next owner goes on from what is kept.
                 self.journal.close();

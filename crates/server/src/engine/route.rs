@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_agent::task::User;
+use proofhouse_store::StoreError;
 use proofhouse_store::model::{
     ClaimedEvent, Event, EventKind, Interested, NewDelivery, NewTask, Routing, StartFailure,
     StartKey, StartKind, TaskState, Verdict,
 };
-use proofhouse_store::StoreError;
 use proofhouse_tools::manifest::{Receive, Trigger};
 use proofhouse_tools::receive::filter::Allowed;
 use proofhouse_tools::receive::message::compose;
@@ -175,7 +175,8 @@ fn judge(
     let declared = compiled.event(&interest.event)?;
     let is_meant = match (&declared.receive, event.summary.kind) {
         (Receive::Webhook(_), EventKind::Webhook) => true,
-        (Receive::Subscription(_), EventKind::Subscription) | (Receive::Poll(_), EventKind::Poll) => {
+        (Receive::Subscription(_), EventKind::Subscription)
+        | (Receive::Poll(_), EventKind::Poll) => {
             event.summary.name.as_deref() == Some(interest.event.as_str())
         }
         _ => false,
@@ -235,9 +236,16 @@ fn admit(
     let timeout = match (&agent, declared) {
         (Some(_), Some(declared)) => effective_timeout(rules, declared, inner.options.max_timeout),
         // What was true when the task began, if nobody can say it now.
-        _ => interest.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis),
+        _ => interest
+            .timeout_ms
+            .and_then(|ms| u64::try_from(ms).ok())
+            .map(Duration::from_millis),
     };
-    let silent = inner.options.now().as_millisecond().saturating_sub(one.last_activity);
+    let silent = inner
+        .options
+        .now()
+        .as_millisecond()
+        .saturating_sub(one.last_activity);
     if timeout.is_some_and(|timeout| u128::try_from(silent).unwrap_or(0) > timeout.as_millis()) {
         return Err(Discard::TimedOut);
     }

@@ -126,7 +126,8 @@ fn listening(
         };
         let rules = grant.capability.as_ref();
         for event in &compiled.tool.events {
-            let known = |interest: &NewInterest| interest.tool == tool && interest.event == event.name;
+            let known =
+                |interest: &NewInterest| interest.tool == tool && interest.event == event.name;
             if !is_included(rules, &event.name) || interests.iter().any(known) {
                 continue;
             }
@@ -134,9 +135,8 @@ fn listening(
             interests.push(NewInterest {
                 tool: tool.clone(),
                 event: event.name.clone(),
-                timeout_ms: timeout.map(|timeout| {
-                    i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)
-                }),
+                timeout_ms: timeout
+                    .map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)),
             });
             if let Receive::Poll(_) = &event.receive {
                 polls.push(NewPoll {
@@ -154,7 +154,8 @@ fn listening(
 pub(super) fn random_id(prefix: &str) -> Result<String, EngineError> {
     let mut bytes = [0_u8; 16];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| EngineError::Unavailable("the system gives no random numbers".to_owned()))?;
+    filled
+        .map_err(|_| EngineError::Unavailable("the system gives no random numbers".to_owned()))?;
     Ok(bytes.iter().fold(format!("{prefix}-"), |mut id, byte| {
         let _ = write!(id, "{byte:02x}");
         id

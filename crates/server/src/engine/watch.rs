@@ -38,6 +38,7 @@ enum News {
 #[derive(Clone, Default)]
 pub(super) struct Hub {
     topics: Arc<Mutex<HashMap<String, broadcast::Sender<News>>>>,
+    texts: Arc<Mutex<HashMap<String, broadcast::Sender<String>>>>,
 }
 
 impl Hub {
@@ -46,8 +47,24 @@ impl Hub {
         self.tell(task, News::Turn);
     }
 
+    /// Pieces of text that the task's model says from now on.
+    pub(super) fn texts(&self, task: &str) -> broadcast::Receiver<String> {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        texts.retain(|_, topic| topic.receiver_count() > 0);
+        let topic = texts
+            .entry(task.to_owned())
+            .or_insert_with(|| broadcast::channel(WAITING).0);
+        topic.subscribe()
+    }
+
     /// Something happens in the task.
     pub(super) fn live(&self, task: &str, event: TaskEvent) {
+        if let TaskEvent::Text(text) = &event {
+            let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(topic) = texts.get(task) {
+                let _ = topic.send(text.clone());
+            }
+        }
         self.tell(task, News::Live(event));
     }
 

@@ -1,0 +1,162 @@
+//! The engine behind the HTTP API.
+
+use async_trait::async_trait;
+use proofhouse_agent::task::{Decision, User};
+use proofhouse_store::StoreError;
+use proofhouse_tools::receive::webhook::Handshake as Greeting;
+use serde_json::json;
+use tokio::sync::broadcast;
+
+use super::{Accepted, Begin, Engine, EngineError};
+use crate::api::desk::{
+    Answer, Desk, DeskError, Handshake, ManifestFile, ManifestProblem, Message, Order, Reception,
+    Webhook,
+};
+
+impl From<EngineError> for DeskError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::NotFound(_) => Self::NotFound(error.to_string()),
+            EngineError::Invalid(message) => Self::Invalid(message),
+            EngineError::Conflict(message) => Self::Conflict(message),
+            EngineError::Unavailable(message) => Self::Store(StoreError::Unavailable(message)),
+        }
+    }
+}
+
+impl Engine {
+    fn is_open(&self) -> Result<(), DeskError> {
+        match self.is_stopping() {
+            true => Err(DeskError::Closing),
+            false => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Desk for Engine {
+    async fn create(&self, order: Order) -> Result<String, DeskError> {
+        self.is_open()?;
+        let snapshot = self.manifests();
+        let namespace = match order.namespace.is_empty() {
+            false => order.namespace,
+            // The name alone says enough where one namespace has it.
+            true => {
+                let mut named = snapshot
+                    .catalog()
+                    .agents()
+                    .filter(|agent| agent.name == order.agent);
+                match (named.next(), named.next()) {
+                    (Some(agent), None) => agent.namespace.clone(),
+                    (Some(_), Some(_)) => {
+                        let message = format!(
+                            "several namespaces have an agent `{}`: say which",
+                            order.agent
+                        );
+                        return Err(DeskError::Invalid(message));
+                    }
+                    (None, _) => {
+                        let message = format!("there is no agent `{}`", order.agent);
+                        return Err(DeskError::NotFound(message));
+                    }
+                }
+            }
+        };
+        let origin = json!({"by": "api", "user": order.user});
+        let task = self.begin(Begin {
+            namespace,
+            agent: order.agent,
+            user: User {
+                id: order.user,
+                email: order.email,
+            },
+            message: order.message,
+            parameters: order.parameters,
+            origin,
+            unasked: false,
+        });
+        Ok(task.await?.id)
+    }
+
+    async fn say(&self, task: &str, message: Message) -> Result<i64, DeskError> {
+        self.is_open()?;
+        let said = self.message(task, message.text, message.parameters, message.key);
+        Ok(said.await?.id())
+    }
+
+    async fn decide(&self, task: &str, review: u64, answer: Answer) -> Result<(), DeskError> {
+        self.is_open()?;
+        let decision = match answer.approve {
+            true => Decision::Approve,
+            false => Decision::Deny,
+        };
+        let about = json!({"by": answer.by, "reason": answer.reason});
+        Ok(Self::decide(self, task, review, decision, about).await?)
+    }
+
+    async fn interrupt(&self, task: &str) -> Result<(), DeskError> {
+        self.is_open()?;
+        Ok(Self::interrupt(self, task).await?)
+    }
+
+    async fn cancel(&self, task: &str) -> Result<(), DeskError> {
+        self.is_open()?;
+        Ok(Self::cancel(self, task).await?)
+    }
+
+    async fn receive(&self, webhook: Webhook) -> Reception {
+        let query = webhook.query.as_deref();
+        let accepted = self
+            .accept(&webhook.tool, &webhook.headers, query, &webhook.body)
+            .await;
+        match accepted {
+            Accepted::Stored(ids) => Reception::Stored(ids.first().copied().unwrap_or(0)),
+            Accepted::Duplicate(ids) => Reception::Duplicate(ids.first().copied().unwrap_or(0)),
+            Accepted::Handshake(Greeting::Echo { body, .. }) => {
+                Reception::Handshake(Handshake::Text(body))
+            }
+            Accepted::Handshake(Greeting::Empty) => Reception::Handshake(Handshake::Empty),
+            Accepted::Refused { status, reason } => match status {
+                401 => Reception::Refused(reason),
+                404 | 410 => Reception::Unknown,
+                _ => Reception::Malformed(reason),
+            },
+            Accepted::Unavailable => {
+                Reception::Unavailable("the event cannot be kept now".to_owned())
+            }
+        }
+    }
+
+    async fn replay(&self, event: i64) -> Result<i64, DeskError> {
+        self.is_open()?;
+        Ok(Self::replay(self, event).await?)
+    }
+
+    fn listen(&self, task: &str) -> Option<broadcast::Receiver<String>> {
+        Some(self.inner.hub.texts(task))
+    }
+
+    fn manifests(&self) -> Vec<ManifestFile> {
+        let snapshot = Self::manifests(self);
+        let files = snapshot.files.iter().map(|file| ManifestFile {
+            path: file.path.clone(),
+            stale: file.stale,
+            holds: file.holds.clone(),
+            problems: file
+                .problems
+                .iter()
+                .map(|problem| ManifestProblem {
+                    code: problem.code.clone(),
+                    warning: problem.severity == "warning",
+                    message: match &problem.help {
+                        Some(help) => format!("{}; {help}", problem.message),
+                        None => problem.message.clone(),
+                    },
+                    line: problem.line,
+                    column: problem.column,
+                })
+                .collect(),
+        });
+        files.collect()
+    }
+}
