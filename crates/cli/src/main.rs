@@ -23,6 +23,7 @@ mod semantic_options;
 mod signals;
 mod store_options;
 mod subjects;
+mod telemetry;
 mod tools;
 mod traces;
 

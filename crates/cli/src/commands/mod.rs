@@ -15,6 +15,7 @@ mod run;
 mod scan;
 mod scenarios;
 mod schema;
+mod serve;
 mod tool;
 mod validate;
 
@@ -41,6 +42,7 @@ enum Command {
     ExplainVerdict(explain_verdict::ExplainVerdict),
     Tool(tool::Tool),
     Agent(agent::Agent),
+    Serve(Box<serve::Serve>),
     Keys(keys::Keys),
     DemoService(demo_service::DemoService),
     Validate(validate::Validate),
@@ -63,6 +65,7 @@ impl Cli {
             Command::ExplainVerdict(command) => command.run(),
             Command::Tool(command) => command.run(),
             Command::Agent(command) => command.run(),
+            Command::Serve(command) => command.run(),
             Command::Keys(command) => command.run(),
             Command::DemoService(command) => command.run(),
             Command::Validate(command) => command.run(),
