@@ -8,6 +8,7 @@ mod interests;
 mod leases;
 mod place;
 mod polls;
+mod random;
 
 mod records;
 mod starts;
