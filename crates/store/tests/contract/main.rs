@@ -6,6 +6,7 @@ mod deliveries;
 mod events;
 mod interests;
 mod leases;
+mod outages;
 mod place;
 mod polls;
 mod random;
