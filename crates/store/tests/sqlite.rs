@@ -51,7 +51,7 @@ async fn open(path: &Path) -> Arc<SqliteStore> {
 }
 
 #[track_caller]
-fn unavailable<T: std::fmt::Debug>(outcome: Result<T>) {
+fn unavailable<T: std::fmt::Debug>(outcome: &Result<T>) {
     assert!(
         matches!(outcome, Err(StoreError::Unavailable(_))),
         "{outcome:?}"
@@ -153,7 +153,7 @@ async fn a_full_disk_refuses_and_nothing_else() {
         "{refused} refused, {} stored",
         stored.len()
     );
-    unavailable(store.receive(vec![event("much", 2_000_000)]).await);
+    unavailable(&store.receive(vec![event("much", 2_000_000)]).await);
     // It can still be read, and it goes on once there is room.
     let count = i64::try_from(stored.len()).unwrap();
     assert_eq!(store.stats().await.unwrap().unrouted_events, count);
@@ -185,7 +185,7 @@ async fn a_locked_file_is_waited_for_and_then_refused() {
         .await
         .expect("in bounded time")
         .unwrap();
-    unavailable(outcome);
+    unavailable(&outcome);
     // Reading goes on meanwhile.
     assert!(
         store
@@ -208,11 +208,11 @@ async fn a_file_that_is_gone_takes_no_more() {
     let store = open(&path).await;
     store.create_task(task("t1")).await.unwrap();
     std::fs::remove_file(&path).unwrap();
-    unavailable(store.create_task(task("t2")).await);
-    unavailable(store.health().await);
+    unavailable(&store.create_task(task("t2")).await);
+    unavailable(&store.health().await);
     // Another file at its place is not ours either.
     std::fs::write(&path, "").unwrap();
-    unavailable(store.create_task(task("t3")).await);
+    unavailable(&store.create_task(task("t3")).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -230,8 +230,8 @@ async fn what_is_no_database_is_refused() {
         "{outcome:?}"
     );
     let nowhere = directory.path().join("no/such/directory/store.db");
-    unavailable(SqliteStore::open_sqlite(SqliteOptions::file(nowhere)).await);
-    unavailable(SqliteStore::open_sqlite(SqliteOptions::file(directory.path())).await);
+    unavailable(&SqliteStore::open_sqlite(SqliteOptions::file(nowhere)).await);
+    unavailable(&SqliteStore::open_sqlite(SqliteOptions::file(directory.path())).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,9 @@
 //! The contract of a store: one list of cases, run on every engine.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "cases are the bodies of tests"
+)]
 
 mod channels;
 mod cluster;

@@ -21,7 +21,7 @@ pub(crate) async fn a_trace_is_kept_in_order(place: Arc<Place>) {
             store
                 .append_trace("t1", vec![json!({"more": true}); 2])
                 .await
-                .unwrap()
+                .unwrap();
         }
     })
     .await;
@@ -88,7 +88,7 @@ pub(crate) async fn keys_are_found_by_their_hash(place: Arc<Place>) {
     );
     assert_eq!(store.api_key("abc").await.unwrap(), Some(made.clone()));
     assert_eq!(store.api_key("xyz").await.unwrap(), None);
-    assert_eq!(store.api_keys().await.unwrap(), [made.clone()]);
+    assert_eq!(store.api_keys().await.unwrap(), vec![made.clone()]);
     assert_eq!((made.revoked_at, made.expires_at), (None, Some(5)));
     store.revoke_api_key("k1").await.unwrap();
     let revoked = store.api_key("abc").await.unwrap().unwrap();
