@@ -409,7 +409,7 @@ fn files_have_limits() {
     check(&comment, &["TM-001"]);
     let large = format!("{HEAD}x-big: {}\nactions: []\n", "x".repeat(512_000));
     check(&large, &["TM-001"]);
-    let many = "kind: commonagents.info/v1/schedule\n---\n".repeat(201);
+    let many = "kind: commonagents.info/v1/bundledescription\n---\n".repeat(201);
     check(&many, &["TM-001"]);
 }
 

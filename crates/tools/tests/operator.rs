@@ -53,8 +53,8 @@ fn webhooks_are_signed_as_configured() {
             22,
             "not one of the values",
         ),
-        ("{secret: a-secret}", "OC-004", 13, "needs `scheme`"),
-        ("{scheme: github}", "OC-004", 13, "needs `secrets`"),
+        ("{secret: a-secret}", "OC-004", 10, "needs `scheme`"),
+        ("{scheme: github}", "OC-004", 10, "needs `secrets`"),
         (
             "{scheme: github, secret: ''}",
             "OC-005",
@@ -79,7 +79,7 @@ fn webhooks_are_signed_as_configured() {
             49,
             "only for the scheme `hmac`",
         ),
-        ("{scheme: hmac, secret: a}", "OC-004", 13, "needs `header`"),
+        ("{scheme: hmac, secret: a}", "OC-004", 10, "needs `header`"),
         (
             "{scheme: hmac, secret: a, header: 'a b'}",
             "OC-005",
@@ -95,25 +95,25 @@ fn webhooks_are_signed_as_configured() {
         (
             "{scheme: hmac, secret: a, header: X, signed: '{timestamp}'}",
             "OC-005",
-            13,
+            10,
             "must hold `{body}`",
         ),
         (
             "{scheme: hmac, secret: a, header: X, timestamp_header: T}",
             "OC-005",
-            13,
+            10,
             "does not hold `{timestamp}`",
         ),
         (
             "{scheme: hmac, secret: a, header: X, signed: '{timestamp}{body}'}",
             "OC-005",
-            13,
+            10,
             "no `timestamp_header`",
         ),
         (
             "{scheme: hmac, secret: a, header: X, signed: '{id}{body}'}",
             "OC-005",
-            13,
+            10,
             "no `id_header`",
         ),
         (
@@ -122,7 +122,7 @@ fn webhooks_are_signed_as_configured() {
             41,
             "unknown key",
         ),
-        ("[]", "OC-002", 13, "must be a mapping"),
+        ("[]", "OC-002", 10, "must be a mapping"),
     ] {
         let (config, findings) = read(&format!("webhooks: {{x: {source}}}\n"));
         let found = &findings[0];

@@ -303,7 +303,7 @@ fn triggers_are_read_and_checked() {
         (
             with(
                 "[{assert: \"event.payload.to != ''\"}]",
-                "[»{transform: \"1\"}]",
+                "[{»transform: \"1\"}]",
             ),
             &["TM-024"],
         ),
@@ -322,12 +322,12 @@ fn triggers_are_read_and_checked() {
             &["TM-009"],
         ),
         (
-            with("''\"}]", "''\", on_fail: lock_task}]").replace("[{assert", "[»{assert"),
+            with("''\"}]", "''\", on_fail: lock_task}]").replace("[{assert", "[{»assert"),
             &["TM-023"],
         ),
         (with("enabled: true", "enabled: »yes please"), &["TM-003"]),
         (with("type: email", "type: »''"), &["TM-015"]),
-        (with("inputs: {team: a}", "inputs: »[a]"), &["TM-003"]),
+        (with("inputs: {team: a}", "»inputs: [a]"), &["TM-003"]),
         (
             with("kind:", "»kind:").replace("enabled: true\n", ""),
             &["TM-005"],
