@@ -10,6 +10,7 @@ mod explain_verdict;
 mod fmt;
 mod man;
 mod new;
+pub(crate) mod replay;
 mod run;
 mod scan;
 mod scenarios;
@@ -34,6 +35,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::Run>),
+    Replay(replay::Replay),
     Attack(Box<attack::Attack>),
     Scan(scan::Scan),
     Scenarios(scenarios::Scenarios),
@@ -55,6 +57,7 @@ impl Cli {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         match self.command {
             Command::Run(command) => command.run(),
+            Command::Replay(command) => command.run(),
             Command::Attack(command) => command.run(),
             Command::Scan(command) => command.run(),
             Command::Scenarios(command) => command.run(),
