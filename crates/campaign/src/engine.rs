@@ -189,6 +189,7 @@ impl Campaign<'_> {
         let mut places: HashMap<Id, usize> = HashMap::new();
         let jobs = self.settings.jobs.max(1);
         let mut next = 0;
+        let mut unsaved = false;
         loop {
             while running.len() < jobs && next < self.plan.runs.len() && !stop.is_cancelled() {
                 let place = next;
@@ -202,6 +203,10 @@ impl Campaign<'_> {
                 }
                 let made = self.run(place, subjects).make(stop.clone());
                 places.insert(running.spawn(made).id(), place);
+            }
+            // Writing blocks, so whoever can run does so meanwhile.
+            if std::mem::take(&mut unsaved) {
+                self.save(false);
             }
             let Some(ended) = running.join_next_with_id().await else {
                 break;
@@ -229,7 +234,7 @@ impl Campaign<'_> {
             }
             let record = self.records[&place].clone();
             self.tell(Some(&record), running.len(), None);
-            self.save(false);
+            unsaved = true;
         }
     }
 
