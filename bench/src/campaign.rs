@@ -140,10 +140,13 @@ pub(crate) fn run(options: &CampaignOptions) -> Result<(), String> {
 /// The binary to measure. Cargo builds what it runs and nothing beside it, so it is asked to.
 fn binary(given: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(given) = given {
-        return Ok(given.to_owned());
+        // It is started in another directory.
+        return std::path::absolute(given).map_err(|error| error.to_string());
     }
     let here = std::env::current_exe().map_err(|error| error.to_string())?;
-    if let Some(cargo) = std::env::var_os("CARGO") {
+    #[expect(clippy::disallowed_methods, reason = "cargo says so that it runs us")]
+    let cargo = std::env::var_os("CARGO");
+    if let Some(cargo) = cargo {
         let mut build = Command::new(cargo);
         build.args(["build", "--quiet", "--locked", "-p", "proofhouse"]);
         if !cfg!(debug_assertions) {

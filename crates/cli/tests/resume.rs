@@ -1,7 +1,12 @@
 //! Campaigns that are interrupted at random moments and gone on with: in the end they are the same as one that
 //! was not, and nothing is left behind.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests"
+)]
 
 mod campaigns;
 
