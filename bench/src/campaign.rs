@@ -24,7 +24,7 @@ const ASKED_RATIO: f64 = 12.0;
 /// Megabytes that a run may take beside others.
 const MEMORY_LIMIT_MB: f64 = 10.0;
 /// How often the memory of a process is looked at. The system keeps the peak, so only the last moment counts.
-const LOOK: Duration = Duration::from_millis(5);
+const LOOK: Duration = Duration::from_millis(20);
 /// The longest one campaign may take; this only ends what hangs.
 const DEADLINE: Duration = Duration::from_secs(300);
 
