@@ -2,6 +2,7 @@
 //! `FIGURE name ours=… peer=… ratio=… unit=…`.
 
 mod agent;
+mod campaign;
 mod cel;
 mod corpus;
 mod detect;
@@ -48,6 +49,8 @@ enum Subject {
     Tools(Options),
     /// Agents: a turn beside the bare call of its model, and the memory of tasks that wait
     Agent(Options),
+    /// Campaigns: runs side by side beside one after the other, and the memory of each
+    Campaign(campaign::CampaignOptions),
 }
 
 /// What every subject takes.
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Subject::McpServer(options) => mcp_server::run(&options),
         Subject::Tools(options) => tools::run(&options),
         Subject::Agent(options) => agent::run(&options),
+        Subject::Campaign(options) => campaign::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -85,6 +85,9 @@ pub struct DocumentInfo {
     /// Tells one version of the document from another.
     #[serde(default)]
     pub digest: String,
+    /// The document as it was run, relative to the result's directory; its twin is beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
 }
 
 /// An actor of a document.
@@ -149,6 +152,10 @@ pub struct RunRecord {
     pub answer: Option<String>,
     /// Why there is no verdict.
     pub error: Option<String>,
+    /// What broke the run off, also where there is a verdict all the same; with other indicators there
+    /// might be none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<String>,
     /// What went wrong without spoiling the run.
     pub warnings: Vec<String>,
     /// How long it took.

@@ -391,6 +391,7 @@ mod tests {
             task_done: twin.then_some(true),
             answer: None,
             error: None,
+            broken: None,
             warnings: Vec::new(),
             milliseconds: 10,
             messages: 3,

@@ -17,6 +17,7 @@ mod library;
 mod live;
 mod output;
 mod progress;
+mod replay;
 mod report;
 mod rules;
 mod semantic_options;

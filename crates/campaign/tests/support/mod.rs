@@ -174,6 +174,7 @@ fn documents() -> Vec<DocumentInfo> {
         prompt: Some("What is the weather in Oslo?".to_owned()),
         has_twin: true,
         digest: "0123456789abcdef".to_owned(),
+        kept: None,
     };
     vec![
         document(
@@ -286,6 +287,7 @@ fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> 
             .to_owned(),
         ),
         error: (outcome == Outcome::Error).then(|| HOSTILE.to_owned()),
+        broken: None,
         warnings: if hostile {
             vec![HOSTILE.to_owned()]
         } else {

@@ -11,6 +11,7 @@ mod fmt;
 mod keys;
 mod man;
 mod new;
+pub(crate) mod replay;
 mod run;
 mod scan;
 mod scenarios;
@@ -36,6 +37,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::Run>),
+    Replay(replay::Replay),
     Attack(Box<attack::Attack>),
     Scan(scan::Scan),
     Scenarios(scenarios::Scenarios),
@@ -59,6 +61,7 @@ impl Cli {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         match self.command {
             Command::Run(command) => command.run(),
+            Command::Replay(command) => command.run(),
             Command::Attack(command) => command.run(),
             Command::Scan(command) => command.run(),
             Command::Scenarios(command) => command.run(),
