@@ -189,7 +189,7 @@ async fn restore<'a>(
 impl Owned<'_> {
     async fn run(&mut self) {
         if !self.interrupted {
-            super::channels::ensure(self.inner, &self.id).await;
+            super::channels::ensure(self.inner, &self.id);
         }
         if self.task.is_unfinished() && !self.interrupted {
             let task = self.task.clone();
@@ -271,7 +271,7 @@ impl Owned<'_> {
         };
         self.interrupted = false;
         // An interrupted task listens again once it does something.
-        super::channels::ensure(self.inner, &self.id).await;
+        super::channels::ensure(self.inner, &self.id);
         let task = self.task.clone();
         self.answered(async move { task.send(input).await }).await
     }
@@ -475,7 +475,7 @@ impl Owned<'_> {
             Control::Resume => {
                 let done = self.discard(id, "done: resumed").await;
                 self.interrupted = false;
-                super::channels::ensure(self.inner, &self.id).await;
+                super::channels::ensure(self.inner, &self.id);
                 let task = self.task.clone();
                 match done {
                     Ok(()) => self.answered(async move { task.resume().await }).await,
