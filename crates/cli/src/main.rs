@@ -21,7 +21,9 @@ mod report;
 mod rules;
 mod semantic_options;
 mod signals;
+mod store_options;
 mod subjects;
+mod telemetry;
 mod tools;
 mod traces;
 

@@ -35,6 +35,7 @@ fn pages() -> Vec<PathBuf> {
         "docs/decisions",
         "examples/tools",
         "examples/agents",
+        "examples/events",
     ] {
         for entry in fs::read_dir(root().join(directory)).expect("the directory is there") {
             let path = entry.expect("an entry").path();
@@ -121,7 +122,7 @@ fn check_flags(page: &str, command: &str, help: &str) {
 
 #[test]
 fn the_committed_schemas_are_those_printed() {
-    for kind in ["oatf", "tool", "agent", "result"] {
+    for kind in ["oatf", "tool", "agent", "trigger", "schedule", "result"] {
         let committed = text(&root().join(format!("docs/schema/{kind}.schema.json")));
         assert!(
             committed == proofhouse(&["schema", kind]),

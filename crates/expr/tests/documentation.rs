@@ -98,6 +98,7 @@ fn every_kind_of_error_is_explained() {
         format!("{:?}", Evaluate::Arithmetic),
         format!("{:?}", Evaluate::Regex),
         format!("{:?}", Evaluate::Function),
+        format!("{:?}", Evaluate::EmptySet),
         format!("{:?}", Evaluate::Runtime),
     ];
     let explained: String = rows("Errors")

@@ -33,6 +33,9 @@ const MAX_HEADER_BYTES: usize = 64 << 10;
 /// How long to wait when the machine has no room for another connection.
 const BREATH: Duration = Duration::from_millis(50);
 
+/// How TLS is spoken.
+pub type TlsConfig = rustls::ServerConfig;
+
 /// Why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -54,7 +57,7 @@ pub enum TlsError {
 /// # Errors
 ///
 /// Returns an error when they cannot be read or do not belong together; none tells the key.
-pub fn tls(certificates: &[u8], key: &[u8]) -> Result<Arc<rustls::ServerConfig>, TlsError> {
+pub fn tls(certificates: &[u8], key: &[u8]) -> Result<Arc<TlsConfig>, TlsError> {
     let unreadable = |what| {
         move |error: rustls_pki_types::pem::Error| TlsError::Unreadable {
             what,
@@ -79,7 +82,7 @@ pub struct Door {
     /// Where connections come from.
     pub listener: TcpListener,
     /// With TLS, if at all.
-    pub tls: Option<Arc<rustls::ServerConfig>>,
+    pub tls: Option<Arc<TlsConfig>>,
     /// What is behind it.
     pub router: Router,
 }

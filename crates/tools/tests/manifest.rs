@@ -375,7 +375,7 @@ fn an_undeclared_setting_is_only_a_warning_where_none_is_declared() {
 fn bundles_hold_several_documents_and_survive_a_bad_one() {
     let tool = action("cel: {expression: now}");
     let text = format!(
-        "# a bundle\n{tool}---\nkind: commonagents.info/v1/schedule\nname: x\n---\nkind: example.com/thing\n---\r\n{}\n",
+        "# a bundle\n{tool}---\nkind: commonagents.info/v1/bundledescription\nname: x\n---\nkind: example.com/thing\n---\r\n{}\n",
         action("cel: {expression: »nope}")
     );
     check(
@@ -385,7 +385,7 @@ fn bundles_hold_several_documents_and_survive_a_bad_one() {
     let (bundle, _) = Bundle::read(&text.replace('»', ""));
     assert_eq!(bundle.manifests.len(), 2);
     assert!(
-        matches!(&bundle.manifests[1], Manifest::Other(other) if other.kind == "schedule" && other.version == "v1")
+        matches!(&bundle.manifests[1], Manifest::Other(other) if other.kind == "bundledescription" && other.version == "v1")
     );
     for version in ["v1", "v1beta1", "v1beta2"] {
         let (bundle, _) = Bundle::read(&tool.replace("v1beta2", version));
@@ -409,7 +409,7 @@ fn files_have_limits() {
     check(&comment, &["TM-001"]);
     let large = format!("{HEAD}x-big: {}\nactions: []\n", "x".repeat(512_000));
     check(&large, &["TM-001"]);
-    let many = "kind: commonagents.info/v1/schedule\n---\n".repeat(201);
+    let many = "kind: commonagents.info/v1/bundledescription\n---\n".repeat(201);
     check(&many, &["TM-001"]);
 }
 

@@ -30,6 +30,119 @@ fn good(text: &str) -> OperatorConfig {
 }
 
 #[test]
+fn webhooks_are_signed_as_configured() {
+    let config = good(
+        "webhooks:\n  github-pr: {scheme: github, secrets: [a-secret, '${TOKEN}']}\n  billing:\n    scheme: hmac\n    \
+         header: X-Sig\n    hash: sha512\n    encoding: base64\n    prefix: 'v1='\n    timestamp_header: X-Time\n    \
+         signed: '{timestamp}.{body}'\n    secret: a-secret\n",
+    );
+    assert_eq!(
+        config.webhooks.names().collect::<Vec<_>>(),
+        ["billing", "github-pr"]
+    );
+    let github = config.webhooks.source("github-pr").unwrap();
+    assert_eq!((&*github.scheme.name, github.secrets.len()), ("github", 2));
+    assert_eq!(github.secrets[1].expose(), "sk-from-env\n");
+    let billing = config.webhooks.source("billing").unwrap();
+    assert_eq!(billing.scheme.header, "x-sig");
+    assert!(!format!("{config:?}").contains("a-secret"));
+    for (source, code, column, message) in [
+        (
+            "{scheme: githup, secret: a-secret}",
+            "OC-005",
+            22,
+            "not one of the values",
+        ),
+        ("{secret: a-secret}", "OC-004", 10, "needs `scheme`"),
+        ("{scheme: github}", "OC-004", 10, "needs `secrets`"),
+        (
+            "{scheme: github, secret: ''}",
+            "OC-005",
+            38,
+            "the secret is empty",
+        ),
+        (
+            "{scheme: github, secrets: [x, '${EMPTY}']}",
+            "OC-005",
+            43,
+            "the secret is empty",
+        ),
+        (
+            "{scheme: standard, secret: 'whsec_?'}",
+            "OC-005",
+            40,
+            "not base64",
+        ),
+        (
+            "{scheme: github, secret: a, header: X}",
+            "OC-005",
+            49,
+            "only for the scheme `hmac`",
+        ),
+        ("{scheme: hmac, secret: a}", "OC-004", 10, "needs `header`"),
+        (
+            "{scheme: hmac, secret: a, header: 'a b'}",
+            "OC-005",
+            47,
+            "name of a header",
+        ),
+        (
+            "{scheme: hmac, secret: a, header: X, hash: md5}",
+            "OC-005",
+            56,
+            "not one of the values",
+        ),
+        (
+            "{scheme: hmac, secret: a, header: X, signed: '{timestamp}'}",
+            "OC-005",
+            10,
+            "must hold `{body}`",
+        ),
+        (
+            "{scheme: hmac, secret: a, header: X, timestamp_header: T}",
+            "OC-005",
+            10,
+            "does not hold `{timestamp}`",
+        ),
+        (
+            "{scheme: hmac, secret: a, header: X, signed: '{timestamp}{body}'}",
+            "OC-005",
+            10,
+            "no `timestamp_header`",
+        ),
+        (
+            "{scheme: hmac, secret: a, header: X, signed: '{id}{body}'}",
+            "OC-005",
+            10,
+            "no `id_header`",
+        ),
+        (
+            "{scheme: github, secret: a, secrt: b}",
+            "OC-003",
+            41,
+            "unknown key",
+        ),
+        ("[]", "OC-002", 10, "must be a mapping"),
+    ] {
+        let (config, findings) = read(&format!("webhooks: {{x: {source}}}\n"));
+        let found = &findings[0];
+        let place = found.span.unwrap().column;
+        assert_eq!(
+            (findings.len(), found.code),
+            (1, code),
+            "{source}: {findings:#?}"
+        );
+        assert!(
+            found.message.contains(message),
+            "{source}: {}",
+            found.message
+        );
+        assert_eq!(place, column + 2, "{source}: {}", found.message);
+        assert!(config.webhooks.source("x").is_none(), "{source}");
+    }
+}
+
+#[test]
 fn everything_can_be_configured() {
     let text = r"
 settings:

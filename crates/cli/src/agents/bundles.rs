@@ -21,10 +21,7 @@ pub(crate) fn across(bundles: &[&Bundle]) -> Vec<Vec<Diagnostic>> {
     for bundle in bundles {
         catalog.add(bundle);
     }
-    let of_file = |bundle: &&Bundle| {
-        let agents = bundle.agents();
-        agents.flat_map(|agent| catalog.check(agent)).collect()
-    };
+    let of_file = |bundle: &&Bundle| catalog.check_all(bundle);
     bundles.iter().map(of_file).collect()
 }
 

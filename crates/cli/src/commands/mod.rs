@@ -8,12 +8,14 @@ mod demo_service;
 mod explain;
 mod explain_verdict;
 mod fmt;
+mod keys;
 mod man;
 mod new;
 mod run;
 mod scan;
 mod scenarios;
 mod schema;
+mod serve;
 mod tool;
 mod validate;
 
@@ -40,6 +42,8 @@ enum Command {
     ExplainVerdict(explain_verdict::ExplainVerdict),
     Tool(tool::Tool),
     Agent(agent::Agent),
+    Serve(Box<serve::Serve>),
+    Keys(keys::Keys),
     DemoService(demo_service::DemoService),
     Validate(validate::Validate),
     Fmt(fmt::Fmt),
@@ -61,6 +65,8 @@ impl Cli {
             Command::ExplainVerdict(command) => command.run(),
             Command::Tool(command) => command.run(),
             Command::Agent(command) => command.run(),
+            Command::Serve(command) => command.run(),
+            Command::Keys(command) => command.run(),
             Command::DemoService(command) => command.run(),
             Command::Validate(command) => command.run(),
             Command::Fmt(command) => command.run(),

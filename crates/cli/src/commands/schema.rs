@@ -11,7 +11,9 @@ use crate::output::{CommandError, Data};
     proofhouse schema oatf > oatf.schema.json\n  \
     proofhouse schema tool > tool.schema.json\n  \
     proofhouse schema result > result.schema.json\n  \
-    proofhouse schema agent > agent.schema.json")]
+    proofhouse schema agent > agent.schema.json\n  \
+    proofhouse schema trigger > trigger.schema.json\n  \
+    proofhouse schema schedule > schedule.schema.json")]
 pub(crate) struct Schema {
     /// Which schema
     #[arg(value_enum)]
@@ -28,6 +30,10 @@ enum Kind {
     Result,
     /// Agent manifests
     Agent,
+    /// Trigger manifests
+    Trigger,
+    /// Schedule manifests
+    Schedule,
 }
 
 impl Schema {
@@ -37,6 +43,8 @@ impl Schema {
             Kind::Tool => proofhouse_tools::manifest::json_schema(),
             Kind::Result => proofhouse_campaign::report::json_schema(),
             Kind::Agent => proofhouse_tools::manifest::agent_json_schema(),
+            Kind::Trigger => proofhouse_tools::manifest::trigger_json_schema(),
+            Kind::Schedule => proofhouse_tools::manifest::schedule_json_schema(),
         };
         let mut data = Data::new();
         data.json(&schema)?;

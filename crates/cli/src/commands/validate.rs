@@ -10,7 +10,7 @@ use crate::input::{Input, Inputs, Unreadable};
 use crate::output::{CommandError, Data, Progress};
 use crate::report::{self, Checked};
 
-/// Check threat documents and manifests of tools and agents, and show what is wrong where
+/// Check threat documents and manifests of tools, agents, triggers and schedules, and show what is wrong where
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse validate attack.yaml\n  \

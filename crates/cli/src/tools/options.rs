@@ -14,9 +14,10 @@ use proofhouse_agent::task::Host;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 use proofhouse_tools::actions::{KubernetesJobs, McpRuntime};
 use proofhouse_tools::auth::Providers;
+use proofhouse_tools::http::{EgressPolicy, HttpClient};
 use proofhouse_tools::interpolate::{Root, Sealed, Secrets};
 use proofhouse_tools::manifest::{Catalog, Tool};
-use proofhouse_tools::operator::{KubernetesConfig, OperatorConfig};
+use proofhouse_tools::operator::{KubernetesConfig, OperatorConfig, WebhookConfig};
 use proofhouse_tools::runtime::{ActionError, Environment, Limits, Runtimes, ToolTask};
 use proofhouse_tools::serve::ManifestTools;
 use serde_json::{Map, Value, json};
@@ -52,6 +53,9 @@ pub(crate) struct Operator {
     runtimes: Runtimes,
     tokens: Arc<Providers>,
     limits: Limits,
+    egress: EgressPolicy,
+    webhooks: WebhookConfig,
+    runtime: Value,
 }
 
 impl OperatorOptions {
@@ -87,7 +91,7 @@ impl OperatorOptions {
             path => mcp.with_environment(path),
         };
         let mcp = mcp.with_variables(config.mcp_environment.into_exposed());
-        let runtimes = Runtimes::new(&limits, egress).map_err(failed)?;
+        let runtimes = Runtimes::new(&limits, egress.clone()).map_err(failed)?;
         Ok(Operator {
             settings: Sealed::new(Value::Object(settings)),
             runtimes: runtimes
@@ -95,6 +99,9 @@ impl OperatorOptions {
                 .with("mcp", Arc::new(mcp)),
             tokens: Arc::new(tokens.map_err(failed)?),
             limits,
+            egress,
+            webhooks: config.webhooks,
+            runtime: json!({"version": env!("CARGO_PKG_VERSION"), "dashboard_url": "", "api_root": ""}),
         })
     }
 
@@ -217,12 +224,32 @@ impl Operator {
             .with_base(&located.directory)
     }
 
+    /// The same, where platforms and people reach it at these addresses.
+    pub(crate) fn reached_at(mut self, api_root: &str, dashboard: &str) -> Self {
+        self.runtime["api_root"] = api_root.into();
+        self.runtime["dashboard_url"] = dashboard.into();
+        self
+    }
+
+    /// A client under the same rules as the tools, for polls and subscriptions.
+    pub(crate) fn client(&self) -> Result<HttpClient, CommandError> {
+        HttpClient::new(&self.limits, self.egress.clone())
+            .map_err(|error| CommandError::cannot_run(error.to_string()))
+    }
+
+    /// How webhooks are signed.
+    pub(crate) fn webhooks(&self) -> WebhookConfig {
+        self.webhooks.clone()
+    }
+
+    /// What calls know that belong to no task.
+    pub(crate) fn common_environment(&self) -> Environment {
+        self.bare_environment(now)
+    }
+
     fn bare_environment(&self, clock: impl Fn() -> String + Send + Sync + 'static) -> Environment {
         Environment::new(self.settings.expose().clone(), clock)
-            .with(
-                Root::Runtime,
-                json!({"version": env!("CARGO_PKG_VERSION"), "dashboard_url": "", "api_root": ""}),
-            )
+            .with(Root::Runtime, self.runtime.clone())
             .with_tokens(Arc::clone(&self.tokens) as Arc<_>)
     }
 }

@@ -17,28 +17,18 @@ use crate::migrate;
 use crate::sql::dialect::{Dialect, Flavor};
 use crate::sql::session::{Engine, Mode, Work};
 
-/// How long connecting, and waiting for a free connection, may take.
-const CONNECT_WAIT: Duration = Duration::from_secs(5);
-
-/// How long a transaction may take with all its answers. A network that swallows them must not hold callers for ever.
-const MAX_TRANSACTION: Duration = Duration::from_secs(20);
-
 /// How long an upgrade of the schema may take.
 const MAX_MIGRATION: Duration = Duration::from_secs(600);
 
 /// How often a transaction is tried when it stood in another's way.
 const TRIES: u32 = 8;
 
-/// What the server is told of each connection. Statements end before we stop waiting for them, so that a lock is not
-/// held by somebody who has gone; a commit is on the disk when it is answered, whatever the server's default is.
-const SETTINGS: &str = "-c statement_timeout=15000 -c lock_timeout=5000 \
-     -c idle_in_transaction_session_timeout=30000 -c synchronous_commit=on";
-
 /// A pool of connections to one PostgreSQL.
 #[derive(Debug)]
 pub struct PostgresEngine {
     pool: Pool,
     dialect: Dialect,
+    patience: Duration,
 }
 
 impl PostgresEngine {
@@ -51,15 +41,16 @@ impl PostgresEngine {
             },
         ))
         .max_size(options.connections.max(1))
-        .wait_timeout(Some(CONNECT_WAIT))
-        .create_timeout(Some(CONNECT_WAIT))
-        .recycle_timeout(Some(CONNECT_WAIT))
+        .wait_timeout(Some(options.patience))
+        .create_timeout(Some(options.patience))
+        .recycle_timeout(Some(options.patience))
         .runtime(Runtime::Tokio1)
         .build()
         .map_err(|error| StoreError::Invalid(error.to_string()))?;
         let engine = Self {
             pool,
             dialect: Dialect::new(Flavor::Postgres),
+            patience: options.patience,
         };
         tokio::time::timeout(MAX_MIGRATION, engine.migrate(options))
             .await
@@ -152,7 +143,7 @@ impl Engine for PostgresEngine {
         loop {
             let mut client = self.client().await?;
             let attempt = self.attempt(&mut client, mode, &work);
-            match tokio::time::timeout(MAX_TRANSACTION, attempt).await {
+            match tokio::time::timeout(self.patience, attempt).await {
                 Ok(Ok(output)) => return Ok(output),
                 Ok(Err((_, true))) if tries + 1 < TRIES => {
                     tries += 1;
@@ -171,8 +162,8 @@ impl Engine for PostgresEngine {
                     drop(Object::take(client));
                     drop(self.pool.retain(|_, _| false));
                     return Err(StoreError::Unavailable(format!(
-                        "PostgreSQL: no answer within {} s",
-                        MAX_TRANSACTION.as_secs()
+                        "PostgreSQL: no answer within {} ms",
+                        self.patience.as_millis()
                     )));
                 }
             }
@@ -201,15 +192,23 @@ fn config(options: &PostgresOptions) -> Result<Config> {
         .get_options()
         .map(|options| format!("{options} "))
         .unwrap_or_default();
-    settings.push_str(SETTINGS);
+    // Statements end before we stop waiting for them, so that a lock is not held for somebody who has gone; a commit is
+    // on the disk when it is answered, whatever the server's default is.
+    let patience = options.patience.as_millis();
+    settings.push_str(&format!(
+        "-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c synchronous_commit=on",
+        (patience * 3 / 4).max(1),
+        (patience / 2).max(1),
+        (patience * 2).max(1),
+    ));
     if let Some(schema) = &options.schema {
         settings.push_str(&format!(" -c search_path={}", quoted(schema)?));
     }
     config
         .options(settings)
-        .connect_timeout(CONNECT_WAIT)
+        .connect_timeout(options.patience)
         .keepalives_idle(Duration::from_secs(10))
-        .tcp_user_timeout(MAX_TRANSACTION);
+        .tcp_user_timeout(options.patience);
     if config.get_application_name().is_none() {
         config.application_name("proofhouse");
     }

@@ -4,6 +4,8 @@ mod engine;
 mod error;
 mod session;
 
+use std::time::Duration;
+
 pub use engine::PostgresEngine;
 
 use crate::error::Result;
@@ -22,6 +24,9 @@ pub struct PostgresOptions {
     pub schema: Option<String>,
     /// How many connections there are at most.
     pub connections: usize,
+    /// How long a transaction may take with all its answers, and a connection until it is there. A network that
+    /// swallows them must not hold callers for ever.
+    pub patience: Duration,
     /// Stops upgrading at this version of the schema, for tests of upgrades.
     #[doc(hidden)]
     pub up_to_version: i64,
@@ -35,6 +40,7 @@ impl PostgresOptions {
             url: url.into(),
             schema: None,
             connections: 16,
+            patience: Duration::from_secs(15),
             up_to_version: migrate::NEWEST,
         }
     }
@@ -47,6 +53,7 @@ impl std::fmt::Debug for PostgresOptions {
             .debug_struct("PostgresOptions")
             .field("schema", &self.schema)
             .field("connections", &self.connections)
+            .field("patience", &self.patience)
             .finish_non_exhaustive()
     }
 }

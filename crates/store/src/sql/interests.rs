@@ -24,9 +24,22 @@ pub(super) async fn add(tx: Tx<'_>, task: &str, interests: &[NewInterest]) -> Re
     Ok(())
 }
 
-/// Adds to the allow list. What is there is not added again, and nothing is added to a sealed parameter but what seals
-/// it: the entries of one call come together.
-pub(super) async fn allow(tx: Tx<'_>, task: &str, entries: &[AllowEntry]) -> Result<()> {
+/// How an allow list comes to have an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Allowed {
+    /// With the task: this is when parameters are sealed.
+    AtStart,
+    /// Later, when nothing is added to a sealed parameter.
+    Later,
+}
+
+/// Adds to the allow list. What is there is not added again.
+pub(super) async fn allow(
+    tx: Tx<'_>,
+    task: &str,
+    entries: &[AllowEntry],
+    when: Allowed,
+) -> Result<()> {
     // The caller has the task locked, so nobody adds the same between the look and the insertion.
     let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -37,6 +50,7 @@ pub(super) async fn allow(tx: Tx<'_>, task: &str, entries: &[AllowEntry]) -> Res
             name("the name of the parameter", &entry.name)?.into(),
             json("the value of the parameter", &entry.value)?,
             entry.sealed.into(),
+            (when == Allowed::Later).into(),
         ]);
     }
     tx.query_each(
@@ -44,7 +58,7 @@ pub(super) async fn allow(tx: Tx<'_>, task: &str, entries: &[AllowEntry]) -> Res
          SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT), CAST($5 AS TEXT), \
          CAST($6 AS BIGINT) \
          WHERE NOT EXISTS (SELECT 1 FROM allow_list a WHERE a.task_id = $1 AND a.tool_namespace = $2 AND a.tool = $3 \
-         AND a.name = $4 AND (a.value = $5 OR (a.sealed = 1 AND CAST($6 AS BIGINT) = 0)))",
+         AND a.name = $4 AND (a.value = $5 OR (a.sealed = 1 AND CAST($7 AS BIGINT) = 1)))",
         &rows,
     )
     .await?;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::interests::Allowed;
 use super::row::{Row, first};
 use super::session::{Cell, Tx, json, json_or_null, name, params, short};
 use super::{deliveries, interests, leases, page, polls};
@@ -62,7 +63,7 @@ pub(super) async fn create(tx: Tx<'_>, new: &NewTask) -> Result<Task> {
         )));
     }
     interests::add(tx, &new.id, &new.interests).await?;
-    interests::allow(tx, &new.id, &new.sealed).await?;
+    interests::allow(tx, &new.id, &new.sealed, Allowed::AtStart).await?;
     polls::add(tx, &new.id, &new.polls).await?;
     if let Some(delivery) = &new.first {
         deliveries::deliver(tx, &new.id, delivery).await?;

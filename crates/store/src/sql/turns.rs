@@ -1,5 +1,6 @@
 //! Statements about turns: the append that happens exactly once.
 
+use super::interests::Allowed;
 use super::session::{Cell, Tx, json, name, params};
 use super::{interests, leases, page, tasks};
 use crate::error::{Result, StoreError};
@@ -32,7 +33,7 @@ pub(super) async fn append(tx: Tx<'_>, append: &Append) -> Result<Appended> {
     if let Some(delivery) = append.delivered {
         settle(tx, append, delivery).await?;
     }
-    interests::allow(tx, &append.task, &append.allow).await?;
+    interests::allow(tx, &append.task, &append.allow, Allowed::Later).await?;
     if let Some(snapshot) = &append.snapshot {
         tasks::save_snapshot(tx, &append.task, snapshot).await?;
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::row::first;
-use super::session::{Tx, params};
+use super::session::{Cell, Tx, params};
 use super::{page, tasks};
 use crate::error::{Result, StoreError};
 use crate::model::{Millis, Retention, Stats, Swept};
@@ -12,25 +12,21 @@ pub(super) async fn sweep(tx: Tx<'_>, retention: &Retention) -> Result<Swept> {
     let batch = page(retention.batch.max(1));
     let now = now(tx).await?;
     let before = |age: Millis| now.saturating_sub(age.max(0));
-    let mut swept = Swept::default();
-
-    swept.dedupe_keys = tx
+    let dedupe_keys = tx
         .execute(
             "UPDATE events SET dedupe_key = NULL WHERE id IN (SELECT id FROM events WHERE dedupe_key IS NOT NULL \
              AND received_at <= $1 ORDER BY received_at LIMIT $2)",
             &params![before(retention.dedupe_ms), batch],
         )
         .await?;
+    let mut swept = Swept {
+        dedupe_keys,
+        ..Swept::default()
+    };
     if let Some(age) = retention.events_ms {
         // An event that is removed earlier than its key would let a duplicate in.
-        swept.events = tx
-            .execute(
-                "DELETE FROM events WHERE id IN (SELECT e.id FROM events e WHERE e.state = 'routed' \
-                 AND e.dedupe_key IS NULL AND e.received_at <= $1 AND NOT EXISTS (SELECT 1 FROM deliveries d \
-                 WHERE d.event_id = e.id AND d.state = 'pending') ORDER BY e.received_at LIMIT $2)",
-                &params![before(age.max(retention.dedupe_ms)), batch],
-            )
-            .await?;
+        let before = before(age.max(retention.dedupe_ms));
+        swept.events = remove_events(tx, before, batch).await?;
     }
     if let Some(age) = retention.ended_tasks_ms {
         let rows = tx
@@ -84,6 +80,30 @@ pub(super) async fn sweep(tx: Tx<'_>, retention: &Retention) -> Result<Swept> {
     ]
     .contains(&batch);
     Ok(swept)
+}
+
+async fn remove_events(tx: Tx<'_>, before: Millis, batch: usize) -> Result<u64> {
+    let rows = tx
+        .query(
+            "SELECT id FROM events e WHERE state = 'routed' AND dedupe_key IS NULL AND received_at <= $1 \
+             AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_id = e.id AND d.state = 'pending') \
+             ORDER BY received_at LIMIT $2 {skip_locked e}",
+            &params![before, batch],
+        )
+        .await?;
+    let mut ids: Vec<Vec<Cell<'_>>> = Vec::with_capacity(rows.len());
+    for mut row in rows {
+        ids.push(vec![row.int()?.into()]);
+    }
+    // Asked again now that nobody else can change them: a replay may have come between.
+    let removed = tx
+        .query_each(
+            "DELETE FROM events WHERE id = $1 AND state = 'routed' AND NOT EXISTS (SELECT 1 FROM deliveries d \
+             WHERE d.event_id = events.id AND d.state = 'pending') RETURNING id",
+            &ids,
+        )
+        .await?;
+    Ok(removed.iter().filter(|rows| !rows.is_empty()).count() as u64)
 }
 
 pub(super) async fn stats(tx: Tx<'_>) -> Result<Stats> {

@@ -17,6 +17,9 @@ use crate::sql::session::Work;
 /// How long a free connection is waited for.
 const WAIT: Duration = Duration::from_secs(10);
 
+/// More would not read faster.
+const MAX_READERS: usize = 64;
+
 /// The connections that only read.
 #[derive(Debug)]
 pub(super) struct Readers {
@@ -24,15 +27,18 @@ pub(super) struct Readers {
     dialect: Arc<Dialect>,
     free: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,
+    count: u32,
 }
 
 impl Readers {
     pub(super) fn new(path: PathBuf, count: usize, dialect: Arc<Dialect>) -> Self {
+        let count = u32::try_from(count.clamp(1, MAX_READERS)).unwrap_or(1);
         Self {
             path,
             dialect,
             free: Arc::default(),
-            permits: Arc::new(Semaphore::new(count.max(1))),
+            permits: Arc::new(Semaphore::new(count as usize)),
+            count,
         }
     }
 
@@ -70,9 +76,8 @@ impl Readers {
     }
 
     pub(super) async fn close(&self) {
-        // Waits for those who read now, in vain at most as long as they may wait themselves.
-        let all = u32::try_from(self.permits.available_permits().max(1)).unwrap_or(1);
-        let _ = tokio::time::timeout(WAIT, self.permits.acquire_many(all)).await;
+        // All permits are free when nobody reads any more.
+        let _ = tokio::time::timeout(WAIT, self.permits.acquire_many(self.count)).await;
         self.permits.close();
         self.free
             .lock()

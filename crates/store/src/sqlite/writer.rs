@@ -68,9 +68,9 @@ impl Writer {
         while let Some(first) = commands.blocking_recv() {
             self.group(first, &mut commands);
         }
-        // Leaves one tidy file behind; without it, the next opening does this work.
+        // Tells the planner of statements how much there is, for the next time.
         if let Err(error) = self.connection.pragma_update(None, "optimize", 0x10_000) {
-            tracing::debug!(%error, "the database could not be tidied up");
+            tracing::debug!(%error, "the statistics could not be updated");
         }
     }
 

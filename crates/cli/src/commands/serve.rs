@@ -1,0 +1,367 @@
+//! `proofhouse serve`: agents as a service, with an HTTP API, webhooks, polls, schedules and a dashboard.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use proofhouse_agent::model::Redactor;
+use proofhouse_server::api::desk::Desk;
+use proofhouse_server::api::{Api, ApiConfig};
+use proofhouse_server::engine::{Engine, EngineOptions, ManifestSource};
+use proofhouse_server::keys::Scope;
+use proofhouse_server::listen::{self, Door};
+use proofhouse_server::metrics::Metrics;
+use proofhouse_store::Store;
+use proofhouse_wire::CancellationToken;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use super::keys;
+use crate::agents::models::ModelArgs;
+use crate::duration::duration;
+use crate::exit_code::Exit;
+use crate::output::{CommandError, Data, printable_line, shown_path, talk};
+use crate::store_options::StoreOptions;
+use crate::telemetry::TelemetryOptions;
+use crate::tools::options::{Operator, OperatorOptions};
+use crate::tools::work::until_interrupted;
+
+/// The version of the JSON format; it grows when a field changes or goes away.
+const VERSION: u32 = 1;
+/// The largest file of certificates or of a key.
+const MAX_PEM: u64 = 1 << 20;
+
+/// Serve agents: an HTTP API for tasks, webhooks, polls, schedules, and a dashboard
+///
+/// Reads the manifests of a directory, and again whenever they change; a bad edit keeps the good version.
+/// Everything is kept in the store before it is acted on, so that the process may end at any time. Several
+/// processes can share one PostgreSQL. The API asks for keys (`proofhouse keys`); the first start makes one
+/// and shows it once.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse serve examples/agents\n  \
+    proofhouse serve manifests/ --settings operator.yaml --model openai:gpt-5 --public-url https://hooks.example.com\n  \
+    PROOFHOUSE_STORE=postgres://user:password@db/proofhouse proofhouse serve manifests/\n\n\
+    Exit codes: 0 somebody ended it, 3 the directory, the store, an address, a certificate or the model cannot\n\
+    be used, 64 usage.")]
+pub(crate) struct Serve {
+    /// The directory of manifests
+    #[arg(value_name = "DIR")]
+    manifests: PathBuf,
+
+    #[command(flatten)]
+    store: StoreOptions,
+
+    /// Where the API and the dashboard are
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8460")]
+    listen: SocketAddr,
+
+    /// Where webhooks arrive
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8461")]
+    webhook_listen: SocketAddr,
+
+    /// Where platforms reach the webhooks, as {runtime.api_root} says it [default: that address]
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+
+    /// Ask for no keys; only where other machines cannot reach the API
+    #[arg(long)]
+    open: bool,
+
+    /// Refuse webhooks without a signature
+    #[arg(long)]
+    strict_webhooks: bool,
+
+    /// The most bytes a webhook may have
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
+    max_webhook_bytes: usize,
+
+    /// The certificate chain for TLS, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// Its key, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// How long work may go on after the server was asked to end; the rest is handed over
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    grace: Duration,
+
+    /// Tasks that work at the same time
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: u16,
+
+    #[command(flatten)]
+    model: ModelArgs,
+
+    /// A directory for the files of agents that have a mount
+    #[arg(long, value_name = "DIR")]
+    files: Option<PathBuf>,
+
+    #[command(flatten)]
+    operator: OperatorOptions,
+
+    #[command(flatten)]
+    telemetry: TelemetryOptions,
+
+    /// How to tell the addresses
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Sentences on stderr
+    Human,
+    /// A line of JSON on stdout
+    Json,
+}
+
+impl Serve {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        if self.open && !self.listen.ip().is_loopback() {
+            return Err(CommandError::usage(format!(
+                "--open: other machines can reach {}; leave --open out and make keys with `proofhouse keys`",
+                self.listen
+            )));
+        }
+        if !self.manifests.is_dir() {
+            let shown = shown_path(&self.manifests);
+            return Err(CommandError::usage(format!(
+                "{shown}: there is no such directory"
+            )));
+        }
+        let stop = CancellationToken::new();
+        let serving = self.serve(stop.clone());
+        until_interrupted(&stop, serving)?.into_inner()?;
+        Ok(Exit::Success)
+    }
+
+    async fn serve(&self, stop: CancellationToken) -> Result<(), CommandError> {
+        let telemetry = self.telemetry.begin()?;
+        let tls = self.tls()?;
+        let (api_listener, hook_listener) =
+            (bind(self.listen).await?, bind(self.webhook_listen).await?);
+        let (api_at, hooks_at) = (api_listener.local_addr()?, hook_listener.local_addr()?);
+        for address in [api_at, hooks_at] {
+            if !address.ip().is_loopback() && tls.is_none() {
+                talk(&format!(
+                    "warning: other machines can reach {address}, without TLS; put a proxy before it or use --tls-cert"
+                ));
+            }
+        }
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let places = Places {
+            api: format!("{scheme}://{api_at}"),
+            hooks: format!("{scheme}://{hooks_at}"),
+        };
+        let store = self.store.open().await?;
+        let engine = Arc::new(self.engine(Arc::clone(&store), &places).await?);
+        let first_key = self.first_key(store.as_ref()).await?;
+        self.tell(&places, &engine, first_key.as_deref())?;
+        let metrics = Arc::new(Metrics::default());
+        let config = ApiConfig {
+            open: self.open,
+            max_webhook_bytes: self.max_webhook_bytes,
+            ..ApiConfig::at(api_at)
+        };
+        let desk = Arc::clone(&engine) as Arc<dyn Desk>;
+        let api = Api::new(Arc::clone(&store), desk, Arc::clone(&metrics), config);
+        let doors = vec![
+            Door {
+                listener: api_listener,
+                tls: tls.clone(),
+                router: api.router(),
+            },
+            Door {
+                listener: hook_listener,
+                tls,
+                router: api.webhook_router(),
+            },
+        ];
+        // Requests finish while the engine does: a stream of a task ends with its connection.
+        let serving = listen::serve(doors, metrics, stop.clone(), self.grace);
+        let working = async {
+            stop.cancelled().await;
+            engine.shutdown(self.grace).await;
+        };
+        tokio::join!(serving, working);
+        store.close().await;
+        telemetry.finish();
+        Ok(())
+    }
+
+    async fn engine(&self, store: Arc<dyn Store>, places: &Places) -> Result<Engine, CommandError> {
+        let root = self.public_url.as_deref().unwrap_or(&places.hooks);
+        let dashboard = format!("{}/dashboard", places.api);
+        let operator = self
+            .operator
+            .operator()?
+            .reached_at(root.trim_end_matches('/'), &dashboard);
+        let secrets = operator.secrets(std::iter::empty());
+        let redactor: Redactor = Arc::new(move |text| secrets.redact(text));
+        let models = self.model.models(None, redactor)?;
+        let files = self.files.as_deref().map(directory).transpose()?;
+        let environment = operator.common_environment();
+        let client = Arc::new(operator.client()?);
+        let webhooks = operator.webhooks();
+        let hosts = Hosts {
+            operator,
+            main: models.main,
+            others: models.others,
+            options: models.options,
+            clock: models.clock,
+            files,
+        };
+        let hosts = Arc::new(hosts);
+        let factory = Arc::new(move |catalog| hosts.host(catalog));
+        let mut options = EngineOptions::new(factory, environment, client);
+        options.webhooks = webhooks;
+        options.strict = self.strict_webhooks;
+        options.payload.max_bytes = self.max_webhook_bytes;
+        options.workers = usize::from(self.workers);
+        let source = ManifestSource::Directory(self.manifests.clone());
+        Engine::open(store, source, options)
+            .await
+            .map_err(|error| CommandError::cannot_run(printable_line(&error.to_string())))
+    }
+
+    /// Nobody could use the API at first, so there is a key, once.
+    async fn first_key(&self, store: &dyn Store) -> Result<Option<String>, CommandError> {
+        let known = store.api_keys().await;
+        let known =
+            known.map_err(|error| CommandError::cannot_run(printable_line(&error.to_string())))?;
+        if self.open || !known.is_empty() {
+            return Ok(None);
+        }
+        let (_, secret) =
+            keys::make(store, "made at the first start", &[Scope::Admin], None).await?;
+        Ok(Some(secret.reveal().to_owned()))
+    }
+
+    fn tls(&self) -> Result<Option<Arc<listen::TlsConfig>>, CommandError> {
+        let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else {
+            return Ok(None);
+        };
+        let config = listen::tls(&pem(certificate)?, &pem(key)?);
+        config
+            .map(Some)
+            .map_err(|error| CommandError::cannot_run(format!("--tls-cert, --tls-key: {error}")))
+    }
+
+    fn tell(
+        &self,
+        places: &Places,
+        engine: &Engine,
+        first_key: Option<&str>,
+    ) -> Result<(), CommandError> {
+        let snapshot = engine.manifests();
+        for file in &snapshot.files {
+            for problem in &file.problems {
+                talk(&printable_line(&format!(
+                    "{}:{}:{}: {}: {} [{}]",
+                    file.path,
+                    problem.line,
+                    problem.column,
+                    problem.severity,
+                    problem.message,
+                    problem.code
+                )));
+            }
+        }
+        match self.format {
+            Format::Human => {
+                let agents = snapshot.catalog().agents().count();
+                talk(&format!(
+                    "serving {agents} agents; dashboard and API at {}",
+                    places.api
+                ));
+                talk(&format!(
+                    "webhooks at {}/v1/webhooks/events/TOOL",
+                    places.hooks
+                ));
+                if let Some(key) = first_key {
+                    talk(
+                        "made a key for everything, shown this once; `proofhouse keys` makes others:",
+                    );
+                    talk(key);
+                }
+                Ok(())
+            }
+            Format::Json => {
+                let told = json!({
+                    "version": VERSION, "api": places.api, "webhooks": places.hooks, "key": first_key,
+                    "owner": engine.owner(),
+                });
+                let mut data = Data::new();
+                data.line(&told.to_string())?;
+                data.finish()
+            }
+        }
+    }
+}
+
+/// Where the doors are.
+struct Places {
+    api: String,
+    hooks: String,
+}
+
+/// Makes hosts for manifests as they change.
+struct Hosts {
+    operator: Operator,
+    main: Arc<dyn proofhouse_agent::model::Model>,
+    others: Option<Arc<proofhouse_agent::task::ModelSource>>,
+    options: proofhouse_agent::model::ModelOptions,
+    clock: crate::agents::models::Clock,
+    files: Option<PathBuf>,
+}
+
+impl Hosts {
+    fn host(&self, catalog: proofhouse_tools::manifest::Catalog) -> proofhouse_agent::task::Host {
+        let host = self
+            .operator
+            .host(catalog, &self.clock, Arc::clone(&self.main));
+        let mut host = host.with_options(self.options.clone());
+        if let Some(others) = &self.others {
+            host = host.with_models(Arc::clone(others));
+        }
+        match &self.files {
+            Some(files) => host.with_files(files.clone()),
+            None => host,
+        }
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, CommandError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| CommandError::cannot_run(format!("cannot listen at {address}: {error}")))
+}
+
+fn directory(path: &Path) -> Result<PathBuf, CommandError> {
+    let wrong = |why: String| CommandError::usage(format!("--files {}: {why}", shown_path(path)));
+    let found = path
+        .canonicalize()
+        .map_err(|error| wrong(error.to_string()))?;
+    match found.is_dir() {
+        true => Ok(found),
+        false => Err(wrong("this is not a directory".to_owned())),
+    }
+}
+
+fn pem(path: &Path) -> Result<Vec<u8>, CommandError> {
+    let failed = |why: String| CommandError::cannot_run(format!("{}: {why}", shown_path(path)));
+    let size = std::fs::metadata(path)
+        .map_err(|error| failed(error.to_string()))?
+        .len();
+    if size > MAX_PEM {
+        return Err(failed(
+            "this is too large for a certificate or a key".to_owned(),
+        ));
+    }
+    std::fs::read(path).map_err(|error| failed(error.to_string()))
+}
