@@ -252,6 +252,7 @@ namespace: demo
 name: on-issue
 agent: clerk
 owner: robot
+enabled: true
 source:
   type: hub
   before:
@@ -263,6 +264,7 @@ namespace: demo
 name: hourly
 agent: clerk
 owner: robot
+enabled: true
 cron: "0 * * * *"
 inputs: {message: "An hour has passed."}
 "#;
