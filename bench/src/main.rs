@@ -9,6 +9,7 @@ mod evaluate;
 mod figure;
 mod growth;
 mod http_load;
+mod ingest;
 mod load;
 mod mcp_server;
 mod memory;
@@ -48,6 +49,8 @@ enum Subject {
     Tools(Options),
     /// Agents: a turn beside the bare call of its model, and the memory of tasks that wait
     Agent(Options),
+    /// Taking events in: durable events per second, beside bare batched inserts into the same file
+    Ingest(Options),
 }
 
 /// What every subject takes.
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Subject::McpServer(options) => mcp_server::run(&options),
         Subject::Tools(options) => tools::run(&options),
         Subject::Agent(options) => agent::run(&options),
+        Subject::Ingest(options) => ingest::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
