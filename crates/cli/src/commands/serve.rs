@@ -13,6 +13,7 @@ use proofhouse_server::engine::{Engine, EngineOptions, ManifestSource};
 use proofhouse_server::keys::Scope;
 use proofhouse_server::listen::{self, Door};
 use proofhouse_server::metrics::Metrics;
+use proofhouse_server::rate::Rate;
 use proofhouse_store::Store;
 use proofhouse_wire::CancellationToken;
 use serde_json::json;
@@ -77,6 +78,14 @@ pub(crate) struct Serve {
     /// The most bytes a webhook may have
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
     max_webhook_bytes: usize,
+
+    /// Requests a second of each key; twice as many at once
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rate: u32,
+
+    /// Webhooks a second of each address; twice as many at once
+    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    webhook_rate: u32,
 
     /// The certificate chain for TLS, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -170,6 +179,8 @@ impl Serve {
         let config = ApiConfig {
             open: self.open,
             max_webhook_bytes: self.max_webhook_bytes,
+            rate: rate(self.rate),
+            webhook_rate: rate(self.webhook_rate),
             ..ApiConfig::at(api_at)
         };
         let desk = Arc::clone(&engine) as Arc<dyn Desk>;
@@ -338,6 +349,13 @@ impl Hosts {
             Some(files) => host.with_files(files.clone()),
             None => host,
         }
+    }
+}
+
+fn rate(per_second: u32) -> Rate {
+    Rate {
+        burst: per_second.saturating_mul(2),
+        per_second: per_second.into(),
     }
 }
 

@@ -7,6 +7,8 @@
     reason = "each test program uses a part of it"
 )]
 
+pub mod served;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
