@@ -50,13 +50,10 @@ enum Subject {
     Tools(Options),
     /// Agents: a turn beside the bare call of its model, and the memory of tasks that wait
     Agent(Options),
-<<<<<<< HEAD
     /// Campaigns: runs side by side beside one after the other, and the memory of each
     Campaign(campaign::CampaignOptions),
-=======
     /// Taking events in: durable events per second, beside bare batched inserts into the same file
     Ingest(Options),
->>>>>>> wt-store
 }
 
 /// What every subject takes.
@@ -85,11 +82,8 @@ fn main() -> ExitCode {
         Subject::McpServer(options) => mcp_server::run(&options),
         Subject::Tools(options) => tools::run(&options),
         Subject::Agent(options) => agent::run(&options),
-<<<<<<< HEAD
         Subject::Campaign(options) => campaign::run(&options),
-=======
         Subject::Ingest(options) => ingest::run(&options),
->>>>>>> wt-store
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
