@@ -23,6 +23,7 @@ pub(super) fn routes() -> (Router<Arc<Api>>, Value) {
     let (router, description) = described().split_for_parts();
     let mut description = serde_json::to_value(description).unwrap_or_default();
     name_problems(&mut description);
+    never_null(&mut description);
     (router, description)
 }
 
@@ -82,6 +83,22 @@ fn name_problems(description: &mut Value) {
                 && let Some(schema) = content.remove("application/json")
             {
                 content.insert("application/problem+json".to_owned(), schema);
+            }
+        }
+    }
+}
+
+/// A parameter that may be left out is described like a field that may be null, which a URL and a header cannot say.
+fn never_null(description: &mut Value) {
+    let paths = description["paths"].as_object_mut().into_iter().flatten();
+    let operations = paths.flat_map(|(_, path)| path.as_object_mut().into_iter().flatten());
+    for (_, operation) in operations {
+        let parameters = operation
+            .get_mut("parameters")
+            .and_then(Value::as_array_mut);
+        for parameter in parameters.into_iter().flatten() {
+            if let Some(kinds) = parameter["schema"]["type"].as_array_mut() {
+                kinds.retain(|kind| kind != "null");
             }
         }
     }

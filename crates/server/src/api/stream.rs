@@ -12,6 +12,7 @@ use http::HeaderMap;
 use proofhouse_store::model::TaskState;
 use serde_json::json;
 use tokio::sync::broadcast;
+use utoipa::ToSchema;
 
 use super::{Api, Caller, Path, TurnView, store_problem};
 use crate::keys::Scope;
@@ -24,6 +25,18 @@ const BATCH: usize = 100;
 /// How long a stream lasts; the client comes back with `Last-Event-ID`.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
+/// An event of a stream.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "it describes what the library writes")]
+struct StreamEvent {
+    /// `turn`, `text` or `state`.
+    event: String,
+    /// The number of the turn.
+    id: Option<String>,
+    /// JSON: a turn, `{"text"}` or `{"state", "detail"}`.
+    data: String,
+}
+
 /// Follow a task
 ///
 /// Server-sent events: `turn` with a turn as it is listed elsewhere, `text` with a piece of what the model is saying,
@@ -32,10 +45,10 @@ const LONGEST: Duration = Duration::from_secs(60 * 60);
     get, path = "/v1/tasks/{task}/stream", tag = "tasks", security(("key" = [])),
     params(
         ("task" = String, Path, description = "The id of the task"),
-        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last turn seen")
+        ("Last-Event-ID" = Option<i64>, Header, description = "The number of the last turn seen", minimum = 0)
     ),
     responses(
-        (status = 200, body = String, content_type = "text/event-stream"),
+        (status = 200, body = StreamEvent, content_type = "text/event-stream"),
         (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
         (status = 404, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
         (status = 503, body = Problem)

@@ -289,7 +289,7 @@ pub(super) struct Said {
     params(
         ("task" = String, Path, description = "The id of the task"),
         ("Idempotency-Key" = Option<String>, Header, description = "Whoever repeats the request repeats this",
-            max_length = 200)
+            pattern = "^[!-~]{1,200}$")
     ),
     request_body = Say,
     responses(
@@ -312,13 +312,17 @@ pub(super) async fn say(
         let key = key
             .to_str()
             .ok()
-            .filter(|key| !key.is_empty() && key.len() <= MAX_KEY);
+            .filter(|key| (1..=MAX_KEY).contains(&key.len()))
+            .filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic()));
         key.map(str::to_owned).ok_or_else(|| {
             Problem::bad_request(format!(
-                "`Idempotency-Key` has 1 to {MAX_KEY} plain characters"
+                "`Idempotency-Key` has 1 to {MAX_KEY} plain characters and no spaces"
             ))
         })
     });
+    if say.message.is_empty() {
+        return Err(Problem::bad_request("`message` is empty"));
+    }
     let message = Message {
         text: checked_message(Some(say.message))?,
         parameters: say.parameters,

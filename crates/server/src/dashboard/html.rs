@@ -117,8 +117,10 @@ impl Page {
         text.push_str("</tr></thead><tbody>");
         for row in rows {
             text.push_str("<tr>");
-            for cell in row {
-                let _ = write!(text, "<td>{cell}</td>");
+            for (at, cell) in row.iter().enumerate() {
+                // Narrow windows show each cell with its name instead of the row of heads.
+                let head = escape(heads.get(at).copied().unwrap_or_default());
+                let _ = write!(text, "<td data-head=\"{head}\">{cell}</td>");
             }
             text.push_str("</tr>");
         }
@@ -151,7 +153,7 @@ impl Page {
         Html(format!(
             "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-             <title>{title} · Proofhouse</title><link rel=\"stylesheet\" href=\"/dashboard/style.css\"></head>\
+             <title>{title} · Proofhouse</title><link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/dashboard/style.css\"></head>\
              <body><a class=\"skip\" href=\"#main\">Skip to content</a><header><strong>Proofhouse</strong>\
              <nav aria-label=\"Dashboard\">{places}</nav></header><main id=\"main\"><h1>{title}</h1>{body}</main></body></html>"
         ))

@@ -63,9 +63,17 @@ fn file_row(file: &ManifestView) -> Vec<String> {
     vec![
         escape(&file.path),
         badge(state),
-        format!("<ul>{}</ul>", holds.collect::<String>()),
-        format!("<ul>{}</ul>", problems.collect::<String>()),
+        list_of(holds),
+        list_of(problems),
     ]
+}
+
+fn list_of(items: impl Iterator<Item = String>) -> String {
+    let items: String = items.collect();
+    match items.is_empty() {
+        true => items,
+        false => format!("<ul>{items}</ul>"),
+    }
 }
 
 fn start_row(start: StartView) -> Vec<String> {
