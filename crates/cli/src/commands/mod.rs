@@ -9,6 +9,7 @@ mod explain;
 mod explain_verdict;
 mod fmt;
 mod man;
+mod model;
 mod new;
 mod run;
 mod scan;
@@ -40,6 +41,7 @@ enum Command {
     ExplainVerdict(explain_verdict::ExplainVerdict),
     Tool(tool::Tool),
     Agent(agent::Agent),
+    Model(model::Model),
     DemoService(demo_service::DemoService),
     Validate(validate::Validate),
     Fmt(fmt::Fmt),
@@ -61,6 +63,7 @@ impl Cli {
             Command::ExplainVerdict(command) => command.run(),
             Command::Tool(command) => command.run(),
             Command::Agent(command) => command.run(),
+            Command::Model(command) => command.run(),
             Command::DemoService(command) => command.run(),
             Command::Validate(command) => command.run(),
             Command::Fmt(command) => command.run(),
