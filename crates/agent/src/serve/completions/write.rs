@@ -22,15 +22,15 @@ impl Head {
         }
     }
 
-    fn object(&self, kind: &str, choices: Value) -> Value {
+    fn object(&self, kind: &str, choices: &Value) -> Value {
         json!({
             "id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices,
         })
     }
 
-    fn event(&self, delta: Value, finish: Option<&str>) -> Value {
+    fn event(&self, delta: &Value, finish: Option<&str>) -> Value {
         let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish});
-        self.object("chat.completion.chunk", json!([choice]))
+        self.object("chat.completion.chunk", &json!([choice]))
     }
 }
 
@@ -47,7 +47,7 @@ pub(super) fn whole(reply: &ModelReply) -> String {
     let choice = json!({
         "index": 0, "message": message, "logprobs": null, "finish_reason": finish(reply.stop),
     });
-    let mut object = Head::new(reply).object("chat.completion", json!([choice]));
+    let mut object = Head::new(reply).object("chat.completion", &json!([choice]));
     object["usage"] = usage(reply);
     object.to_string()
 }
@@ -57,7 +57,7 @@ pub(super) fn events(reply: &ModelReply, came: &[ModelEvent], tell_usage: bool) 
     let head = Head::new(reply);
     let mut written = String::new();
     let mut write = |event: &Value| written.push_str(&Event::data(event.to_string()).encode());
-    write(&head.event(json!({"role": "assistant", "content": ""}), None));
+    write(&head.event(&json!({"role": "assistant", "content": ""}), None));
     let mut calls = 0;
     for event in came {
         let delta = match event {
@@ -69,11 +69,11 @@ pub(super) fn events(reply: &ModelReply, came: &[ModelEvent], tell_usage: bool) 
                 json!({"tool_calls": [call]})
             }
         };
-        write(&head.event(delta, None));
+        write(&head.event(&delta, None));
     }
-    write(&head.event(json!({}), Some(finish(reply.stop))));
+    write(&head.event(&json!({}), Some(finish(reply.stop))));
     if tell_usage {
-        let mut last = head.object("chat.completion.chunk", json!([]));
+        let mut last = head.object("chat.completion.chunk", &json!([]));
         last["usage"] = usage(reply);
         write(&last);
     }
