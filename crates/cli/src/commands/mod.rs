@@ -10,6 +10,7 @@ mod explain_verdict;
 mod fmt;
 mod keys;
 mod man;
+mod model;
 mod new;
 pub(crate) mod replay;
 mod run;
@@ -46,6 +47,7 @@ enum Command {
     Agent(agent::Agent),
     Serve(Box<serve::Serve>),
     Keys(keys::Keys),
+    Model(model::Model),
     DemoService(demo_service::DemoService),
     Validate(validate::Validate),
     Fmt(fmt::Fmt),
@@ -70,6 +72,7 @@ impl Cli {
             Command::Agent(command) => command.run(),
             Command::Serve(command) => command.run(),
             Command::Keys(command) => command.run(),
+            Command::Model(command) => command.run(),
             Command::DemoService(command) => command.run(),
             Command::Validate(command) => command.run(),
             Command::Fmt(command) => command.run(),
