@@ -10,6 +10,7 @@ mod evaluate;
 mod figure;
 mod growth;
 mod http_load;
+mod ingest;
 mod load;
 mod mcp_server;
 mod memory;
@@ -51,6 +52,8 @@ enum Subject {
     Agent(Options),
     /// Campaigns: runs side by side beside one after the other, and the memory of each
     Campaign(campaign::CampaignOptions),
+    /// Taking events in: durable events per second, beside bare batched inserts into the same file
+    Ingest(Options),
 }
 
 /// What every subject takes.
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Subject::Tools(options) => tools::run(&options),
         Subject::Agent(options) => agent::run(&options),
         Subject::Campaign(options) => campaign::run(&options),
+        Subject::Ingest(options) => ingest::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
