@@ -114,7 +114,7 @@ const GRANT: &str = "capabilities: {notes: {bindings: {owner: \"'me'\"}}}\n";
 #[tokio::test]
 async fn a_task_is_restored_as_it_was() {
     let manifests = agent(
-        "capabilities:\n  notes:\n    bindings: {owner: \"'me'\"}\n    before:\n      - invoke: {tool: \"audit-log:record\", bindings: {what: \"'call'\"}}\n\
+        "capabilities:\n  notes:\n    bindings: {owner: \"'me'\"}\n    before:\n      - {invoke: \"audit-log:record\", bindings: {what: \"'call'\"}}\n\
          exposes: {turns: \"context._history.turn_count\"}\n",
     );
     let notebook = Arc::new(Notebook::default());

@@ -46,6 +46,9 @@ pub(super) struct Reading {
     pub(super) calls: u64,
     pub(super) invocations: u64,
     pub(super) interrupted: bool,
+    /// The number of the last question, and of the first one whose answer is not acted on yet.
+    last_asked: u64,
+    open_asked: Option<u64>,
     pub(super) ended: Option<End>,
 }
 
@@ -65,6 +68,15 @@ impl Reading {
     fn read(&mut self, turn: &Turn, context: &mut TaskContext) {
         if !matches!(turn, Turn::Interrupted { .. }) {
             self.interrupted = false;
+        }
+        match turn {
+            Turn::Asked { review, .. } => {
+                self.last_asked = review.id;
+                self.open_asked.get_or_insert(review.id);
+            }
+            // Steps may make calls between two questions.
+            Turn::Calling { step: true, .. } | Turn::Invoked { .. } => {}
+            _ => self.open_asked = None,
         }
         match turn {
             Turn::Input {
@@ -168,6 +180,12 @@ impl Reading {
             Turn::Ended { end, .. } => self.ended = Some(end.clone()),
             Turn::Discarded { .. } | Turn::Asked { .. } => {}
         }
+    }
+
+    /// How many questions were asked before the next one: what is asked again has its old number.
+    pub(super) fn asked(&self) -> u64 {
+        self.open_asked
+            .map_or(self.last_asked, |id| id.saturating_sub(1))
     }
 
     /// What came after an input says that the rules let it in.

@@ -45,6 +45,15 @@ struct Open {
 }
 
 impl Reviews {
+    /// Questions of a task that has asked this many.
+    pub(super) fn after(asked: u64) -> Self {
+        let reviews = Self::default();
+        let mut open = reviews.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.last = asked;
+        drop(open);
+        reviews
+    }
+
     /// Opens a question; the answer comes through the receiver.
     pub(super) fn ask(
         &self,

@@ -146,7 +146,7 @@ pub(super) fn start(start: Start) -> Task {
     }
     let reading = Reading::new(&restored.turns, &mut context);
     let cancel = options.cancel.child_token();
-    let reviews = Reviews::default();
+    let reviews = Reviews::after(reading.asked());
     let mut history = restored.turns;
     history.retain(Turn::is_shown);
     let known = Arc::new(Mutex::new(Known {

@@ -1,13 +1,14 @@
 //! The keeper of push channels: opens them when a task listens, renews them before they end, and closes them
 //! on every way out.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use proofhouse_store::model::{
     Channel, ChannelFilter, ChannelState, ChannelUpdate, ClaimedChannel, NewChannel, SweptChannel,
-    Task, ToolRef,
+    Task, TaskState, ToolRef,
 };
 use proofhouse_store::{Result, StoreError};
 use proofhouse_tools::manifest::{Receive, Subscription};
@@ -28,6 +29,9 @@ const MAX_CHANNELS: usize = 1_000;
 /// The pause after a failure, which doubles up to the longest one.
 const PAUSE_MS: i64 = 1_000;
 const MAX_PAUSE_MS: i64 = 5 * 60 * 1_000;
+/// How long an interrupted task is waited for that is about to go on: its tools may have to be started.
+const LISTENS_TRIES: u32 = 300;
+const LISTENS_PAUSE: Duration = Duration::from_millis(100);
 /// How often closing is tried; after that the platform ends the channel by itself.
 const MAX_CLOSE_FAILURES: i64 = 10;
 /// How often opening is tried when there is no older channel that still works.
@@ -64,11 +68,33 @@ pub(super) async fn run(inner: Arc<Inner>) {
     }
 }
 
-/// Opens the channels that a task wants and does not have.
-pub(super) async fn ensure(inner: &Arc<Inner>, task: &str) {
-    if let Err(error) = open_missing(inner, task).await {
-        inner.trouble("channels cannot be opened", &error);
+/// The tasks whose channels are being opened by this process: nobody opens them twice.
+#[derive(Default)]
+pub(super) struct InProgress {
+    tasks: Mutex<BTreeSet<String>>,
+}
+
+impl InProgress {
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Opens the channels that a task wants and does not have, while the task goes on.
+pub(super) fn ensure(inner: &Arc<Inner>, task: &str) {
+    if !inner.opening.lock().insert(task.to_owned()) {
+        return;
+    }
+    let (inner, task) = (Arc::clone(inner), task.to_owned());
+    let tracker = inner.tracker.clone();
+    tracker.spawn(async move {
+        let opened = open_missing(&inner, &task).await;
+        inner.opening.lock().remove(&task);
+        match opened {
+            Ok(()) | Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {}
+            Err(error) => inner.trouble("channels cannot be opened", &error),
+        }
+    });
 }
 
 async fn open_missing(inner: &Arc<Inner>, id: &str) -> Result<()> {
@@ -98,11 +124,30 @@ async fn open_missing(inner: &Arc<Inner>, id: &str) -> Result<()> {
             wanted.retain(|one| one.tool != channel.tool || one.event != channel.event);
         }
     }
-    let task = inner.store.task(id).await?;
+    let Some(task) = listening(inner, id).await? else {
+        return Ok(());
+    };
     for interest in wanted {
         open(inner, &task, &interest.tool, &interest.event, None).await?;
     }
     Ok(())
+}
+
+/// The task, once it listens: one that goes on after an interruption does so with its next turn, and a channel
+/// that opens before that would be closed again.
+async fn listening(inner: &Arc<Inner>, id: &str) -> Result<Option<Task>> {
+    for _ in 0..LISTENS_TRIES {
+        let task = inner.store.task(id).await?;
+        match task.state {
+            TaskState::Ended => return Ok(None),
+            TaskState::Interrupted => tokio::time::sleep(LISTENS_PAUSE).await,
+            _ => return Ok(Some(task)),
+        }
+        if inner.stopping.is_cancelled() {
+            break;
+        }
+    }
+    Ok(None)
 }
 
 /// How asking for a channel went.
@@ -196,12 +241,19 @@ async fn open(
         if replaces.is_some() {
             return Ok(Opened::NotYet(message));
         }
-        if failures >= MAX_OPEN_FAILURES || inner.stopping.is_cancelled() {
+        if failures >= MAX_OPEN_FAILURES {
             lost(inner, task, tool, event, &message).await?;
             return Ok(Opened::NotYet(message));
         }
         let pause = u64::try_from(pause(failures)).unwrap_or(1_000);
-        tokio::time::sleep(Duration::from_millis(pause)).await;
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(pause)) => {}
+            () = inner.stopping.cancelled() => return Ok(Opened::NotYet(message)),
+        }
+        let state = inner.store.task(&task.id).await?.state;
+        if matches!(state, TaskState::Interrupted | TaskState::Ended) {
+            return Ok(Opened::Never("the task listens no longer".to_owned()));
+        }
         opening = match Opening::new(inner.options.now(), DEFAULT_LIFETIME) {
             Ok(opening) => opening,
             Err(error) => return Ok(Opened::NotYet(error.to_string())),
@@ -393,7 +445,7 @@ fn nobody(channel: &Channel) -> Task {
         user_email: None,
         params: Value::Null,
         origin: Value::Null,
-        state: proofhouse_store::model::TaskState::Ended,
+        state: TaskState::Ended,
         detail: None,
         next_seq: 0,
         created_at: 0,

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proofhouse_store::model::{ClaimedTask, Wake};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use super::Inner;
 use super::owned;
@@ -19,8 +20,10 @@ pub(super) struct Working {
 }
 
 /// How a worker is told something.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Signal {
+    /// When the work began: a heartbeat from before that knows nothing of it.
+    begun: Instant,
     /// Something may be pending.
     pub(super) news: Notify,
     /// The lease is gone, or this process is about to stop: let go at once.
@@ -29,7 +32,11 @@ pub(super) struct Signal {
 
 impl Working {
     pub(super) fn add(&self, task: &str) -> Arc<Signal> {
-        let signal = Arc::new(Signal::default());
+        let signal = Arc::new(Signal {
+            begun: Instant::now(),
+            news: Notify::new(),
+            let_go: proofhouse_wire::CancellationToken::new(),
+        });
         self.lock().insert(task.to_owned(), Arc::clone(&signal));
         signal
     }
@@ -50,10 +57,10 @@ impl Working {
         }
     }
 
-    /// Lets go of every task that this does not hold for.
-    pub(super) fn retain(&self, keep: impl Fn(&str) -> bool) {
+    /// Lets go of every task from before this time that this does not hold for.
+    pub(super) fn retain(&self, since: Instant, keep: impl Fn(&str) -> bool) {
         for (task, signal) in self.lock().iter() {
-            if !keep(task) {
+            if signal.begun < since && !keep(task) {
                 signal.let_go.cancel();
             }
         }
@@ -84,7 +91,8 @@ pub(super) async fn run(inner: Arc<Inner>) {
                 Ok(claimed) => {
                     let is_full = claimed.len() == free;
                     for task in claimed {
-                        work(&inner, &slots, task);
+                        let slot = Arc::clone(&slots).try_acquire_owned().ok();
+                        work(&inner, slot, task);
                     }
                     if is_full {
                         continue;
@@ -101,14 +109,12 @@ pub(super) async fn run(inner: Arc<Inner>) {
     }
 }
 
-fn work(inner: &Arc<Inner>, slots: &Arc<Semaphore>, claimed: ClaimedTask) {
+fn work(inner: &Arc<Inner>, slot: Option<OwnedSemaphorePermit>, claimed: ClaimedTask) {
     let signal = inner.working.add(&claimed.task.id);
-    let (inner, slots) = (Arc::clone(inner), Arc::clone(slots));
+    let inner = Arc::clone(inner);
     let tracker = inner.tracker.clone();
     tracker.spawn(async move {
         let id = claimed.task.id.clone();
-        // There was a free one when the task was claimed.
-        let slot = slots.acquire_owned().await.ok();
         owned::work(&inner, claimed, &signal, slot).await;
         inner.working.remove(&id);
         // Something may have come while the task was let go of.

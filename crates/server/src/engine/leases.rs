@@ -24,6 +24,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
             () = tokio::time::sleep(lease / BEATS) => {}
         }
         let lease_ms = inner.options.lease_ms();
+        let begun = Instant::now();
         match inner.store.renew_all(&inner.owner, lease_ms).await {
             Ok(leases) => {
                 last = Instant::now();
@@ -32,13 +33,13 @@ pub(super) async fn run(inner: Arc<Inner>) {
                     .filter(|lease| lease.kind == LeaseKind::Task)
                     .map(|lease| lease.name.as_str())
                     .collect();
-                inner.working.retain(|task| ours.contains(task));
+                inner.working.retain(begun, |task| ours.contains(task));
             }
             Err(error) => {
                 inner.trouble("leases cannot be renewed", &error);
                 if last.elapsed() >= lease {
                     // Others may have taken everything by now.
-                    inner.working.retain(|_| false);
+                    inner.working.retain(begun, |_| false);
                 }
             }
         }

@@ -7,12 +7,13 @@ use proofhouse_agent::task::{
     AllowList, Allowed, Decision, Input, InputEvent, Output, Restored, Task, TaskEvent,
     TaskOptions, Turn, User,
 };
-use proofhouse_store::model::{ClaimedTask, Delivery, Held, TaskState, ToolRef};
+use proofhouse_store::model::{ClaimedTask, Delivery, DeliveryState, Held, TaskState, ToolRef};
 use proofhouse_store::{Result, StoreError};
 use proofhouse_tools::receive::message::compose;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinHandle;
 
 use super::Inner;
 use super::commands::Control;
@@ -22,7 +23,7 @@ use super::manifests::Snapshot;
 
 /// Turns that are read at once.
 const PAGE: usize = 500;
-/// Pending deliveries that are looked at.
+/// Deliveries that are looked at, oldest or newest first.
 const PENDING: usize = 64;
 /// How long a task that cannot be restored is left alone, so that it is not tried without end.
 const BACK_OFF: Duration = Duration::from_secs(5);
@@ -40,6 +41,8 @@ struct Owned<'a> {
     decisions: Vec<(u64, Decision)>,
     /// Somebody stopped the task, and nobody wants it to go on yet.
     interrupted: bool,
+    /// The delivery that wants what is under way stopped, and the end of that.
+    interrupting: Option<(i64, JoinHandle<Output>)>,
     slot: Option<OwnedSemaphorePermit>,
 }
 
@@ -60,6 +63,17 @@ pub(super) async fn work(
 ) {
     let held = claimed.lease.held();
     let id = claimed.task.id.clone();
+    let mut slot = slot;
+    if claimed.task.state == TaskState::Waiting {
+        // Nobody is asked again before there is an answer, and whoever waits keeps nobody from working.
+        slot = None;
+        if !answer_came(inner, &id, signal).await {
+            if let Err(error) = inner.store.release(held).await {
+                inner.trouble("a lease cannot be released", &error);
+            }
+            return;
+        }
+    }
     match restore(inner, claimed, signal, slot).await {
         Ok(mut owned) => {
             owned.run().await;
@@ -81,6 +95,37 @@ pub(super) async fn work(
     if let Err(error) = inner.store.release(held).await {
         inner.trouble("a lease cannot be released", &error);
     }
+}
+
+/// Waits until a person wants something of a task that waits for one; `false` if this process lets go first.
+async fn answer_came(inner: &Arc<Inner>, id: &str, signal: &Signal) -> bool {
+    loop {
+        if let Ok(pending) = inner.store.pending(id, PENDING).await
+            && pending
+                .iter()
+                .any(|delivery| Control::of(delivery).is_some())
+        {
+            return true;
+        }
+        tokio::select! {
+            () = signal.let_go.cancelled() => return false,
+            () = inner.stopping.cancelled() => return false,
+            () = signal.news.notified() => {}
+            () = tokio::time::sleep(inner.options.look) => {}
+        }
+    }
+}
+
+/// What people want of a task, oldest first. They are found among the newest deliveries, however many events
+/// wait before them.
+async fn wanted(inner: &Inner, id: &str) -> Result<Vec<(i64, Control)>> {
+    let newest = inner.store.deliveries(id, None, PENDING).await?;
+    let pending = newest
+        .iter()
+        .filter(|delivery| delivery.state == DeliveryState::Pending);
+    let mut wanted: Vec<(i64, Control)> = pending.filter_map(Control::of).collect();
+    wanted.reverse();
+    Ok(wanted)
 }
 
 enum Refused {
@@ -182,14 +227,24 @@ async fn restore<'a>(
         agent: (row.agent_namespace, row.agent_name),
         decisions: Vec::new(),
         interrupted: row.state == TaskState::Interrupted,
+        interrupting: None,
         slot,
     })
 }
 
 impl Owned<'_> {
     async fn run(&mut self) {
+        // Whoever is about to be ended does not begin anything.
+        let cancelled = wanted(self.inner, &self.id).await.is_ok_and(|wanted| {
+            let mut controls = wanted.iter();
+            controls.any(|(_, control)| *control == Control::Cancel)
+        });
+        if cancelled {
+            self.obey(0, &Control::Cancel).await;
+            return;
+        }
         if !self.interrupted {
-            super::channels::ensure(self.inner, &self.id).await;
+            super::channels::ensure(self.inner, &self.id);
         }
         if self.task.is_unfinished() && !self.interrupted {
             let task = self.task.clone();
@@ -197,19 +252,23 @@ impl Owned<'_> {
                 return;
             }
         }
-        loop {
-            let pending = match self.pending().await {
-                Ok(pending) => pending,
+        // What is pending when the process is about to stop is left to the next one.
+        while !self.inner.stopping.is_cancelled() && !self.signal.let_go.is_cancelled() {
+            let looked = match wanted(self.inner, &self.id).await {
+                Ok(wanted) => self.next_input().await.map(|input| (wanted, input)),
+                Err(error) => Err(error),
+            };
+            let (wanted, input) = match looked {
+                Ok(looked) => looked,
                 Err(error) => return self.inner.trouble("deliveries cannot be read", &error),
             };
-            let control = pending.iter().find_map(Control::of);
-            if let Some((id, control)) = control {
+            if let Some((id, control)) = wanted.into_iter().next() {
                 match self.obey(id, &control).await {
                     Next::GoOn => continue,
                     Next::Stop => return,
                 }
             }
-            let Some(delivery) = pending.into_iter().next() else {
+            let Some(delivery) = input else {
                 match self.linger().await {
                     true => continue,
                     false => return,
@@ -228,8 +287,11 @@ impl Owned<'_> {
         }
     }
 
-    async fn pending(&self) -> Result<Vec<Delivery>> {
-        self.inner.store.pending(&self.id, PENDING).await
+    /// The oldest delivery that is an input.
+    async fn next_input(&self) -> Result<Option<Delivery>> {
+        let pending = self.inner.store.pending(&self.id, PENDING).await?;
+        let mut inputs = pending.into_iter();
+        Ok(inputs.find(|delivery| Control::of(delivery).is_none()))
     }
 
     async fn discard(&self, delivery: i64, reason: &str) -> Result<()> {
@@ -271,7 +333,7 @@ impl Owned<'_> {
         };
         self.interrupted = false;
         // An interrupted task listens again once it does something.
-        super::channels::ensure(self.inner, &self.id).await;
+        super::channels::ensure(self.inner, &self.id);
         let task = self.task.clone();
         self.answered(async move { task.send(input).await }).await
     }
@@ -390,6 +452,11 @@ impl Owned<'_> {
             return Next::Stop;
         };
         self.interrupted = output.interrupted;
+        if let Some((id, end)) = self.interrupting.take() {
+            // The answer may have come first; the task is interrupted all the same.
+            self.interrupted |= end.await.is_ok_and(|output| output.lost.is_none());
+            let _ = self.discard(id, "done: interrupted").await;
+        }
         match (&output.lost, &output.ended) {
             (Some(lost), _) => {
                 tracing::info!(task = %self.id, %lost, "a task is let go of");
@@ -413,11 +480,11 @@ impl Owned<'_> {
 
     /// Obeys what people want while the task works.
     async fn controls(&mut self) -> Next {
-        let Ok(pending) = self.pending().await else {
+        let Ok(wanted) = wanted(self.inner, &self.id).await else {
             // The heartbeat notices if this lasts.
             return Next::GoOn;
         };
-        for (id, control) in pending.iter().filter_map(Control::of) {
+        for (id, control) in wanted {
             match control {
                 Control::Decide { review, decision } => {
                     self.decisions.push((review, decision));
@@ -431,9 +498,10 @@ impl Owned<'_> {
                     return Next::GoOn;
                 }
                 Control::Interrupt => {
-                    if self.discard(id, "done: interrupted").await.is_ok() {
+                    if self.interrupting.is_none() {
                         let task = self.task.clone();
-                        tokio::spawn(async move { task.interrupt().await });
+                        let end = tokio::spawn(async move { task.interrupt().await });
+                        self.interrupting = Some((id, end));
                     }
                 }
                 Control::Resume => {
@@ -475,7 +543,7 @@ impl Owned<'_> {
             Control::Resume => {
                 let done = self.discard(id, "done: resumed").await;
                 self.interrupted = false;
-                super::channels::ensure(self.inner, &self.id).await;
+                super::channels::ensure(self.inner, &self.id);
                 let task = self.task.clone();
                 match done {
                     Ok(()) => self.answered(async move { task.resume().await }).await,

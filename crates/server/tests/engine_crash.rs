@@ -1,0 +1,229 @@
+//! Crashes and several processes: nothing is lost, nothing comes twice, and work moves.
+
+mod engine_support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine_support::{
+    MANIFESTS, Obedient, PATIENCE, Shift, World, begin, idle_after, inputs, open, options, ping,
+    post, store, turns, until,
+};
+use proofhouse_agent::task::Turn;
+use proofhouse_server::engine::{Accepted, Engine};
+use proofhouse_store::model::TaskState;
+use tokio::runtime::Runtime;
+
+/// An engine in a runtime of its own, which can be killed with everything in it.
+struct Process {
+    runtime: Runtime,
+    engine: Arc<Engine>,
+}
+
+impl Process {
+    fn start(database: &Path, manifests: &Path, lease: Duration) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let engine = runtime.block_on(async {
+            let mut options = options(Shift::default(), Arc::new(Obedient), "http://127.0.0.1:9");
+            options.lease = lease;
+            open(database, manifests, options).await
+        });
+        Self {
+            runtime,
+            engine: Arc::new(engine),
+        }
+    }
+
+    /// Ends everything at its next pause, as SIGKILL would: nothing is released or finished.
+    fn kill(self) {
+        // The engine must not be told that it is dropped.
+        std::mem::forget(self.engine);
+        self.runtime.shutdown_background();
+    }
+}
+
+const TASKS: usize = 3;
+const EVENTS: u64 = 60;
+
+/// Webhooks come while processes are killed at random. Every event that was answered is an input of every task
+/// exactly once.
+#[test]
+fn every_event_arrives_exactly_once_whatever_is_killed() {
+    let world = World::new(MANIFESTS);
+    let (database, manifests) = (world.database(), world.manifests());
+    let lease = Duration::from_millis(600);
+    let mut process = Process::start(&database, &manifests, lease);
+    let tasks: Vec<String> = process.runtime.block_on(async {
+        let mut ids = Vec::new();
+        for _ in 0..TASKS {
+            ids.push(begin(&process.engine, Some("hello")).await.id);
+        }
+        ids
+    });
+    let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut kills = 0;
+    for id in 0..EVENTS {
+        loop {
+            let engine = Arc::clone(&process.engine);
+            let posted = process
+                .runtime
+                .block_on(async move { post(&engine, "hub", &ping(id)).await });
+            match posted {
+                Accepted::Stored(_) | Accepted::Duplicate(_) => break,
+                Accepted::Unavailable => std::thread::sleep(Duration::from_millis(50)),
+                other => panic!("{other:?}"),
+            }
+        }
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        if random >> 61 == 0 {
+            std::thread::sleep(Duration::from_millis(random >> 40 & 0x3f));
+            process.kill();
+            kills += 1;
+            process = Process::start(&database, &manifests, lease);
+        }
+    }
+    assert!(kills >= 3, "{kills}");
+    let engine = Arc::clone(&process.engine);
+    process.runtime.block_on(async {
+        let wanted = usize::try_from(EVENTS).unwrap() + 1;
+        for task in &tasks {
+            let turns = idle_after(&engine, task, wanted).await;
+            let mut count: BTreeMap<String, usize> = BTreeMap::new();
+            for (message, _) in inputs(&turns) {
+                *count.entry(message).or_default() += 1;
+            }
+            assert_eq!(count.len(), wanted, "{count:?}");
+            assert!(count.values().all(|times| *times == 1), "{count:?}");
+            let answers = turns
+                .iter()
+                .filter(|turn| matches!(turn, Turn::Output { .. }))
+                .count();
+            assert_eq!(answers, wanted, "every input is answered");
+        }
+        engine.shutdown(PATIENCE).await;
+    });
+}
+
+/// A call that was under way when the process was killed is not made again.
+#[test]
+fn a_call_under_way_is_not_repeated() {
+    let manifests = MANIFESTS.replace(
+        "    before:\n",
+        "    before:\n      - {condition: \"!has(event)\", assert: \"review('ann')\"}\n",
+    );
+    let world = World::new(&manifests);
+    let lease = Duration::from_millis(600);
+    let process = Process::start(&world.database(), &world.manifests(), lease);
+    let engine = Arc::clone(&process.engine);
+    let task = process.runtime.block_on(async {
+        let task = begin(&engine, Some("call hub {\"number\": 7}")).await.id;
+        until(&engine, &task, |row, _| row.state == TaskState::Waiting).await;
+        task
+    });
+    drop(engine);
+    process.kill();
+    let process = Process::start(&world.database(), &world.manifests(), lease);
+    let engine = Arc::clone(&process.engine);
+    process.runtime.block_on(async {
+        let decision = proofhouse_agent::task::Decision::Approve;
+        let decided = engine.decide(&task, 1, decision, serde_json::json!({}));
+        decided.await.unwrap();
+        let turns = idle_after(&engine, &task, 1).await;
+        let calls = turns
+            .iter()
+            .filter(|turn| matches!(turn, Turn::Calling { .. }))
+            .count();
+        assert_eq!(calls, 1, "{turns:#?}");
+        engine.shutdown(PATIENCE).await;
+    });
+}
+
+/// Two processes share the work of one store, and the work of one that is killed moves to the other.
+#[test]
+fn leases_move_to_another_process() {
+    let world = World::new(MANIFESTS);
+    let lease = Duration::from_millis(900);
+    let first = Process::start(&world.database(), &world.manifests(), lease);
+    let engine = Arc::clone(&first.engine);
+    let task = first.runtime.block_on(async {
+        let task = begin(&engine, Some("wait")).await.id;
+        until(&engine, &task, |row, turns| {
+            row.state == TaskState::Running && !turns.is_empty()
+        })
+        .await;
+        task
+    });
+    drop(engine);
+    let second = Process::start(&world.database(), &world.manifests(), lease);
+    let engine = Arc::clone(&second.engine);
+    // The owner is elsewhere, and obeys what is asked for here: its model is stopped.
+    first.kill();
+    let killed = Instant::now();
+    second.runtime.block_on(async {
+        while engine.working() == 0 {
+            assert!(
+                killed.elapsed() < Duration::from_secs(30),
+                "work moves within 30 s"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        engine.interrupt(&task).await.unwrap();
+        until(&engine, &task, |row, _| row.state == TaskState::Interrupted).await;
+        engine.shutdown(PATIENCE).await;
+    });
+}
+
+/// What is asked for in one process is done in the one that owns the task.
+#[tokio::test(flavor = "multi_thread")]
+async fn any_process_can_be_asked() {
+    let world = World::new(MANIFESTS);
+    let first = world.engine().await;
+    let task = begin(&first, Some("wait")).await.id;
+    until(&first, &task, |row, turns| {
+        row.state == TaskState::Running && !turns.is_empty()
+    })
+    .await;
+    let second = world.engine().await;
+    second.interrupt(&task).await.unwrap();
+    until(&second, &task, |row, _| row.state == TaskState::Interrupted).await;
+    let said = second.message(
+        &task,
+        Some("and now?".to_owned()),
+        serde_json::Map::new(),
+        None,
+    );
+    said.await.unwrap();
+    idle_after(&second, &task, 2).await;
+    second.shutdown(PATIENCE).await;
+    first.shutdown(PATIENCE).await;
+}
+
+/// Shutting down hands over what cannot finish, without an end and without losing it.
+#[tokio::test(flavor = "multi_thread")]
+async fn shutting_down_hands_over() {
+    let world = World::new(MANIFESTS);
+    let first = world.engine().await;
+    let task = begin(&first, Some("wait")).await.id;
+    until(&first, &task, |row, turns| {
+        row.state == TaskState::Running && !turns.is_empty()
+    })
+    .await;
+    first.shutdown(Duration::from_millis(100)).await;
+    drop(first);
+    let kept = store(&world.database()).await;
+    assert_eq!(kept.task(&task).await.unwrap().state, TaskState::Running);
+    assert_eq!(inputs(&turns(&kept, &task).await).len(), 1);
+    let second = world.engine().await;
+    until(&second, &task, |_, _| second.working() == 1).await;
+    second.cancel(&task).await.unwrap();
+    until(&second, &task, |row, _| row.state == TaskState::Ended).await;
+    second.shutdown(PATIENCE).await;
+}
