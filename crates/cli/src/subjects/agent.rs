@@ -15,14 +15,13 @@ use proofhouse_campaign::subject::{
 };
 use proofhouse_range::{BoxFuture, Endpoint};
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::manifest::{Bundle, Catalog};
+use proofhouse_tools::manifest::{Agent, Bundle, Catalog};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 use proofhouse_wire::{AddressGuard, CancellationToken};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-/// The agent behind the simulations.
-const SIMULATED: &str = include_str!("sim.yaml");
+use crate::output::CommandError;
 
 /// An agent of ours.
 pub(crate) struct AgentSubject {
@@ -37,44 +36,33 @@ pub(crate) struct AgentSubject {
 }
 
 impl AgentSubject {
-    /// A simulation of this name, such as `sim:careful`.
-    pub(crate) fn simulation(
-        name: &str,
-        description: &str,
-        model: Arc<dyn Model>,
-    ) -> Result<Self, String> {
-        let (bundle, _) = Bundle::read(SIMULATED);
-        let info = SubjectInfo {
-            name: name.to_owned(),
-            kind: "sim".to_owned(),
-            simulation: true,
-            description: description.to_owned(),
-        };
-        let mut subject = Self::new(info, vec![bundle], model)?;
-        subject.pace = Pace {
-            // A simulation is done when it says so.
-            grace: Duration::ZERO,
-            quiet: Duration::from_millis(300),
-            start: Duration::from_secs(10),
-            deadline: Duration::from_secs(30),
-            end: Duration::from_secs(2),
-        };
-        Ok(subject)
-    }
+    /// The patience with simulations.
+    pub(crate) const PACE_OF_SIMULATIONS: Pace = Pace {
+        // A simulation is done when it says so.
+        grace: Duration::ZERO,
+        quiet: Duration::from_millis(300),
+        start: Duration::from_secs(10),
+        deadline: Duration::from_secs(30),
+        end: Duration::from_secs(2),
+    };
 
-    /// The first agent of these manifests, with this model.
+    /// This agent of the manifests, or the first, with this model.
     pub(crate) fn new(
         info: SubjectInfo,
         bundles: Vec<Bundle>,
+        agent: Option<&Agent>,
         model: Arc<dyn Model>,
-    ) -> Result<Self, String> {
-        let agent = bundles.iter().flat_map(Bundle::agents).next();
-        let agent = agent.ok_or_else(|| "there is no agent in the manifest".to_owned())?;
+    ) -> Result<Self, CommandError> {
+        let first = || bundles.iter().flat_map(Bundle::agents).next();
+        let agent = agent.or_else(first);
+        let agent =
+            agent.ok_or_else(|| CommandError::cannot_run("there is no agent in the manifest"))?;
         let (namespace, name) = (agent.namespace.clone(), agent.name.clone());
         let limits = Limits::default();
         let loopback = ["127.0.0.0/8", "::1/128"].map(str::parse);
         let egress = EgressPolicy::allowing(loopback.into_iter().flatten());
-        let runtimes = Runtimes::new(&limits, egress).map_err(|error| error.to_string())?;
+        let runtimes = Runtimes::new(&limits, egress)
+            .map_err(|error| CommandError::cannot_run(error.to_string()))?;
         Ok(Self {
             info,
             namespace,

@@ -14,8 +14,10 @@ use proofhouse_wire::{Child, Limits, Line, Spawn};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::endpoint::Urls;
+use super::spec::{CommandSpec, Ready, Serves, Urls};
 use super::user::User;
+use crate::headers;
+use crate::output::CommandError;
 
 /// How often readiness is looked for.
 const LOOK: Duration = Duration::from_millis(50);
@@ -26,32 +28,17 @@ const MAX_TOLD: usize = 300;
 /// How long a command may take to end after it was asked to, each time.
 const EXIT: Duration = Duration::from_secs(2);
 
-/// What a command serves once it runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Serves {
-    /// AG-UI at http://127.0.0.1:PORT/
-    AgUi,
-    /// A2A at http://127.0.0.1:PORT/
-    A2a,
-    /// MCP at http://127.0.0.1:PORT/mcp
-    Mcp,
-}
-
 /// A command.
 pub(crate) struct CommandSubject {
-    pub(crate) name: String,
-    pub(crate) words: Vec<String>,
-    /// Without it, the command does one task and ends.
-    pub(crate) serves: Option<Serves>,
-    /// A line of its output that says it is ready; its port being open otherwise.
-    pub(crate) ready_line: Option<String>,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) pace: Pace,
+    name: String,
+    spec: CommandSpec,
+    headers: Vec<(String, String)>,
+    pace: Pace,
 }
 
 impl Subject for CommandSubject {
     fn info(&self) -> SubjectInfo {
-        let program = self.words.first().map_or("", String::as_str);
+        let program = self.spec.words.first().map_or("", String::as_str);
         SubjectInfo {
             name: self.name.clone(),
             kind: "command".to_owned(),
@@ -73,14 +60,14 @@ impl Subject for CommandSubject {
                 SubjectError::new(format!("cannot write into the run's directory: {error}"))
             })?;
             let mut live = LiveCommand {
-                words: self.words.clone(),
+                words: self.spec.words.clone(),
                 variables: variables(run),
                 run: run.clone(),
                 urls: Urls::default(),
                 user: None,
                 process: None,
             };
-            if let Some(serves) = self.serves {
+            if let Some(serves) = self.spec.serves {
                 self.serve(serves, &mut live).await?;
             }
             let live: Box<dyn LiveSubject> = Box::new(live);
@@ -90,6 +77,19 @@ impl Subject for CommandSubject {
 }
 
 impl CommandSubject {
+    /// The command that is described.
+    pub(crate) fn new(name: String, spec: &CommandSpec, pace: Pace) -> Result<Self, CommandError> {
+        if spec.words.first().is_none_or(String::is_empty) {
+            return Err(CommandError::usage("there is no command to start"));
+        }
+        Ok(Self {
+            name,
+            headers: headers::resolve(&spec.headers)?,
+            spec: spec.clone(),
+            pace,
+        })
+    }
+
     async fn serve(&self, serves: Serves, live: &mut LiveCommand) -> Result<(), SubjectError> {
         let port = free_port().await.map_err(|error| {
             SubjectError::new(format!("there is no free port for the subject: {error}"))
@@ -108,9 +108,9 @@ impl CommandSubject {
         }
         let mut process = live.spawn(None)?;
         drop(process.stdin.take());
-        match &self.ready_line {
-            Some(line) => process.says(line).await?,
-            None => process.opens(port).await?,
+        match &self.spec.ready {
+            Ready::Line(line) => process.says(line).await?,
+            Ready::Port | Ready::Url(_) => process.opens(port).await?,
         }
         process.read_away();
         live.process = Some(process);
