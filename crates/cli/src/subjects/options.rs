@@ -152,6 +152,12 @@ impl SubjectOptions {
 
     /// Who the subjects are.
     pub(crate) fn specs(&self) -> Result<Vec<SubjectSpec>, CommandError> {
+        if self.has_headers() && self.urls().is_empty() && self.serves.is_none() {
+            return Err(CommandError::usage(
+                "--header: there is nobody to send it to: headers go to an agent that runs already (--ag-ui-url, \
+                 --a2a-url, --mcp-url) or to a command that serves (--serves)",
+            ));
+        }
         let mut kinds = Vec::new();
         if self.is_demonstration() {
             let names = SIMULATIONS.map(|(name, _)| name.to_owned());
@@ -249,6 +255,10 @@ impl SubjectOptions {
             a2a: self.a2a_url.clone(),
             mcp: self.mcp_url.clone(),
         }
+    }
+
+    fn has_headers(&self) -> bool {
+        !self.headers.is_empty() || !self.header_variables.is_empty()
     }
 
     fn headers(&self) -> Result<Vec<Header>, CommandError> {
