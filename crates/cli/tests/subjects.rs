@@ -390,7 +390,7 @@ fn an_agent_that_runs_already_is_attacked_where_it_looks() {
     let nobody = bench.run(&["--subject", "sim:careful", "--header", &header]);
     assert_eq!(nobody.code, 64);
     assert!(
-        nobody.stderr.contains("nobody to send it to"),
+        nobody.stderr.contains("--serves <SERVES>|--ag-ui-url"),
         "{}",
         nobody.stderr
     );
