@@ -11,6 +11,7 @@ mod exit_code;
 mod explanations;
 mod files;
 mod generation_options;
+mod headers;
 mod input;
 mod interrupt;
 mod library;

@@ -7,6 +7,7 @@
 pub mod client;
 mod exchange;
 mod guard;
+mod leftovers;
 mod limits;
 mod lines;
 pub mod origin;
@@ -21,6 +22,7 @@ pub use bytes::Bytes;
 pub use exchange::Whole;
 pub use guard::AddressGuard;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+pub use leftovers::{adopt_orphans, end_orphans, kill_marked};
 pub use limits::Limits;
 pub use lines::{Line, LineReader};
 pub use process::{Child, ProcessError, Spawn};
