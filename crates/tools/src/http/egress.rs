@@ -172,7 +172,10 @@ mod tests {
             assert_eq!(policy.check(here.parse().unwrap()), Ok(()), "{here}");
         }
         for elsewhere in ["8.8.8.8", "10.0.0.1", "2606:4700::1111", "::ffff:127.0.0.1"] {
-            assert!(policy.check(elsewhere.parse().unwrap()).is_err(), "{elsewhere}");
+            assert!(
+                policy.check(elsewhere.parse().unwrap()).is_err(),
+                "{elsewhere}"
+            );
         }
         let asks = |policy: &EgressPolicy, name| AddressGuard::check_name(policy, name).is_ok();
         assert!(asks(&policy, "localhost") && asks(&policy, "LocalHost."));

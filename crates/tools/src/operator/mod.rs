@@ -26,7 +26,7 @@ mod cluster;
 mod provider;
 mod reader;
 mod servers;
-mod variables;
+pub mod variables;
 
 use std::net::IpAddr;
 
