@@ -2,12 +2,14 @@
 
 mod agent;
 mod attack;
+mod ci;
 mod completions;
 mod conformance;
 mod demo_service;
 mod explain;
 mod explain_verdict;
 mod fmt;
+mod init;
 mod man;
 mod new;
 mod run;
@@ -34,6 +36,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::Run>),
+    Init(init::Init),
+    Ci(ci::Ci),
     Attack(Box<attack::Attack>),
     Scan(scan::Scan),
     Scenarios(scenarios::Scenarios),
@@ -55,6 +59,8 @@ impl Cli {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         match self.command {
             Command::Run(command) => command.run(),
+            Command::Init(command) => command.run(),
+            Command::Ci(command) => command.run(),
             Command::Attack(command) => command.run(),
             Command::Scan(command) => command.run(),
             Command::Scenarios(command) => command.run(),

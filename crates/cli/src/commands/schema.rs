@@ -11,7 +11,8 @@ use crate::output::{CommandError, Data};
     proofhouse schema oatf > oatf.schema.json\n  \
     proofhouse schema tool > tool.schema.json\n  \
     proofhouse schema result > result.schema.json\n  \
-    proofhouse schema agent > agent.schema.json")]
+    proofhouse schema agent > agent.schema.json\n  \
+    proofhouse schema config > config.schema.json")]
 pub(crate) struct Schema {
     /// Which schema
     #[arg(value_enum)]
@@ -28,6 +29,8 @@ enum Kind {
     Result,
     /// Agent manifests
     Agent,
+    /// The configuration of a project, proofhouse.yaml
+    Config,
 }
 
 impl Schema {
@@ -37,6 +40,7 @@ impl Schema {
             Kind::Tool => proofhouse_tools::manifest::json_schema(),
             Kind::Result => proofhouse_campaign::report::json_schema(),
             Kind::Agent => proofhouse_tools::manifest::agent_json_schema(),
+            Kind::Config => crate::config::json_schema(),
         };
         let mut data = Data::new();
         data.json(&schema)?;
