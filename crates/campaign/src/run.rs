@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proofhouse_detect::DocumentVerdict;
+use proofhouse_detect::{DocumentVerdict, Redactor};
 use proofhouse_oatf::{AttackResult, Direction};
 use proofhouse_range::{
     Ending, Endpoint, Meeting, RunHandle, RunOptions, RunReport, run as run_range,
@@ -92,6 +92,9 @@ impl Run {
         record: &mut RunRecord,
     ) -> Result<(), String> {
         let pace = self.subject.pace();
+        let secrets = [self.settings.secrets.clone(), self.subject.secrets()].concat();
+        let redactor = Redactor::new(&secrets)
+            .map_err(|error| format!("secrets cannot be kept out of the result: {error}"))?;
         let scratch = tempfile::Builder::new()
             .prefix("proofhouse-run-")
             .tempdir()
@@ -106,8 +109,8 @@ impl Run {
                 false => pace.deadline,
             },
             max_session: pace.deadline,
-            headers: self.settings.headers.clone(),
-            secrets: self.settings.secrets.clone(),
+            headers: [self.settings.headers.clone(), self.subject.headers()].concat(),
+            secrets: secrets.clone(),
             semantic: self.settings.semantic.clone(),
             generation: self.settings.generation.clone(),
             meeting: Some(self.meeting(scratch.path(), pace, cancel.clone(), handover)),
@@ -159,9 +162,16 @@ impl Run {
                 ..Farewell::default()
             });
             record.tokens = farewell.tokens;
-            record.warnings.extend(farewell.warnings);
+            let warnings = farewell.warnings.iter();
+            let warnings = warnings.map(|text| line(&redactor.redact(text)));
+            record.warnings.extend(warnings);
         }
-        let report = report.map_err(|error| error.to_string())?;
+        // What the subject says may hold what was said to it.
+        let said = match said {
+            Ok(answer) => Ok(answer.map(|text| redactor.redact(&text).into_owned())),
+            Err(SubjectError(message)) => Err(SubjectError(redactor.redact(&message).into_owned())),
+        };
+        let report = report.map_err(|error| redactor.redact(&error.to_string()).into_owned())?;
         self.judge(&report, said, pace.deadline, record);
         Ok(())
     }

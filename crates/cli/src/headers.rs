@@ -1,5 +1,6 @@
 //! Headers that a user gives: taken apart, checked, and never repeated in a message.
 
+use proofhouse_detect::REDACTED;
 use proofhouse_tools::interpolate::Sealed;
 
 use crate::output::{CommandError, printable_line};
@@ -140,7 +141,10 @@ pub(crate) fn secrets(headers: &[(String, String)]) -> Vec<String> {
             secrets.push(credentials.trim().to_owned());
         }
     }
-    secrets.retain(|secret| secret.chars().count() >= SHORTEST_SECRET);
+    secrets.retain(|secret| {
+        // What stands for what was taken out cannot be taken out.
+        secret.chars().count() >= SHORTEST_SECRET && !REDACTED.contains(secret.as_str())
+    });
     secrets
 }
 

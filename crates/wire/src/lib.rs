@@ -6,6 +6,7 @@
 
 pub mod client;
 mod guard;
+mod leftovers;
 mod limits;
 mod lines;
 pub mod origin;
@@ -18,6 +19,7 @@ pub mod sse;
 pub use bytes::Bytes;
 pub use guard::AddressGuard;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+pub use leftovers::{adopt_orphans, end_orphans, kill_marked};
 pub use limits::Limits;
 pub use lines::{Line, LineReader};
 pub use process::{Child, ProcessError, Spawn};

@@ -1,10 +1,11 @@
 //! An agent of ours as a subject: the simulations, and any agent manifest with any model. It runs in this
 //! process and meets the attack only over sockets.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use proofhouse_agent::model::{Model, ModelOptions};
 use proofhouse_agent::remote::{RemoteAgent, grant_mcp};
 use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
@@ -17,7 +18,7 @@ use proofhouse_range::{BoxFuture, Endpoint};
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::manifest::{Agent, Bundle, Catalog};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
-use proofhouse_wire::{AddressGuard, CancellationToken};
+use proofhouse_wire::CancellationToken;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -31,6 +32,7 @@ pub(crate) struct AgentSubject {
     agent: String,
     model: Arc<dyn Model>,
     runtimes: Runtimes,
+    egress: Arc<EgressPolicy>,
     limits: Limits,
     pace: Pace,
 }
@@ -46,12 +48,14 @@ impl AgentSubject {
         end: Duration::from_secs(2),
     };
 
-    /// This agent of the manifests, or the first, with this model.
+    /// This agent of the manifests, or the first, with this model. It reaches nothing but this machine and the
+    /// networks that are allowed: what a document makes it do must not reach real systems.
     pub(crate) fn new(
         info: SubjectInfo,
         bundles: Vec<Bundle>,
         agent: Option<&Agent>,
         model: Arc<dyn Model>,
+        allow: &[IpNet],
     ) -> Result<Self, CommandError> {
         let first = || bundles.iter().flat_map(Bundle::agents).next();
         let agent = agent.or_else(first);
@@ -59,9 +63,8 @@ impl AgentSubject {
             agent.ok_or_else(|| CommandError::cannot_run("there is no agent in the manifest"))?;
         let (namespace, name) = (agent.namespace.clone(), agent.name.clone());
         let limits = Limits::default();
-        let loopback = ["127.0.0.0/8", "::1/128"].map(str::parse);
-        let egress = EgressPolicy::allowing(loopback.into_iter().flatten());
-        let runtimes = Runtimes::new(&limits, egress)
+        let egress = EgressPolicy::only(allow.iter().copied());
+        let runtimes = Runtimes::new(&limits, egress.clone())
             .map_err(|error| CommandError::cannot_run(error.to_string()))?;
         Ok(Self {
             info,
@@ -70,6 +73,7 @@ impl AgentSubject {
             bundles,
             model,
             runtimes,
+            egress: Arc::new(egress),
             limits,
             pace: Pace::default(),
         })
@@ -97,7 +101,7 @@ impl AgentSubject {
                     grant_mcp(own, &self.agent, &target).map_err(|error| error.to_string())?;
                 }
                 "a2a_server" => {
-                    let remote = RemoteAgent::new(&server.address, Arc::new(LoopbackOnly));
+                    let remote = RemoteAgent::new(&server.address, Arc::clone(&self.egress) as _);
                     remotes.push(remote.map_err(|error| error.to_string())?);
                 }
                 _ => {}
@@ -160,20 +164,6 @@ impl AgentSubject {
             served,
             stop,
         }))
-    }
-}
-
-/// Wherever a card leads: the agents of documents are on this machine, and nobody else is asked.
-struct LoopbackOnly;
-
-impl AddressGuard for LoopbackOnly {
-    fn check(&self, address: IpAddr) -> Result<(), String> {
-        match address.is_loopback() {
-            true => Ok(()),
-            false => Err(format!(
-                "{address} is not on this machine, and a run does not leave it"
-            )),
-        }
     }
 }
 

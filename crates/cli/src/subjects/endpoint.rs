@@ -33,7 +33,7 @@ impl Urls {
 
 /// An agent that runs already.
 pub(crate) struct EndpointSubject {
-    name: String,
+    info: SubjectInfo,
     spec: EndpointSpec,
     headers: Vec<(String, String)>,
     pace: Pace,
@@ -41,7 +41,11 @@ pub(crate) struct EndpointSubject {
 
 impl EndpointSubject {
     /// The agent that is described.
-    pub(crate) fn new(name: String, spec: &EndpointSpec, pace: Pace) -> Result<Self, CommandError> {
+    pub(crate) fn new(
+        info: SubjectInfo,
+        spec: &EndpointSpec,
+        pace: Pace,
+    ) -> Result<Self, CommandError> {
         for url in spec.urls.all() {
             if !url.starts_with("http://") && !url.starts_with("https://") {
                 return Err(CommandError::usage(printable_line(&format!(
@@ -62,7 +66,7 @@ impl EndpointSubject {
             }
         }
         Ok(Self {
-            name,
+            info,
             headers: headers::resolve(&spec.headers)?,
             spec: spec.clone(),
             pace,
@@ -72,13 +76,7 @@ impl EndpointSubject {
 
 impl Subject for EndpointSubject {
     fn info(&self) -> SubjectInfo {
-        let urls: Vec<&str> = self.spec.urls.all().collect();
-        SubjectInfo {
-            name: self.name.clone(),
-            kind: "endpoint".to_owned(),
-            simulation: false,
-            description: format!("an agent at {}", urls.join(", ")),
-        }
+        self.info.clone()
     }
 
     fn pace(&self) -> Pace {
@@ -96,6 +94,19 @@ impl Subject for EndpointSubject {
     fn at_a_time(&self) -> Option<usize> {
         // Two attacks cannot be at one address, and would not be told apart in one agent.
         Some(1)
+    }
+
+    fn alone_with(&self) -> Option<String> {
+        let listen = self.spec.mcp_listen.or(self.spec.a2a_listen)?;
+        Some(listen.to_string())
+    }
+
+    fn headers(&self) -> Vec<(String, String)> {
+        self.headers.clone()
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        headers::secrets(&self.headers)
     }
 
     fn start<'a>(

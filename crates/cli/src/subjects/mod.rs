@@ -2,7 +2,9 @@
 
 mod agent;
 mod command;
+mod digest;
 mod endpoint;
+mod mcp_config;
 pub(crate) mod open;
 mod options;
 pub(crate) mod spec;

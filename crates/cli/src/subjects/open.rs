@@ -3,17 +3,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use proofhouse_agent::model::Model;
 use proofhouse_campaign::result::SubjectInfo;
 use proofhouse_campaign::subject::{Pace, Subject};
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
-use proofhouse_tools::manifest::Bundle;
+use proofhouse_tools::manifest::{Agent, Bundle, BundleLimits};
 use serde_json::json;
 
 use super::agent::AgentSubject;
 use super::command::CommandSubject;
+use super::digest::digest;
 use super::endpoint::EndpointSubject;
 use super::spec::{ManifestSpec, ModelSpec, SubjectKind, SubjectSpec};
 use crate::agents::{bundles, models};
+use crate::input::{DOCUMENTS, collect};
 use crate::output::{CommandError, printable_line};
 
 /// The agent behind the simulations.
@@ -45,32 +48,69 @@ pub(crate) const SIMULATIONS: [(&str, &str); 2] = [
 
 /// Makes the subject that is described. It must be called where there is a runtime.
 pub(crate) fn open(spec: &SubjectSpec) -> Result<Arc<dyn Subject>, CommandError> {
-    let name = |usual: &str| spec.name.clone().unwrap_or_else(|| usual.to_owned());
     let mut pace = Pace::default();
     if let Some(deadline) = spec.deadline {
         pace.deadline = deadline;
     }
+    let info = |usual: &str, kind: &str, description: String| SubjectInfo {
+        name: spec.name.clone().unwrap_or_else(|| usual.to_owned()),
+        kind: kind.to_owned(),
+        simulation: false,
+        description,
+        digest: Some(digest(&spec.kind, &[])),
+    };
     Ok(match &spec.kind {
-        SubjectKind::Simulation(model) => Arc::new(simulation(name(model), model)?),
+        SubjectKind::Simulation(model) => {
+            let known = SIMULATIONS.iter().find(|(known, _)| known == model);
+            let about = known.map_or("a simulation", |(_, about)| about);
+            Arc::new(simulation(info(model, "sim", about.to_owned()), model)?)
+        }
         SubjectKind::Manifest(manifest) => {
-            Arc::new(of_manifest(spec.name.clone(), manifest)?.with_pace(pace))
+            let (bundles, agent, model) = of_manifest(manifest)?;
+            let model_name = model.name().to_owned();
+            let about = format!("the agent {} with {model_name}", agent.name);
+            let info = SubjectInfo {
+                simulation: model.is_simulation(),
+                digest: Some(digest(&spec.kind, &texts(manifest)?)),
+                ..info(&agent.name, "manifest", about)
+            };
+            let agent = AgentSubject::new(info, bundles, Some(&agent), model, &manifest.allow)?;
+            Arc::new(agent.with_pace(pace))
         }
         SubjectKind::Model(model) => {
-            let name = name(&format!("{MODEL_PREFIX}{}", model.model));
-            Arc::new(bare_model(name, model)?.with_pace(pace))
+            let name = format!("{MODEL_PREFIX}{}", model.model);
+            let about = format!("the model {} with a plain prompt", model.model);
+            Arc::new(bare_model(info(&name, "model", about), model)?.with_pace(pace))
         }
         SubjectKind::Command(command) => {
-            Arc::new(CommandSubject::new(name("command"), command, pace)?)
+            let program = command.words.first().map_or("", String::as_str);
+            let about = format!("the command `{program}`, started for every run");
+            let info = info("command", "command", about);
+            Arc::new(CommandSubject::new(info, command, pace)?)
         }
         SubjectKind::Endpoint(endpoint) => {
-            Arc::new(EndpointSubject::new(name("endpoint"), endpoint, pace)?)
+            let urls: Vec<String> = endpoint.urls.all().map(without_credentials).collect();
+            let about = format!("an agent at {}", urls.join(", "));
+            let info = info("endpoint", "endpoint", about);
+            Arc::new(EndpointSubject::new(info, endpoint, pace)?)
         }
     })
 }
 
-fn simulation(name: String, model: &str) -> Result<AgentSubject, CommandError> {
-    let known = SIMULATIONS.iter().find(|(known, _)| *known == model);
-    let about = known.map_or("a simulation", |(_, about)| about);
+/// A URL as results may have it: keys are often in its query, and passwords before its host.
+fn without_credentials(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+            let host = host.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}/{path}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+fn simulation(info: SubjectInfo, model: &str) -> Result<AgentSubject, CommandError> {
     if !model.starts_with("sim:") {
         return Err(CommandError::usage(printable_line(&format!(
             "--subject {model}: write sim:gullible, sim:careful, model:openai:MODEL or another model, or the \
@@ -82,18 +122,16 @@ fn simulation(name: String, model: &str) -> Result<AgentSubject, CommandError> {
         exit: error.exit,
     })?;
     let info = SubjectInfo {
-        name,
-        kind: "sim".to_owned(),
         simulation: true,
-        description: about.to_owned(),
+        ..info
     };
     let (bundle, _) = Bundle::read(SIMULATED);
-    let subject = AgentSubject::new(info, vec![bundle], None, opened);
-    Ok(subject?.with_pace(AgentSubject::PACE_OF_SIMULATIONS))
+    let subject = AgentSubject::new(info, vec![bundle], None, opened, &[])?;
+    Ok(subject.with_pace(AgentSubject::PACE_OF_SIMULATIONS))
 }
 
-/// An agent of a manifest.
-fn of_manifest(name: Option<String>, spec: &ManifestSpec) -> Result<AgentSubject, CommandError> {
+/// An agent of a manifest and its model.
+fn of_manifest(spec: &ManifestSpec) -> Result<(Vec<Bundle>, Agent, Arc<dyn Model>), CommandError> {
     let mut bundles = bundles::read(std::slice::from_ref(&spec.path))?;
     let agent = bundles::chosen(&mut bundles, spec.agent.as_deref())?.clone();
     let model = spec.model.as_deref().or(agent.model.as_deref());
@@ -104,17 +142,22 @@ fn of_manifest(name: Option<String>, spec: &ManifestSpec) -> Result<AgentSubject
     };
     let directory = directory.unwrap_or(Path::new("."));
     let opened = models::open(model, spec.base_url.as_deref(), directory)?;
-    let info = SubjectInfo {
-        name: name.unwrap_or_else(|| agent.name.clone()),
-        kind: "manifest".to_owned(),
-        simulation: opened.is_simulation(),
-        description: format!("the agent {} with {model}", agent.name),
-    };
-    AgentSubject::new(info, bundles, Some(&agent), opened)
+    Ok((bundles, agent, opened))
+}
+
+/// The texts of manifests.
+fn texts(spec: &ManifestSpec) -> Result<Vec<String>, CommandError> {
+    let inputs = collect(std::slice::from_ref(&spec.path), DOCUMENTS)?;
+    let texts = inputs.iter().map(|input| {
+        input
+            .read(BundleLimits::default().max_bytes)
+            .map_err(|error| CommandError::usage(format!("{}: {error}", input.shown())))
+    });
+    texts.collect()
 }
 
 /// A model with a plain prompt.
-fn bare_model(name: String, spec: &ModelSpec) -> Result<AgentSubject, CommandError> {
+fn bare_model(info: SubjectInfo, spec: &ModelSpec) -> Result<AgentSubject, CommandError> {
     let directory = spec.directory.as_deref().unwrap_or(Path::new("."));
     let opened = models::open(&spec.model, spec.base_url.as_deref(), directory)?;
     let prompt = spec.instructions.as_deref().unwrap_or(PLAIN_PROMPT);
@@ -123,15 +166,30 @@ fn bare_model(name: String, spec: &ModelSpec) -> Result<AgentSubject, CommandErr
     let wrong = |finding: &&Diagnostic| finding.severity == DiagnosticSeverity::Error;
     if let Some(finding) = findings.iter().find(wrong) {
         return Err(CommandError::usage(printable_line(&format!(
-            "the instructions cannot be used: {}",
-            finding.message
+            "the prompt of {} cannot be used: {}",
+            info.name, finding.message
         ))));
     }
     let info = SubjectInfo {
-        name,
-        kind: "model".to_owned(),
         simulation: opened.is_simulation(),
-        description: format!("the model {} with a plain prompt", spec.model),
+        ..info
     };
-    AgentSubject::new(info, vec![bundle], None, opened)
+    AgentSubject::new(info, vec![bundle], None, opened, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_have_no_credentials_of_urls() {
+        for (url, shown) in [
+            ("http://u:p@host:1/a?key=x#y", "http://host:1/a"),
+            ("https://host", "https://host/"),
+            ("https://host?token=a/b@c", "https://host/"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(without_credentials(url), shown);
+        }
+    }
 }

@@ -33,15 +33,7 @@ impl User {
         headers: &[(String, String)],
         thread: &str,
     ) -> Result<Self, String> {
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            if let (Ok(name), Ok(value)) = (
-                HeaderName::from_bytes(name.as_bytes()),
-                HeaderValue::from_str(value),
-            ) {
-                map.insert(name, value);
-            }
-        }
+        let mut map = header_map(headers);
         map.insert("content-type", HeaderValue::from_static("application/json"));
         Ok(Self {
             door,
@@ -130,6 +122,21 @@ impl User {
         texts(&answer["result"], &mut said);
         Ok(said)
     }
+}
+
+/// Headers for requests. What cannot be one was refused before.
+pub(crate) fn header_map(headers: &[(String, String)]) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        if let (Ok(name), Ok(mut value)) = (
+            HeaderName::from_bytes(name.as_bytes()),
+            HeaderValue::from_str(value),
+        ) {
+            value.set_sensitive(true);
+            map.append(name, value);
+        }
+    }
+    map
 }
 
 fn unreachable(error: &ClientError) -> String {
