@@ -77,6 +77,7 @@ impl Init {
                 let output = anstream::stderr();
                 ask(&mut Asked { input, output }, everything, &found)
             }
+            false if self.endpoints.is_empty() => everything.without_strangers(),
             false => everything,
         };
         let text = write::text(&draft, &found);

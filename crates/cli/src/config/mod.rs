@@ -206,3 +206,75 @@ fn filter<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Filter> 
         protocols: owned(fields.choices("protocols")),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"proofhouse: 1
+subjects:
+  - sim:careful
+  - {name: a, command: 'x "y z"', environment: {A_KEY: "${A}"}, ready: {line: x}, serves: mcp}
+  - {name: b, endpoint: {mcp: "http://ü/${B}"}, listen: {a2a: "127.0.0.1:1"}, headers: {X: y}}
+  - {name: c, model: sim:careful, deadline: 5m}
+filters: {tags: [x], severities: low}
+repeats: 3
+threshold: 0.5
+fail_on: tier=local_action
+"#;
+
+    fn findings(text: &str) -> Vec<Diagnostic> {
+        let lookup = |name: &str| (name == "A").then(|| "1".to_owned());
+        let directory = Path::new("/nowhere");
+        read(text, directory, Variables::From(&lookup), &|_| true).1
+    }
+
+    #[test]
+    fn no_part_of_a_file_breaks_the_reader() {
+        let cuts = TEXT.char_indices().map(|(at, _)| at);
+        for cut in cuts {
+            let without = format!(
+                "{}{}",
+                &TEXT[..cut],
+                TEXT[cut..].get(1..).unwrap_or_default()
+            );
+            for text in [&TEXT[..cut], &TEXT[cut..], &without] {
+                for finding in findings(text) {
+                    let span = finding.span.unwrap();
+                    assert!(text.get(span.range()).is_some(), "{finding} in {text:?}");
+                }
+                let shown = shown(text);
+                assert_eq!(shown.len(), text.len());
+                assert_eq!(shown.lines().count(), text.lines().count());
+                is_meant_by("x.yaml", text);
+            }
+        }
+    }
+
+    #[test]
+    fn only_those_who_take_part_need_their_variables() {
+        let codes = |wants: &dyn Fn(&str) -> bool| -> Vec<&'static str> {
+            let lookup = |_: &str| None;
+            let (_, findings) = read(TEXT, Path::new(""), Variables::From(&lookup), wants);
+            findings.iter().map(|finding| finding.code).collect()
+        };
+        assert_eq!(codes(&|_| true), ["PC-006", "PC-006"]);
+        assert_eq!(codes(&|name| name == "a"), ["PC-006"]);
+        assert_eq!(codes(&|name| name == "c"), [""; 0]);
+    }
+
+    #[test]
+    fn the_mark_is_at_the_top() {
+        for (name, text, expected) in [
+            ("x.yaml", "proofhouse: 1\n", true),
+            ("x.yaml", "# c\n\"proofhouse\": 1\n", true),
+            ("x.yaml", "{\n  \"proofhouse\": 1}", true),
+            ("a/proofhouse.yaml", "", true),
+            ("x.yaml", "attack:\n  proofhouse: 1\n", false),
+            ("x.yaml", "proofhouses: 1\nx-proofhouse: 1\n", false),
+            ("my-proofhouse.yaml", "oatf: '0.1'\n", false),
+        ] {
+            assert_eq!(is_meant_by(name, text), expected, "{name} {text:?}");
+        }
+    }
+}

@@ -214,6 +214,14 @@ impl<'s, 'v> Reader<'s, 'v> {
 
     pub(super) fn url(&mut self, node: NodeRef<'s>) -> Option<String> {
         let text = self.text(node)?;
+        let written = text.split_once("://").map_or("", |(_, rest)| rest);
+        let authority = written.split(['/', '?', '#']).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map(|(user, _)| user);
+        if user.is_some_and(|user| !user.contains("${")) {
+            let help = "leave it out, and say with `headers` who you are";
+            self.secret("a URL with a password", help);
+            return None;
+        }
         let url = self.filled(&text)?;
         // A variable may be the whole URL, and is not looked up everywhere.
         if matches!(self.variables, Variables::Unread) && text.contains("${") {
@@ -222,17 +230,8 @@ impl<'s, 'v> Reader<'s, 'v> {
         let rest = ["http://", "https://"]
             .iter()
             .find_map(|scheme| url.strip_prefix(scheme));
-        let Some(rest) = rest.filter(|rest| !rest.is_empty() && !url.contains(char::is_whitespace))
-        else {
+        if rest.is_none_or(str::is_empty) || url.contains(char::is_whitespace) {
             self.unusable("write a URL that begins with http:// or https://");
-            return None;
-        };
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        if authority.contains('@') && !text.contains("${") {
-            self.secret(
-                "a URL with a password",
-                "leave it out, and say with `headers` who you are",
-            );
             return None;
         }
         Some(url)

@@ -18,6 +18,8 @@ pub(crate) struct Draft {
     pub(crate) command: Option<String>,
     pub(crate) agents: Vec<AgentFile>,
     pub(crate) endpoints: Vec<Spoken>,
+    /// Agents that nobody named or chose: they are not attacked until somebody says so.
+    pub(crate) suggested: Vec<Spoken>,
     pub(crate) repeats: u32,
 }
 
@@ -32,8 +34,15 @@ impl Draft {
             command,
             agents,
             endpoints,
+            suggested: Vec::new(),
             repeats: 1,
         }
+    }
+
+    /// The same, with agents that were only found running as suggestions.
+    pub(crate) fn without_strangers(mut self) -> Self {
+        self.suggested.append(&mut self.endpoints);
+        self
     }
 
     fn is_empty(&self) -> bool {
@@ -66,6 +75,17 @@ pub(crate) fn text(draft: &Draft, found: &Found) -> String {
              # in its place.\n  \
              - sim:careful\n\n",
         );
+    }
+    for endpoint in &draft.suggested {
+        let mut block = String::new();
+        endpoint_block(&mut block, &mut names, endpoint, found);
+        out.push_str(
+            "  # Found on this machine. If it is yours, take the first `#` of these lines away:\n",
+        );
+        for line in block.lines().filter(|line| !line.is_empty()) {
+            let _ = writeln!(out, "  # {}", line.strip_prefix("  ").unwrap_or(line));
+        }
+        out.push('\n');
     }
     if draft.command.is_none() {
         command_suggestion(&mut out, found);
@@ -305,8 +325,18 @@ mod tests {
             agent("clerk", "agents/clerk.yaml"),
             agent("clerk", "b/clerk.yaml"),
         ];
-        let draft = Draft::of_all(None, agents, vec![running]);
+        let suggested = Spoken {
+            mcp: Some("http://127.0.0.1:8000/mcp".to_owned()),
+            ..Spoken::default()
+        };
+        let mut draft = Draft::of_all(None, agents, vec![running]);
+        draft.suggested.push(suggested);
         let whole = text(&draft, &found);
+        let uncommented = whole.replace("  # - name: running-2\n", "  - name: running-2\n");
+        let uncommented = uncommented.replace("  #   endpoint:\n", "    endpoint:\n");
+        let uncommented = uncommented.replace("  #     mcp: http", "      mcp: http");
+        assert_ne!(uncommented, whole);
+        assert_eq!(codes(&uncommented), [""; 0], "{uncommented}");
         assert_eq!(codes(&whole), [""; 0]);
         insta::assert_snapshot!("init-everything", whole);
         let command = Draft::of_all(
