@@ -246,7 +246,19 @@ fn a_job_for_gitlab_is_whole() {
         "proofhouse-results/junit.xml"
     );
     assert_eq!(job["cache"][1]["policy"], "$PROOFHOUSE_BASELINE");
+    assert_eq!(
+        code(&project.run(&["ci", "init"])),
+        3,
+        "it is not overwritten"
+    );
+    assert_eq!(
+        code(&project.run(&["ci", "init", "--force"])),
+        0,
+        "it is ours"
+    );
+    assert!(!project.path(".gitlab/proofhouse.yml").exists());
     // With a configuration of the project's own, the job is a file to be included.
+    project.write(".gitlab-ci.yml", "stages: [test]\n");
     let output = project.run(&["ci", "init", "--all"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert!(
@@ -260,6 +272,30 @@ fn a_job_for_gitlab_is_whole() {
     for document in printed.split("---\n") {
         yaml(document);
     }
+}
+
+#[test]
+fn our_own_repository_is_tested_with_its_own_source() {
+    let ran = support::run(&["ci", "init", "--all", "--print"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let documents: Vec<Value> = ran.stdout.split("---\n").map(yaml).collect();
+    let steps = documents[0]["jobs"]["proofhouse"]["steps"]
+        .as_array()
+        .unwrap();
+    let install = steps
+        .iter()
+        .find(|step| step["name"] == "Install proofhouse")
+        .unwrap();
+    let install = install["run"].as_str().unwrap();
+    assert!(
+        install.ends_with("cargo install --locked --path crates/cli\n"),
+        "{install}"
+    );
+    let install = documents[1]["proofhouse"]["script"][0].as_str().unwrap();
+    assert!(
+        install.starts_with("cargo install") && install.ends_with("--path crates/cli"),
+        "{install}"
+    );
 }
 
 #[test]

@@ -31,7 +31,13 @@ pub(super) fn file(project: &Project) -> Written {
         }
         false => format!("        env:\n{environment}"),
     };
+    // Where proofhouse itself is made, another source is another binary.
+    let source = match project.source {
+        Some(_) => "-${{ hashFiles('Cargo.lock', 'crates/**') }}",
+        None => "",
+    };
     let text = TEMPLATE
+        .replace("@SOURCE@", source)
         .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
         .replace("@INSTALL@", &install(project, None))
         .replace("    @DEFAULTS@\n", &defaults.unwrap_or_default())

@@ -19,12 +19,15 @@ pub(super) fn file(project: &Project) -> Written {
         .map(|directory| format!("{directory}/"))
         .unwrap_or_default();
     let enter = directory.map(|directory| format!("    - cd {directory}\n"));
+    let install = install(project, Some("\"$CI_PROJECT_DIR/.proofhouse\""));
+    // Where proofhouse itself is made, another source is another binary.
+    let install = match project.source {
+        Some(_) => install,
+        None => format!("test -x .proofhouse/bin/proofhouse || {install}"),
+    };
     let text = TEMPLATE
         .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
-        .replace(
-            "@INSTALL@",
-            &install(project, Some("\"$CI_PROJECT_DIR/.proofhouse\"")),
-        )
+        .replace("@INSTALL@", &install)
         .replace("    @ENTER@\n", &enter.unwrap_or_default())
         .replace("@PREFIX@", &prefix);
     let mut next = String::new();

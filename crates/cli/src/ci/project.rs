@@ -16,6 +16,9 @@ const MAX_BYTES: usize = 1 << 20;
 /// How many variables a workflow hands over.
 const MAX_VARIABLES: usize = 50;
 
+/// What the files that we write say of themselves.
+const MARK: &str = "Written by `proofhouse ci init`";
+
 /// A project in a repository.
 #[derive(Debug, Default)]
 pub(crate) struct Project {
@@ -29,6 +32,7 @@ pub(crate) struct Project {
     pub(crate) variables: Vec<String>,
     /// Where the source of proofhouse is in this repository, if it is there.
     pub(crate) source: Option<String>,
+    /// Whether there is a `.gitlab-ci.yml` that we did not write.
     pub(crate) has_gitlab_file: bool,
     hosts: Vec<Host>,
 }
@@ -55,12 +59,14 @@ impl Project {
                 .lines()
                 .any(|line| line.contains("url") && line.contains(word))
         };
-        let has_gitlab_file = root.join(".gitlab-ci.yml").exists();
+        let gitlab = root.join(".gitlab-ci.yml");
+        let is_ours = read(&gitlab).is_some_and(|text| text.contains(MARK));
+        let has_gitlab_file = gitlab.exists() && !is_ours;
         let mut hosts = Vec::new();
         if root.join(".github").exists() || remote("github") {
             hosts.push(Host::Github);
         }
-        if has_gitlab_file || root.join(".gitlab").exists() || remote("gitlab") {
+        if gitlab.exists() || root.join(".gitlab").exists() || remote("gitlab") {
             hosts.push(Host::Gitlab);
         }
         Self {
