@@ -280,6 +280,9 @@ fn files_are_known_by_their_mark_and_their_name() {
     ] {
         let output = project.run(&["validate", name]);
         assert_eq!(code(&output), 1, "{name}");
+        let formatted = project.run(&["fmt", "--check", name]);
+        assert_eq!(code(&formatted), 0, "{}", stderr(&formatted));
+        assert!(stderr(&formatted).contains("left alone"), "{name}");
         assert!(
             stdout(&output).contains(expected),
             "{name}: {}",

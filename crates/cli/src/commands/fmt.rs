@@ -4,6 +4,7 @@ use clap::Args;
 use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
 use proofhouse_tools::manifest::Bundle;
 
+use crate::config;
 use crate::exit_code::Exit;
 use crate::files::replace;
 use crate::input::{Input, Inputs};
@@ -67,14 +68,16 @@ impl Fmt {
                 return Ok(false);
             }
         };
-        if Bundle::is_meant_by(&text) {
+        let other = match config::is_meant_by(&input.name(), &text) {
+            true => Some("the configuration of a project"),
+            false => Bundle::is_meant_by(&text).then_some("a tool manifest"),
+        };
+        if let Some(other) = other {
             // They have no canonical form, and may stand beside threat documents in a directory.
             if let (Input::Stdin, false) = (input, self.check) {
                 data.write(&text)?;
             }
-            talk(&format!(
-                "{shown}: left alone, because it is a tool manifest"
-            ));
+            talk(&format!("{shown}: left alone, because it is {other}"));
             return Ok(true);
         }
         let loaded = match load_with(&text, &self.inputs.size.limits()) {

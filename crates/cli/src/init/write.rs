@@ -121,9 +121,10 @@ fn command_block(out: &mut String, names: &mut Names, command: &str, found: &Fou
     if let Some(config) = found.mcp_configs.first() {
         let _ = write!(
             out,
-            "    # {{mcp_config}} is a copy of this file that names the attack's servers.\n    \
-             mcp_config: {}\n",
-            to_inline_scalar(&config.file)
+            "    # {{mcp_config}} is a copy of this file that names the attack's servers. For a command that reads only the\n    \
+             # file itself, which is then rewritten and put back: mcp_config: {{file: {file}, in_place: true}}\n    \
+             mcp_config: {file}\n",
+            file = to_inline_scalar(&config.file)
         );
     }
     out.push_str(
