@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use proofhouse_detect::{DocumentVerdict, Redactor};
 use proofhouse_oatf::{AttackResult, Direction};
@@ -172,7 +172,7 @@ impl Run {
             Err(SubjectError(message)) => Err(SubjectError(redactor.redact(&message).into_owned())),
         };
         let report = report.map_err(|error| redactor.redact(&error.to_string()).into_owned())?;
-        self.judge(&report, said, pace.deadline, record);
+        self.judge(&report, said, &redactor, record);
         Ok(())
     }
 
@@ -252,7 +252,7 @@ impl Run {
         &self,
         report: &RunReport,
         said: Result<Option<String>, SubjectError>,
-        deadline: Duration,
+        redactor: &Redactor,
         record: &mut RunRecord,
     ) {
         record.messages = report.messages;
@@ -270,7 +270,10 @@ impl Run {
             .filter(|actor| !actor.mode.ends_with("_server"))
             .map(|actor| actor.name.as_str())
             .collect();
-        let answer = answer.or_else(|| overheard(report, &clients));
+        let answer = answer.or_else(|| {
+            let overheard = overheard(report, &clients)?;
+            Some(redactor.redact(&overheard).into_owned())
+        });
         record.answer = answer.as_deref().map(cut);
         if self.planned.twin || self.script.success.is_some() {
             let success = self.script.success.as_ref();
@@ -280,10 +283,8 @@ impl Run {
             .or_else(|| report.errors.first().map(ToString::to_string))
             .or_else(|| {
                 (report.ending == Ending::TimeUp).then(|| {
-                    format!(
-                        "the subject was not done within {} s",
-                        deadline.as_secs_f64()
-                    )
+                    let seconds = self.subject.pace().deadline.as_secs_f64();
+                    format!("the subject was not done within {seconds} s")
                 })
             });
         if let Some(verdict) = &report.verdict {

@@ -24,13 +24,16 @@ use tokio::task::JoinHandle;
 
 use crate::output::CommandError;
 
+/// Gives every run its model.
+pub(crate) type ModelOfRun = Box<dyn Fn() -> Result<Arc<dyn Model>, String> + Send + Sync>;
+
 /// An agent of ours.
 pub(crate) struct AgentSubject {
     info: SubjectInfo,
     bundles: Vec<Bundle>,
     namespace: String,
     agent: String,
-    model: Arc<dyn Model>,
+    model: ModelOfRun,
     runtimes: Runtimes,
     egress: Arc<EgressPolicy>,
     limits: Limits,
@@ -54,7 +57,7 @@ impl AgentSubject {
         info: SubjectInfo,
         bundles: Vec<Bundle>,
         agent: Option<&Agent>,
-        model: Arc<dyn Model>,
+        model: ModelOfRun,
         allow: &[IpNet],
     ) -> Result<Self, CommandError> {
         let first = || bundles.iter().flat_map(Bundle::agents).next();
@@ -117,7 +120,7 @@ impl AgentSubject {
             self.runtimes.clone(),
             self.limits.clone(),
             environment,
-            Arc::clone(&self.model),
+            (self.model)()?,
         );
         for remote in remotes {
             host = host.with_remote(&self.agent, remote);

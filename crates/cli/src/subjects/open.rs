@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use proofhouse_agent::model::Model;
 use proofhouse_campaign::result::SubjectInfo;
 use proofhouse_campaign::subject::{Pace, Subject};
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 use proofhouse_tools::manifest::{Agent, Bundle, BundleLimits};
 use serde_json::json;
 
-use super::agent::AgentSubject;
+use super::agent::{AgentSubject, ModelOfRun};
 use super::command::CommandSubject;
 use super::digest::digest;
 use super::endpoint::EndpointSubject;
@@ -30,6 +29,9 @@ const PLAIN_PROMPT: &str = "You are a helpful assistant.";
 
 /// The model of a manifest that names none.
 const DEFAULT_MODEL: &str = "sim:careful";
+
+/// Models that go through a file from its beginning to its end.
+const REMEMBERING: [&str; 2] = ["sim:scripted:", "replay:"];
 
 /// What precedes a model where a subject is named.
 pub(crate) const MODEL_PREFIX: &str = "model:";
@@ -51,6 +53,7 @@ pub(crate) fn open(spec: &SubjectSpec) -> Result<Arc<dyn Subject>, CommandError>
     let mut pace = Pace::default();
     if let Some(deadline) = spec.deadline {
         pace.deadline = deadline;
+        pace.start = pace.start.min(deadline);
     }
     let info = |usual: &str, kind: &str, description: String| SubjectInfo {
         name: spec.name.clone().unwrap_or_else(|| usual.to_owned()),
@@ -67,14 +70,14 @@ pub(crate) fn open(spec: &SubjectSpec) -> Result<Arc<dyn Subject>, CommandError>
         }
         SubjectKind::Manifest(manifest) => {
             let (bundles, agent, model) = of_manifest(manifest)?;
-            let model_name = model.name().to_owned();
-            let about = format!("the agent {} with {model_name}", agent.name);
+            let about = format!("the agent {} with {}", agent.name, model.name);
             let info = SubjectInfo {
-                simulation: model.is_simulation(),
+                simulation: model.is_simulation,
                 digest: Some(digest(&spec.kind, &texts(manifest)?)),
                 ..info(&agent.name, "manifest", about)
             };
-            let agent = AgentSubject::new(info, bundles, Some(&agent), model, &manifest.allow)?;
+            let agent =
+                AgentSubject::new(info, bundles, Some(&agent), model.of_run, &manifest.allow)?;
             Arc::new(agent.with_pace(pace))
         }
         SubjectKind::Model(model) => {
@@ -117,7 +120,7 @@ fn simulation(info: SubjectInfo, model: &str) -> Result<AgentSubject, CommandErr
              file of an agent manifest"
         ))));
     }
-    let opened = models::open(model, None, Path::new(".")).map_err(|error| CommandError {
+    let opened = opened(model, None, Path::new(".")).map_err(|error| CommandError {
         message: printable_line(&format!("--subject {model}: {error}")),
         exit: error.exit,
     })?;
@@ -126,12 +129,39 @@ fn simulation(info: SubjectInfo, model: &str) -> Result<AgentSubject, CommandErr
         ..info
     };
     let (bundle, _) = Bundle::read(SIMULATED);
-    let subject = AgentSubject::new(info, vec![bundle], None, opened, &[])?;
+    let subject = AgentSubject::new(info, vec![bundle], None, opened.of_run, &[])?;
     Ok(subject.with_pace(AgentSubject::PACE_OF_SIMULATIONS))
 }
 
+/// A model that was opened.
+struct Opened {
+    name: String,
+    is_simulation: bool,
+    of_run: ModelOfRun,
+}
+
+/// Opens a model. Those that remember what they said already are opened again for every run.
+fn opened(name: &str, base_url: Option<&str>, directory: &Path) -> Result<Opened, CommandError> {
+    let model = models::open(name, base_url, directory)?;
+    let is_simulation = model.is_simulation();
+    let of_run: ModelOfRun = match REMEMBERING.iter().any(|start| name.starts_with(start)) {
+        false => Box::new(move || Ok(Arc::clone(&model))),
+        true => {
+            let (name, directory) = (name.to_owned(), directory.to_owned());
+            Box::new(move || {
+                models::open(&name, None, &directory).map_err(|error| error.to_string())
+            })
+        }
+    };
+    Ok(Opened {
+        name: name.to_owned(),
+        is_simulation,
+        of_run,
+    })
+}
+
 /// An agent of a manifest and its model.
-fn of_manifest(spec: &ManifestSpec) -> Result<(Vec<Bundle>, Agent, Arc<dyn Model>), CommandError> {
+fn of_manifest(spec: &ManifestSpec) -> Result<(Vec<Bundle>, Agent, Opened), CommandError> {
     let mut bundles = bundles::read(std::slice::from_ref(&spec.path))?;
     let agent = bundles::chosen(&mut bundles, spec.agent.as_deref())?.clone();
     let model = spec.model.as_deref().or(agent.model.as_deref());
@@ -141,7 +171,7 @@ fn of_manifest(spec: &ManifestSpec) -> Result<(Vec<Bundle>, Agent, Arc<dyn Model
         false => spec.path.parent(),
     };
     let directory = directory.unwrap_or(Path::new("."));
-    let opened = models::open(model, spec.base_url.as_deref(), directory)?;
+    let opened = opened(model, spec.base_url.as_deref(), directory)?;
     Ok((bundles, agent, opened))
 }
 
@@ -159,7 +189,7 @@ fn texts(spec: &ManifestSpec) -> Result<Vec<String>, CommandError> {
 /// A model with a plain prompt.
 fn bare_model(info: SubjectInfo, spec: &ModelSpec) -> Result<AgentSubject, CommandError> {
     let directory = spec.directory.as_deref().unwrap_or(Path::new("."));
-    let opened = models::open(&spec.model, spec.base_url.as_deref(), directory)?;
+    let opened = opened(&spec.model, spec.base_url.as_deref(), directory)?;
     let prompt = spec.instructions.as_deref().unwrap_or(PLAIN_PROMPT);
     // A text in JSON is a text in YAML, whatever is in it.
     let (bundle, findings) = Bundle::read(&format!("{BARE}prompt: {}\n", json!(prompt)));
@@ -171,10 +201,10 @@ fn bare_model(info: SubjectInfo, spec: &ModelSpec) -> Result<AgentSubject, Comma
         ))));
     }
     let info = SubjectInfo {
-        simulation: opened.is_simulation(),
+        simulation: opened.is_simulation,
         ..info
     };
-    AgentSubject::new(info, vec![bundle], None, opened, &[])
+    AgentSubject::new(info, vec![bundle], None, opened.of_run, &[])
 }
 
 #[cfg(test)]

@@ -71,9 +71,12 @@ impl User {
             return Err(format!("the agent answers a run with {}", answer.status));
         }
         let mut said = String::new();
+        let mut is_finished = false;
+        let mut nonsense = 0_u64;
         let mut events = answer.events();
         while let Some(event) = events.next().await.map_err(|error| unreachable(&error))? {
             let Ok(event) = serde_json::from_str::<Value>(&event.data) else {
+                nonsense += 1;
                 continue;
             };
             let delta = event["delta"].as_str().unwrap_or_default();
@@ -87,9 +90,20 @@ impl User {
                     let why = event["message"].as_str().unwrap_or_default();
                     return Err(format!("the agent's run failed: {why}"));
                 }
-                "RUN_FINISHED" => break,
+                "RUN_FINISHED" => {
+                    is_finished = true;
+                    break;
+                }
                 _ => {}
             }
+        }
+        if !is_finished {
+            return Err(match nonsense {
+                0 => "the agent's answer ends without RUN_FINISHED, so it is not AG-UI".to_owned(),
+                _ => format!(
+                    "the agent's answer is not AG-UI: {nonsense} events are no JSON, and none ends the run"
+                ),
+            });
         }
         self.messages
             .push(json!({"id": format!("{id}-agent"), "role": "assistant", "content": said}));
@@ -117,6 +131,11 @@ impl User {
         if let Some(error) = answer.get("error") {
             let why = error["message"].as_str().unwrap_or_default();
             return Err(format!("the agent refused the message: {why}"));
+        }
+        if !answer["result"].is_object() {
+            return Err(format!(
+                "the agent answers a message with {status} and neither a result nor an error, so it is not A2A"
+            ));
         }
         let mut said = String::new();
         texts(&answer["result"], &mut said);
