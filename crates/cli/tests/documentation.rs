@@ -110,6 +110,8 @@ fn check_flags(page: &str, command: &str, help: &str) {
         .map(str::trim_start)
         .filter(|line| line.starts_with('-'))
         .flat_map(str::split_whitespace)
+        // A value that may be left out stands in brackets.
+        .filter_map(|word| word.split('[').next())
         .filter(|word| word.starts_with("--") && *word != "--help");
     for flag in flags {
         assert!(
