@@ -496,3 +496,80 @@ fn hostile_files_end_with_a_message() {
         }
     }
 }
+
+/// An agent that runs by itself; it ends with the test.
+struct Running(std::process::Child);
+
+impl Running {
+    /// Starts one, and gives where it speaks AG-UI.
+    fn start(project: &Project) -> (Self, String) {
+        let arguments = [
+            "agent",
+            "serve",
+            "agents/clerk.yaml",
+            "--ag-ui",
+            "127.0.0.1:0",
+            "--format",
+            "json",
+        ];
+        let mut child = project
+            .command(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut stdout = std::io::BufReader::new(child.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut stdout, &mut line).unwrap();
+        let places: Value = serde_json::from_str(&line).unwrap();
+        (Self(child), places["ag_ui"].as_str().unwrap().to_owned())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn every_kind_of_subject_is_attacked_from_the_file() {
+    let project = Project::new("");
+    let (_running, url) = Running::start(&project);
+    let program = env!("CARGO_BIN_EXE_proofhouse");
+    let file = format!(
+        r#"proofhouse: 1
+subjects:
+  - {{name: simulated, simulation: sim:gullible}}
+  - {{name: clerk, manifest: agents/clerk.yaml, model: sim:gullible}}
+  - {{name: bare, model: sim:gullible}}
+  - name: once
+    command: ['{program}', agent, run, agents/clerk.yaml, --model, sim:gullible, --mcp, '{{mcp_url}}', --allow, 127.0.0.1, --message, '{{prompt}}']
+  - name: served
+    command: ['{program}', agent, serve, agents/clerk.yaml, --model, sim:gullible, --mcp, '{{mcp_url}}', --allow, 127.0.0.1, --ag-ui, '127.0.0.1:{{port}}']
+    serves: ag-ui
+    copy_of: .
+documents: attacks/one.yaml
+"#
+    );
+    project.write("proofhouse.yaml", &file);
+    let (code_of, result) = project.campaign(&[]);
+    assert_eq!(code_of, 1);
+    let runs = result["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 5);
+    for run in runs {
+        assert_eq!(run["outcome"], "exploited", "{run}");
+    }
+    // One that runs already is reached over its own protocol.
+    let file = format!(
+        "proofhouse: 1\nsubjects: [{{name: running, endpoint: {{ag_ui: '{url}'}}}}]\nfilters: {{ids: PH-041}}\n"
+    );
+    project.write("proofhouse.yaml", &file);
+    let (code_of, result) = project.campaign(&[]);
+    assert_eq!(
+        (code_of, &result["runs"][0]["outcome"]),
+        (0, &"resisted".into()),
+        "{result}"
+    );
+}

@@ -167,6 +167,54 @@ fn an_agent_that_runs_is_asked_what_it_speaks() {
 }
 
 #[test]
+fn a_served_agent_is_found_over_each_protocol() {
+    let project = Project::new();
+    project.write("agent.yaml", AGENT);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_proofhouse"))
+        .current_dir(project.0.path())
+        .args(["agent", "serve", "agent.yaml", "--format", "json"])
+        .args([
+            "--ag-ui",
+            "127.0.0.1:0",
+            "--a2a",
+            "127.0.0.1:0",
+            "--mcp",
+            "127.0.0.1:0",
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut told = std::io::BufReader::new(child.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut told, &mut line).unwrap();
+    let told: Value = serde_json::from_str(&line).unwrap();
+    let mut arguments = vec!["init", "--print"];
+    let urls: Vec<&str> = ["ag_ui", "a2a", "mcp"]
+        .iter()
+        .map(|key| told[key].as_str().unwrap())
+        .collect();
+    for url in &urls {
+        arguments.extend(["--endpoint", url]);
+    }
+    let output = project.run(&arguments);
+    let _ = child.kill();
+    let _ = child.wait();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let written = yaml(&stdout(&output));
+    let subjects = written["subjects"].as_array().unwrap();
+    // The manifest in the directory comes first.
+    for (subject, (key, url)) in subjects[1..]
+        .iter()
+        .zip(["ag_ui", "a2a", "mcp"].iter().zip(urls))
+    {
+        let expected = serde_json::json!({(*key): url});
+        assert_eq!(subject["endpoint"], expected, "{written}");
+    }
+}
+
+#[test]
 fn a_workflow_for_github_is_whole() {
     let project = Project::new();
     project.write(".github/dependabot.yml", "version: 2\n");
