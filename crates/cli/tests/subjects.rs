@@ -96,7 +96,7 @@ server.serve_forever()
     let mut command = bench.command(&arguments);
     command.args(["--system-prompt", "Be \"brief\": yes", "--format", "json"]);
     command.env("OPENAI_API_KEY", SECRET);
-    let ran = subjects_support::Ran::of(command.output().unwrap());
+    let ran = subjects_support::Ran::of(&command.output().unwrap());
     assert_eq!(ran.outcomes(), ["exploited"], "{}", ran.stdout);
     let answer = ran.result()["runs"][0]["answer"].clone();
     assert!(
@@ -137,21 +137,18 @@ fn tools_of_a_manifest_reach_this_machine_and_nothing_else() {
                  kind: commonagents.info/v1beta2/tool\nnamespace: test\nname: web\ndescription: d\n\
                  settings: {{properties: {{host: {{type: string, default: {host}}}}}}}\nactions:\n\
                  \x20 - name: look\n    description: d\n\
-                 \x20   execute: {{stateless_http: {{method: GET, url: \"http://{{settings.host}}/\"}}}}\n\
-                 \x20 - name: other\n    description: d\n    execute: {{cel: \"'x'\"}}\n"
+                 \x20   execute: {{stateless_http: {{method: GET, url: \"http://{{settings.host}}/\"}}}}\n"
             ),
         );
         bench.write(
             "script.yaml",
-            "- calls: [{name: web_look, arguments: {}}]\n- when: not on this machine\n  text: It was kept here.\n\
-             - text: It went out.\n",
+            "- calls: [{name: web, arguments: {}}]\n- text: It went out.\n",
         );
         let ran = bench.run(&["--subject", "agent.yaml"]);
-        let result = ran.result();
-        assert_eq!(
-            result["runs"][0]["answer"], "It was kept here.",
-            "{}",
-            ran.stdout
+        let error = &ran.errors()[0];
+        assert!(
+            error.contains("not on this machine") && error.contains("--allow"),
+            "{error}"
         );
     }
 }
@@ -381,7 +378,7 @@ fn an_agent_that_runs_already_is_attacked_where_it_looks() {
         let mut command = bench.command(&arguments);
         command.args(more).args(["--out", out, "--format", "json"]);
         let output = command.env("TEST_TOKEN", SECRET).output().unwrap();
-        let ran = subjects_support::Ran::of(output);
+        let ran = subjects_support::Ran::of(&output);
         assert_eq!(ran.outcomes(), ["exploited"; 2], "{}", ran.stderr);
         // The agent repeats what it was sent, and it is nowhere all the same.
         let answer = ran.result()["runs"][0]["answer"].to_string();
@@ -390,6 +387,13 @@ fn an_agent_that_runs_already_is_attacked_where_it_looks() {
             assert!(!text.contains(SECRET), "{text}");
         }
     }
+    let nobody = bench.run(&["--subject", "sim:careful", "--header", &header]);
+    assert_eq!(nobody.code, 64);
+    assert!(
+        nobody.stderr.contains("--serves <SERVES>|--ag-ui-url"),
+        "{}",
+        nobody.stderr
+    );
     let unset = bench.run(&[&arguments[..], &["--header-env", "X-Key=TEST_NOT_SET"]].concat());
     assert_eq!(unset.code, 64);
     assert!(

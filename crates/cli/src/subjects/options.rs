@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use ipnet::IpNet;
 use proofhouse_campaign::subject::Subject;
 use proofhouse_source::did_you_mean;
@@ -27,6 +27,8 @@ use crate::tools::options::network;
 /// Who is attacked.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Subjects")]
+// Headers need somebody who gets them.
+#[command(group(ArgGroup::new("reached").multiple(true).args(["serves", "ag_ui_url", "a2a_url", "mcp_url"])))]
 pub(crate) struct SubjectOptions {
     /// Who is attacked: a name in proofhouse.yaml, sim:gullible, sim:careful, the file of an agent manifest, or
     /// model: and a model, such as model:openai:MODEL, for the model alone; may be given again, to compare
@@ -129,11 +131,11 @@ pub(crate) struct SubjectOptions {
 
     /// A header for requests to an agent that runs already, or to a command that serves; its value stays out
     /// of everything that is written. `Name: env:VARIABLE` takes it from the environment; may be given again
-    #[arg(long = "header", value_name = "NAME: VALUE")]
+    #[arg(long = "header", value_name = "NAME: VALUE", requires = "reached")]
     headers: Vec<String>,
 
     /// The same, with a value from the environment
-    #[arg(long = "header-env", value_name = "NAME=VARIABLE", value_parser = pair)]
+    #[arg(long = "header-env", value_name = "NAME=VARIABLE", value_parser = pair, requires = "reached")]
     header_variables: Vec<(String, String)>,
 
     /// The longest a run against a subject of your own may take [default: 3m]

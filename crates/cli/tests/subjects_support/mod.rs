@@ -102,7 +102,7 @@ impl Bench {
 
     pub fn run(&self, arguments: &[&str]) -> Ran {
         let output = self.command(arguments).args(["--format", "json"]).output();
-        Ran::of(output.unwrap())
+        Ran::of(&output.unwrap())
     }
 
     /// Starts it and does not wait.
@@ -143,7 +143,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    pub fn of(output: Output) -> Self {
+    pub fn of(output: &Output) -> Self {
         Self {
             code: output.status.code().unwrap(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),

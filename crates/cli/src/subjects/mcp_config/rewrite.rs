@@ -226,14 +226,14 @@ fn blank(plain: &mut String, c: char) {
 mod tests {
     use super::*;
 
-    fn check(config: &str, urls: &[&str], expected: Value) {
+    fn check(config: &str, urls: &[&str], expected: &Value) {
         let servers: Vec<Stand<'_>> = urls
             .iter()
             .map(|url| Stand { actor: "evil", url })
             .collect();
         let rewritten = rewrite(config, &servers).unwrap();
         let rewritten: Value = serde_json::from_str(&rewritten).unwrap();
-        assert_eq!(rewritten, expected, "{config}");
+        assert_eq!(&rewritten, expected, "{config}");
     }
 
     #[test]
@@ -241,22 +241,22 @@ mod tests {
         check(
             r#"{"a": 1, "mcpServers": {"files": {"command": "npx", "args": ["x"], "env": {"KEY": "secret"}, "timeout": 5}}}"#,
             &["http://1/"],
-            json!({"a": 1, "mcpServers": {"files": {"type": "http", "url": "http://1/", "timeout": 5}}}),
+            &json!({"a": 1, "mcpServers": {"files": {"type": "http", "url": "http://1/", "timeout": 5}}}),
         );
         check(
             "// of an editor\n{\"servers\": {\"web\": {\"type\": \"sse\", \"url\": \"https://real/sse\", \"headers\": {\"a\": \"b\"}},},}",
             &["http://1/"],
-            json!({"servers": {"web": {"type": "http", "url": "http://1/"}}}),
+            &json!({"servers": {"web": {"type": "http", "url": "http://1/"}}}),
         );
         check(
             r#"{"mcpServers": {"a": {"httpUrl": "https://real"}, "b": {"transport": "stdio", "command": "x"}}}"#,
             &["http://1/", "http://2/"],
-            json!({"mcpServers": {"a": {"httpUrl": "http://1/"}, "b": {"transport": "streamable_http", "url": "http://2/"}}}),
+            &json!({"mcpServers": {"a": {"httpUrl": "http://1/"}, "b": {"transport": "streamable_http", "url": "http://2/"}}}),
         );
         check(
             r#"{"mcp": {"servers": {"a": {"url": "x"}}}, "projects": {"/p": {"mcpServers": {"b": {}}}}}"#,
             &["http://1/"],
-            json!({"mcp": {"servers": {"a": {"type": "http", "url": "http://1/"}}},
+            &json!({"mcp": {"servers": {"a": {"type": "http", "url": "http://1/"}}},
                 "projects": {"/p": {"mcpServers": {"b": {"type": "http", "url": "http://1/"}}}}}),
         );
     }
@@ -267,13 +267,13 @@ mod tests {
         check(
             config,
             &["http://1/"],
-            json!({"mcpServers": {"a": {"type": "http", "url": "http://1/"}}}),
+            &json!({"mcpServers": {"a": {"type": "http", "url": "http://1/"}}}),
         );
-        check(config, &[], json!({"mcpServers": {}}));
+        check(config, &[], &json!({"mcpServers": {}}));
         check(
             r#"{"mcpServers": {"evil": {"url": "x"}}}"#,
             &["http://1/", "http://2/"],
-            json!({"mcpServers": {"evil": {"type": "http", "url": "http://1/"},
+            &json!({"mcpServers": {"evil": {"type": "http", "url": "http://1/"},
                 "evil-2": {"type": "http", "url": "http://2/"}}}),
         );
     }
