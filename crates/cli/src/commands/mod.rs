@@ -2,12 +2,14 @@
 
 mod agent;
 mod attack;
+mod ci;
 mod completions;
 mod conformance;
 mod demo_service;
 mod explain;
 mod explain_verdict;
 mod fmt;
+mod init;
 mod keys;
 mod man;
 mod model;
@@ -39,6 +41,8 @@ pub(crate) struct Cli {
 enum Command {
     Run(Box<run::Run>),
     Replay(replay::Replay),
+    Init(init::Init),
+    Ci(ci::Ci),
     Attack(Box<attack::Attack>),
     Scan(scan::Scan),
     Scenarios(scenarios::Scenarios),
@@ -64,6 +68,8 @@ impl Cli {
         match self.command {
             Command::Run(command) => command.run(),
             Command::Replay(command) => command.run(),
+            Command::Init(command) => command.run(),
+            Command::Ci(command) => command.run(),
             Command::Attack(command) => command.run(),
             Command::Scan(command) => command.run(),
             Command::Scenarios(command) => command.run(),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
 use proofhouse_campaign::subject::Subject;
+use proofhouse_source::did_you_mean;
 use proofhouse_tools::interpolate::Sealed;
 
 use super::command::from_everywhere;
@@ -19,7 +20,7 @@ use super::spec::{
 use crate::duration::duration;
 use crate::headers::Header;
 use crate::input::parse_size;
-use crate::output::CommandError;
+use crate::output::{CommandError, printable_line};
 use crate::tools::arguments::pair;
 use crate::tools::options::network;
 
@@ -29,8 +30,9 @@ use crate::tools::options::network;
 // Headers need somebody who gets them.
 #[command(group(ArgGroup::new("reached").multiple(true).args(["serves", "ag_ui_url", "a2a_url", "mcp_url"])))]
 pub(crate) struct SubjectOptions {
-    /// Who is attacked: sim:gullible, sim:careful, the file of an agent manifest, or model: and a model, such
-    /// as model:openai:MODEL, for the model alone; may be given again, to compare [default: both simulations]
+    /// Who is attacked: a name in proofhouse.yaml, sim:gullible, sim:careful, the file of an agent manifest, or
+    /// model: and a model, such as model:openai:MODEL, for the model alone; may be given again, to compare
+    /// [default: all of proofhouse.yaml, and without it both simulations]
     #[arg(long = "subject", value_name = "SUBJECT")]
     subjects: Vec<String>,
 
@@ -136,9 +138,9 @@ pub(crate) struct SubjectOptions {
     #[arg(long = "header-env", value_name = "NAME=VARIABLE", value_parser = pair, requires = "reached")]
     header_variables: Vec<(String, String)>,
 
-    /// The longest a run against a subject of your own may take
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "3m")]
-    deadline: Duration,
+    /// The longest a run against a subject of your own may take [default: 3m]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    deadline: Option<Duration>,
 }
 
 impl SubjectOptions {
@@ -147,19 +149,51 @@ impl SubjectOptions {
         self.subjects.is_empty() && self.commands.is_empty() && self.urls().is_empty()
     }
 
-    /// The subjects, ready to be attacked.
-    pub(crate) fn open(&self) -> Result<Vec<Arc<dyn Subject>>, CommandError> {
-        self.specs()?.iter().map(open).collect()
+    /// Whether a configuration is needed: nobody is named, or somebody who can only be in one.
+    pub(crate) fn need_config(&self) -> bool {
+        let named = self.subjects.iter().any(|name| is_plain(name));
+        self.is_demonstration() || named
     }
 
-    /// Who the subjects are.
-    pub(crate) fn specs(&self) -> Result<Vec<SubjectSpec>, CommandError> {
+    /// Whether somebody of this name in a configuration takes part.
+    pub(crate) fn want(&self, name: &str) -> bool {
+        self.is_demonstration() || self.subjects.iter().any(|wanted| wanted == name)
+    }
+
+    /// The subjects, ready to be attacked; those of a configuration among them.
+    pub(crate) fn open(
+        &self,
+        configured: &[SubjectSpec],
+    ) -> Result<Vec<Arc<dyn Subject>>, CommandError> {
+        self.specs(configured)?.iter().map(open).collect()
+    }
+
+    /// Who the subjects are. Flags win over what a configuration says of them.
+    pub(crate) fn specs(
+        &self,
+        configured: &[SubjectSpec],
+    ) -> Result<Vec<SubjectSpec>, CommandError> {
+        if self.is_demonstration() && !configured.is_empty() {
+            return Ok(configured.iter().map(|spec| self.over(spec)).collect());
+        }
+        let mut specs = Vec::new();
         let mut kinds = Vec::new();
         if self.is_demonstration() {
             let names = SIMULATIONS.map(|(name, _)| name.to_owned());
             kinds.extend(names.map(|name| (None, SubjectKind::Simulation(name))));
         }
-        kinds.extend(self.subjects.iter().map(|name| (None, self.named(name))));
+        for name in &self.subjects {
+            let found = configured
+                .iter()
+                .find(|spec| spec.name.as_ref() == Some(name));
+            match found {
+                Some(spec) => specs.push(self.over(spec)),
+                None if is_plain(name) && !configured.is_empty() => {
+                    return Err(CommandError::usage(unknown(name, configured)));
+                }
+                None => kinds.push((None, self.named(name))),
+            }
+        }
         for (place, text) in self.commands.iter().enumerate() {
             let name = (place > 0).then(|| format!("command-{}", place + 1));
             kinds.push((name, SubjectKind::Command(self.command(text)?)));
@@ -169,10 +203,31 @@ impl SubjectOptions {
         }
         let spec = |(name, kind)| SubjectSpec {
             name,
-            deadline: Some(self.deadline),
+            deadline: self.deadline,
             kind,
         };
-        Ok(kinds.into_iter().map(spec).collect())
+        specs.extend(kinds.into_iter().map(spec));
+        Ok(specs)
+    }
+
+    /// A subject of a configuration, with what flags say of it.
+    fn over(&self, spec: &SubjectSpec) -> SubjectSpec {
+        let mut spec = spec.clone();
+        spec.deadline = self.deadline.or(spec.deadline);
+        match &mut spec.kind {
+            SubjectKind::Manifest(manifest) => {
+                replace(&mut manifest.agent, &self.agent);
+                replace(&mut manifest.model, &self.model);
+                replace(&mut manifest.base_url, &self.base_url);
+                manifest.allow.extend(&self.allow);
+            }
+            SubjectKind::Model(model) => {
+                replace(&mut model.base_url, &self.base_url);
+                replace(&mut model.instructions, &self.system_prompt);
+            }
+            _ => {}
+        }
+        spec
     }
 
     /// What `--subject` says.
@@ -266,4 +321,29 @@ impl SubjectOptions {
         }
         Ok(headers)
     }
+}
+
+/// Puts a value that was given in place of another.
+fn replace(value: &mut Option<String>, given: &Option<String>) {
+    if given.is_some() {
+        value.clone_from(given);
+    }
+}
+
+/// Whether what `--subject` says is a name, and neither a simulation nor a model nor a file.
+fn is_plain(name: &str) -> bool {
+    let is_file = [".yaml", ".yml"].iter().any(|end| name.ends_with(end));
+    !is_file && !name.starts_with("sim:") && !name.starts_with(MODEL_PREFIX)
+}
+
+/// Says that a configuration has nobody of this name, and who is in it.
+fn unknown(name: &str, configured: &[SubjectSpec]) -> String {
+    let names = configured.iter().filter_map(|spec| spec.name.as_deref());
+    let hint = match did_you_mean(name, names.clone()) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    printable_line(&format!(
+        "--subject {name}: the configuration has no such subject; {hint}"
+    ))
 }

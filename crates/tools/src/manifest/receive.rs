@@ -159,7 +159,7 @@ impl<'s> Decoder<'s> {
     }
 
     fn whole_call(&mut self, node: NodeRef<'s>, site: Site) -> Option<HttpCall> {
-        let before = self.findings.len();
+        let before = self.walk.findings().len();
         let call = self.http(node, site, &fields::HTTP)?;
         self.complete(&call, before).then_some(call)
     }
