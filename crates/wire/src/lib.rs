@@ -5,6 +5,7 @@
 //! is free: a caller may write any bytes, also those that no library would send.
 
 pub mod client;
+mod exchange;
 mod guard;
 mod limits;
 mod lines;
@@ -14,11 +15,14 @@ mod process;
 pub mod rpc;
 pub mod server;
 pub mod sse;
+mod timers;
 
 pub use bytes::Bytes;
+pub use exchange::Whole;
 pub use guard::AddressGuard;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 pub use limits::Limits;
 pub use lines::{Line, LineReader};
 pub use process::{Child, ProcessError, Spawn};
+pub use reqwest::Url;
 pub use tokio_util::sync::CancellationToken;
