@@ -123,9 +123,11 @@ impl ParameterSchema {
                 given.insert(name.clone(), default.clone());
             }
         }
+        let validator = self.validator();
         let whole = Value::Object(given);
-        let errors: Vec<String> = self
-            .validator()
+        // Most calls are right, and that is cheaper to find out than what is wrong.
+        let wrong = validator.filter(|validator| !validator.is_valid(&whole));
+        let errors: Vec<String> = wrong
             .into_iter()
             .flat_map(|validator| validator.iter_errors(&whole))
             .take(20)
