@@ -101,7 +101,6 @@ impl fmt::Debug for Timers {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 mod tests {
     use super::*;
     use std::future::pending;
