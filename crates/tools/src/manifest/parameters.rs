@@ -14,7 +14,7 @@ const UNBEARABLE: &str =
 /// The parameters of a tool, an action or an event, or the settings of a tool.
 ///
 /// A property without a `default` is required.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ParameterSchema {
     properties: Map<String, Value>,
     /// The whole schema, where a server gave one and the properties are only a part of it.
@@ -187,14 +187,4 @@ fn plain(property: &Value) -> Value {
         map.shift_remove("require_binding");
     }
     property
-}
-
-impl Default for ParameterSchema {
-    fn default() -> Self {
-        Self {
-            properties: Map::new(),
-            given: None,
-            validator: Arc::default(),
-        }
-    }
 }
