@@ -2,6 +2,7 @@
 //! `FIGURE name ours=… peer=… ratio=… unit=…`.
 
 mod agent;
+mod campaign;
 mod cel;
 mod corpus;
 mod detect;
@@ -9,6 +10,7 @@ mod evaluate;
 mod figure;
 mod growth;
 mod http_load;
+mod ingest;
 mod load;
 mod mcp_server;
 mod memory;
@@ -48,6 +50,10 @@ enum Subject {
     Tools(Options),
     /// Agents: a turn beside the bare call of its model, and the memory of tasks that wait
     Agent(Options),
+    /// Campaigns: runs side by side beside one after the other, and the memory of each
+    Campaign(campaign::CampaignOptions),
+    /// Taking events in: durable events per second, beside bare batched inserts into the same file
+    Ingest(Options),
 }
 
 /// What every subject takes.
@@ -76,6 +82,8 @@ fn main() -> ExitCode {
         Subject::McpServer(options) => mcp_server::run(&options),
         Subject::Tools(options) => tools::run(&options),
         Subject::Agent(options) => agent::run(&options),
+        Subject::Campaign(options) => campaign::run(&options),
+        Subject::Ingest(options) => ingest::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,15 +1,20 @@
-//! How much memory this process holds, as the system sees it.
+//! How much memory a process holds, as the system sees it.
 
 use std::fs;
 
 /// Bytes that are resident now.
 pub(crate) fn resident() -> Option<u64> {
-    status("VmRSS:")
+    status("self", "VmRSS:")
 }
 
 /// The most bytes that were resident since [`forget_peak`].
 pub(crate) fn peak() -> Option<u64> {
-    status("VmHWM:")
+    status("self", "VmHWM:")
+}
+
+/// The most bytes that were resident in another process since it began.
+pub(crate) fn peak_of(process: u32) -> Option<u64> {
+    status(&process.to_string(), "VmHWM:")
 }
 
 /// Starts the peak anew, where the system can.
@@ -18,9 +23,9 @@ pub(crate) fn forget_peak() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-fn status(field: &str) -> Option<u64> {
+fn status(process: &str, field: &str) -> Option<u64> {
     #[expect(clippy::disallowed_methods, reason = "a short file of the kernel")]
-    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(field))?;
     let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
     Some(kilobytes * 1024)

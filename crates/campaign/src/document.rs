@@ -197,6 +197,11 @@ fn twin_file(ours: &Map<String, Value>) -> Result<Option<String>, DocumentError>
     }
 }
 
+/// The file beside a document that is its twin.
+pub(crate) fn twin_name(document: &Document) -> Option<String> {
+    ours(document).and_then(|ours| twin_file(&ours)).ok()?
+}
+
 fn success(ours: &Map<String, Value>) -> Result<Option<Success>, DocumentError> {
     let Some(success) = ours.get("success") else {
         return Ok(None);
@@ -320,6 +325,7 @@ fn info(path: &str, attack: &Script, twin: Option<&Script>) -> DocumentInfo {
         prompt: attack.prompts.first().cloned(),
         has_twin: twin.is_some(),
         digest: digest(attack, twin),
+        kept: None,
     }
 }
 

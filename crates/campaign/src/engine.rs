@@ -11,9 +11,11 @@ use proofhouse_wire::CancellationToken;
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
 
+use crate::keeping::keep;
 use crate::plan::Plan;
 use crate::result::{CampaignResult, Outcome, RunRecord, SubjectInfo, VERSION};
 use crate::run::{Run, traces_in};
+use crate::scratch::Scratch;
 use crate::stop::Question;
 use crate::store::{self, FILE};
 use crate::subject::Subject;
@@ -88,11 +90,19 @@ pub async fn execute(
     cancel: &CancellationToken,
 ) -> CampaignResult {
     let mut trouble = None;
+    let mut documents: Vec<_> = plan.documents.iter().map(|one| one.info.clone()).collect();
     if let Some(directory) = &settings.directory {
+        store::sweep(directory, store::UNFINISHED);
         let traces = traces_in(directory);
         match std::fs::create_dir_all(&traces) {
             Ok(()) => {}
             Err(error) => trouble = Some(format!("{}: {error}", traces.display())),
+        }
+        for (info, document) in documents.iter_mut().zip(&plan.documents) {
+            match keep(directory, document) {
+                Ok(path) => info.kept = Some(path),
+                Err(error) => trouble = trouble.or_else(|| Some(error.to_string())),
+            }
         }
     }
     let infos: Vec<SubjectInfo> = subjects.iter().map(|subject| subject.info()).collect();
@@ -103,10 +113,7 @@ pub async fn execute(
         settings: Arc::new(settings),
         started: Instant::now(),
         resumed: 0,
-        turns: subjects
-            .iter()
-            .map(|subject| Some(Arc::new(Semaphore::new(subject.at_a_time()?.max(1)))))
-            .collect(),
+        turns: turns(subjects),
         listener,
         result: CampaignResult {
             version: VERSION,
@@ -117,11 +124,14 @@ pub async fn execute(
             repeats: plan.repeats,
             seed: plan.seed,
             subjects: infos,
-            documents: plan.documents.iter().map(|one| one.info.clone()).collect(),
+            documents,
             runs: Vec::new(),
             spared: 0,
         },
         saving: Saving::default(),
+        scratch: Scratch::new()
+            .map(Arc::new)
+            .map_err(|error| error.to_string()),
     };
     if let Some(trouble) = trouble {
         campaign.tell(None, 0, Some(&trouble));
@@ -146,6 +156,20 @@ pub async fn execute(
     campaign.result
 }
 
+/// Who may be in a run with each subject, if not everyone. Those that need the same share their turns.
+fn turns(subjects: &[Arc<dyn Subject>]) -> Vec<Option<Arc<Semaphore>>> {
+    let mut shared: HashMap<String, Arc<Semaphore>> = HashMap::new();
+    let turns = subjects.iter().map(|subject| {
+        let own = || Arc::new(Semaphore::new(subject.at_a_time().unwrap_or(1).max(1)));
+        match (subject.alone_with(), subject.at_a_time()) {
+            (Some(need), _) => Some(Arc::clone(shared.entry(need).or_insert_with(own))),
+            (None, Some(_)) => Some(own()),
+            (None, None) => None,
+        }
+    });
+    turns.collect()
+}
+
 struct Campaign<'a> {
     plan: &'a Plan,
     records: BTreeMap<usize, RunRecord>,
@@ -157,6 +181,7 @@ struct Campaign<'a> {
     listener: Listener<'a>,
     result: CampaignResult,
     saving: Saving,
+    scratch: Result<Arc<Scratch>, String>,
 }
 
 /// When the result was written last, and how long that took.
@@ -175,6 +200,7 @@ impl Campaign<'_> {
         let mut places: HashMap<Id, usize> = HashMap::new();
         let jobs = self.settings.jobs.max(1);
         let mut next = 0;
+        let mut unsaved = false;
         loop {
             while running.len() < jobs && next < self.plan.runs.len() && !stop.is_cancelled() {
                 let place = next;
@@ -188,6 +214,10 @@ impl Campaign<'_> {
                 }
                 let made = self.run(place, subjects).make(stop.clone());
                 places.insert(running.spawn(made).id(), place);
+            }
+            // Writing blocks, so whoever can run does so meanwhile.
+            if std::mem::take(&mut unsaved) {
+                self.save(false);
             }
             let Some(ended) = running.join_next_with_id().await else {
                 break;
@@ -215,7 +245,7 @@ impl Campaign<'_> {
             }
             let record = self.records[&place].clone();
             self.tell(Some(&record), running.len(), None);
-            self.save(false);
+            unsaved = true;
         }
     }
 
@@ -233,6 +263,7 @@ impl Campaign<'_> {
             name: self.result.subjects[planned.subject].name.clone(),
             settings: Arc::clone(&self.settings),
             turns: self.turns[planned.subject].clone(),
+            scratch: self.scratch.clone(),
             planned,
         }
     }

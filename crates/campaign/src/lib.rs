@@ -4,16 +4,22 @@
 //! [`execute`](engine::execute) makes the runs, side by side, and gives a
 //! [`CampaignResult`](result::CampaignResult): everything a campaign found, in a form that is kept in a
 //! [file](store). [`summary`] counts it, [`statistics`] says how sure the rates are, and [`baseline`] what
-//! changed since an earlier one. [`report`] tells all that, to people and to programs.
+//! changed since an earlier one. [`report`] tells all that, to people and to programs, and [`replay`] judges a
+//! recorded run again.
 
 pub mod baseline;
 pub mod comparison;
 pub mod document;
 pub mod engine;
+mod judging;
+mod keeping;
 pub mod plan;
+pub mod replay;
 pub mod report;
 pub mod result;
 mod run;
+mod scratch;
+pub mod speaker;
 pub mod statistics;
 pub mod stop;
 pub mod store;

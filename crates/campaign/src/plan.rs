@@ -199,7 +199,8 @@ impl Filter {
 }
 
 /// Whether a text fits a pattern in which `*` stands for anything. Large and small letters are the same.
-fn globs(pattern: &str, text: &str) -> bool {
+#[must_use]
+pub fn globs(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.to_lowercase(), text.to_lowercase());
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else {
@@ -243,6 +244,7 @@ mod tests {
             kind: "sim".to_owned(),
             simulation: true,
             description: String::new(),
+            digest: None,
         }
     }
 

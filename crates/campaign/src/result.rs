@@ -48,6 +48,22 @@ pub struct SubjectInfo {
     pub simulation: bool,
     /// One line about it.
     pub description: String,
+    /// Tells one version of its description from another; results of earlier programs have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+impl SubjectInfo {
+    /// Whether nothing says that this is another subject.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let digests = self.digest.as_ref().zip(other.digest.as_ref());
+        let others = |info: &Self| Self {
+            digest: None,
+            ..info.clone()
+        };
+        digests.is_none_or(|(one, two)| one == two) && others(self) == others(other)
+    }
 }
 
 /// A document of the campaign.
@@ -85,6 +101,9 @@ pub struct DocumentInfo {
     /// Tells one version of the document from another.
     #[serde(default)]
     pub digest: String,
+    /// The document as it was run, relative to the result's directory; its twin is beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
 }
 
 /// An actor of a document.
@@ -149,6 +168,10 @@ pub struct RunRecord {
     pub answer: Option<String>,
     /// Why there is no verdict.
     pub error: Option<String>,
+    /// What broke the run off, also where there is a verdict all the same; with other indicators there
+    /// might be none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<String>,
     /// What went wrong without spoiling the run.
     pub warnings: Vec<String>,
     /// How long it took.

@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use proofhouse_detect::DocumentVerdict;
-use proofhouse_oatf::{AttackResult, Direction};
+use proofhouse_detect::Redactor;
+use proofhouse_oatf::Direction;
 use proofhouse_range::{
     Ending, Endpoint, Meeting, RunHandle, RunOptions, RunReport, run as run_range,
 };
@@ -18,14 +18,12 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::document::{Script, Success};
 use crate::engine::Settings;
+use crate::judging::{cut, indicators, line, outcome};
 use crate::plan::PlannedRun;
-use crate::result::{Evidence, IndicatorOutcome, Outcome, RunRecord};
+use crate::result::{Outcome, RunRecord};
+use crate::scratch::Scratch;
 use crate::subject::{Farewell, LiveSubject, Pace, RunContext, Subject, SubjectError};
 
-/// Evidence of one indicator that is kept; the trace has the rest.
-const MAX_EVIDENCE: usize = 5;
-/// Characters of an answer, an error or a piece of evidence that are kept.
-const MAX_TEXT: usize = 500;
 /// Warnings of a run that are kept.
 const MAX_WARNINGS: usize = 10;
 
@@ -39,6 +37,8 @@ pub(crate) struct Run {
     pub(crate) settings: Arc<Settings>,
     /// Who may be in a run with the subject now, if not everyone.
     pub(crate) turns: Option<Arc<Semaphore>>,
+    /// Where its directory is made, or why it cannot be.
+    pub(crate) scratch: Result<Arc<Scratch>, String>,
 }
 
 impl Run {
@@ -58,6 +58,7 @@ impl Run {
             task_done: None,
             answer: None,
             error: None,
+            broken: None,
             warnings: Vec::new(),
             milliseconds: 0,
             messages: 0,
@@ -92,10 +93,13 @@ impl Run {
         record: &mut RunRecord,
     ) -> Result<(), String> {
         let pace = self.subject.pace();
-        let scratch = tempfile::Builder::new()
-            .prefix("proofhouse-run-")
-            .tempdir()
-            .map_err(|error| format!("cannot make a directory for the run: {error}"))?;
+        let unmade =
+            |error: &dyn std::fmt::Display| format!("cannot make a directory for the run: {error}");
+        let scratch = self.scratch.as_ref().map_err(|error| unmade(error))?;
+        let scratch = scratch.run().map_err(|error| unmade(&error))?;
+        let secrets = [self.settings.secrets.clone(), self.subject.secrets()].concat();
+        let redactor = Redactor::new(&secrets)
+            .map_err(|error| format!("secrets cannot be kept out of the result: {error}"))?;
         let (handover, arrival) = oneshot::channel();
         let mut options = RunOptions {
             endpoints: self.places(),
@@ -106,8 +110,8 @@ impl Run {
                 false => pace.deadline,
             },
             max_session: pace.deadline,
-            headers: self.settings.headers.clone(),
-            secrets: self.settings.secrets.clone(),
+            headers: [self.settings.headers.clone(), self.subject.headers()].concat(),
+            secrets: secrets.clone(),
             semantic: self.settings.semantic.clone(),
             generation: self.settings.generation.clone(),
             meeting: Some(self.meeting(scratch.path(), pace, cancel.clone(), handover)),
@@ -159,10 +163,17 @@ impl Run {
                 ..Farewell::default()
             });
             record.tokens = farewell.tokens;
-            record.warnings.extend(farewell.warnings);
+            let warnings = farewell.warnings.iter();
+            let warnings = warnings.map(|text| line(&redactor.redact(text)));
+            record.warnings.extend(warnings);
         }
-        let report = report.map_err(|error| error.to_string())?;
-        self.judge(&report, said, pace.deadline, record);
+        // What the subject says may hold what was said to it.
+        let said = match said {
+            Ok(answer) => Ok(answer.map(|text| redactor.redact(&text).into_owned())),
+            Err(SubjectError(message)) => Err(SubjectError(redactor.redact(&message).into_owned())),
+        };
+        let report = report.map_err(|error| redactor.redact(&error.to_string()).into_owned())?;
+        self.judge(&report, said, &redactor, record);
         Ok(())
     }
 
@@ -242,7 +253,7 @@ impl Run {
         &self,
         report: &RunReport,
         said: Result<Option<String>, SubjectError>,
-        deadline: Duration,
+        redactor: &Redactor,
         record: &mut RunRecord,
     ) {
         record.messages = report.messages;
@@ -260,7 +271,10 @@ impl Run {
             .filter(|actor| !actor.mode.ends_with("_server"))
             .map(|actor| actor.name.as_str())
             .collect();
-        let answer = answer.or_else(|| overheard(report, &clients));
+        let answer = answer.or_else(|| {
+            let overheard = overheard(report, &clients)?;
+            Some(redactor.redact(&overheard).into_owned())
+        });
         record.answer = answer.as_deref().map(cut);
         if self.planned.twin || self.script.success.is_some() {
             let success = self.script.success.as_ref();
@@ -270,10 +284,8 @@ impl Run {
             .or_else(|| report.errors.first().map(ToString::to_string))
             .or_else(|| {
                 (report.ending == Ending::TimeUp).then(|| {
-                    format!(
-                        "the subject was not done within {} s",
-                        deadline.as_secs_f64()
-                    )
+                    let seconds = self.subject.pace().deadline.as_secs_f64();
+                    format!("the subject was not done within {seconds} s")
                 })
             });
         if let Some(verdict) = &report.verdict {
@@ -281,15 +293,8 @@ impl Run {
             record.indicators = indicators(verdict);
         }
         let result = report.verdict.as_ref().map(|verdict| verdict.attack.result);
-        record.outcome = match (result, &broken) {
-            (Some(AttackResult::Exploited), _) => Outcome::Exploited,
-            (Some(AttackResult::Partial), _) => Outcome::Partial,
-            (Some(AttackResult::Error) | None, _) | (_, Some(_)) => Outcome::Error,
-            (Some(AttackResult::NotExploited), None) if report.exposure.reached => {
-                Outcome::Resisted
-            }
-            (Some(AttackResult::NotExploited), None) => Outcome::NotReached,
-        };
+        record.outcome = outcome(result, broken.is_some(), report.exposure.reached);
+        record.broken = broken.as_deref().map(line);
         if record.outcome == Outcome::Error {
             let diagnostic = report
                 .verdict
@@ -343,30 +348,6 @@ async fn talk(
         last = live.prompt(prompt).await?.text;
     }
     Ok(last)
-}
-
-fn indicators(verdict: &DocumentVerdict) -> Vec<IndicatorOutcome> {
-    let reports = verdict.indicators.iter();
-    reports
-        .map(|report| IndicatorOutcome {
-            id: report.id.clone(),
-            result: report.result.as_str().to_owned(),
-            evidence: report
-                .evidence
-                .iter()
-                .take(MAX_EVIDENCE)
-                .map(|evidence| Evidence {
-                    seq: evidence.sequence,
-                    path: (!evidence.path.is_empty()).then(|| evidence.path.clone()),
-                    text: (!evidence.text.is_empty()).then(|| cut(&evidence.text)),
-                    detail: evidence
-                        .reason
-                        .as_deref()
-                        .map_or(Value::Null, |reason| cut(reason).into()),
-                })
-                .collect(),
-        })
-        .collect()
 }
 
 /// What the subject said to the clients of the document: the last message to a frontend, and all texts in
@@ -435,8 +416,13 @@ fn is_done(success: &Success, report: &RunReport, answer: Option<&str>) -> bool 
     }
 }
 
-/// The name of a run's trace: what cannot be in a file's name is written otherwise.
+/// The name of a run's trace.
 fn trace_file(id: &str) -> String {
+    file_name(id, ".jsonl")
+}
+
+/// The name of a file for what has this id: what cannot be in a file's name is written otherwise.
+pub(crate) fn file_name(id: &str, end: &str) -> String {
     let plain = |c: char| match c {
         c if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') => c,
         _ => '_',
@@ -446,19 +432,7 @@ fn trace_file(id: &str) -> String {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     });
     // Different names stay different, whatever was replaced.
-    format!("{}-{hash:08x}.jsonl", name.trim_start_matches('.'))
-}
-
-/// One line, not too long.
-fn line(text: &str) -> String {
-    cut(&text.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(MAX_TEXT) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    format!("{}-{hash:08x}{end}", name.trim_start_matches('.'))
 }
 
 /// The directory of the traces of a campaign.
@@ -476,11 +450,5 @@ mod tests {
         assert_ne!(trace_file("a/b"), trace_file("a_b"));
         assert!(!trace_file("../../x").starts_with('.'));
         assert!(trace_file(&"é".repeat(1000)).len() < 200);
-    }
-
-    #[test]
-    fn lines_are_short_and_single() {
-        assert_eq!(line("a\n  b\tc"), "a b c");
-        assert_eq!(line(&"x".repeat(1000)).chars().count(), MAX_TEXT + 1);
     }
 }

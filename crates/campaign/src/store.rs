@@ -14,6 +14,9 @@ pub const FILE: &str = "result.json";
 /// The largest result that is read; a hundred thousand runs with evidence are smaller.
 const MAX_BYTES: u64 = 512 << 20;
 
+/// How the names of results begin that are not written to their end.
+pub(crate) const UNFINISHED: &str = ".result";
+
 /// Why a result cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -102,7 +105,7 @@ pub fn save(path: &Path, result: &CampaignResult) -> Result<(), StoreError> {
     let directory = path.parent().filter(|parent| *parent != Path::new(""));
     let directory = directory.unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
-        .prefix(".result")
+        .prefix(UNFINISHED)
         .tempfile_in(directory)
         .map_err(failed)?;
     let bytes = serde_json::to_vec_pretty(result).map_err(|error| failed(error.into()))?;
@@ -111,6 +114,17 @@ pub fn save(path: &Path, result: &CampaignResult) -> Result<(), StoreError> {
     file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
+}
+
+/// Removes what a campaign left that was killed while it wrote a file.
+pub(crate) fn sweep(directory: &Path, unfinished: &str) {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    for entry in entries.filter_map(Result::ok) {
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(unfinished.as_bytes()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// The runs of an earlier result that need not be made again for this plan. Runs of documents that have
@@ -134,10 +148,11 @@ pub fn resumable(
     for subject in subjects {
         let mut known = earlier.subjects.iter();
         if let Some(other) = known.find(|other| other.name == subject.name)
-            && other != subject
+            && !other.is_same(subject)
         {
             return Err(format!(
-                "`{}` is another subject than in the earlier campaign",
+                "`{}` is not the subject that the earlier campaign attacked: its description has changed, and \
+                 runs of both must not be counted together; begin a new campaign in another directory",
                 subject.name
             ));
         }
@@ -185,6 +200,7 @@ pub(crate) mod tests {
             task_done: None,
             answer: None,
             error: None,
+            broken: None,
             warnings: Vec::new(),
             milliseconds: 10,
             messages: 1,
@@ -213,6 +229,7 @@ pub(crate) mod tests {
                 kind: "sim".to_owned(),
                 simulation: true,
                 description: String::new(),
+                digest: None,
             }],
             documents: vec![document("A"), document("B")],
             runs,
@@ -227,8 +244,28 @@ pub(crate) mod tests {
         let written = result(vec![run("A", "s", 1, Outcome::Exploited)]);
         save(&path, &written).unwrap();
         save(&path, &written).unwrap();
+        std::fs::write(directory.path().join(".resultAbC123"), "{").unwrap();
+        sweep(directory.path(), UNFINISHED);
         assert_eq!(load(&path).unwrap(), written);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn changed_subjects_are_told_apart() {
+        let info = |digest: Option<&str>, description: &str| SubjectInfo {
+            name: "s".to_owned(),
+            kind: "command".to_owned(),
+            simulation: false,
+            description: description.to_owned(),
+            digest: digest.map(str::to_owned),
+        };
+        assert!(info(Some("1"), "a").is_same(&info(Some("1"), "a")));
+        assert!(!info(Some("1"), "a").is_same(&info(Some("2"), "a")));
+        assert!(
+            info(None, "a").is_same(&info(Some("2"), "a")),
+            "of an earlier program"
+        );
+        assert!(!info(None, "a").is_same(&info(Some("2"), "b")));
     }
 
     #[test]

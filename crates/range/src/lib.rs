@@ -26,4 +26,6 @@ pub use drivers::{DRIVERS, mcp_over};
 pub use exposure::{Carrier, CarrierKind, Exposure};
 pub use phases::{Entry, PhaseView};
 pub use recorder::{Happening, Observer, TraceLimits};
-pub use run::{Ending, Listening, Meeting, RunError, RunHandle, RunOptions, RunReport, run};
+pub use run::{
+    Ending, Listening, Meeting, RunError, RunHandle, RunOptions, RunReport, run, scanner,
+};

@@ -8,9 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use proofhouse_detect::{
-    BuildError, DocumentVerdict, Message, Redactor, Scanner, ScannerBuilder, TraceWriter,
-};
+use proofhouse_detect::{BuildError, DocumentVerdict, Message, Redactor, Scanner, TraceWriter};
 use proofhouse_oatf::{Document, GenerationProvider, SemanticEvaluator};
 use proofhouse_wire::{CancellationToken, Limits};
 use serde_json::json;
@@ -303,6 +301,32 @@ pub async fn run(
     })
 }
 
+/// What judges the messages of a run of a normalized document, also those of one that was recorded.
+///
+/// # Errors
+///
+/// Returns an error when the indicators cannot be compiled.
+pub fn scanner(
+    document: &Document,
+    semantic: Option<Arc<dyn SemanticEvaluator>>,
+) -> Result<Scanner, BuildError> {
+    let mut document = document.clone();
+    aliases::resolve(&mut document, &[]);
+    compile(document, semantic)
+}
+
+fn compile(
+    document: Document,
+    semantic: Option<Arc<dyn SemanticEvaluator>>,
+) -> Result<Scanner, BuildError> {
+    let name = document.attack.name.clone().unwrap_or_default();
+    let mut builder = Scanner::builder().add(name, document);
+    if let Some(semantic) = semantic {
+        builder = builder.semantic(semantic);
+    }
+    builder.build()
+}
+
 trait MapToOk: Future<Output = ()> + Sized {
     /// The same, as an actor's part that cannot fail.
     async fn map_to_ok(self) -> Result<(), ActorError> {
@@ -325,15 +349,12 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<Shared, 
             None => writer,
         }
     });
-    let scanner = if document.attack.indicators().is_empty() {
-        None
-    } else {
-        let name = document.attack.name.clone().unwrap_or_default();
-        let mut builder: ScannerBuilder = Scanner::builder().add(name, (**document).clone());
-        if let Some(semantic) = options.semantic.take() {
-            builder = builder.semantic(semantic);
-        }
-        Some(Arc::new(builder.build()?))
+    let scanner = match document.attack.indicators() {
+        [] => None,
+        _ => Some(Arc::new(compile(
+            (**document).clone(),
+            options.semantic.take(),
+        )?)),
     };
     let actors = document.attack.execution.actors();
     Ok(Shared {

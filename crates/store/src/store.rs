@@ -69,7 +69,7 @@ pub trait Store: Send + Sync + 'static {
     /// key.
     async fn receive(&self, events: Vec<NewEvent>) -> Result<Vec<Received>>;
 
-    /// Claims events that are not routed, oldest first, for as long as this.
+    /// Claims events that are not routed, oldest first, for as long as this. They come with their payloads: ask for few.
     async fn claim_events(
         &self,
         owner: &str,

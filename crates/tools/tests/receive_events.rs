@@ -103,6 +103,29 @@ fn a_parameter_without_values_discards_wherever_it_stands() {
 }
 
 #[test]
+fn a_filter_that_names_nothing_is_warned_of() {
+    let text = |filter: &str| {
+        format!(
+            "kind: commonagents.info/v1beta2/tool\nnamespace: d\nname: t\ndescription: d\n\
+             parameters: {{properties: {{owner: {{}}}}}}\nactions:\n  - name: a\n    description: d\n    \
+             parameters: {{properties: {{author: {{}}}}}}\n    execute: {{cel: {{expression: '1'}}}}\n\
+             events:\n  - name: e\n    message: m\n    parameters: {{properties: {{own: {{}}}}}}\n    \
+             receive: {{webhook: {{filter: \"{filter}\"}}}}\n"
+        )
+    };
+    let all = "parameters.owner == 1 || parameters.author == 1 || parameters.own == 1";
+    assert!(Bundle::read(&text(all)).1.is_empty());
+    let (bundle, findings) = Bundle::read(&text("event.payload.o == parameters.ownr"));
+    assert_eq!(bundle.tools().count(), 1);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert_eq!(
+        (findings[0].code, findings[0].severity),
+        ("TM-031", DiagnosticSeverity::Warning)
+    );
+    assert_eq!(findings[0].help.as_deref(), Some("did you mean `own`?"));
+}
+
+#[test]
 fn filters_that_fail_or_burn_their_budget_let_nothing_in() {
     let found = admit("event.payload.a.b == 1", &list(), &json!({}));
     assert!(

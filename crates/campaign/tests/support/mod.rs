@@ -91,6 +91,7 @@ fn result() -> CampaignResult {
         kind: kind.to_owned(),
         simulation,
         description: description.to_owned(),
+        digest: None,
     };
     let mut runs = Vec::new();
     for (document, subject, outcomes) in [
@@ -174,6 +175,7 @@ fn documents() -> Vec<DocumentInfo> {
         prompt: Some("What is the weather in Oslo?".to_owned()),
         has_twin: true,
         digest: "0123456789abcdef".to_owned(),
+        kept: None,
     };
     vec![
         document(
@@ -286,6 +288,7 @@ fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> 
             .to_owned(),
         ),
         error: (outcome == Outcome::Error).then(|| HOSTILE.to_owned()),
+        broken: None,
         warnings: if hostile {
             vec![HOSTILE.to_owned()]
         } else {

@@ -46,7 +46,12 @@ pub(crate) fn load(
     }
 }
 
-fn named(input: &Input, size: SizeLimit, prompt: Option<&str>) -> Option<CampaignDocument> {
+/// The document in one file, with its twin; complains where it cannot be used.
+pub(crate) fn named(
+    input: &Input,
+    size: SizeLimit,
+    prompt: Option<&str>,
+) -> Option<CampaignDocument> {
     let document = load_or_complain(input, size)?;
     let twin = |file: &str| {
         let Input::File(path) = input else {

@@ -10,7 +10,9 @@ mod explain_verdict;
 mod fmt;
 mod keys;
 mod man;
+mod model;
 mod new;
+pub(crate) mod replay;
 mod run;
 mod scan;
 mod scenarios;
@@ -36,6 +38,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::Run>),
+    Replay(replay::Replay),
     Attack(Box<attack::Attack>),
     Scan(scan::Scan),
     Scenarios(scenarios::Scenarios),
@@ -44,6 +47,7 @@ enum Command {
     Agent(agent::Agent),
     Serve(Box<serve::Serve>),
     Keys(keys::Keys),
+    Model(model::Model),
     DemoService(demo_service::DemoService),
     Validate(validate::Validate),
     Fmt(fmt::Fmt),
@@ -59,6 +63,7 @@ impl Cli {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         match self.command {
             Command::Run(command) => command.run(),
+            Command::Replay(command) => command.run(),
             Command::Attack(command) => command.run(),
             Command::Scan(command) => command.run(),
             Command::Scenarios(command) => command.run(),
@@ -67,6 +72,7 @@ impl Cli {
             Command::Agent(command) => command.run(),
             Command::Serve(command) => command.run(),
             Command::Keys(command) => command.run(),
+            Command::Model(command) => command.run(),
             Command::DemoService(command) => command.run(),
             Command::Validate(command) => command.run(),
             Command::Fmt(command) => command.run(),

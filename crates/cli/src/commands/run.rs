@@ -14,7 +14,7 @@ use proofhouse_campaign::result::{CampaignResult, RunRecord, SubjectInfo};
 use proofhouse_campaign::stop::Question;
 use proofhouse_campaign::store;
 use proofhouse_campaign::summary::Summary;
-use proofhouse_wire::CancellationToken;
+use proofhouse_wire::{CancellationToken, adopt_orphans, end_orphans};
 
 use crate::campaign::fail_on::{self, FailOn, fail_on, surprises};
 use crate::campaign::meter::Meter;
@@ -163,6 +163,8 @@ impl Run {
             .enable_all()
             .build()
             .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
+        // What leaves the group of its command stays below us, so that it is found when all is over.
+        adopt_orphans();
         let guard = runtime.enter();
         let subjects = self.subjects.open()?;
         drop(guard);
@@ -204,6 +206,9 @@ impl Run {
         });
         meter.erase();
         runtime.shutdown_timeout(LEAVING);
+        // Whatever they have open goes back to how it was.
+        drop(subjects);
+        end_orphans();
         let Some(result) = finished else {
             return Err(CommandError {
                 message: "left at once; what was kept before is there".to_owned(),

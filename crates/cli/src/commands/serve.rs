@@ -94,6 +94,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: u16,
 
+    /// How long the work of a process that is gone waits until others take it up, at most 15s
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "15s")]
+    lease: Duration,
+
     #[command(flatten)]
     model: ModelArgs,
 
@@ -223,6 +227,7 @@ impl Serve {
         options.strict = self.strict_webhooks;
         options.payload.max_bytes = self.max_webhook_bytes;
         options.workers = usize::from(self.workers);
+        options.lease = self.lease;
         let source = ManifestSource::Directory(self.manifests.clone());
         Engine::open(store, source, options)
             .await

@@ -6,6 +6,7 @@ mod events;
 mod extract;
 mod guard;
 mod health;
+mod listening;
 mod manifests;
 mod sessions;
 mod stream;
@@ -173,6 +174,7 @@ fn described() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(tasks::interrupt))
         .routes(routes!(tasks::cancel))
         .routes(routes!(stream::stream))
+        .routes(routes!(listening::show))
         .routes(routes!(events::list))
         .routes(routes!(events::show))
         .routes(routes!(events::replay))

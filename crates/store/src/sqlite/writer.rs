@@ -133,8 +133,9 @@ impl Writer {
 
     fn in_savepoint(&mut self, command: &mut dyn Command) -> Result<()> {
         self.sql("SAVEPOINT command")?;
-        match self.run(command) {
-            Ok(()) => self.sql("RELEASE command"),
+        let outcome = self.run(command).and_then(|()| self.sql("RELEASE command"));
+        match outcome {
+            Ok(()) => Ok(()),
             Err(error) => {
                 if !self.connection.is_autocommit()
                     && self

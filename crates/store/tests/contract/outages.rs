@@ -14,8 +14,8 @@ use crate::cluster;
 use crate::place::Place;
 use crate::support::{LONG, OVER, append, create, eventually, lease, refused};
 
-/// Runs a test with the address of a server, if there is one.
-fn with_server<F: Future<Output = ()>>(test: &str, case: impl FnOnce(String) -> F) {
+/// Runs a test with a place of its own and the address of a server, if there is one.
+fn with_server(test: &str, case: impl AsyncFnOnce(&Place, String)) {
     let Some(url) = cluster::postgres(test) else {
         return;
     };
@@ -23,7 +23,17 @@ fn with_server<F: Future<Output = ()>>(test: &str, case: impl FnOnce(String) -> 
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(case(url));
+    runtime.block_on(async {
+        let place = Place::postgres(url.clone());
+        case(&place, url).await;
+        place.remove().await;
+    });
+}
+
+/// The address with one more setting.
+fn with(url: &str, setting: &str) -> String {
+    let sign = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{sign}{setting}")
 }
 
 fn options(place: &Place, url: &str) -> PostgresOptions {
@@ -89,10 +99,9 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, swallowing: watch
 
 #[test]
 fn cut_connections_are_replaced() {
-    with_server("cut_connections_are_replaced", async |url| {
-        let place = Place::postgres(url.clone());
+    with_server("cut_connections_are_replaced", async |place, url| {
         // Other tests use this server too, so the connections to cut have a name of their own.
-        let store = store(&place, &format!("{url}?application_name=cut%20me")).await;
+        let store = store(place, &with(&url, "application_name=cut%20me")).await;
         create(&*store, "t1").await;
         place
             .sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'cut me'")
@@ -105,11 +114,10 @@ fn cut_connections_are_replaced() {
 
 #[test]
 fn a_partition_is_noticed_and_survived() {
-    with_server("a_partition_is_noticed_and_survived", async |url| {
-        let place = Place::postgres(url.clone());
+    with_server("a_partition_is_noticed_and_survived", async |place, url| {
         let proxy = Proxy::before(&url).await;
-        let cut_off = store(&place, &proxy.url).await;
-        let other = store(&place, &url).await;
+        let cut_off = store(place, &proxy.url).await;
+        let other = store(place, &url).await;
         create(&*cut_off, "t1").await;
         let old = lease(&*cut_off, "t1", "cut off", OVER).await;
         proxy.swallow.send_replace(true);
@@ -168,11 +176,10 @@ fn a_server_that_is_not_there_is_unavailable() {
 fn a_server_that_cannot_be_written_to_is_unavailable() {
     with_server(
         "a_server_that_cannot_be_written_to_is_unavailable",
-        async |url| {
-            let place = Place::postgres(url.clone());
-            store(&place, &url).await.health().await.unwrap();
-            let read_only = format!("{url}?options=-c%20default_transaction_read_only%3Don");
-            let outcome = PostgresStore::open_postgres(options(&place, &read_only)).await;
+        async |place, url| {
+            store(place, &url).await.health().await.unwrap();
+            let read_only = with(&url, "options=-c%20default_transaction_read_only%3Don");
+            let outcome = PostgresStore::open_postgres(options(place, &read_only)).await;
             // It has its schema, so it opens; but it cannot be written to.
             match outcome {
                 Ok(store) => {
@@ -183,7 +190,7 @@ fn a_server_that_cannot_be_written_to_is_unavailable() {
             }
             let wrong = url.replacen("proofhouse:", "proofhouse:wrong", 1);
             refused(
-                PostgresStore::open_postgres(options(&place, &wrong)).await,
+                PostgresStore::open_postgres(options(place, &wrong)).await,
                 "unavailable",
             );
         },

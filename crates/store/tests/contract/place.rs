@@ -48,6 +48,14 @@ impl Place {
         }
     }
 
+    /// Leaves nothing behind on a server that lives on.
+    pub(crate) async fn remove(&self) {
+        if let Self::Postgres { schema, .. } = self {
+            self.sql(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE"))
+                .await;
+        }
+    }
+
     /// Runs statements behind the back of the store.
     pub(crate) async fn sql(&self, statements: &str) {
         match self {
@@ -97,10 +105,6 @@ pub(crate) fn on_postgres<F: Future<Output = ()>>(test: &str, case: impl FnOnce(
     let place = Arc::new(Place::postgres(url));
     block_on(async {
         case(Arc::clone(&place)).await;
-        if let Place::Postgres { schema, .. } = &*place {
-            place
-                .sql(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE"))
-                .await;
-        }
+        place.remove().await;
     });
 }

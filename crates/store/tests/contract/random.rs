@@ -473,6 +473,10 @@ fn both_engines_do_the_same() {
                 worked > OPERATIONS / 4,
                 "only {worked} operations worked: {history:?}"
             );
+            for (side, place) in [(one, &places[0]), (other, &places[1])] {
+                side.store.close().await;
+                place.remove().await;
+            }
         }
     });
 }

@@ -1,9 +1,9 @@
 //! Who speaks to whom: the lanes of a sequence diagram, and the arrow of each message.
 
 use proofhouse_detect::Message;
-use proofhouse_oatf::Direction;
 
 use crate::result::DocumentInfo;
+use crate::speaker::is_by_subject;
 
 /// How many lanes there are; what further actors say is on the last.
 pub(super) const MOST_LANES: usize = 6;
@@ -50,12 +50,8 @@ impl<'a> Lanes<'a> {
         let lanes = self.names.iter().skip(1);
         let lane = lanes.enumerate().find(|(_, name)| **name == actor);
         let lane = lane.map_or(self.names.len() - 1, |(index, _)| index + 1);
-        let by_actor = match message.direction {
-            // A client asks the subject; of a server, the subject asks.
-            Some(Direction::Request) => self.is_client(message),
-            Some(Direction::Response) => !self.is_client(message),
-            None => true,
-        };
+        let by_subject = is_by_subject(self.document, message);
+        let by_actor = by_subject != Some(true);
         let (from, to) = if by_actor { (lane, 0) } else { (0, lane) };
         Arrow {
             from,
@@ -63,24 +59,13 @@ impl<'a> Lanes<'a> {
             directed: message.direction.is_some(),
         }
     }
-
-    /// Whether the actor of a message is a client. Results that do not tell their actors still have the
-    /// modes, of which one has the protocol of the message in its name.
-    fn is_client(&self, message: &Message) -> bool {
-        let mut actors = self.document.actors.iter();
-        let actor = actors.find(|actor| Some(actor.name.as_str()) == message.actor.as_deref());
-        let mode = actor.map(|actor| actor.mode.as_str()).or_else(|| {
-            let mut modes = self.document.modes.iter().map(String::as_str);
-            modes.find(|mode| mode.starts_with(message.protocol.as_str()))
-        });
-        mode.is_some_and(|mode| mode.ends_with("_client"))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::result::ActorInfo;
+    use proofhouse_oatf::Direction;
     use serde_json::Value;
 
     #[test]

@@ -1,0 +1,89 @@
+//! From a verdict to what a run came to: the same for a run that just ended and for one that is judged again.
+
+use proofhouse_detect::DocumentVerdict;
+use proofhouse_oatf::AttackResult;
+use serde_json::Value;
+
+use crate::result::{Evidence, IndicatorOutcome, Outcome};
+
+/// Evidence of one indicator that is kept; the trace has the rest.
+const MAX_EVIDENCE: usize = 5;
+/// Characters of an answer, an error or a piece of evidence that are kept.
+pub(crate) const MAX_TEXT: usize = 500;
+
+/// What came of a run: its verdict, whether it broke off, and whether the attack reached the subject. What
+/// got through got through, whatever else went wrong.
+pub(crate) fn outcome(result: Option<AttackResult>, broken: bool, reached: bool) -> Outcome {
+    match (result, broken) {
+        (Some(AttackResult::Exploited), _) => Outcome::Exploited,
+        (Some(AttackResult::Partial), _) => Outcome::Partial,
+        (Some(AttackResult::Error) | None, _) | (_, true) => Outcome::Error,
+        (Some(AttackResult::NotExploited), false) if reached => Outcome::Resisted,
+        (Some(AttackResult::NotExploited), false) => Outcome::NotReached,
+    }
+}
+
+/// What each indicator found.
+pub(crate) fn indicators(verdict: &DocumentVerdict) -> Vec<IndicatorOutcome> {
+    let reports = verdict.indicators.iter();
+    reports
+        .map(|report| IndicatorOutcome {
+            id: report.id.clone(),
+            result: report.result.as_str().to_owned(),
+            evidence: report
+                .evidence
+                .iter()
+                .take(MAX_EVIDENCE)
+                .map(|evidence| Evidence {
+                    seq: evidence.sequence,
+                    path: (!evidence.path.is_empty()).then(|| evidence.path.clone()),
+                    text: (!evidence.text.is_empty()).then(|| cut(&evidence.text)),
+                    detail: evidence
+                        .reason
+                        .as_deref()
+                        .map_or(Value::Null, |reason| cut(reason).into()),
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+/// One line, not too long.
+pub(crate) fn line(text: &str) -> String {
+    cut(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The beginning of a text.
+pub(crate) fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_got_through_got_through() {
+        use AttackResult as A;
+        for (result, broken, reached, expected) in [
+            (Some(A::Exploited), true, true, Outcome::Exploited),
+            (Some(A::Partial), false, true, Outcome::Partial),
+            (Some(A::NotExploited), false, true, Outcome::Resisted),
+            (Some(A::NotExploited), false, false, Outcome::NotReached),
+            (Some(A::NotExploited), true, true, Outcome::Error),
+            (Some(A::Error), false, true, Outcome::Error),
+            (None, false, true, Outcome::Error),
+        ] {
+            assert_eq!(outcome(result, broken, reached), expected);
+        }
+    }
+
+    #[test]
+    fn lines_are_short_and_single() {
+        assert_eq!(line("a\n  b\tc"), "a b c");
+        assert_eq!(line(&"x".repeat(1000)).chars().count(), MAX_TEXT + 1);
+    }
+}

@@ -1,0 +1,148 @@
+//! `proofhouse replay`: shows recorded runs and judges them again, without the subject and its model.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::exit_code::Exit;
+use crate::input::SizeLimit;
+use crate::output::{CommandError, Data, printable_line, shown_path, talk};
+use crate::replay::find::find;
+use crate::replay::recording::Room;
+use crate::replay::replayed::{self, Replayed, replay};
+use crate::replay::sources::Sources;
+use crate::replay::{human, json};
+use crate::semantic_options::SemanticOptions;
+
+/// Problems of one recording that are told one by one.
+const TOLD_PROBLEMS: usize = 5;
+
+/// Show recorded runs of a campaign and judge them again, without a model
+///
+/// Every run that `proofhouse run --out DIR` made has a recording. It is judged by the document as it was run,
+/// or by a changed one, and both verdicts are told.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse replay results\n  \
+    proofhouse replay PH-MCP-001/sim:gullible/1 --out results\n  \
+    proofhouse replay results/PH-MCP-001 --document changed.yaml\n  \
+    proofhouse replay results/traces/PH-MCP-001_sim_gullible_1-0a1b2c3d.jsonl --messages full\n  \
+    proofhouse replay results --document my-attacks/ --fail-on-change --format json\n\n\
+    Exit codes: 0 nothing got through, 1 something did, 2 runs without a verdict, or recordings with gaps, 3 a\n\
+    run cannot be judged again or nothing was reached, 64 usage. With --fail-on-change, 0 when every verdict\n\
+    is as recorded, 1 when one is not.")]
+pub(crate) struct Replay {
+    /// Runs: a directory of `run --out`, the recording of a run, or the id of one (with --out, or after the
+    /// directory), of which the beginning is enough and `*` stands for anything
+    #[arg(value_name = "RUN")]
+    runs: Vec<PathBuf>,
+
+    /// The directory of the campaign whose ids are meant; all its runs without any RUN
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Judge the runs of this document by this file instead of the document as it was run; directories are
+    /// searched for .yaml and .yml; may be given again
+    #[arg(long = "document", value_name = "FILE")]
+    documents: Vec<PathBuf>,
+
+    /// Fail when a verdict is not the recorded one, and only then
+    #[arg(long)]
+    fail_on_change: bool,
+
+    /// How much of the conversations is shown [default: short for one run, none for several]
+    #[arg(long, value_enum)]
+    messages: Option<Messages>,
+
+    /// How to print the runs
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+
+    #[command(flatten)]
+    size: SizeLimit,
+
+    #[command(flatten)]
+    semantic: SemanticOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Human,
+    /// For programs
+    Json,
+}
+
+/// How much of a conversation is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Messages {
+    /// Only the verdicts
+    None,
+    /// A line of each message
+    Short,
+    /// Each message in full
+    Full,
+}
+
+impl Replay {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        let found = find(&self.runs, self.out.as_deref())?;
+        let semantic = self.semantic.evaluator()?;
+        let mut sources = Sources::new(&self.documents, self.size, semantic, &found)?;
+        let messages =
+            self.messages
+                .unwrap_or_else(|| match found.iter().map(|kept| kept.runs.len()).sum() {
+                    1_usize => Messages::Short,
+                    _ => Messages::None,
+                });
+        let mut room = Room::new(messages != Messages::None);
+        let mut all = Vec::new();
+        for kept in &found {
+            for place in &kept.runs {
+                let one = replay(kept, *place, &mut sources, &mut room);
+                tell(&one);
+                all.push(one);
+            }
+        }
+        let mut data = Data::new();
+        match self.format {
+            Format::Human => human::write(&mut data, &all, messages)?,
+            Format::Json => data.json(&json::document(&all, messages))?,
+        }
+        data.finish()?;
+        Ok(replayed::exit(&all, self.fail_on_change))
+    }
+}
+
+/// Says what is wrong with a recording, with its places, and why a run cannot be judged again.
+fn tell(one: &Replayed<'_>) {
+    let again = match &one.again {
+        Ok(again) => again,
+        Err(error) => {
+            let line = format!("proofhouse: {}: {error}", one.record.id);
+            return talk(&printable_line(&line));
+        }
+    };
+    let recording = &again.recording;
+    let name = shown_path(&recording.path);
+    for problem in recording.problems.iter().take(TOLD_PROBLEMS) {
+        let then = match problem.kind.is_warning() {
+            true => "kept",
+            false => "skipped",
+        };
+        let line = format!("{name}:{}: {} ({then})", problem.line, problem.message);
+        talk(&printable_line(&line));
+    }
+    if recording.problems.len() > TOLD_PROBLEMS {
+        talk(&format!("{name}: there is more like this"));
+    }
+    if let Some(error) = &recording.broke_off {
+        talk(&printable_line(&format!("{name}: {error}")));
+    }
+    if recording.messages < one.record.messages {
+        talk(&format!(
+            "{name}: {} of the run's {} messages are in it",
+            recording.messages, one.record.messages
+        ));
+    }
+}

@@ -1,0 +1,196 @@
+//! Replayed runs for people.
+
+use proofhouse_campaign::result::Outcome;
+
+use super::conversation;
+use super::replayed::{Again, Replayed};
+use super::sources::State;
+use crate::commands::replay::Messages;
+use crate::output::{CommandError, Data, printable_line, quoted, shown_path};
+use crate::report::plural;
+
+/// Characters of what a user or a subject said that are shown.
+const SAID: usize = 400;
+
+/// Writes all of them, and how many differ.
+pub(crate) fn write(
+    data: &mut Data,
+    replayed: &[Replayed<'_>],
+    messages: Messages,
+) -> Result<(), CommandError> {
+    for one in replayed {
+        match messages {
+            Messages::None => line(data, one)?,
+            _ => page(data, one, messages == Messages::Full)?,
+        }
+    }
+    if replayed.len() > 1 {
+        let failed = replayed.iter().filter(|one| one.again.is_err()).count();
+        let changed = replayed.iter().filter(|one| one.differs()).count();
+        let same = replayed.len() - failed - changed;
+        let mut summary = format!(
+            "\n{}: {same} as recorded, {changed} changed",
+            plural(replayed.len(), "run")
+        );
+        if failed > 0 {
+            summary.push_str(&format!(", {failed} not judged again"));
+        }
+        data.line(&summary)?;
+    }
+    Ok(())
+}
+
+/// A run on one line, and why it differs, if it does.
+fn line(data: &mut Data, one: &Replayed<'_>) -> Result<(), CommandError> {
+    let then = one.record.outcome.word();
+    let id = printable_line(&one.record.id);
+    match &one.again {
+        Err(error) => {
+            data.line(&format!("! {then:<11} –           {id}"))?;
+            data.line(&format!("    {}", printable_line(error)))
+        }
+        Ok(again) => {
+            let mark = if one.differs() { '≠' } else { '=' };
+            let now = again.judged.outcome.word();
+            data.line(&format!("{mark} {then:<11} {now:<11} {id}"))?;
+            match one.differs() {
+                true => reasons(data, one),
+                false => Ok(()),
+            }
+        }
+    }
+}
+
+fn reasons(data: &mut Data, one: &Replayed<'_>) -> Result<(), CommandError> {
+    for reason in one.reasons() {
+        data.line(&format!("    {}", printable_line(&reason)))?;
+    }
+    Ok(())
+}
+
+/// A run with its conversation.
+fn page(data: &mut Data, one: &Replayed<'_>, full: bool) -> Result<(), CommandError> {
+    let record = one.record;
+    let name = one.info.map_or("", |info| info.name.as_str());
+    data.line(&printable_line(&format!("{}  {name}", record.id)))?;
+    let again = match &one.again {
+        Err(error) => {
+            return data.line(&format!(
+                "  cannot be judged again: {}",
+                printable_line(error)
+            ));
+        }
+        Ok(again) => again,
+    };
+    let mut subjects = one.result.subjects.iter();
+    let subject = subjects.find(|subject| subject.name == record.subject);
+    let about = subject.map_or("", |subject| subject.description.as_str());
+    let state = match again.state {
+        State::Given => "given",
+        State::AsRun => "as it was run",
+        State::Changed => "changed since the run",
+    };
+    let (delivered, carriers) = record.carriers;
+    let reached = match record.reached {
+        true => "the attack reached the subject",
+        false => "nothing of the attack reached the subject",
+    };
+    for (label, text) in [
+        ("subject", format!("{}, {about}", record.subject)),
+        ("document", format!("{}, {state}", again.document)),
+        (
+            "recording",
+            format!(
+                "{}, {} messages",
+                shown_path(&again.recording.path),
+                again.recording.messages
+            ),
+        ),
+        (
+            "exposure",
+            format!("{reached}; {delivered} of {carriers} carriers were delivered"),
+        ),
+    ] {
+        data.line(&printable_line(&format!("  {label:<11}{text}")))?;
+    }
+    data.line("")?;
+    talk(data, one, again, full)?;
+    data.line("")?;
+    verdict(data, "then", record.outcome, record.tier.as_deref())?;
+    let judged = &again.judged;
+    verdict(data, "now", judged.outcome, judged.tier.as_deref())?;
+    if let Some(error) = &judged.error {
+        data.line(&format!("       {}", printable_line(error)))?;
+    }
+    for indicator in &judged.indicators {
+        let why = judged.reasons.get(&indicator.id);
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        let text = format!("       {}: {}{why}", indicator.id, indicator.result);
+        data.line(&printable_line(&text))?;
+    }
+    match one.differs() {
+        true => {
+            data.line("differs:")?;
+            reasons(data, one)
+        }
+        false => data.line("the same verdict as recorded"),
+    }
+}
+
+fn verdict(
+    data: &mut Data,
+    when: &str,
+    outcome: Outcome,
+    tier: Option<&str>,
+) -> Result<(), CommandError> {
+    let tier = tier.map(|tier| format!(", {tier}")).unwrap_or_default();
+    data.line(&printable_line(&format!(
+        "{when:<5}  {}{tier}",
+        outcome.word()
+    )))
+}
+
+fn talk(
+    data: &mut Data,
+    one: &Replayed<'_>,
+    again: &Again,
+    full: bool,
+) -> Result<(), CommandError> {
+    let subject = one.record.subject.as_str();
+    for prompt in &again.prompts {
+        let arrow = printable_line(&format!("user → {subject}"));
+        data.line(&format!("        {arrow}  {}", quoted(prompt, SAID)))?;
+    }
+    let recording = &again.recording;
+    for message in &recording.shown {
+        let arrow = conversation::arrow(one.info, subject, message);
+        let direction = message.direction.map_or("", |direction| direction.as_str());
+        let head = printable_line(&format!(
+            "{:>5}   {arrow}  {} {} {direction}",
+            message.sequence, message.protocol, message.operation
+        ));
+        data.line(head.trim_end())?;
+        match full {
+            false => data.line(&format!("          {}", conversation::gist(message)))?,
+            true => {
+                for line in conversation::full(message) {
+                    data.line(&format!("          {line}"))?;
+                }
+            }
+        }
+        for evidence in conversation::evidence(&again.judged.indicators, message.sequence) {
+            data.line(&format!("     ▲    {evidence}"))?;
+        }
+    }
+    let more = recording.messages - recording.shown.len() as u64;
+    if more > 0 {
+        data.line(&format!(
+            "        {more} more messages are in the recording"
+        ))?;
+    }
+    if let Some(answer) = &one.record.answer {
+        let arrow = printable_line(&format!("{subject} → user"));
+        data.line(&format!("        {arrow}  {}", quoted(answer, SAID)))?;
+    }
+    Ok(())
+}

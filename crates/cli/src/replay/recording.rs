@@ -1,0 +1,108 @@
+//! The recording of a run, read to its end and handed on message by message.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use proofhouse_campaign::result::RunRecord;
+use proofhouse_detect::{Item, LineError, Message, TraceReader};
+
+use crate::output::shown_path;
+
+/// Messages of a run that are shown; longer conversations are read in the recording itself.
+const MAX_SHOWN: usize = 1_000;
+/// Bytes of messages of all runs that are held to be shown, about.
+const MAX_SHOWN_BYTES: usize = 256 << 20;
+/// Problems of a recording that are kept.
+const MAX_PROBLEMS: usize = 20;
+
+/// What was read of a recording.
+#[derive(Debug, Default)]
+pub(crate) struct Recording {
+    pub(crate) path: PathBuf,
+    /// The first messages.
+    pub(crate) shown: Vec<Message>,
+    /// All messages.
+    pub(crate) messages: u64,
+    /// The first things that are wrong with it.
+    pub(crate) problems: Vec<LineError>,
+    /// Lines that were skipped.
+    pub(crate) skipped: u64,
+    /// Why reading ended early.
+    pub(crate) broke_off: Option<String>,
+}
+
+impl Recording {
+    /// Whether something may be missing: lines that were skipped, or messages that are not there.
+    pub(crate) fn is_whole(&self, record: &RunRecord) -> bool {
+        self.skipped == 0 && self.broke_off.is_none() && self.messages >= record.messages
+    }
+}
+
+/// How many bytes of messages may still be held to be shown.
+#[derive(Debug)]
+pub(crate) struct Room(usize);
+
+impl Room {
+    /// Room for what people can read, or for nothing.
+    pub(crate) fn new(shown: bool) -> Self {
+        Self(if shown { MAX_SHOWN_BYTES } else { 0 })
+    }
+}
+
+/// Reads the recording of a run.
+pub(crate) fn read(
+    directory: &Path,
+    record: &RunRecord,
+    room: &mut Room,
+    mut hand_on: impl FnMut(&Message),
+) -> Result<Recording, String> {
+    let Some(trace) = &record.trace else {
+        return Err("the run was not recorded".to_owned());
+    };
+    // A result that was made elsewhere must not make us read elsewhere.
+    if !trace.starts_with("traces/") || trace.contains("..") {
+        return Err(format!("its recording `{trace}` is not among the traces"));
+    }
+    let path = directory.join(trace);
+    let name = shown_path(&path);
+    match std::fs::metadata(&path) {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => return Err(format!("{name}: not a file")),
+        Err(error) => return Err(format!("{name}: cannot read: {error}")),
+    }
+    let file = File::open(&path).map_err(|error| format!("{name}: cannot read: {error}"))?;
+    let mut recording = Recording {
+        path,
+        ..Recording::default()
+    };
+    for item in TraceReader::new(BufReader::new(file)) {
+        match item {
+            Ok(Item::Message { message, .. }) => {
+                recording.messages += 1;
+                hand_on(&message);
+                if recording.shown.len() < MAX_SHOWN && room.0 > 0 {
+                    let size = message.content.to_string().len();
+                    room.0 = room.0.saturating_sub(size);
+                    recording.shown.push(message);
+                }
+            }
+            Ok(Item::Problem(problem)) => {
+                recording.skipped += u64::from(!problem.kind.is_warning());
+                if recording.problems.len() < MAX_PROBLEMS {
+                    recording.problems.push(problem);
+                }
+            }
+            Err(error) => {
+                recording.broke_off = Some(error.to_string());
+                break;
+            }
+        }
+    }
+    if recording.messages == 0 && (recording.skipped > 0 || recording.broke_off.is_some()) {
+        let first = recording.problems.first().map(ToString::to_string);
+        let why = recording.broke_off.or(first).unwrap_or_default();
+        return Err(format!("{name}: not a recording: {why}"));
+    }
+    Ok(recording)
+}

@@ -1,0 +1,182 @@
+//! A run that was replayed: what it came to then and now, why that differs, and how sure it is.
+
+use proofhouse_campaign::replay::Judged;
+use proofhouse_campaign::result::{CampaignResult, DocumentInfo, Outcome, RunRecord};
+use proofhouse_detect::Message;
+
+use super::find::Kept;
+use super::recording::{self, Recording, Room};
+use super::sources::{Sources, State};
+use crate::exit_code::Exit;
+
+/// A run, replayed.
+pub(crate) struct Replayed<'k> {
+    pub(crate) result: &'k CampaignResult,
+    pub(crate) record: &'k RunRecord,
+    /// The document in the result.
+    pub(crate) info: Option<&'k DocumentInfo>,
+    /// What came of it, or why it cannot be judged again.
+    pub(crate) again: Result<Again, String>,
+}
+
+/// What a run comes to now.
+pub(crate) struct Again {
+    pub(crate) judged: Judged,
+    pub(crate) recording: Recording,
+    /// The document that judged it.
+    pub(crate) document: String,
+    pub(crate) state: State,
+    pub(crate) prompts: Vec<String>,
+}
+
+/// Replays one run.
+pub(crate) fn replay<'k>(
+    kept: &'k Kept,
+    place: usize,
+    sources: &mut Sources,
+    room: &mut Room,
+) -> Replayed<'k> {
+    let record = &kept.result.runs[place];
+    let mut documents = kept.result.documents.iter();
+    Replayed {
+        result: &kept.result,
+        record,
+        info: documents.find(|info| info.id == record.document),
+        again: again(kept, record, sources, room),
+    }
+}
+
+fn again(
+    kept: &Kept,
+    record: &RunRecord,
+    sources: &mut Sources,
+    room: &mut Room,
+) -> Result<Again, String> {
+    let source = sources
+        .of(kept, &record.document)
+        .as_ref()
+        .map_err(Clone::clone)?;
+    let mut judging = source.judge(record.twin).begin();
+    let feed = |message: &Message| judging.feed(message);
+    let recording = recording::read(&kept.directory, record, room, feed)?;
+    Ok(Again {
+        judged: judging.end(record),
+        recording,
+        document: source.name.clone(),
+        state: source.state,
+        prompts: source.prompts(record.twin).to_vec(),
+    })
+}
+
+impl Replayed<'_> {
+    /// Whether the verdict is another one now.
+    pub(crate) fn differs(&self) -> bool {
+        let again = self.again.as_ref();
+        again.is_ok_and(|again| again.judged.differs(self.record))
+    }
+
+    /// Whether the answer can be trusted: it has a verdict, from a whole recording.
+    fn is_sure(&self) -> bool {
+        let again = self.again.as_ref();
+        again.is_ok_and(|again| {
+            again.judged.outcome != Outcome::Error && again.recording.is_whole(self.record)
+        })
+    }
+
+    /// Why the verdict differs, a line each: what indicators say now, and what is not as it was.
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        let Ok(again) = &self.again else {
+            return Vec::new();
+        };
+        let mut reasons = Vec::new();
+        for change in again.judged.changes(self.record) {
+            let (then, now) = (change.then.as_deref(), change.now.as_deref());
+            let mut reason = match (then, now) {
+                (Some(then), Some(now)) => format!("{}: {then} then, {now} now", change.id),
+                (Some(then), None) => {
+                    format!("{}: {then} then, not in the document now", change.id)
+                }
+                (_, now) => format!(
+                    "{}: not in the document then, {} now",
+                    change.id,
+                    now.unwrap_or("gone")
+                ),
+            };
+            if let Some(why) = again.judged.reasons.get(&change.id) {
+                reason.push_str(&format!(" ({why})"));
+            }
+            reasons.push(reason);
+        }
+        let recording = &again.recording;
+        if recording.skipped > 0 {
+            reasons.push(format!(
+                "{} lines of the recording were skipped",
+                recording.skipped
+            ));
+        }
+        if let Some(error) = &recording.broke_off {
+            reasons.push(format!("the recording breaks off: {error}"));
+        }
+        if recording.messages < self.record.messages {
+            reasons.push(format!(
+                "the recording has {} messages, the run had {}",
+                recording.messages, self.record.messages
+            ));
+        }
+        match again.state {
+            State::Changed => reasons.push("the document has changed since the run".to_owned()),
+            State::Given => reasons.push(format!("judged by {}", again.document)),
+            State::AsRun => {}
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        if self.result.proofhouse != version {
+            reasons.push(format!(
+                "the run was judged by version {}, this is {version}",
+                self.result.proofhouse
+            ));
+        }
+        if reasons.is_empty() {
+            // The same indicators with the same results, which another correlation puts together.
+            reasons.push("the same indicators come to another verdict".to_owned());
+        }
+        reasons
+    }
+}
+
+/// How the command ends. That a run cannot be judged again comes before everything. With `on_change`, only
+/// differences count; otherwise the verdicts do, those of twins only when nothing but twins was replayed.
+pub(crate) fn exit(replayed: &[Replayed<'_>], on_change: bool) -> Exit {
+    if replayed.iter().any(|one| one.again.is_err()) {
+        return Exit::CannotRun;
+    }
+    let only_twins = replayed.iter().all(|one| one.record.twin);
+    let counts = |one: &&Replayed<'_>| on_change || only_twins || !one.record.twin;
+    let outcome = |one: &Replayed<'_>| {
+        let again = one.again.as_ref().ok();
+        again.map(|again| again.judged.outcome)
+    };
+    let failed = |one: &Replayed<'_>| match on_change {
+        true => one.differs(),
+        false => outcome(one).is_some_and(Outcome::gave_way),
+    };
+    if replayed.iter().filter(counts).any(failed) {
+        return Exit::Failure;
+    }
+    // What was an error and still is one has not changed.
+    let is_sure = |one: &Replayed<'_>| match on_change {
+        true => one
+            .again
+            .as_ref()
+            .is_ok_and(|again| again.recording.is_whole(one.record)),
+        false => one.is_sure(),
+    };
+    if !replayed.iter().filter(counts).all(is_sure) {
+        return Exit::Inconclusive;
+    }
+    let proves = |one: &Replayed<'_>| outcome(one).is_some_and(Outcome::counts);
+    match on_change || replayed.iter().filter(counts).any(proves) {
+        true => Exit::Success,
+        // Nothing is proved about a subject that saw no attack.
+        false => Exit::CannotRun,
+    }
+}

@@ -1,0 +1,116 @@
+//! What a task listens to, over HTTP: its polls and its push channels, and how they fare.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use proofhouse_store::model::{Channel, ChannelFilter, Poll};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{Api, Caller, Path, moment, store_problem};
+use crate::keys::Scope;
+use crate::problem::Problem;
+
+/// Channels that are shown of a task.
+const MAX_CHANNELS: usize = 200;
+
+/// What a task listens to.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Listening {
+    polls: Vec<PollView>,
+    channels: Vec<ChannelView>,
+}
+
+/// A poll of a task.
+#[derive(Debug, Serialize, ToSchema)]
+struct PollView {
+    /// The tool.
+    tool: String,
+    /// The event of the tool.
+    event: String,
+    /// Whether there was an answer to compare the next one with.
+    polled: bool,
+    /// When it is due.
+    next_due: String,
+    /// How often it failed since it last did not.
+    consecutive_failures: i64,
+    /// Why, the last time.
+    last_error: Option<String>,
+}
+
+impl From<Poll> for PollView {
+    fn from(poll: Poll) -> Self {
+        Self {
+            tool: poll.tool.name,
+            event: poll.event,
+            polled: poll.cursor.is_some(),
+            next_due: moment(poll.next_due),
+            consecutive_failures: poll.failures,
+            last_error: poll.last_error,
+        }
+    }
+}
+
+/// A push channel that a task has at a platform.
+#[derive(Debug, Serialize, ToSchema)]
+struct ChannelView {
+    /// Names it, at the platform too.
+    id: String,
+    /// The tool.
+    tool: String,
+    /// The event of the tool.
+    event: String,
+    /// `subscribing`, `active`, `replaced`, `closing`, `closed` or `lost`.
+    state: String,
+    /// When it ends unless it is renewed.
+    expires_at: Option<String>,
+    /// When it is renewed.
+    renew_at: Option<String>,
+    /// What went wrong last.
+    last_error: Option<String>,
+}
+
+impl From<Channel> for ChannelView {
+    fn from(channel: Channel) -> Self {
+        Self {
+            id: channel.id,
+            tool: channel.tool.name,
+            event: channel.event,
+            state: channel.state.as_str().to_owned(),
+            expires_at: channel.expires_at.map(moment),
+            renew_at: channel.renew_at.map(moment),
+            last_error: channel.last_error,
+        }
+    }
+}
+
+/// Show the polls and push channels of a task
+#[utoipa::path(
+    get, path = "/v1/tasks/{task}/listening", tag = "tasks", security(("key" = [])),
+    params(("task" = String, Path, description = "The id of the task")),
+    responses(
+        (status = 200, body = Listening),
+        (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
+        (status = 422, body = Problem), (status = 429, body = Problem), (status = 503, body = Problem)
+    )
+)]
+pub(super) async fn show(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    Path(task): Path<String>,
+) -> Result<Json<Listening>, Problem> {
+    caller.needs(Scope::TasksRead)?;
+    api.store.task(&task).await.map_err(store_problem)?;
+    let polls = api.store.polls(&task).await.map_err(store_problem)?;
+    let filter = ChannelFilter {
+        task: Some(task),
+        state: None,
+        limit: MAX_CHANNELS,
+    };
+    let channels = api.store.channels(filter).await.map_err(store_problem)?;
+    Ok(Json(Listening {
+        polls: polls.into_iter().map(Into::into).collect(),
+        channels: channels.into_iter().map(Into::into).collect(),
+    }))
+}
