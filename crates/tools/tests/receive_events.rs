@@ -34,7 +34,7 @@ events:
     );
     let (bundle, findings) = Bundle::read(&text);
     assert!(findings.is_empty(), "{findings:#?}");
-    bundle.tools().next().unwrap().clone()
+    bundle.tools().next().expect("the test is set up").clone()
 }
 
 fn admit(filter: &str, list: &AllowList, payload: &Value) -> Result<(), Discard> {
@@ -49,7 +49,7 @@ fn list() -> AllowList {
     list.seal("owner", json!("acme"));
     for author in ["alice", "bob"] {
         let call = json!({"owner": "evil", "author": author, "number": 7});
-        list.add(call.as_object().unwrap());
+        list.add(call.as_object().expect("the test is set up"));
     }
     list
 }
@@ -139,9 +139,12 @@ fn filters_that_fail_or_burn_their_budget_let_nothing_in() {
     let found = admit(heavy, &list(), &json!({"n": vec![1; 1_000]}));
     assert!(matches!(found, Err(Discard::Budget { .. })), "{found:?}");
     let reason = found.unwrap_err();
-    let stored = serde_json::to_value(&reason).unwrap();
+    let stored = serde_json::to_value(&reason).expect("the test is set up");
     assert_eq!(stored["because"], "budget");
-    assert_eq!(serde_json::from_value::<Discard>(stored).unwrap(), reason);
+    assert_eq!(
+        serde_json::from_value::<Discard>(stored).expect("the test is set up"),
+        reason
+    );
 }
 
 #[test]
@@ -260,7 +263,7 @@ fn findings(text: &str) -> Vec<String> {
         .iter()
         .inspect(|finding| assert_eq!(finding.severity, DiagnosticSeverity::Error))
         .map(|finding| {
-            let span = finding.span.unwrap();
+            let span = finding.span.expect("the test is set up");
             format!("{} {}:{}", finding.code, span.line - start, span.column)
         })
         .collect()
@@ -293,7 +296,7 @@ fn triggers_are_read_and_checked() {
                 message: 'From {event.payload.from}'\ninputs: {team: a}\nenabled: true\n";
     check(&trigger_text(good), &[]);
     let (bundle, _) = Bundle::read(&trigger_text(good));
-    let trigger = bundle.triggers().next().unwrap();
+    let trigger = bundle.triggers().next().expect("the test is set up");
     assert_eq!(
         (trigger.agent.as_str(), trigger.source.kind.as_str()),
         ("triage", "email")
@@ -367,11 +370,14 @@ fn schedules_are_read_and_checked() {
                 inputs: {team: a, message: [{mimeType: text/plain, text: Go.}]}\nenabled: true\n";
     check(good, &[]);
     let (bundle, _) = Bundle::read(good);
-    let schedule = bundle.schedules().next().unwrap();
+    let schedule = bundle.schedules().next().expect("the test is set up");
     let next = schedule
         .cadence
-        .next_after("2026-01-01T00:00:00Z".parse().unwrap());
-    assert_eq!(next.unwrap().to_string(), "2026-01-01T22:00:00Z");
+        .next_after("2026-01-01T00:00:00Z".parse().expect("the test is set up"));
+    assert_eq!(
+        next.expect("the test is set up").to_string(),
+        "2026-01-01T22:00:00Z"
+    );
     for (from, to, code) in [
         ("cron: 0 9 * * 1-5", "cron: »0 9 * *", "TM-029"),
         ("cron: 0 9 * * 1-5", "cron: »0 0 9 * * 1", "TM-029"),
@@ -414,7 +420,11 @@ fn triggers_fire_on_what_their_assertions_allow() {
     );
     let (bundle, findings) = Bundle::read(&text);
     assert!(findings.is_empty(), "{findings:#?}");
-    let read: Trigger = bundle.triggers().next().unwrap().clone();
+    let read: Trigger = bundle
+        .triggers()
+        .next()
+        .expect("the test is set up")
+        .clone();
     assert!(trigger::listens(&read, "github") && !trigger::listens(&read, "gitlab"));
     let fire = |payload: Value| {
         trigger::fire(
@@ -423,8 +433,8 @@ fn triggers_fire_on_what_their_assertions_allow() {
             "2026-01-01T00:00:00.000Z",
         )
     };
-    let start =
-        fire(json!({"action": "opened", "private": false, "n": 3, "title": "It {x}"})).unwrap();
+    let start = fire(json!({"action": "opened", "private": false, "n": 3, "title": "It {x}"}))
+        .expect("the test is set up");
     assert_eq!(start.message.as_deref(), Some("#3: It {x}"));
     assert_eq!(start.inputs["team"], "a");
     let found = fire(json!({"action": "closed", "private": false, "n": 3}));
@@ -441,7 +451,8 @@ fn triggers_fire_on_what_their_assertions_allow() {
         "assertion 2 does not hold: only public ones"
     );
     assert!(matches!(fire(json!({})), Err(Discard::Failed { .. })));
-    let start = fire(json!({"action": "opened", "private": false, "n": 9})).unwrap();
+    let start =
+        fire(json!({"action": "opened", "private": false, "n": 9})).expect("the test is set up");
     assert_eq!(start.problems, ["`event.payload.title` has no value"]);
     let off = Trigger {
         enabled: false,
