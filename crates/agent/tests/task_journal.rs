@@ -134,6 +134,8 @@ async fn a_task_is_restored_as_it_was() {
     let puppet = two_calls();
     let (task, _) = again(&manifests, Arc::clone(&puppet) as _, &notebook, STARTED);
     assert!(!task.is_unfinished());
+    // Functions that were never called are known once the tools are asked.
+    task.functions().await.unwrap();
     assert_eq!(task.context(), context);
     assert_eq!(task.history(), history);
     let entries = |list: &AllowList| list.entries().collect::<Vec<Allowed>>();
