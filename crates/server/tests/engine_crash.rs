@@ -1,5 +1,11 @@
 //! Crashes and several processes: nothing is lost, nothing comes twice, and work moves.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may fail loudly"
+)]
+
 mod engine_support;
 
 use std::collections::BTreeMap;

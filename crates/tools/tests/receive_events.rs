@@ -464,3 +464,16 @@ fn triggers_fire_on_what_their_assertions_allow() {
         Discard::Disabled
     );
 }
+
+#[test]
+fn the_example_is_fit_for_use() {
+    let (bundle, findings) = Bundle::read(include_str!("../../../examples/events/github-pr.yaml"));
+    assert!(findings.is_empty(), "{findings:#?}");
+    let mut catalog = Catalog::default();
+    catalog.add(&bundle);
+    assert_eq!(catalog.check_all(&bundle), []);
+    assert_eq!(
+        (catalog.triggers().count(), catalog.schedules().count()),
+        (1, 1)
+    );
+}
