@@ -111,7 +111,6 @@ impl Api {
     }
 
     /// The routes of the API and the dashboard.
-    #[must_use]
     pub fn router(self: &Arc<Self>) -> Router {
         let (router, description) = described().split_for_parts();
         let text = Arc::new(description.to_json().unwrap_or_default());
@@ -125,7 +124,6 @@ impl Api {
     }
 
     /// The routes of the webhooks, which may have an address of their own.
-    #[must_use]
     pub fn webhook_router(self: &Arc<Self>) -> Router {
         let path = "/v1/webhooks/events/{tool}";
         let methods = axum::routing::post(webhooks::receive).get(webhooks::receive);
