@@ -62,7 +62,11 @@ impl Problem {
 
     /// More was sent than is taken.
     pub fn too_large(limit: usize) -> Self {
-        let detail = format!("the body has more than {limit} bytes");
+        Self::too_large_because(format!("the body has more than {limit} bytes"))
+    }
+
+    /// More was sent than is taken, of what this says.
+    pub fn too_large_because(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
     }
 

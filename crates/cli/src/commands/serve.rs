@@ -1,5 +1,6 @@
 //! `proofhouse serve`: agents as a service, with an HTTP API, webhooks, polls, schedules and a dashboard.
 
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use proofhouse_server::engine::{Engine, EngineOptions, ManifestSource};
 use proofhouse_server::keys::Scope;
 use proofhouse_server::listen::{self, Door};
 use proofhouse_server::metrics::Metrics;
+use proofhouse_server::rate::Rate;
 use proofhouse_store::Store;
 use proofhouse_wire::CancellationToken;
 use serde_json::json;
@@ -77,6 +79,14 @@ pub(crate) struct Serve {
     /// The most bytes a webhook may have
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
     max_webhook_bytes: usize,
+
+    /// Requests a second of each key; twice as many at once
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rate: u32,
+
+    /// Webhooks a second of each address; twice as many at once
+    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    webhook_rate: u32,
 
     /// The certificate chain for TLS, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -170,6 +180,8 @@ impl Serve {
         let config = ApiConfig {
             open: self.open,
             max_webhook_bytes: self.max_webhook_bytes,
+            rate: rate(self.rate),
+            webhook_rate: rate(self.webhook_rate),
             ..ApiConfig::at(api_at)
         };
         let desk = Arc::clone(&engine) as Arc<dyn Desk>;
@@ -341,6 +353,13 @@ impl Hosts {
     }
 }
 
+fn rate(per_second: u32) -> Rate {
+    Rate {
+        burst: per_second.saturating_mul(2),
+        per_second: per_second.into(),
+    }
+}
+
 async fn bind(address: SocketAddr) -> Result<TcpListener, CommandError> {
     TcpListener::bind(address)
         .await
@@ -360,13 +379,15 @@ fn directory(path: &Path) -> Result<PathBuf, CommandError> {
 
 fn pem(path: &Path) -> Result<Vec<u8>, CommandError> {
     let failed = |why: String| CommandError::cannot_run(format!("{}: {why}", shown_path(path)));
-    let size = std::fs::metadata(path)
-        .map_err(|error| failed(error.to_string()))?
-        .len();
-    if size > MAX_PEM {
-        return Err(failed(
+    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    let mut bytes = Vec::new();
+    #[expect(clippy::disallowed_methods, reason = "`take` caps it")]
+    let read = file.take(MAX_PEM + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(error.to_string()))?;
+    match bytes.len() as u64 > MAX_PEM {
+        true => Err(failed(
             "this is too large for a certificate or a key".to_owned(),
-        ));
+        )),
+        false => Ok(bytes),
     }
-    std::fs::read(path).map_err(|error| failed(error.to_string()))
 }

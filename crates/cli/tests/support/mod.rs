@@ -4,8 +4,11 @@
     missing_docs,
     unreachable_pub,
     clippy::unwrap_used,
+    clippy::disallowed_methods,
     reason = "each test program uses a part of it"
 )]
+
+pub mod served;
 
 use std::fs;
 use std::io::Write;

@@ -52,9 +52,17 @@ impl Caller {
 
 /// Who holds this key.
 pub(crate) async fn recognise(store: &dyn Store, key: &str) -> Result<Caller, Problem> {
-    let unknown = || Problem::unauthorized("the key is not known, or not valid any more");
     let hash = keys::hash(key).ok_or_else(unknown)?;
-    let found = store.api_key(&hash).await.map_err(super::store_problem)?;
+    holder(store, &hash).await
+}
+
+fn unknown() -> Problem {
+    Problem::unauthorized("the key is not known, or not valid any more")
+}
+
+/// Who holds the key with this hash.
+async fn holder(store: &dyn Store, hash: &str) -> Result<Caller, Problem> {
+    let found = store.api_key(hash).await.map_err(super::store_problem)?;
     let found = found.ok_or_else(unknown)?;
     let now = store.now().await.map_err(super::store_problem)?;
     let over = found.revoked_at.is_some() || found.expires_at.is_some_and(|end| end <= now);
@@ -75,11 +83,14 @@ impl FromRequestParts<Arc<Api>> for Caller {
         let caller = match bearer(parts) {
             Some(key) => recognise(api.store.as_ref(), key).await?,
             None if api.config.open => Self::anyone(),
-            None => session(parts, api).ok_or_else(|| {
-                Problem::unauthorized(
-                    "send `Authorization: Bearer KEY`; `proofhouse keys create` makes one",
-                )
-            })?,
+            None => {
+                let hash = session(parts, api).ok_or_else(|| {
+                    Problem::unauthorized(
+                        "send `Authorization: Bearer KEY`; `proofhouse keys create` makes one",
+                    )
+                })?;
+                holder(api.store.as_ref(), &hash).await?
+            }
         };
         let rate = api.rate.take(&caller.key, Instant::now());
         rate.map_err(|wait| Problem::too_many(wait.as_secs().max(1)))?;
@@ -95,7 +106,7 @@ fn bearer(parts: &Parts) -> Option<&str> {
 
 /// Whoever signed in at the dashboard. The cookie is only good for looking: a page elsewhere that makes a browser
 /// send something must not get anywhere.
-fn session(parts: &Parts, api: &Api) -> Option<Caller> {
+fn session(parts: &Parts, api: &Api) -> Option<String> {
     if parts.method != http::Method::GET && parts.method != http::Method::HEAD {
         return None;
     }

@@ -88,6 +88,8 @@ pub struct Webhook {
     pub query: Option<String>,
     /// Its body.
     pub body: bytes::Bytes,
+    /// It only asks whether somebody is there; it is never kept.
+    pub is_question: bool,
 }
 
 /// What became of a webhook.
@@ -105,6 +107,12 @@ pub enum Reception {
     Refused(String),
     /// It cannot be read.
     Malformed(String),
+    /// It is more than is taken.
+    TooLarge(String),
+    /// It is in a form that is not read here.
+    Unsupported(String),
+    /// It asks, and this is no question that is known.
+    NoAnswer,
     /// It cannot be kept now.
     Unavailable(String),
 }

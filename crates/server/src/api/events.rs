@@ -21,8 +21,10 @@ pub(super) struct ListEvents {
     /// Only those for this tool.
     tool: Option<String>,
     /// Only `webhook`, `subscription` or `poll`.
+    #[param(pattern = "^(webhook|subscription|poll)$")]
     kind: Option<String>,
     /// Only those that are `received` or `routed`.
+    #[param(pattern = "^(received|routed)$")]
     state: Option<String>,
     /// Only those that were given to this task.
     task: Option<String>,

@@ -10,6 +10,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderName, HeaderValue, header};
 use proofhouse_wire::origin;
+use tracing::Instrument as _;
 
 use super::Api;
 use crate::metrics::RequestLabels;
@@ -27,7 +28,8 @@ const SAFE: [(HeaderName, &str); 6] = [
     ),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
-    (header::REFERRER_POLICY, "no-referrer"),
+    // Not `no-referrer`, with which browsers do not say where our own forms come from either.
+    (header::REFERRER_POLICY, "same-origin"),
     (header::CACHE_CONTROL, "no-store"),
     (
         HeaderName::from_static("cross-origin-resource-policy"),
@@ -61,7 +63,9 @@ async fn watch(
     let began = Instant::now();
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or("none", MatchedPath::as_str).to_owned();
-    let mut response = answer(&api, side, request, next).await;
+    let span = tracing::info_span!("http.request", %route, status = tracing::field::Empty);
+    let answering = answer(&api, side, request, next);
+    let mut response = answering.instrument(span.clone()).await;
     for (name, value) in SAFE {
         let headers = response.headers_mut();
         headers
@@ -69,6 +73,7 @@ async fn watch(
             .or_insert(HeaderValue::from_static(value));
     }
     let status = response.status().as_u16();
+    span.record("status", status);
     let labels = RequestLabels { route, status };
     api.metrics.requests.get_or_create(&labels).inc();
     let seconds = began.elapsed().as_secs_f64();

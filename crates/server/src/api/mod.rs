@@ -1,6 +1,7 @@
 //! The HTTP API: tasks, events, manifests, health and metrics, described by the OpenAPI text that it serves.
 
 mod caller;
+mod description;
 pub mod desk;
 mod events;
 mod extract;
@@ -19,12 +20,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use proofhouse_store::{Store, StoreError};
-use utoipa::OpenApi;
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 pub(crate) use caller::{COOKIE, Caller, cookie, recognise};
+pub use description::description;
 use desk::{Desk, DeskError};
 pub(crate) use extract::{Body, Path, Query, whole};
 pub(crate) use sessions::{LIFETIME, Sessions};
@@ -112,8 +110,8 @@ impl Api {
 
     /// The routes of the API and the dashboard.
     pub fn router(self: &Arc<Self>) -> Router {
-        let (router, description) = described().split_for_parts();
-        let text = Arc::new(description.to_json().unwrap_or_default());
+        let (router, text) = description::routes();
+        let text = Arc::new(text.to_string());
         let router = router
             .route(
                 "/v1/openapi.json",
@@ -133,54 +131,6 @@ impl Api {
             guard::Side::Webhooks,
         )
     }
-}
-
-/// The text that describes the API.
-#[must_use]
-pub fn description() -> String {
-    let (_, description) = described().split_for_parts();
-    description.to_pretty_json().unwrap_or_default()
-}
-
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "Proofhouse",
-        description = "Runs agents as a service. Every path but health, readiness and this description needs a key: \
-            `Authorization: Bearer KEY`."
-    ),
-    tags(
-        (name = "tasks", description = "Conversations with agents"),
-        (name = "events", description = "What came from outside, and what became of it"),
-        (name = "manifests", description = "What is loaded, and what is wrong with it"),
-        (name = "server", description = "The server itself")
-    )
-)]
-struct Description;
-
-fn described() -> OpenApiRouter<Arc<Api>> {
-    let mut description = Description::openapi();
-    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
-    let components = description.components.get_or_insert_default();
-    components.add_security_scheme("key", SecurityScheme::Http(scheme));
-    OpenApiRouter::with_openapi(description)
-        .routes(routes!(tasks::create, tasks::list))
-        .routes(routes!(tasks::show, tasks::delete))
-        .routes(routes!(tasks::turns))
-        .routes(routes!(tasks::say))
-        .routes(routes!(tasks::decide))
-        .routes(routes!(tasks::interrupt))
-        .routes(routes!(tasks::cancel))
-        .routes(routes!(stream::stream))
-        .routes(routes!(listening::show))
-        .routes(routes!(events::list))
-        .routes(routes!(events::show))
-        .routes(routes!(events::replay))
-        .routes(routes!(manifests::list))
-        .routes(routes!(manifests::starts))
-        .routes(routes!(health::health))
-        .routes(routes!(health::ready))
-        .routes(routes!(health::metrics))
 }
 
 async fn openapi(text: Arc<String>) -> ([(http::HeaderName, &'static str); 1], String) {

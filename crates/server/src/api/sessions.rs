@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::caller::Caller;
 use crate::keys::{NoRandomness, random_text};
 
 /// How long someone stays signed in.
@@ -12,15 +11,16 @@ pub(crate) const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 /// Sessions at a time. Beyond that the oldest ends.
 const MAX_SESSIONS: usize = 1_000;
 
-/// The sessions of this process; whoever is signed in signs in again after a restart.
+/// The sessions of this process, with the hashes of their keys, which may be revoked meanwhile; whoever is signed in
+/// signs in again after a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    open: Mutex<HashMap<String, (Caller, Instant)>>,
+    open: Mutex<HashMap<String, (String, Instant)>>,
 }
 
 impl Sessions {
     /// Begins one, and returns what the browser is to send.
-    pub(crate) fn begin(&self, caller: Caller) -> Result<String, NoRandomness> {
+    pub(crate) fn begin(&self, key_hash: String) -> Result<String, NoRandomness> {
         let id = random_text()?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, (_, began)| began.elapsed() < LIFETIME);
@@ -30,15 +30,15 @@ impl Sessions {
                 open.remove(&oldest);
             }
         }
-        open.insert(id.clone(), (caller, Instant::now()));
+        open.insert(id.clone(), (key_hash, Instant::now()));
         Ok(id)
     }
 
-    /// Whoever has this session.
-    pub(crate) fn find(&self, id: &str) -> Option<Caller> {
+    /// The hash of the key that this session began with.
+    pub(crate) fn find(&self, id: &str) -> Option<String> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let (caller, began) = open.get(id)?;
-        (began.elapsed() < LIFETIME).then(|| caller.clone())
+        let (key_hash, began) = open.get(id)?;
+        (began.elapsed() < LIFETIME).then(|| key_hash.clone())
     }
 
     /// Ends one.

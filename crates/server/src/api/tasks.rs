@@ -108,6 +108,7 @@ pub(super) async fn create(
 #[into_params(parameter_in = Query)]
 pub(super) struct ListTasks {
     /// Only those that are `idle`, `running`, `waiting`, `interrupted` or `ended`.
+    #[param(pattern = "^(idle|running|waiting|interrupted|ended)$")]
     state: Option<String>,
     /// Only those of this agent.
     agent: Option<String>,

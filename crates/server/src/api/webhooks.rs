@@ -28,7 +28,8 @@ pub(super) async fn receive(
         api.metrics.webhook("too_many");
         return Err(Problem::too_many(wait.as_secs().max(1)));
     }
-    let method = request.method().clone();
+    // Some platforms ask with GET whether somebody is there; events come with POST.
+    let is_question = request.method() != Method::POST;
     let headers = request.headers().clone();
     let query = request.uri().query().map(str::to_owned);
     let body = whole(request, api.config.max_webhook_bytes).await;
@@ -38,13 +39,9 @@ pub(super) async fn receive(
         headers,
         query,
         body,
+        is_question,
     };
-    let reception = api.desk.receive(webhook).await;
-    if method == Method::GET && !matches!(reception, Reception::Handshake(_)) {
-        // Some platforms ask with GET whether somebody is there; events come with POST.
-        return Err(Problem::method_not_allowed());
-    }
-    answer(&api, reception)
+    answer(&api, api.desk.receive(webhook).await)
 }
 
 fn answer(api: &Api, reception: Reception) -> Result<Response, Problem> {
@@ -81,6 +78,18 @@ fn answer(api: &Api, reception: Reception) -> Result<Response, Problem> {
         Reception::Malformed(why) => {
             count("malformed");
             Err(Problem::bad_request(why))
+        }
+        Reception::TooLarge(why) => {
+            count("malformed");
+            Err(Problem::too_large_because(why))
+        }
+        Reception::Unsupported(why) => {
+            count("malformed");
+            Err(Problem::unsupported(why))
+        }
+        Reception::NoAnswer => {
+            count("malformed");
+            Err(Problem::method_not_allowed())
         }
         Reception::Unavailable(why) => {
             count("unavailable");

@@ -11,6 +11,7 @@ use http::{HeaderMap, StatusCode, header};
 use super::html::Page;
 use super::trouble;
 use crate::api::{Api, COOKIE, LIFETIME, cookie, recognise, whole};
+use crate::keys;
 use crate::problem::Problem;
 
 /// The most bytes of the form.
@@ -55,14 +56,14 @@ pub(super) async fn begin(
     let key = key
         .map(|(_, key)| key.trim().to_owned())
         .unwrap_or_default();
-    let caller = match recognise(api.store.as_ref(), &key).await {
-        Ok(caller) => caller,
+    match recognise(api.store.as_ref(), &key).await {
+        Ok(_) => {}
         Err(problem) if problem.status == 401 => {
             return (StatusCode::UNAUTHORIZED, page("This key is not known.")).into_response();
         }
         Err(problem) => return trouble(&problem),
-    };
-    match api.sessions.begin(caller) {
+    }
+    match api.sessions.begin(keys::hash(&key).unwrap_or_default()) {
         Ok(id) => (set(&id, LIFETIME.as_secs()), Redirect::to("/dashboard")).into_response(),
         Err(error) => trouble(&Problem::unavailable(error.to_string())),
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use proofhouse_store::model::{ClaimedTask, Wake};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::Inner;
 use super::owned;
@@ -115,7 +116,9 @@ fn work(inner: &Arc<Inner>, slot: Option<OwnedSemaphorePermit>, claimed: Claimed
     let tracker = inner.tracker.clone();
     tracker.spawn(async move {
         let id = claimed.task.id.clone();
-        owned::work(&inner, claimed, &signal, slot).await;
+        let span = tracing::info_span!("task.work", task = %id, agent = %claimed.task.agent_name);
+        let working = owned::work(&inner, claimed, &signal, slot);
+        working.instrument(span).await;
         inner.working.remove(&id);
         // Something may have come while the task was let go of.
         inner.wake_deliverer.notify_one();

@@ -106,9 +106,14 @@ impl Desk for Engine {
 
     async fn receive(&self, webhook: Webhook) -> Reception {
         let query = webhook.query.as_deref();
-        let accepted = self
-            .accept(&webhook.tool, &webhook.headers, query, &webhook.body)
-            .await;
+        let (headers, body) = (&webhook.headers, &webhook.body);
+        let accepted = match webhook.is_question {
+            true => match self.greet(&webhook.tool, headers, query, body) {
+                Some(greeting) => Accepted::Handshake(greeting),
+                None => return Reception::NoAnswer,
+            },
+            false => self.accept(&webhook.tool, headers, query, body).await,
+        };
         match accepted {
             Accepted::Stored(ids) => Reception::Stored(ids.first().copied().unwrap_or(0)),
             Accepted::Duplicate(ids) => Reception::Duplicate(ids.first().copied().unwrap_or(0)),
@@ -119,6 +124,8 @@ impl Desk for Engine {
             Accepted::Refused { status, reason } => match status {
                 401 => Reception::Refused(reason),
                 404 | 410 => Reception::Unknown,
+                413 => Reception::TooLarge(reason),
+                415 => Reception::Unsupported(reason),
                 _ => Reception::Malformed(reason),
             },
             Accepted::Unavailable => {

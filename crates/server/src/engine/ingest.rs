@@ -45,6 +45,26 @@ fn refused(status: u16, reason: impl Into<String>) -> Accepted {
 }
 
 impl Engine {
+    /// What a platform that asks whether somebody is there wants to hear. Nothing is kept.
+    #[must_use]
+    pub fn greet(
+        &self,
+        tool: &str,
+        headers: &HeaderMap,
+        query: Option<&str>,
+        body: &[u8],
+    ) -> Option<Handshake> {
+        let snapshot = self.inner.manifests.current();
+        let delivery = Delivery {
+            headers,
+            query,
+            body,
+            received_at: self.inner.options.now(),
+        };
+        let is_known = tool.len() <= MAX_TOOL_NAME && listens(&snapshot, tool);
+        webhook::greet(&delivery).filter(|_| is_known)
+    }
+
     /// Takes a webhook that was posted to the address of a tool or of a source of triggers.
     pub async fn accept(
         &self,

@@ -1,0 +1,267 @@
+//! `proofhouse serve` as a process of its own, and a client that says exactly what it sends.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ring::hmac;
+use serde_json::{Value, json};
+
+/// How long anything may take, on a machine that has much to do.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+/// The largest answer that is read.
+const MAX_ANSWER: u64 = 16 << 20;
+
+/// An answer.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: BTreeMap<String, String>,
+    pub text: String,
+}
+
+impl Reply {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+}
+
+/// Sends one request, as it is, over a connection that ends with it.
+pub fn exchange(mut stream: impl Read + Write, head: &str, body: &[u8]) -> Reply {
+    let length = body.len();
+    let head = format!("{head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    // Whoever refuses a body need not read it.
+    let _ = stream.write_all(body);
+    let _ = stream.flush();
+    let mut answer = Vec::new();
+    // A refused body resets the connection behind the answer.
+    #[expect(clippy::disallowed_methods, reason = "capped by take")]
+    let _ = stream.take(MAX_ANSWER).read_to_end(&mut answer);
+    reply(&String::from_utf8_lossy(&answer))
+}
+
+fn reply(answer: &str) -> Reply {
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("no answer: {answer:?}"));
+    let mut lines = head.lines();
+    let status = lines.next().unwrap().split(' ').nth(1).unwrap();
+    let headers: BTreeMap<String, String> = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
+    let is_chunked = headers
+        .get("transfer-encoding")
+        .is_some_and(|coding| coding == "chunked");
+    Reply {
+        status: status.parse().unwrap(),
+        text: match is_chunked {
+            true => body.split("\r\n").skip(1).step_by(2).collect(),
+            false => body.to_owned(),
+        },
+        headers,
+    }
+}
+
+/// A server that ends with the test.
+pub struct Served {
+    pub api: SocketAddr,
+    pub hooks: SocketAddr,
+    pub key: String,
+    pub directory: tempfile::TempDir,
+    child: Child,
+}
+
+impl Served {
+    /// Serves these files of manifests, with this operator's file.
+    pub fn start(files: &[(&str, &str)], operator: &str, more: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let manifests = directory.path().join("manifests");
+        std::fs::create_dir(&manifests).unwrap();
+        for (name, text) in files {
+            std::fs::write(manifests.join(name), text).unwrap();
+        }
+        std::fs::write(directory.path().join("operator.yaml"), operator).unwrap();
+        Self::start_in(directory, more)
+    }
+
+    /// Serves what is in this directory; there may be a store already.
+    pub fn start_in(directory: tempfile::TempDir, more: &[&str]) -> Self {
+        let path = |name: &str| directory.path().join(name).display().to_string();
+        let (manifests, store) = (path("manifests"), path("store.db"));
+        let mut args = vec!["serve", &manifests, "--store", &store];
+        args.extend(["--listen", "127.0.0.1:0", "--webhook-listen", "127.0.0.1:0"]);
+        args.extend(["--format", "json", "--model", "sim:careful"]);
+        let operator = path("operator.yaml");
+        if !std::fs::read_to_string(&operator)
+            .unwrap_or_default()
+            .is_empty()
+        {
+            args.extend(["--settings", &operator]);
+        }
+        args.extend(more);
+        let log = std::fs::File::create(directory.path().join("log")).unwrap();
+        let mut child = super::command(&args)
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = child.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        let said = std::fs::read_to_string(directory.path().join("log")).unwrap();
+        assert!(!line.is_empty(), "it does not serve: {said}");
+        let told = super::json(&line);
+        let address = |name: &str| {
+            let url = told[name].as_str().unwrap();
+            url.split("://").nth(1).unwrap().parse().unwrap()
+        };
+        Self {
+            api: address("api"),
+            hooks: address("webhooks"),
+            key: told["key"].as_str().unwrap_or_default().to_owned(),
+            directory,
+            child,
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// What it said on stderr.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path("log")).unwrap()
+    }
+
+    /// Sends a request as its first lines say.
+    pub fn send(address: SocketAddr, head: &str, body: &[u8]) -> Reply {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        exchange(stream, head, body)
+    }
+
+    /// Asks the API with this key.
+    pub fn ask_as(&self, key: &str, method: &str, path: &str, body: Option<&Value>) -> Reply {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {}", self.api);
+        if !key.is_empty() {
+            head.push_str(&format!("\r\nauthorization: Bearer {key}"));
+        }
+        let body = body.map(|body| {
+            head.push_str("\r\ncontent-type: application/json");
+            body.to_string()
+        });
+        Self::send(self.api, &head, body.unwrap_or_default().as_bytes())
+    }
+
+    /// Asks the API with the key for everything.
+    pub fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Reply {
+        self.ask_as(&self.key, method, path, body)
+    }
+
+    /// What the API says, which must be well.
+    pub fn get(&self, path: &str) -> Value {
+        let reply = self.ask("GET", path, None);
+        assert_eq!(reply.status, 200, "{path}: {reply:?}");
+        reply.json()
+    }
+
+    /// Begins a task and returns its id.
+    pub fn begin(&self, agent: &str, message: Option<&str>) -> String {
+        let order = json!({"agent": agent, "message": message});
+        let reply = self.ask("POST", "/v1/tasks", Some(&order));
+        assert_eq!(reply.status, 201, "{reply:?}\n{}", self.log());
+        reply.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Posts a webhook with these headers.
+    pub fn hook(&self, tool: &str, headers: &str, body: &[u8]) -> Reply {
+        let host = self.hooks;
+        let head = format!(
+            "POST /v1/webhooks/events/{tool} HTTP/1.1\r\nhost: {host}\r\n\
+             content-type: application/json{headers}"
+        );
+        Self::send(self.hooks, &head, body)
+    }
+
+    /// Posts a webhook as GitHub would.
+    pub fn github(&self, tool: &str, secret: &str, delivery: &str, body: &Value) -> Reply {
+        let body = body.to_string();
+        let signature = github_signature(secret, body.as_bytes());
+        let headers = format!(
+            "\r\nx-github-delivery: {delivery}\r\nx-github-event: issue_comment\r\n\
+             x-hub-signature-256: {signature}"
+        );
+        self.hook(tool, &headers, body.as_bytes())
+    }
+
+    /// Runs `proofhouse keys` on its store, and returns what it prints.
+    pub fn keys(&self, args: &[&str]) -> String {
+        let store = self.path("store.db").display().to_string();
+        let ran = super::run(&[&["keys"], args, &["--store", &store]].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.stdout
+    }
+
+    /// Asks the process to end, without waiting for it.
+    pub fn terminate(&self) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits until the process has ended, and returns its exit code and its directory.
+    pub fn ended(mut self) -> (Option<i32>, tempfile::TempDir) {
+        let began = Instant::now();
+        let code = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status.code();
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let empty = tempfile::tempdir().unwrap();
+        (code, std::mem::replace(&mut self.directory, empty))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `X-Hub-Signature-256` of a body.
+pub fn github_signature(secret: &str, body: &[u8]) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    let tag = hmac::sign(&key, body);
+    let hex: Vec<String> = tag.as_ref().iter().map(|b| format!("{b:02x}")).collect();
+    format!("sha256={}", hex.concat())
+}
+
+/// Waits until something is there.
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "there is no {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The text of a file that comes with the project.
+pub fn example(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    std::fs::read_to_string(root.join(path)).unwrap()
+}

@@ -1,0 +1,112 @@
+//! The OpenAPI description: the routes of the API, and the text about them that it serves.
+
+use std::sync::Arc;
+
+use axum::Router;
+use serde_json::Value;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Api, events, health, listening, manifests, stream, tasks};
+
+/// The text that describes the API.
+#[must_use]
+pub fn description() -> String {
+    let (_, description) = routes();
+    format!("{description:#}")
+}
+
+/// The routes, and what describes them.
+pub(super) fn routes() -> (Router<Arc<Api>>, Value) {
+    let (router, description) = described().split_for_parts();
+    let mut description = serde_json::to_value(description).unwrap_or_default();
+    name_problems(&mut description);
+    (router, description)
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Proofhouse",
+        description = "Runs agents as a service. Every path but health, readiness and this description needs a key: \
+            `Authorization: Bearer KEY`."
+    ),
+    tags(
+        (name = "tasks", description = "Conversations with agents"),
+        (name = "events", description = "What came from outside, and what became of it"),
+        (name = "manifests", description = "What is loaded, and what is wrong with it"),
+        (name = "server", description = "The server itself")
+    )
+)]
+struct Description;
+
+fn described() -> OpenApiRouter<Arc<Api>> {
+    let mut description = Description::openapi();
+    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    let components = description.components.get_or_insert_default();
+    components.add_security_scheme("key", SecurityScheme::Http(scheme));
+    OpenApiRouter::with_openapi(description)
+        .routes(routes!(tasks::create, tasks::list))
+        .routes(routes!(tasks::show, tasks::delete))
+        .routes(routes!(tasks::turns))
+        .routes(routes!(tasks::say))
+        .routes(routes!(tasks::decide))
+        .routes(routes!(tasks::interrupt))
+        .routes(routes!(tasks::cancel))
+        .routes(routes!(stream::stream))
+        .routes(routes!(listening::show))
+        .routes(routes!(events::list))
+        .routes(routes!(events::show))
+        .routes(routes!(events::replay))
+        .routes(routes!(manifests::list))
+        .routes(routes!(manifests::starts))
+        .routes(routes!(health::health))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics))
+}
+
+/// Problems have a type of their own, which is said here once instead of at every answer of every route.
+fn name_problems(description: &mut Value) {
+    let paths = description["paths"].as_object_mut().into_iter().flatten();
+    let operations = paths.flat_map(|(_, path)| path.as_object_mut().into_iter().flatten());
+    for (_, operation) in operations {
+        let answers = operation
+            .get_mut("responses")
+            .and_then(Value::as_object_mut);
+        for (status, answer) in answers.into_iter().flatten() {
+            let is_problem = status.starts_with(['4', '5']);
+            let content = answer.get_mut("content").and_then(Value::as_object_mut);
+            if let Some(content) = content.filter(|_| is_problem)
+                && let Some(schema) = content.remove("application/json")
+            {
+                content.insert("application/problem+json".to_owned(), schema);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_says_what_can_go_wrong() {
+        let (_, description) = routes();
+        let paths = description["paths"].as_object().unwrap();
+        assert!(paths.len() >= 14, "{}", paths.len());
+        for (path, operations) in paths {
+            for (method, operation) in operations.as_object().unwrap() {
+                if ["/v1/health", "/v1/ready"].contains(&path.as_str()) {
+                    continue;
+                }
+                for status in ["401", "403", "429", "503"] {
+                    let answer = &operation["responses"][status]["content"];
+                    let problem = &answer["application/problem+json"]["schema"];
+                    assert!(problem.is_object(), "{method} {path} {status}: {answer}");
+                }
+            }
+        }
+    }
+}
