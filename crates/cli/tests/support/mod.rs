@@ -5,6 +5,7 @@
     unreachable_pub,
     clippy::unwrap_used,
     clippy::disallowed_methods,
+    clippy::panic,
     reason = "each test program uses a part of it"
 )]
 
