@@ -132,7 +132,8 @@ fn every_event_arrives_exactly_once_whatever_is_killed() {
                 .iter()
                 .filter(|turn| matches!(turn, Turn::Output { .. }))
                 .count();
-            assert_eq!(answers, wanted, "every input is answered");
+            let kinds: Vec<&str> = turns.iter().map(Turn::kind).collect();
+            assert_eq!(answers, wanted, "every input is answered: {kinds:?}");
             calls_are_made_once(&turns);
         }
         engine.shutdown(PATIENCE).await;
