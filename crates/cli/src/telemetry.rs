@@ -117,6 +117,8 @@ impl TelemetryOptions {
             return Err(CommandError::usage(printable_line(&message)));
         }
         let endpoint = format!("{}/v1/traces", url.trim_end_matches('/'));
+        // The client of the exporter takes the provider of the process; another one may be there already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let exporter = SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)

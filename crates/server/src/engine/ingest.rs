@@ -249,10 +249,10 @@ impl Signatures {
             let verdict = keys.verify(delivery);
             verdict.whole().clone()
         });
-        Self {
-            tools: tools.collect(),
-            source,
-        }
+        let tools: Vec<_> = tools.collect();
+        // A trigger that the operator has no keys for opens no door that the secret of a tool keeps shut.
+        let source = source.filter(|said| tools.is_empty() || *said != Verification::Unsigned);
+        Self { tools, source }
     }
 
     /// What speaks for the delivery as a whole.
@@ -278,9 +278,16 @@ impl Signatures {
             tools.insert(tool.namespace.clone(), Value::Object(events));
         }
         // A trigger fires for what the operator's keys accept, else for what the tool of the address accepts.
+        // Where one tool of that name has a secret and another has none, the secret counts.
+        let best_signed = || {
+            let wholes = self.tools.iter().map(|(_, verdict, _)| verdict.whole());
+            let mut signed = wholes.filter(|said| **said != Verification::Unsigned);
+            let verified = |said: &&Verification| matches!(said, Verification::Verified { .. });
+            signed.clone().find(verified).or_else(|| signed.next())
+        };
         let whole = match &self.source {
-            Some(Verification::Unsigned) | None => self.best(),
             Some(source) => source,
+            None => best_signed().unwrap_or_else(|| self.best()),
         };
         json!({"whole": whole, "tools": tools})
     }

@@ -138,6 +138,10 @@ impl Command for Limit {
     fn answer(self: Box<Self>, outcome: Result<()>) {
         let _ = self.reply.send(outcome);
     }
+
+    fn is_abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
 }
 
 #[async_trait]

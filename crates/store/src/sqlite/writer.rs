@@ -36,6 +36,9 @@ pub(super) trait Command: Send {
 
     /// Answers: with what came out, or with an error.
     fn answer(self: Box<Self>, outcome: Result<()>);
+
+    /// Whether nobody waits for it any more. They were told that it was not done, so it is not.
+    fn is_abandoned(&self) -> bool;
 }
 
 /// Work with somebody who waits for it.
@@ -56,6 +59,10 @@ impl<T: Send> Command for Transaction<T> {
         let Self { output, reply, .. } = *self;
         // Whoever asked may have gone; what was written stays.
         let _ = reply.send(outcome.and_then(|()| output.ok_or_else(lost)));
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.reply.is_closed()
     }
 }
 
@@ -86,6 +93,10 @@ impl Writer {
 
     fn group(&mut self, first: Box<dyn Command>, commands: &mut mpsc::Receiver<Box<dyn Command>>) {
         if let Err(error) = self.begin() {
+            // Those behind it have waited as long. Were each to wait for the lock in turn, the last would wait for ever.
+            while let Ok(behind) = commands.try_recv() {
+                behind.answer(Err(error.clone()));
+            }
             first.answer(Err(error));
             return;
         }
@@ -93,8 +104,10 @@ impl Writer {
         let mut done: Vec<Done> = Vec::new();
         let mut next = Some(first);
         while let Some(mut command) = next.take() {
-            let outcome = self.in_savepoint(&mut *command);
-            done.push((command, outcome));
+            if !command.is_abandoned() {
+                let outcome = self.in_savepoint(&mut *command);
+                done.push((command, outcome));
+            }
             // SQLite undoes a transaction by itself on some errors, such as a full disk.
             if self.connection.is_autocommit() {
                 self.one_by_one(done);
@@ -146,6 +159,9 @@ impl Writer {
     /// The transaction is undone: runs again, each in a transaction of its own, what had worked.
     fn one_by_one(&mut self, done: Vec<Done>) {
         for (mut command, outcome) in done {
+            if command.is_abandoned() {
+                continue;
+            }
             let outcome = outcome.and_then(|()| self.alone(&mut *command));
             command.answer(outcome);
         }
