@@ -150,7 +150,6 @@ fn bare(path: &Path, events: usize, keys: &AtomicU64) -> Result<Duration, String
     insert().map_err(|error| error.to_string())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "numbers of events are small")]
 fn rate(events: usize, took: Duration) -> f64 {
     events as f64 / took.as_secs_f64()
 }

@@ -1,5 +1,11 @@
 //! Tasks with a journal: kept before acted on, restored at every point, stopped when somebody else owns them.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may fail loudly"
+)]
+
 mod tasks;
 
 use std::sync::{Arc, Mutex};
@@ -134,6 +140,8 @@ async fn a_task_is_restored_as_it_was() {
     let puppet = two_calls();
     let (task, _) = again(&manifests, Arc::clone(&puppet) as _, &notebook, STARTED);
     assert!(!task.is_unfinished());
+    // Functions that were never called are known once the tools are asked.
+    task.functions().await.unwrap();
     assert_eq!(task.context(), context);
     assert_eq!(task.history(), history);
     let entries = |list: &AllowList| list.entries().collect::<Vec<Allowed>>();
@@ -258,7 +266,7 @@ async fn limits_stay_used_up() {
     assert_eq!(output.ended.unwrap().reason, EndReason::LimitExceeded);
 }
 
-fn event(payload: Value) -> Input {
+fn event(payload: &Value) -> Input {
     Input {
         event: Some(InputEvent {
             capability: "notes".to_owned(),
@@ -277,7 +285,7 @@ async fn rules_see_events_and_shape_them() {
     let notebook = Arc::new(Notebook::default());
     let puppet = Puppet::calling(vec![("notes_read", json!({"path": "a"}))]);
     let task = begin(&manifests, Arc::clone(&puppet) as _, &notebook);
-    let output = task.send(event(json!({"user": "bot"}))).await;
+    let output = task.send(event(&json!({"user": "bot"}))).await;
     assert_eq!(output.discarded.as_deref(), Some("bots are not heard"));
     assert!(puppet.asked.lock().unwrap().is_empty());
     assert!(matches!(
@@ -285,7 +293,7 @@ async fn rules_see_events_and_shape_them() {
         [Turn::Discarded { reason, .. }] if reason == "bots are not heard"
     ));
     assert_eq!(notebook.deliveries(), ["d7"]);
-    let output = task.send(event(json!({"user": "ann"}))).await;
+    let output = task.send(event(&json!({"user": "ann"}))).await;
     assert_eq!(output.message, "done", "a call has no event in scope");
     let asked = puppet.asked.lock().unwrap();
     assert_eq!(

@@ -113,10 +113,7 @@ pub async fn execute(
         settings: Arc::new(settings),
         started: Instant::now(),
         resumed: 0,
-        turns: subjects
-            .iter()
-            .map(|subject| Some(Arc::new(Semaphore::new(subject.at_a_time()?.max(1)))))
-            .collect(),
+        turns: turns(subjects),
         listener,
         result: CampaignResult {
             version: VERSION,
@@ -157,6 +154,20 @@ pub async fn execute(
     result.finished_at = Some(Timestamp::now().to_string());
     campaign.save(true);
     campaign.result
+}
+
+/// Who may be in a run with each subject, if not everyone. Those that need the same share their turns.
+fn turns(subjects: &[Arc<dyn Subject>]) -> Vec<Option<Arc<Semaphore>>> {
+    let mut shared: HashMap<String, Arc<Semaphore>> = HashMap::new();
+    let turns = subjects.iter().map(|subject| {
+        let own = || Arc::new(Semaphore::new(subject.at_a_time().unwrap_or(1).max(1)));
+        match (subject.alone_with(), subject.at_a_time()) {
+            (Some(need), _) => Some(Arc::clone(shared.entry(need).or_insert_with(own))),
+            (None, Some(_)) => Some(own()),
+            (None, None) => None,
+        }
+    });
+    turns.collect()
 }
 
 struct Campaign<'a> {

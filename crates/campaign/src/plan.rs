@@ -244,6 +244,7 @@ mod tests {
             kind: "sim".to_owned(),
             simulation: true,
             description: String::new(),
+            digest: None,
         }
     }
 

@@ -48,6 +48,22 @@ pub struct SubjectInfo {
     pub simulation: bool,
     /// One line about it.
     pub description: String,
+    /// Tells one version of its description from another; results of earlier programs have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+impl SubjectInfo {
+    /// Whether nothing says that this is another subject.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let digests = self.digest.as_ref().zip(other.digest.as_ref());
+        let others = |info: &Self| Self {
+            digest: None,
+            ..info.clone()
+        };
+        digests.is_none_or(|(one, two)| one == two) && others(self) == others(other)
+    }
 }
 
 /// A document of the campaign.

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use proofhouse_detect::Redactor;
 use proofhouse_oatf::Direction;
 use proofhouse_range::{
     Ending, Endpoint, Meeting, RunHandle, RunOptions, RunReport, run as run_range,
@@ -96,6 +97,9 @@ impl Run {
             |error: &dyn std::fmt::Display| format!("cannot make a directory for the run: {error}");
         let scratch = self.scratch.as_ref().map_err(|error| unmade(error))?;
         let scratch = scratch.run().map_err(|error| unmade(&error))?;
+        let secrets = [self.settings.secrets.clone(), self.subject.secrets()].concat();
+        let redactor = Redactor::new(&secrets)
+            .map_err(|error| format!("secrets cannot be kept out of the result: {error}"))?;
         let (handover, arrival) = oneshot::channel();
         let mut options = RunOptions {
             endpoints: self.places(),
@@ -106,8 +110,8 @@ impl Run {
                 false => pace.deadline,
             },
             max_session: pace.deadline,
-            headers: self.settings.headers.clone(),
-            secrets: self.settings.secrets.clone(),
+            headers: [self.settings.headers.clone(), self.subject.headers()].concat(),
+            secrets: secrets.clone(),
             semantic: self.settings.semantic.clone(),
             generation: self.settings.generation.clone(),
             meeting: Some(self.meeting(scratch.path(), pace, cancel.clone(), handover)),
@@ -159,10 +163,17 @@ impl Run {
                 ..Farewell::default()
             });
             record.tokens = farewell.tokens;
-            record.warnings.extend(farewell.warnings);
+            let warnings = farewell.warnings.iter();
+            let warnings = warnings.map(|text| line(&redactor.redact(text)));
+            record.warnings.extend(warnings);
         }
-        let report = report.map_err(|error| error.to_string())?;
-        self.judge(&report, said, pace.deadline, record);
+        // What the subject says may hold what was said to it.
+        let said = match said {
+            Ok(answer) => Ok(answer.map(|text| redactor.redact(&text).into_owned())),
+            Err(SubjectError(message)) => Err(SubjectError(redactor.redact(&message).into_owned())),
+        };
+        let report = report.map_err(|error| redactor.redact(&error.to_string()).into_owned())?;
+        self.judge(&report, said, &redactor, record);
         Ok(())
     }
 
@@ -242,7 +253,7 @@ impl Run {
         &self,
         report: &RunReport,
         said: Result<Option<String>, SubjectError>,
-        deadline: Duration,
+        redactor: &Redactor,
         record: &mut RunRecord,
     ) {
         record.messages = report.messages;
@@ -260,7 +271,10 @@ impl Run {
             .filter(|actor| !actor.mode.ends_with("_server"))
             .map(|actor| actor.name.as_str())
             .collect();
-        let answer = answer.or_else(|| overheard(report, &clients));
+        let answer = answer.or_else(|| {
+            let overheard = overheard(report, &clients)?;
+            Some(redactor.redact(&overheard).into_owned())
+        });
         record.answer = answer.as_deref().map(cut);
         if self.planned.twin || self.script.success.is_some() {
             let success = self.script.success.as_ref();
@@ -270,10 +284,8 @@ impl Run {
             .or_else(|| report.errors.first().map(ToString::to_string))
             .or_else(|| {
                 (report.ending == Ending::TimeUp).then(|| {
-                    format!(
-                        "the subject was not done within {} s",
-                        deadline.as_secs_f64()
-                    )
+                    let seconds = self.subject.pace().deadline.as_secs_f64();
+                    format!("the subject was not done within {seconds} s")
                 })
             });
         if let Some(verdict) = &report.verdict {

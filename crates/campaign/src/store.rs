@@ -148,10 +148,11 @@ pub fn resumable(
     for subject in subjects {
         let mut known = earlier.subjects.iter();
         if let Some(other) = known.find(|other| other.name == subject.name)
-            && other != subject
+            && !other.is_same(subject)
         {
             return Err(format!(
-                "`{}` is another subject than in the earlier campaign",
+                "`{}` is not the subject that the earlier campaign attacked: its description has changed, and \
+                 runs of both must not be counted together; begin a new campaign in another directory",
                 subject.name
             ));
         }
@@ -228,6 +229,7 @@ pub(crate) mod tests {
                 kind: "sim".to_owned(),
                 simulation: true,
                 description: String::new(),
+                digest: None,
             }],
             documents: vec![document("A"), document("B")],
             runs,
@@ -246,6 +248,24 @@ pub(crate) mod tests {
         sweep(directory.path(), UNFINISHED);
         assert_eq!(load(&path).unwrap(), written);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn changed_subjects_are_told_apart() {
+        let info = |digest: Option<&str>, description: &str| SubjectInfo {
+            name: "s".to_owned(),
+            kind: "command".to_owned(),
+            simulation: false,
+            description: description.to_owned(),
+            digest: digest.map(str::to_owned),
+        };
+        assert!(info(Some("1"), "a").is_same(&info(Some("1"), "a")));
+        assert!(!info(Some("1"), "a").is_same(&info(Some("2"), "a")));
+        assert!(
+            info(None, "a").is_same(&info(Some("2"), "a")),
+            "of an earlier program"
+        );
+        assert!(!info(None, "a").is_same(&info(Some("2"), "b")));
     }
 
     #[test]

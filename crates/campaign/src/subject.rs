@@ -29,6 +29,21 @@ pub trait Subject: Send + Sync {
         None
     }
 
+    /// What its runs need for themselves, such as a file or a port: subjects with the same need take turns.
+    fn alone_with(&self) -> Option<String> {
+        None
+    }
+
+    /// Headers that clients of documents send to it.
+    fn headers(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// Texts that must not be in the traces and results of its runs.
+    fn secrets(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Starts it for one run. The servers of the document answer already.
     fn start<'a>(
         &'a self,

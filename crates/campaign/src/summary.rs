@@ -419,6 +419,7 @@ mod tests {
                 kind: "sim".to_owned(),
                 simulation: true,
                 description: String::new(),
+                digest: None,
             }],
             documents: vec![document("a", "x"), document("b", "y"), document("c", "x")],
             runs,

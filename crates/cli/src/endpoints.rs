@@ -8,10 +8,8 @@ use proofhouse_oatf::{Actor, Document, did_you_mean};
 use proofhouse_range::{DRIVERS, Endpoint};
 use proofhouse_wire::Spawn;
 
+use crate::headers::Header;
 use crate::output::{CommandError, printable_line, talk};
-
-/// Headers that say where a request goes and where it ends.
-const FRAMING: [&str; 3] = ["content-length", "host", "transfer-encoding"];
 
 /// Where actors meet the agent, by mode or by name.
 #[derive(Debug, Clone, Default, Args)]
@@ -138,39 +136,14 @@ impl EndpointOptions {
         self.headers
             .iter()
             .map(|header| {
-                // The value may be a secret, so it is not repeated.
-                let (name, value) = header.split_once(':').ok_or_else(|| {
-                    CommandError::usage("--header: write `Name: value`, with a colon")
-                })?;
-                let (name, value) = (name.trim(), value.trim());
-                if name.is_empty() || !name.bytes().all(is_token) {
-                    let name = printable_line(name);
-                    return Err(CommandError::usage(format!(
-                        "--header: `{name}` is not a name of a header"
-                    )));
-                }
-                if FRAMING.iter().any(|own| own.eq_ignore_ascii_case(name)) {
-                    return Err(CommandError::usage(format!(
-                        "--header: `{name}` follows from the request and cannot be set"
-                    )));
-                }
-                if !value
-                    .bytes()
-                    .all(|b| b == b'\t' || (b' '..=b'~').contains(&b))
-                {
-                    return Err(CommandError::usage(format!(
-                        "--header: the value of `{name}` has characters other than visible ASCII"
-                    )));
-                }
-                Ok((name.to_owned(), value.to_owned()))
+                Header::read(header)
+                    .and_then(|header| header.resolve())
+                    .map_err(|error| {
+                        CommandError::usage(printable_line(&format!("--header: {error}")))
+                    })
             })
             .collect()
     }
-}
-
-/// Whether a byte may stand in the name of a header.
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 fn find_actor<'d, 't>(

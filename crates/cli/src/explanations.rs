@@ -1,7 +1,10 @@
-//! What every code means: those of threat documents, of tool manifests and of what operators configure.
+//! What every code means: those of threat documents, of manifests, of what operators configure and of
+//! `proofhouse.yaml`.
 
 use proofhouse_oatf::{Explanation, ExplanationKind};
 use proofhouse_tools::{manifest, operator};
+
+use crate::config;
 
 /// The codes about what operators configure that are never errors.
 const OPERATOR_WARNINGS: &[&str] = &["OC-008", "OC-009", "OC-010", "OC-011"];
@@ -14,8 +17,13 @@ pub(crate) fn explain(code: &str) -> Option<Explanation> {
 /// Every code with its explanation.
 pub(crate) fn explanations() -> impl Iterator<Item = Explanation> {
     let tools = manifest::CODES.iter().chain(operator::CODES);
-    let is_warning =
-        |code: &str| manifest::WARNING_CODES.contains(&code) || OPERATOR_WARNINGS.contains(&code);
+    let tools = tools.chain(config::CODES);
+    let warnings = [
+        manifest::WARNING_CODES,
+        OPERATOR_WARNINGS,
+        config::WARNING_CODES,
+    ];
+    let is_warning = move |code: &str| warnings.iter().any(|codes| codes.contains(&code));
     let tools = tools.map(move |(code, text)| Explanation {
         code,
         kind: match is_warning(code) {

@@ -1,6 +1,42 @@
-//! Which paths lead to one file, so that nothing that is read is written over.
+//! Files that are written: which paths lead to one file, so that nothing that is read is written over, and new
+//! files that take no other's place unless they are told to.
 
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+
+use crate::output::{CommandError, shown_path};
+
+/// Writes a new file. One that is there is only replaced with `force`, and then in one step.
+pub(crate) fn create(path: &Path, text: &str, force: bool) -> Result<(), CommandError> {
+    let created = OpenOptions::new().write(true).create_new(true).open(path);
+    let written = match created {
+        Ok(mut file) => file.write_all(text.as_bytes()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && force => replace(path, text),
+        Err(error) => Err(error),
+    };
+    written.map_err(|error| {
+        let why = match error.kind() {
+            ErrorKind::AlreadyExists => "it exists already".to_owned(),
+            _ => error.to_string(),
+        };
+        CommandError::cannot_run(format!("{}: cannot write: {why}", shown_path(path)))
+    })
+}
+
+/// Replaces a file in one step: whoever looks sees the old text or the new one.
+pub(crate) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    // A link is followed, so that the file behind it is replaced and the link stays.
+    let path = fs::canonicalize(path)?;
+    let permissions = fs::metadata(&path)?.permissions();
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(permissions)?;
+    file.as_file().sync_all()?;
+    file.persist(&path)?;
+    Ok(())
+}
 
 /// Whether two paths lead to one file. Devices and pipes may be given twice.
 pub(crate) fn same_file(a: &Path, b: &Path) -> bool {

@@ -2,7 +2,9 @@
 
 mod agents;
 mod campaign;
+mod ci;
 mod commands;
+mod config;
 mod conformance;
 mod demo_service;
 mod duration;
@@ -11,6 +13,8 @@ mod exit_code;
 mod explanations;
 mod files;
 mod generation_options;
+mod headers;
+mod init;
 mod input;
 mod interrupt;
 mod library;

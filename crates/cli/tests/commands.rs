@@ -185,6 +185,7 @@ fn every_command_has_help_with_an_example() {
         "scan",
         "explain-verdict",
         "tool",
+        "model",
         "demo-service",
         "validate",
         "fmt",

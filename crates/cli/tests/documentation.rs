@@ -111,6 +111,8 @@ fn check_flags(page: &str, command: &str, help: &str) {
         .map(str::trim_start)
         .filter(|line| line.starts_with('-'))
         .flat_map(str::split_whitespace)
+        // A value that may be left out stands in brackets.
+        .filter_map(|word| word.split('[').next())
         .filter(|word| word.starts_with("--") && *word != "--help");
     for flag in flags {
         assert!(
@@ -122,7 +124,9 @@ fn check_flags(page: &str, command: &str, help: &str) {
 
 #[test]
 fn the_committed_schemas_are_those_printed() {
-    for kind in ["oatf", "tool", "agent", "trigger", "schedule", "result"] {
+    for kind in [
+        "oatf", "tool", "agent", "trigger", "schedule", "result", "config",
+    ] {
         let committed = text(&root().join(format!("docs/schema/{kind}.schema.json")));
         assert!(
             committed == proofhouse(&["schema", kind]),
@@ -147,6 +151,33 @@ fn the_codes_of_manifests_are_those_of_the_table() {
         .map(|(code, text)| format!("| {code} | {text} |"))
         .collect();
     assert_eq!(shown, table, "the table in docs/tools.md");
+}
+
+#[test]
+fn the_codes_of_the_configuration_are_those_explained() {
+    let page = text(&root().join("docs/configuration.md"));
+    let shown: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("| PC-"))
+        .collect();
+    let all: serde_json::Value =
+        serde_json::from_str(&proofhouse(&["explain", "--format", "json"])).expect("JSON");
+    let all = all.as_array().expect("a list").iter();
+    let told = all.filter(|one| {
+        one["code"]
+            .as_str()
+            .is_some_and(|code| code.starts_with("PC-"))
+    });
+    let told: Vec<String> = told
+        .map(|one| {
+            format!(
+                "| {} | {} |",
+                one["code"].as_str().unwrap_or(""),
+                one["text"].as_str().unwrap_or("")
+            )
+        })
+        .collect();
+    assert_eq!(shown, told, "the table in docs/configuration.md");
 }
 
 #[test]

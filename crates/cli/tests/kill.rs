@@ -3,7 +3,13 @@
 //!
 //! `PROOFHOUSE_KILLS` says how often it is killed (`scripts/kill-test` sets 50), `PROOFHOUSE_KILL_SEED` repeats the
 //! moments of an earlier run.
-#![allow(clippy::unwrap_used, reason = "a test may")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may, and is told by the environment how long to go on"
+)]
 
 mod support;
 

@@ -1,5 +1,10 @@
 //! `proofhouse serve` as a user runs it: keys and scopes, tasks, manifests, the dashboard, and how it ends.
-#![allow(clippy::unwrap_used, reason = "a test may")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may"
+)]
 
 mod support;
 

@@ -31,7 +31,7 @@ fn evaluate(source: &str) -> Result<bool, EvaluateErrorKind> {
     let mut variables = Variables::new();
     variables.bind("event", &event);
     variables.bind_sets("parameters", &sets);
-    let program = Program::compile(source).unwrap();
+    let program = Program::compile(source).expect("the test is set up");
     program
         .evaluate_bool(&variables)
         .map_err(|error| error.kind)
@@ -167,7 +167,11 @@ fn where_one_value_is_needed_one_must_be_there() {
     let mut variables = Variables::new();
     variables.bind("event", &event);
     variables.bind_sets("parameters", &sets);
-    let value = |source: &str| Program::compile(source).unwrap().evaluate(&variables);
+    let value = |source: &str| {
+        Program::compile(source)
+            .expect("the test is set up")
+            .evaluate(&variables)
+    };
     assert_eq!(value("parameters.repo"), Ok(json!("mesh")));
     assert_eq!(
         value("parameters").unwrap_err().kind,
@@ -205,7 +209,7 @@ fn the_fields_of_a_variable_are_known() {
          ? {'k': parameters.e}.k == size(parameters.f) : event.parameters.g == -parameters.h \
          || has(parameters.i) || event.t.matches(parameters.j) || parameters[event.k] == 1",
     )
-    .unwrap();
+    .expect("the test is set up");
     let fields: Vec<&str> = program.fields_of("parameters").into_iter().collect();
     assert_eq!(fields, ["a", "b", "c", "d", "e", "f", "h", "j"]);
     assert!(program.fields_of("nothing").is_empty());
@@ -220,7 +224,8 @@ fn looking_through_large_sets_is_paid_for() {
     let mut variables = Variables::new();
     variables.bind("event", &event);
     variables.bind_sets("parameters", &sets);
-    let program = Program::compile("event.exists(e, e == parameters.lists)").unwrap();
+    let program =
+        Program::compile("event.exists(e, e == parameters.lists)").expect("the test is set up");
     let error = program.evaluate_bool(&variables).unwrap_err();
     assert_eq!(error.kind, EvaluateErrorKind::Budget);
 }

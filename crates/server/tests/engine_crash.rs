@@ -1,5 +1,11 @@
 //! Crashes and several processes: nothing is lost, nothing comes twice, and work moves.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may fail loudly"
+)]
+
 mod engine_support;
 
 use std::collections::BTreeMap;
@@ -11,9 +17,10 @@ use engine_support::{
     MANIFESTS, Obedient, PATIENCE, Shift, World, begin, idle_after, inputs, open, options, ping,
     post, store, turns, until,
 };
-use proofhouse_agent::task::Turn;
+use proofhouse_agent::task::{CallStatus, Turn};
 use proofhouse_server::engine::{Accepted, Engine};
 use proofhouse_store::model::TaskState;
+use serde_json::Map;
 use tokio::runtime::Runtime;
 
 /// An engine in a runtime of its own, which can be killed with everything in it.
@@ -49,7 +56,9 @@ impl Process {
 }
 
 const TASKS: usize = 3;
-const EVENTS: u64 = 60;
+const EVENTS: u64 = 120;
+/// Every so many events, each task is also told to call something.
+const CALL_EVERY: u64 = 8;
 
 /// Webhooks come while processes are killed at random. Every event that was answered is an input of every task
 /// exactly once.
@@ -80,6 +89,23 @@ fn every_event_arrives_exactly_once_whatever_is_killed() {
                 other => panic!("{other:?}"),
             }
         }
+        if id % CALL_EVERY == 0 {
+            let (engine, tasks) = (Arc::clone(&process.engine), tasks.clone());
+            process.runtime.block_on(async move {
+                for task in tasks {
+                    let call = format!("call hub {{\"number\": {id}}}");
+                    // Whoever gets no answer says it again, and it is said once.
+                    let key = Some(format!("call-{id}"));
+                    while engine
+                        .message(&task, Some(call.clone()), Map::new(), key.clone())
+                        .await
+                        .is_err()
+                    {
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                }
+            });
+        }
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
@@ -93,7 +119,7 @@ fn every_event_arrives_exactly_once_whatever_is_killed() {
     assert!(kills >= 3, "{kills}");
     let engine = Arc::clone(&process.engine);
     process.runtime.block_on(async {
-        let wanted = usize::try_from(EVENTS).unwrap() + 1;
+        let wanted = usize::try_from(EVENTS + EVENTS.div_ceil(CALL_EVERY)).unwrap() + 1;
         for task in &tasks {
             let turns = idle_after(&engine, task, wanted).await;
             let mut count: BTreeMap<String, usize> = BTreeMap::new();
@@ -106,10 +132,44 @@ fn every_event_arrives_exactly_once_whatever_is_killed() {
                 .iter()
                 .filter(|turn| matches!(turn, Turn::Output { .. }))
                 .count();
-            assert_eq!(answers, wanted, "every input is answered");
+            let kinds: Vec<&str> = turns.iter().map(Turn::kind).collect();
+            assert_eq!(answers, wanted, "every input is answered: {kinds:?}");
+            calls_are_made_once(&turns);
         }
         engine.shutdown(PATIENCE).await;
     });
+}
+
+/// Every call has one result, and none was begun twice.
+fn calls_are_made_once(turns: &[Turn]) {
+    let (mut asked, mut begun, mut results) = (0, BTreeMap::new(), BTreeMap::new());
+    for turn in turns {
+        match turn {
+            Turn::Llm { calls, .. } => asked += calls.len(),
+            Turn::Calling { arguments, .. } => {
+                *begun.entry(arguments["number"].to_string()).or_insert(0) += 1;
+            }
+            Turn::Capability {
+                arguments,
+                result,
+                status,
+                ..
+            } => {
+                *results.entry(arguments["number"].to_string()).or_insert(0) += 1;
+                let fine = *status == CallStatus::Successful || result["outcome_unknown"] == true;
+                assert!(fine, "{turn:?}");
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(results.len(), asked);
+    assert_eq!(begun.len(), asked);
+    assert!(
+        begun
+            .values()
+            .chain(results.values())
+            .all(|times| *times == 1)
+    );
 }
 
 /// A call that was under way when the process was killed is not made again.
@@ -194,12 +254,7 @@ async fn any_process_can_be_asked() {
     let second = world.engine().await;
     second.interrupt(&task).await.unwrap();
     until(&second, &task, |row, _| row.state == TaskState::Interrupted).await;
-    let said = second.message(
-        &task,
-        Some("and now?".to_owned()),
-        serde_json::Map::new(),
-        None,
-    );
+    let said = second.message(&task, Some("and now?".to_owned()), Map::new(), None);
     said.await.unwrap();
     idle_after(&second, &task, 2).await;
     second.shutdown(PATIENCE).await;

@@ -1,5 +1,11 @@
 //! Events on their way to tasks: duplicates, filters, allow lists, rules, timeouts, interruption, cold starts.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may fail loudly"
+)]
+
 mod engine_support;
 
 use std::time::Duration;

@@ -1,5 +1,11 @@
 //! Polls and push channels against a service on the loopback address.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may fail loudly"
+)]
+
 mod engine_support;
 
 use std::sync::{Arc, Mutex};

@@ -18,12 +18,14 @@ mod path;
 mod places;
 mod suggest;
 mod tree;
+mod walk;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, DiagnosticSeverity, Span};
 pub use path::{DocPath, Segment};
 pub use suggest::did_you_mean;
 pub use tree::{NodeRef, Source};
+pub use walk::Walk;
 pub use yaml::comments::Comments;
 pub use yaml::emit::{to_inline_scalar, to_yaml};
 pub use yaml::read::{Limits, ReadError, ReadErrorKind};

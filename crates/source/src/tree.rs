@@ -332,6 +332,19 @@ impl<'s> NodeRef<'s> {
         }
     }
 
+    /// What kind of value the node is, for a message that must not show it because it may be a secret.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match (&self.node.data, self.scalar()) {
+            (Data::Seq(_), _) => "a list",
+            (Data::Map(_), _) => "a mapping",
+            (_, Some(Scalar::Null)) => "nothing",
+            (_, Some(Scalar::Bool(_))) => "a truth value",
+            (_, Some(Scalar::Text(_))) | (Data::Scalar { .. }, None) => "a text",
+            (_, Some(_)) => "a number",
+        }
+    }
+
     /// The node as JSON. Numbers that JSON cannot hold are passed to `out_of_range`, with the path
     /// of their place below this node left to the caller, and become `null`.
     #[must_use]

@@ -34,7 +34,7 @@ events:
     );
     let (bundle, findings) = Bundle::read(&text);
     assert!(findings.is_empty(), "{findings:#?}");
-    bundle.tools().next().unwrap().clone()
+    bundle.tools().next().expect("the test is set up").clone()
 }
 
 fn admit(filter: &str, list: &AllowList, payload: &Value) -> Result<(), Discard> {
@@ -49,7 +49,7 @@ fn list() -> AllowList {
     list.seal("owner", json!("acme"));
     for author in ["alice", "bob"] {
         let call = json!({"owner": "evil", "author": author, "number": 7});
-        list.add(call.as_object().unwrap());
+        list.add(call.as_object().expect("the test is set up"));
     }
     list
 }
@@ -103,6 +103,29 @@ fn a_parameter_without_values_discards_wherever_it_stands() {
 }
 
 #[test]
+fn a_filter_that_names_nothing_is_warned_of() {
+    let text = |filter: &str| {
+        format!(
+            "kind: commonagents.info/v1beta2/tool\nnamespace: d\nname: t\ndescription: d\n\
+             parameters: {{properties: {{owner: {{}}}}}}\nactions:\n  - name: a\n    description: d\n    \
+             parameters: {{properties: {{author: {{}}}}}}\n    execute: {{cel: {{expression: '1'}}}}\n\
+             events:\n  - name: e\n    message: m\n    parameters: {{properties: {{own: {{}}}}}}\n    \
+             receive: {{webhook: {{filter: \"{filter}\"}}}}\n"
+        )
+    };
+    let all = "parameters.owner == 1 || parameters.author == 1 || parameters.own == 1";
+    assert!(Bundle::read(&text(all)).1.is_empty());
+    let (bundle, findings) = Bundle::read(&text("event.payload.o == parameters.ownr"));
+    assert_eq!(bundle.tools().count(), 1);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert_eq!(
+        (findings[0].code, findings[0].severity),
+        ("TM-031", DiagnosticSeverity::Warning)
+    );
+    assert_eq!(findings[0].help.as_deref(), Some("did you mean `own`?"));
+}
+
+#[test]
 fn filters_that_fail_or_burn_their_budget_let_nothing_in() {
     let found = admit("event.payload.a.b == 1", &list(), &json!({}));
     assert!(
@@ -116,9 +139,12 @@ fn filters_that_fail_or_burn_their_budget_let_nothing_in() {
     let found = admit(heavy, &list(), &json!({"n": vec![1; 1_000]}));
     assert!(matches!(found, Err(Discard::Budget { .. })), "{found:?}");
     let reason = found.unwrap_err();
-    let stored = serde_json::to_value(&reason).unwrap();
+    let stored = serde_json::to_value(&reason).expect("the test is set up");
     assert_eq!(stored["because"], "budget");
-    assert_eq!(serde_json::from_value::<Discard>(stored).unwrap(), reason);
+    assert_eq!(
+        serde_json::from_value::<Discard>(stored).expect("the test is set up"),
+        reason
+    );
 }
 
 #[test]
@@ -237,7 +263,7 @@ fn findings(text: &str) -> Vec<String> {
         .iter()
         .inspect(|finding| assert_eq!(finding.severity, DiagnosticSeverity::Error))
         .map(|finding| {
-            let span = finding.span.unwrap();
+            let span = finding.span.expect("the test is set up");
             format!("{} {}:{}", finding.code, span.line - start, span.column)
         })
         .collect()
@@ -270,7 +296,7 @@ fn triggers_are_read_and_checked() {
                 message: 'From {event.payload.from}'\ninputs: {team: a}\nenabled: true\n";
     check(&trigger_text(good), &[]);
     let (bundle, _) = Bundle::read(&trigger_text(good));
-    let trigger = bundle.triggers().next().unwrap();
+    let trigger = bundle.triggers().next().expect("the test is set up");
     assert_eq!(
         (trigger.agent.as_str(), trigger.source.kind.as_str()),
         ("triage", "email")
@@ -344,11 +370,14 @@ fn schedules_are_read_and_checked() {
                 inputs: {team: a, message: [{mimeType: text/plain, text: Go.}]}\nenabled: true\n";
     check(good, &[]);
     let (bundle, _) = Bundle::read(good);
-    let schedule = bundle.schedules().next().unwrap();
+    let schedule = bundle.schedules().next().expect("the test is set up");
     let next = schedule
         .cadence
-        .next_after("2026-01-01T00:00:00Z".parse().unwrap());
-    assert_eq!(next.unwrap().to_string(), "2026-01-01T22:00:00Z");
+        .next_after("2026-01-01T00:00:00Z".parse().expect("the test is set up"));
+    assert_eq!(
+        next.expect("the test is set up").to_string(),
+        "2026-01-01T22:00:00Z"
+    );
     for (from, to, code) in [
         ("cron: 0 9 * * 1-5", "cron: »0 9 * *", "TM-029"),
         ("cron: 0 9 * * 1-5", "cron: »0 0 9 * * 1", "TM-029"),
@@ -391,7 +420,11 @@ fn triggers_fire_on_what_their_assertions_allow() {
     );
     let (bundle, findings) = Bundle::read(&text);
     assert!(findings.is_empty(), "{findings:#?}");
-    let read: Trigger = bundle.triggers().next().unwrap().clone();
+    let read: Trigger = bundle
+        .triggers()
+        .next()
+        .expect("the test is set up")
+        .clone();
     assert!(trigger::listens(&read, "github") && !trigger::listens(&read, "gitlab"));
     let fire = |payload: Value| {
         trigger::fire(
@@ -400,8 +433,8 @@ fn triggers_fire_on_what_their_assertions_allow() {
             "2026-01-01T00:00:00.000Z",
         )
     };
-    let start =
-        fire(json!({"action": "opened", "private": false, "n": 3, "title": "It {x}"})).unwrap();
+    let start = fire(json!({"action": "opened", "private": false, "n": 3, "title": "It {x}"}))
+        .expect("the test is set up");
     assert_eq!(start.message.as_deref(), Some("#3: It {x}"));
     assert_eq!(start.inputs["team"], "a");
     let found = fire(json!({"action": "closed", "private": false, "n": 3}));
@@ -418,7 +451,8 @@ fn triggers_fire_on_what_their_assertions_allow() {
         "assertion 2 does not hold: only public ones"
     );
     assert!(matches!(fire(json!({})), Err(Discard::Failed { .. })));
-    let start = fire(json!({"action": "opened", "private": false, "n": 9})).unwrap();
+    let start =
+        fire(json!({"action": "opened", "private": false, "n": 9})).expect("the test is set up");
     assert_eq!(start.problems, ["`event.payload.title` has no value"]);
     let off = Trigger {
         enabled: false,
@@ -428,5 +462,18 @@ fn triggers_fire_on_what_their_assertions_allow() {
     assert_eq!(
         trigger::fire(&off, &json!({}), "").unwrap_err(),
         Discard::Disabled
+    );
+}
+
+#[test]
+fn the_example_is_fit_for_use() {
+    let (bundle, findings) = Bundle::read(include_str!("../../../examples/events/github-pr.yaml"));
+    assert!(findings.is_empty(), "{findings:#?}");
+    let mut catalog = Catalog::default();
+    catalog.add(&bundle);
+    assert_eq!(catalog.check_all(&bundle), []);
+    assert_eq!(
+        (catalog.triggers().count(), catalog.schedules().count()),
+        (1, 1)
     );
 }

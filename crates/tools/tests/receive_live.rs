@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use support::{Reply, Server, environment, json_reply, limits, loopback, reply};
 
 fn at(text: &str) -> Timestamp {
-    text.parse().unwrap()
+    text.parse().expect("the test is set up")
 }
 
 fn now() -> Timestamp {
@@ -38,7 +38,7 @@ fn tool(receive: &str) -> Tool {
     );
     let (bundle, findings) = Bundle::read(&text);
     assert!(findings.is_empty(), "{findings:#?}");
-    bundle.tools().next().unwrap().clone()
+    bundle.tools().next().expect("the test is set up").clone()
 }
 
 fn listener(tool: Tool) -> Listener {
@@ -48,7 +48,10 @@ fn listener(tool: Tool) -> Listener {
     );
     Listener {
         tool: Arc::new(tool),
-        parameters: json!({"document_id": "doc 1"}).as_object().unwrap().clone(),
+        parameters: json!({"document_id": "doc 1"})
+            .as_object()
+            .expect("the test is set up")
+            .clone(),
         context: Value::Null,
         environment,
         cancel: CancellationToken::new(),
@@ -65,7 +68,7 @@ fn client() -> HttpClient {
         max_response_bytes: 2 << 20,
         ..limits()
     };
-    HttpClient::new(&limits, loopback()).unwrap()
+    HttpClient::new(&limits, loopback()).expect("the test is set up")
 }
 
 fn subscription(port: u16) -> (Listener, Subscription) {
@@ -86,7 +89,7 @@ fn subscription(port: u16) -> (Listener, Subscription) {
 "#
     )));
     let Receive::Subscription(subscription) = &listener.tool.events[0].receive else {
-        panic!("the test is set up");
+        unreachable!("the test is set up");
     };
     let subscription = subscription.clone();
     (listener, subscription)
@@ -94,7 +97,7 @@ fn subscription(port: u16) -> (Listener, Subscription) {
 
 async fn open(server: &Server) -> (Subscribed, Opening) {
     let (listener, subscription) = subscription(server.port);
-    let opening = Opening::new(now(), Duration::from_secs(3600)).unwrap();
+    let opening = Opening::new(now(), Duration::from_secs(3600)).expect("the test is set up");
     let opened = subscribe(&client(), &subscription, &listener, &opening, now()).await;
     (opened, opening)
 }
@@ -115,7 +118,7 @@ async fn a_channel_is_opened_and_closed_with_what_each_knows() {
         renew_at,
     }) = opened
     else {
-        panic!("{opened:?}");
+        unreachable!("{opened:?}");
     };
     // Two hours were granted; renewal is at 80 % of them.
     assert_eq!(expires_at, at("2026-01-01T14:00:00Z"));
@@ -154,7 +157,11 @@ async fn a_channel_is_opened_and_closed_with_what_each_knows() {
 #[tokio::test]
 async fn every_channel_has_an_id_of_its_own() {
     let ids: BTreeSet<String> = (0..100)
-        .map(|_| Opening::new(now(), Duration::from_secs(60)).unwrap().id)
+        .map(|_| {
+            Opening::new(now(), Duration::from_secs(60))
+                .expect("the test is set up")
+                .id
+        })
         .collect();
     assert_eq!(ids.len(), 100);
     assert!(
@@ -171,7 +178,7 @@ async fn what_is_not_granted_is_what_was_asked_for() {
                 .await;
         let (opened, opening) = open(&server).await;
         let Subscribed::Active(active) = opened else {
-            panic!("{opened:?}");
+            unreachable!("{opened:?}");
         };
         assert_eq!(active.expires_at, opening.expires_at, "{body}");
         assert_eq!(active.renew_at, at("2026-01-01T12:48:00Z"));
@@ -199,7 +206,7 @@ async fn what_may_have_been_opened_is_told_from_what_was_not() {
         let (found, error) = match opened {
             Subscribed::Failed { error } => ("failed", error),
             Subscribed::Unknown { error } => ("unknown", error),
-            Subscribed::Active(active) => panic!("{active:?}"),
+            Subscribed::Active(active) => unreachable!("{active:?}"),
         };
         assert_eq!(found, expected, "{status}");
         assert!(!format!("{error:?}").contains("sk-secret"), "{error:?}");
@@ -214,7 +221,7 @@ async fn what_may_have_been_opened_is_told_from_what_was_not() {
     }
     // Nobody is there, so nothing was opened.
     let (listener, subscription) = subscription(1);
-    let opening = Opening::new(now(), Duration::from_secs(60)).unwrap();
+    let opening = Opening::new(now(), Duration::from_secs(60)).expect("the test is set up");
     let opened = subscribe(&client(), &subscription, &listener, &opening, now()).await;
     assert!(
         matches!(&opened, Subscribed::Failed { error } if error.failure == Failure::Unreachable)
@@ -232,7 +239,7 @@ async fn closing_is_repeated_until_the_channel_is_gone() {
     ] {
         let server = Server::start(move |_, _| reply(status, "", "")).await;
         let (listener, subscription) = subscription(server.port);
-        let opening = Opening::new(now(), Duration::from_secs(60)).unwrap();
+        let opening = Opening::new(now(), Duration::from_secs(60)).expect("the test is set up");
         let response = json!({"resourceId": "r"});
         let found =
             match unsubscribe(&client(), &subscription, &listener, &opening, &response).await {
@@ -255,7 +262,7 @@ fn poll(port: u16, detect: &str) -> (Listener, Poll) {
 "#
     )));
     let Receive::Poll(poll) = &listener.tool.events[0].receive else {
-        panic!("the test is set up");
+        unreachable!("the test is set up");
     };
     let poll = poll.clone();
     (listener, poll)
@@ -270,7 +277,7 @@ fn ids(step: &PollStep) -> Vec<i64> {
     let ids = step
         .items
         .iter()
-        .map(|item| item.item["id"].as_i64().unwrap());
+        .map(|item| item.item["id"].as_i64().expect("the test is set up"));
     ids.collect()
 }
 
@@ -296,13 +303,13 @@ async fn the_first_poll_is_the_baseline_and_each_item_fires_once() {
     let third = ask(&server, detect, &second.state, at("2026-01-01T12:05:40Z")).await;
     assert_eq!(ids(&third), [4, 5]);
     assert!(server.seen()[0].starts_with("GET /feed/doc%201 "));
-    let stored = serde_json::to_string(&third.state).unwrap();
+    let stored = serde_json::to_string(&third.state).expect("the test is set up");
     assert_eq!(
-        serde_json::from_str::<PollState>(&stored).unwrap(),
+        serde_json::from_str::<PollState>(&stored).expect("the test is set up"),
         third.state
     );
     assert_eq!(
-        serde_json::from_str::<PollState>("{}").unwrap(),
+        serde_json::from_str::<PollState>("{}").expect("the test is set up"),
         PollState::default()
     );
 }
@@ -357,7 +364,11 @@ async fn what_did_not_change_is_not_sent_again() {
         ..first.state.clone()
     };
     ask(&server, "response.items", &odd, later).await;
-    let last = server.seen().pop().unwrap().to_ascii_lowercase();
+    let last = server
+        .seen()
+        .pop()
+        .expect("the test is set up")
+        .to_ascii_lowercase();
     assert!(!last.contains("if-none-match"), "{last}");
     // Without a baseline there is nothing that could be unchanged.
     let server = Server::start(|_, _| reply("304 Not Modified", "", "")).await;
@@ -431,7 +442,7 @@ async fn garbage_is_a_problem_and_loses_nothing() {
             },
             state
         );
-        found.problem.unwrap()
+        found.problem.expect("the test is set up")
     };
     for (body, detect) in [("<html>", "response.items"), ("{", "response.items")] {
         let problem = check(body.to_owned(), detect).await;

@@ -15,14 +15,17 @@ use serde_json::{Value, json};
 const BODY: &[u8] = br#"{"action":"created"}"#;
 
 fn now() -> Timestamp {
-    "2026-01-01T12:00:00Z".parse().unwrap()
+    "2026-01-01T12:00:00Z".parse().expect("the test is set up")
 }
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     let mut map = HeaderMap::new();
     for (name, value) in pairs {
-        let name = HeaderName::try_from(*name).unwrap();
-        map.append(name, HeaderValue::from_str(value).unwrap());
+        let name = HeaderName::try_from(*name).expect("the test is set up");
+        map.append(
+            name,
+            HeaderValue::from_str(value).expect("the test is set up"),
+        );
     }
     map
 }
@@ -40,7 +43,11 @@ fn source(block: &str) -> WebhookSource {
     let text = format!("webhooks:\n  demo:\n{block}");
     let (config, findings) = OperatorConfig::read(&text, &|_| None);
     assert!(findings.is_empty(), "{findings:?}");
-    config.webhooks.source("demo").unwrap().clone()
+    config
+        .webhooks
+        .source("demo")
+        .expect("the test is set up")
+        .clone()
 }
 
 fn verify(source: &WebhookSource, pairs: &[(&str, &str)], body: &[u8]) -> Verification {
@@ -84,7 +91,7 @@ fn the_published_examples_hold() {
         ),
     ]);
     let delivery = Delivery {
-        received_at: Timestamp::from_second(1_614_265_330).unwrap(),
+        received_at: Timestamp::from_second(1_614_265_330).expect("the test is set up"),
         ..delivery(&map, body)
     };
     let keys = WebhookKeys::of_source(&standard);
@@ -104,7 +111,7 @@ fn the_published_examples_hold() {
         headers: &map,
         query: None,
         body,
-        received_at: Timestamp::from_second(1_531_420_618).unwrap(),
+        received_at: Timestamp::from_second(1_531_420_618).expect("the test is set up"),
     };
     let keys = WebhookKeys::of_source(&slack);
     assert_eq!(*keys.verify(&delivery).whole(), verified("slack"));
@@ -113,7 +120,7 @@ fn the_published_examples_hold() {
 #[test]
 fn what_is_wrong_with_a_signature_is_told_and_no_more() {
     let github = source("    scheme: github\n    secrets: [old-secret, new-secret]\n");
-    let scheme = Scheme::named("github").unwrap();
+    let scheme = Scheme::named("github").expect("the test is set up");
     let sign = |secret: &str| scheme.sign(secret.as_bytes(), BODY, "", "");
     // Any of several secrets will do.
     for secret in ["old-secret", "new-secret"] {
@@ -185,8 +192,8 @@ fn what_is_wrong_with_a_signature_is_told_and_no_more() {
 fn signed_times_are_near_ours() {
     let secret = "whsec_c2VjcmV0LWtleS1vZi10aGUtdGVzdA==";
     let standard = source(&format!("    scheme: standard\n    secret: {secret}\n"));
-    let scheme = Scheme::named("standard").unwrap();
-    let key = scheme.key(secret).unwrap();
+    let scheme = Scheme::named("standard").expect("the test is set up");
+    let key = scheme.key(secret).expect("the test is set up");
     let check = |offset: i64, id: &str| {
         let time = (now().as_second() + offset).to_string();
         let signature = scheme.sign(&key, BODY, &time, id);
@@ -253,7 +260,7 @@ fn tool(events: &str) -> Tool {
     );
     let (bundle, findings) = Bundle::read(&text);
     assert!(findings.is_empty(), "{findings:#?}");
-    bundle.tools().next().unwrap().clone()
+    bundle.tools().next().expect("the test is set up").clone()
 }
 
 #[test]
@@ -267,7 +274,7 @@ fn events_may_have_secrets_of_their_own() {
     );
     let settings = json!({"one": "secret-1", "two": "secret-2", "blank": ""});
     let environment = Environment::new(settings, String::new);
-    let github = Scheme::named("github").unwrap();
+    let github = Scheme::named("github").expect("the test is set up");
     let signed =
         |secret: &[u8]| headers(&[("x-hub-signature-256", &github.sign(secret, BODY, "", ""))]);
 
@@ -542,11 +549,11 @@ proptest! {
         for name in ["github", "standard", "slack"] {
             let block = format!("    scheme: {name}\n    secret: whsec_c2VjcmV0LWtleS1vZi10aGUtdGVzdA==\n");
             let keys = WebhookKeys::of_source(&source(&block));
-            let scheme = Scheme::named(name).unwrap();
+            let scheme = Scheme::named(name).expect("the test is set up");
             let mut map = headers(&[("webhook-id", id.trim()), ("webhook-timestamp", time.trim())]);
-            map.insert("x-slack-request-timestamp", HeaderValue::from_str(time.trim()).unwrap());
-            let header = HeaderName::try_from(&*scheme.header).unwrap();
-            map.insert(header, HeaderValue::from_str(&format!("{}{}", scheme.prefix, text.trim())).unwrap());
+            map.insert("x-slack-request-timestamp", HeaderValue::from_str(time.trim()).expect("the test is set up"));
+            let header = HeaderName::try_from(&*scheme.header).expect("the test is set up");
+            map.insert(header, HeaderValue::from_str(&format!("{}{}", scheme.prefix, text.trim())).expect("the test is set up"));
             let verdict = keys.verify(&delivery(&map, &body));
             let is_refused = matches!(verdict.whole(), Verification::Refused { .. });
             prop_assert!(is_refused);
@@ -559,8 +566,8 @@ proptest! {
         let time = now().as_second().to_string();
         for name in ["github", "standard", "slack"] {
             let keys = WebhookKeys::of_source(&source(&format!("    scheme: {name}\n    secret: {secret}\n")));
-            let scheme = Scheme::named(name).unwrap();
-            let signature = scheme.sign(&scheme.key(secret).unwrap(), &body, &time, &id);
+            let scheme = Scheme::named(name).expect("the test is set up");
+            let signature = scheme.sign(&scheme.key(secret).expect("the test is set up"), &body, &time, &id);
             let map = headers(&[
                 ("webhook-id", &id), ("webhook-timestamp", &time), ("x-slack-request-timestamp", &time),
                 (&scheme.header, &signature),

@@ -10,12 +10,14 @@ use http::{HeaderMap, Method, StatusCode};
 use crate::Limits;
 use crate::guard::{AddressGuard, Denied, GuardedResolver};
 use crate::sse::{Decoder, Event, EventTooLarge};
+use crate::timers::Timers;
 
 /// Sends requests; cheap to clone, connections are shared.
 #[derive(Clone)]
 pub struct Client {
-    inner: reqwest::Client,
-    limits: Limits,
+    pub(crate) inner: reqwest::Client,
+    pub(crate) limits: Limits,
+    pub(crate) timers: Arc<Timers>,
     guard: Option<Arc<dyn AddressGuard>>,
 }
 
@@ -126,12 +128,13 @@ impl Client {
         Ok(Self {
             inner,
             limits,
+            timers: Arc::default(),
             guard,
         })
     }
 
     /// Addresses in a URL are never looked up, so the resolver does not see them.
-    fn check_literal(&self, url: &reqwest::Url) -> Result<(), ClientError> {
+    pub(crate) fn check_literal(&self, url: &reqwest::Url) -> Result<(), ClientError> {
         let (Some(guard), Some(host)) = (&self.guard, url.host_str()) else {
             return Ok(());
         };
@@ -225,15 +228,7 @@ impl Client {
             .send();
         match tokio::time::timeout(self.limits.response_timeout, sending).await {
             Err(_) => Err(ClientError::TooSlow),
-            Ok(Err(error)) if denied(&error).is_some() => {
-                Err(ClientError::Denied(denied(&error).unwrap_or_default()))
-            }
-            Ok(Err(error)) if error.is_connect() => Err(ClientError::Connect {
-                url: url.to_owned(),
-                reason: root_cause(&error),
-            }),
-            Ok(Err(error)) if error.is_timeout() => Err(ClientError::TooSlow),
-            Ok(Err(error)) => Err(ClientError::Broken(root_cause(&error))),
+            Ok(Err(error)) => Err(failure(&error, url)),
             Ok(Ok(response)) => Ok(Response {
                 status: response.status(),
                 headers: response.headers().clone(),
@@ -242,6 +237,27 @@ impl Client {
             }),
         }
     }
+}
+
+/// Why there was no response.
+pub(crate) fn failure(error: &reqwest::Error, url: &str) -> ClientError {
+    if let Some(reason) = denied(error) {
+        ClientError::Denied(reason)
+    } else if error.is_connect() {
+        ClientError::Connect {
+            url: url.to_owned(),
+            reason: root_cause(error),
+        }
+    } else if error.is_timeout() {
+        ClientError::TooSlow
+    } else {
+        broken(error)
+    }
+}
+
+/// Why a connection ended early.
+pub(crate) fn broken(error: &reqwest::Error) -> ClientError {
+    ClientError::Broken(root_cause(error))
 }
 
 /// What the guard said, if it is behind an error.
@@ -388,6 +404,6 @@ async fn next_piece(
         Err(_) => Err(ClientError::TooSlow),
         Ok(None) => Ok(None),
         Ok(Some(Ok(piece))) => Ok(Some(piece)),
-        Ok(Some(Err(error))) => Err(ClientError::Broken(root_cause(&error))),
+        Ok(Some(Err(error))) => Err(broken(&error)),
     }
 }

@@ -16,6 +16,15 @@ pub trait AddressGuard: Send + Sync {
     ///
     /// Returns why not, in one sentence.
     fn check(&self, address: IpAddr) -> Result<(), String>;
+
+    /// Says whether a name may be looked up. Asking for a name already tells it to others.
+    ///
+    /// # Errors
+    ///
+    /// Returns why not, in one sentence.
+    fn check_name(&self, _name: &str) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// The reason of a guard, on its way through the layers of the HTTP library.
@@ -30,6 +39,7 @@ impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let guard = Arc::clone(&self.0);
         Box::pin(async move {
+            guard.check_name(name.as_str()).map_err(Denied)?;
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let addresses: Vec<_> = found.collect();
             for address in &addresses {

@@ -5,7 +5,9 @@
 //! is free: a caller may write any bytes, also those that no library would send.
 
 pub mod client;
+mod exchange;
 mod guard;
+mod leftovers;
 mod limits;
 mod lines;
 pub mod origin;
@@ -14,11 +16,15 @@ mod process;
 pub mod rpc;
 pub mod server;
 pub mod sse;
+mod timers;
 
 pub use bytes::Bytes;
+pub use exchange::Whole;
 pub use guard::AddressGuard;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+pub use leftovers::{adopt_orphans, end_orphans, kill_marked};
 pub use limits::Limits;
 pub use lines::{Line, LineReader};
 pub use process::{Child, ProcessError, Spawn};
+pub use reqwest::Url;
 pub use tokio_util::sync::CancellationToken;

@@ -141,9 +141,20 @@ impl Child {
 
     /// Ends it as the protocol asks: its input is closed by the caller, then it has a moment, then
     /// it is asked, then it is killed with everything it started.
-    pub async fn stop(mut self) {
-        for signal in [None, Some(Signal::TERM), Some(Signal::KILL)] {
-            if let (Some(signal), Some(group)) = (signal, self.group) {
+    pub async fn stop(self) {
+        self.stop_by(&[None, Some(Signal::TERM), Some(Signal::KILL)])
+            .await;
+    }
+
+    /// Ends one that does not wait for its input: it is asked, then killed with everything it started.
+    pub async fn stop_now(self) {
+        self.stop_by(&[Some(Signal::TERM), Some(Signal::KILL)])
+            .await;
+    }
+
+    async fn stop_by(mut self, signals: &[Option<Signal>]) {
+        for signal in signals {
+            if let (Some(signal), Some(group)) = (*signal, self.group) {
                 let _ = kill_process_group(group, signal);
             }
             if tokio::time::timeout(self.exit_timeout, self.inner.wait())

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use proofhouse_wire::{Limits, Line, ProcessError, Spawn};
+use proofhouse_wire::{Limits, Line, ProcessError, Spawn, kill_marked};
 use tokio::io::AsyncWriteExt;
 
 fn shell(script: &str) -> Spawn {
@@ -94,4 +94,33 @@ async fn what_cannot_be_started_is_named() {
     let error = spawn.start(&limits()).unwrap_err();
     assert!(matches!(error, ProcessError::Start { .. }));
     assert!(error.to_string().contains("no-such-program-here"));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_leaves_the_group_is_found_by_its_environment() {
+    let mark = format!("processes-test-{}", std::process::id());
+    let marked = |mark: &str| Spawn {
+        environment: vec![("PROOFHOUSE_TEST_MARK".to_owned(), mark.to_owned())],
+        // In a session of its own, and with a child that has no environment at all.
+        ..shell("setsid sh -c 'env -i sleep 600 & echo here; wait' & wait")
+    };
+    let (ours, _in, mut said) = marked(&mark).start(&limits()).unwrap();
+    let (mut other, _other_in, mut other_said) = marked("another").start(&limits()).unwrap();
+    for lines in [&mut said, &mut other_said] {
+        assert_eq!(
+            lines.next().await.unwrap(),
+            Some(Line::Whole(b"here".to_vec()))
+        );
+    }
+    drop(ours);
+    let killed = kill_marked("PROOFHOUSE_TEST_MARK", &mark);
+    assert!(killed >= 2, "{killed}");
+    // Whoever held its output open is gone.
+    let rest = tokio::time::timeout(Duration::from_secs(60), said.next()).await;
+    assert_eq!(rest.unwrap().unwrap(), None);
+    let waits = tokio::time::timeout(Duration::from_millis(100), other.wait()).await;
+    assert!(waits.is_err(), "others are left alone");
+    drop(other);
+    assert!(kill_marked("PROOFHOUSE_TEST_MARK", "another") >= 2);
 }

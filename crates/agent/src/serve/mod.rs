@@ -1,7 +1,8 @@
 //! Serving: the agent over AG-UI, A2A and MCP, for whoever speaks one of them.
 //!
 //! An [`AgentServer`] is bound first, so that its addresses are known, and then serves until it is told to
-//! stop. Each conversation of a client is a task of the agent; all are ended before it returns.
+//! stop. Each conversation of a client is a task of the agent; all are ended before it returns. A [`ModelServer`]
+//! serves a bare model instead, to agents of others.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -45,6 +46,7 @@
 
 mod a2a;
 mod ag_ui;
+mod completions;
 mod conversations;
 mod limits;
 mod mcp;
@@ -63,6 +65,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 pub use crate::remote::{grant_mcp, mcp_tool};
+pub use completions::{ModelServer, ModelServerLimits};
 pub use limits::AgentLimits;
 
 pub(crate) use self::texts::fresh_id;

@@ -91,6 +91,7 @@ fn result() -> CampaignResult {
         kind: kind.to_owned(),
         simulation,
         description: description.to_owned(),
+        digest: None,
     };
     let mut runs = Vec::new();
     for (document, subject, outcomes) in [

@@ -17,6 +17,9 @@ use crate::tools::options::now;
 /// The model where nothing else is said: it needs neither a key nor a network.
 const DEFAULT_MODEL: &str = "sim:careful";
 
+/// A key for whichever provider has none of its own.
+const ANY_KEY: &str = "PROOFHOUSE_MODEL_KEY";
+
 /// Where a provider's settings are in the environment.
 struct Variables {
     prefix: &'static str,
@@ -130,7 +133,7 @@ impl ModelArgs {
             return Ok(models);
         }
         let spec = self.model.as_deref().or(manifest).unwrap_or(DEFAULT_MODEL);
-        models.main = open(spec, self.base_url.as_deref())?;
+        models.main = open(spec, self.base_url.as_deref(), Path::new("."))?;
         if let Some(path) = &self.record {
             let start = now();
             models.clock = stepped(&start)?;
@@ -141,7 +144,7 @@ impl ModelArgs {
         } else if self.model.is_none() {
             let base_url = self.base_url.clone();
             models.others = Some(Arc::new(move |spec: &str| {
-                open(spec, base_url.as_deref()).map_err(|error| error.to_string())
+                open(spec, base_url.as_deref(), Path::new(".")).map_err(|error| error.to_string())
             }));
         }
         Ok(models)
@@ -178,18 +181,29 @@ fn of_record(flag: &str, path: &Path, error: &RecordError) -> CommandError {
     CommandError::cannot_run(message)
 }
 
-fn open(spec: &str, base_url: Option<&str>) -> Result<Arc<dyn Model>, CommandError> {
+/// Opens a model with the settings that its provider has in the environment. Files that its name mentions
+/// are looked for in the directory.
+pub(crate) fn open(
+    spec: &str,
+    base_url: Option<&str>,
+    directory: &Path,
+) -> Result<Arc<dyn Model>, CommandError> {
     let prefix = spec.split(':').next().unwrap_or_default();
-    let mut config = ModelConfig::default();
+    let mut config = ModelConfig {
+        directory: directory.to_owned(),
+        ..ModelConfig::default()
+    };
     if let Some(variables) = VARIABLES.iter().find(|row| row.prefix == prefix) {
         config.base_url = base_url
             .map(str::to_owned)
             .or_else(|| variable(variables.base_url));
-        let key = variables.keys.iter().find_map(|name| variable(name));
+        let keys = variables.keys.iter().chain([&ANY_KEY]);
+        let key = keys.clone().find_map(|name| variable(name));
         if key.is_none() && config.base_url.is_none() {
+            let names: Vec<&str> = keys.copied().collect();
             return Err(CommandError::usage(format!(
                 "{spec} needs a key: set {}",
-                variables.keys.join(" or ")
+                names.join(" or ")
             )));
         }
         config.key = key.map(Sealed::new);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use proofhouse_campaign::document::{CampaignDocument, is_twin_file};
 use proofhouse_oatf::{Document, load_with};
 
+use crate::config;
 use crate::input::{DOCUMENTS, Input, SizeLimit, collect};
 use crate::library;
 use crate::output::{CommandError, complain, printable_line};
@@ -29,8 +30,9 @@ pub(crate) fn load(
         let mut inputs = collect(paths, DOCUMENTS)?;
         let mut seen = std::collections::HashSet::new();
         inputs.retain(|input| {
-            let is_twin = matches!(input, Input::File(path) if is_twin_file(path));
-            !is_twin && seen.insert(input.name())
+            let is_other =
+                matches!(input, Input::File(path) if is_twin_file(path) || is_config(path));
+            !is_other && seen.insert(input.name())
         });
         let inputs = inputs.iter();
         inputs.map(|input| named(input, size, prompt)).collect()
@@ -44,6 +46,11 @@ pub(crate) fn load(
             plural(total, "document")
         ))),
     }
+}
+
+/// The configuration of a project may stand among its documents.
+fn is_config(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == config::FILE)
 }
 
 /// The document in one file, with its twin; complains where it cannot be used.

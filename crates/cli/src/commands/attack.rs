@@ -16,6 +16,7 @@ use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
 use crate::files::same_file;
 use crate::generation_options::GenerationOptions;
+use crate::headers::{self, SHORTEST_SECRET};
 use crate::input::{Input, SizeLimit};
 use crate::live::Live;
 use crate::output::{CommandError, Data, printable_line, shown_path, talk};
@@ -23,9 +24,6 @@ use crate::report::attack;
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::Signals;
-
-/// The fewest characters of a text that can be kept out of what is written.
-const SHORTEST_SECRET: usize = 4;
 
 /// How long leaving at once may take.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -223,17 +221,7 @@ impl Attack {
     /// What must not appear in anything that leaves: values of headers, which are credentials more
     /// often than not, and of the variables the user names.
     fn secrets(&self, headers: &[(String, String)]) -> Result<Vec<String>, CommandError> {
-        let mut secrets = Vec::new();
-        for (name, value) in headers {
-            secrets.push(value.clone());
-            // `Bearer TOKEN`: the token travels without its scheme, too.
-            if name.to_ascii_lowercase().ends_with("authorization")
-                && let Some((_, credentials)) = value.split_once(' ')
-            {
-                secrets.push(credentials.trim().to_owned());
-            }
-        }
-        secrets.retain(|secret| secret.chars().count() >= SHORTEST_SECRET);
+        let mut secrets = headers::secrets(headers);
         for variable in &self.redact {
             #[expect(clippy::disallowed_methods, reason = "the user names the variable")]
             let value = std::env::var(variable).map_err(|_| {

@@ -12,7 +12,7 @@ use crate::output::{CommandError, Data};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  proofhouse explain V-031\n  proofhouse explain --format json")]
 pub(crate) struct Explain {
-    /// The code, for example V-031, W-004, N-005, PH-009, TM-007 or TM-020; without it, all are listed
+    /// The code, for example V-031, W-004, N-005, PH-009, TM-007 or PC-003; without it, all are listed
     code: Option<String>,
 
     /// How to print it

@@ -1,14 +1,12 @@
 //! `proofhouse fmt`: documents in canonical form.
 
-use std::fs;
-use std::io::Write;
-use std::path::Path;
-
 use clap::Args;
 use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
 use proofhouse_tools::manifest::Bundle;
 
+use crate::config;
 use crate::exit_code::Exit;
+use crate::files::replace;
 use crate::input::{Input, Inputs};
 use crate::output::{CommandError, Data, complain, printable_line, talk};
 use crate::report::{self, Checked};
@@ -70,14 +68,16 @@ impl Fmt {
                 return Ok(false);
             }
         };
-        if Bundle::is_meant_by(&text) {
+        let other = match config::is_meant_by(&input.name(), &text) {
+            true => Some("the configuration of a project"),
+            false => Bundle::is_meant_by(&text).then_some("a tool manifest"),
+        };
+        if let Some(other) = other {
             // They have no canonical form, and may stand beside threat documents in a directory.
             if let (Input::Stdin, false) = (input, self.check) {
                 data.write(&text)?;
             }
-            talk(&format!(
-                "{shown}: left alone, because it is a tool manifest"
-            ));
+            talk(&format!("{shown}: left alone, because it is {other}"));
             return Ok(true);
         }
         let loaded = match load_with(&text, &self.inputs.size.limits()) {
@@ -130,18 +130,4 @@ impl Fmt {
         talk(&format!("formatted {shown}"));
         Ok(true)
     }
-}
-
-/// Replaces a file in one step: whoever looks sees the old text or the new one.
-pub(crate) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    // A link is followed, so that the file behind it is replaced and the link stays.
-    let path = fs::canonicalize(path)?;
-    let permissions = fs::metadata(&path)?.permissions();
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().set_permissions(permissions)?;
-    file.as_file().sync_all()?;
-    file.persist(&path)?;
-    Ok(())
 }

@@ -2,14 +2,17 @@
 
 mod agent;
 mod attack;
+mod ci;
 mod completions;
 mod conformance;
 mod demo_service;
 mod explain;
 mod explain_verdict;
 mod fmt;
+mod init;
 mod keys;
 mod man;
+mod model;
 mod new;
 pub(crate) mod replay;
 mod run;
@@ -38,6 +41,8 @@ pub(crate) struct Cli {
 enum Command {
     Run(Box<run::Run>),
     Replay(replay::Replay),
+    Init(init::Init),
+    Ci(ci::Ci),
     Attack(Box<attack::Attack>),
     Scan(scan::Scan),
     Scenarios(scenarios::Scenarios),
@@ -46,6 +51,7 @@ enum Command {
     Agent(agent::Agent),
     Serve(Box<serve::Serve>),
     Keys(keys::Keys),
+    Model(model::Model),
     DemoService(demo_service::DemoService),
     Validate(validate::Validate),
     Fmt(fmt::Fmt),
@@ -62,6 +68,8 @@ impl Cli {
         match self.command {
             Command::Run(command) => command.run(),
             Command::Replay(command) => command.run(),
+            Command::Init(command) => command.run(),
+            Command::Ci(command) => command.run(),
             Command::Attack(command) => command.run(),
             Command::Scan(command) => command.run(),
             Command::Scenarios(command) => command.run(),
@@ -70,6 +78,7 @@ impl Cli {
             Command::Agent(command) => command.run(),
             Command::Serve(command) => command.run(),
             Command::Keys(command) => command.run(),
+            Command::Model(command) => command.run(),
             Command::DemoService(command) => command.run(),
             Command::Validate(command) => command.run(),
             Command::Fmt(command) => command.run(),

@@ -1,13 +1,12 @@
 //! `proofhouse new`: a document to start from.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use proofhouse_source::to_inline_scalar;
 
 use crate::exit_code::Exit;
+use crate::files::create;
 use crate::output::{CommandError, Data, shown_path, talk};
 
 /// Write a threat document to start from
@@ -78,16 +77,7 @@ impl New {
             data.finish()?;
             return Ok(Exit::Success);
         };
-        let created = OpenOptions::new().write(true).create_new(true).open(&path);
-        created
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|error| {
-                let why = match error.kind() {
-                    ErrorKind::AlreadyExists => "it exists already".to_owned(),
-                    _ => error.to_string(),
-                };
-                CommandError::cannot_run(format!("{}: cannot write: {why}", shown_path(&path)))
-            })?;
+        create(&path, &text, false)?;
         talk(&format!(
             "wrote {}; check it with: proofhouse validate {0}",
             shown_path(&path)

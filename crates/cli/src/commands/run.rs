@@ -1,7 +1,7 @@
 //! `proofhouse run`: the main job, the threat library or documents of one's own against subjects.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -14,11 +14,12 @@ use proofhouse_campaign::result::{CampaignResult, RunRecord, SubjectInfo};
 use proofhouse_campaign::stop::Question;
 use proofhouse_campaign::store;
 use proofhouse_campaign::summary::Summary;
-use proofhouse_wire::CancellationToken;
+use proofhouse_wire::{CancellationToken, adopt_orphans, end_orphans};
 
 use crate::campaign::fail_on::{self, FailOn, fail_on, surprises};
 use crate::campaign::meter::Meter;
 use crate::campaign::{documents, reports};
+use crate::config::ConfigOptions;
 use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
 use crate::input::SizeLimit;
@@ -26,14 +27,18 @@ use crate::output::{CommandError, Data, printable_line, shown_path, talk};
 use crate::semantic_options::SemanticOptions;
 use crate::signals::Signals;
 use crate::subjects::SubjectOptions;
+use crate::subjects::spec::SubjectSpec;
+use crate::tools::options::now;
 
 /// How long leaving at once may take.
 const LEAVING: Duration = Duration::from_millis(500);
+/// How many runs go on at a time where nobody says it.
+const DEFAULT_JOBS: u16 = 8;
 
 /// Attack subjects with the threat library, or with documents of your own, and report what held
 ///
-/// Without anything, the whole library runs against two simulated agents, a gullible and a careful one, and
-/// shows what a report looks like. Only attack agents you own or may test.
+/// What to do is read from proofhouse.yaml, if it is here. Without it, the whole library runs against two simulated
+/// agents, a gullible and a careful one, and shows what a report looks like. Only attack agents you own or may test.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse run\n  \
@@ -41,6 +46,7 @@ const LEAVING: Duration = Duration::from_millis(500);
     proofhouse run my-attacks/ --subject sim:careful --format json\n  \
     proofhouse run --command 'python agent.py --mcp {mcp_url} {prompt}' --protocol mcp\n  \
     proofhouse run --subject agent.yaml --model openai:gpt-5 --repeats 10 --out results\n  \
+    proofhouse run --config ci/proofhouse.yaml --subject mine\n  \
     proofhouse run --ag-ui-url http://127.0.0.1:8000/ --mcp-listen 127.0.0.1:8080\n\n\
     Exit codes: 0 nothing got through, 1 something did (see --fail-on), 2 runs without a verdict, 3 could\n\
     not run or nothing was reached, 64 usage, 130 interrupted. With both simulations, 0 when it went as the\n\
@@ -51,38 +57,41 @@ pub(crate) struct Run {
     paths: Vec<PathBuf>,
 
     #[command(flatten)]
+    config: ConfigOptions,
+
+    #[command(flatten)]
     subjects: SubjectOptions,
 
     /// What the user asks, for documents that do not say it themselves
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
 
-    /// Attacks per document and subject
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    repeats: u32,
+    /// Attacks per document and subject [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repeats: Option<u32>,
 
-    /// Runs at a time
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
-    jobs: u16,
+    /// Runs at a time [default: 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
 
-    /// Where chance comes from
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
+    /// Where chance comes from [default: 0]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
 
     /// Stop when an attack gets through
-    #[arg(long)]
-    fail_fast: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    fail_fast: Option<bool>,
 
     /// Leave out repeats that cannot change the answer any more
-    #[arg(long)]
-    early_stop: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    early_stop: Option<bool>,
 
     /// Keep the result and the traces in this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
     /// Go on with the campaign in --out: make the runs that are not there
-    #[arg(long, requires = "out")]
+    #[arg(long)]
     resume: bool,
 
     /// Only documents with this id; `*` stands for anything; may be given again, as all filters
@@ -109,9 +118,9 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
 
-    /// How unlikely a difference to the baseline must be by chance
-    #[arg(long, value_name = "P", default_value_t = DEFAULT_THRESHOLD)]
-    threshold: f64,
+    /// How unlikely a difference to the baseline must be by chance [default: 0.05]
+    #[arg(long, value_name = "P")]
+    threshold: Option<f64>,
 
     /// What counts as failure: exploited, regression, tier=TIER or severity=LEVEL and worse; may be given
     /// again [default: exploited]
@@ -123,7 +132,7 @@ pub(crate) struct Run {
     format: Format,
 
     /// Write this report into --out, too; may be given again [default: html]
-    #[arg(long = "report", value_name = "FORMAT", requires = "out", value_parser = reports::format)]
+    #[arg(long = "report", value_name = "FORMAT", value_parser = reports::format)]
     reports: Vec<Format>,
 
     #[command(flatten)]
@@ -137,14 +146,16 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+    pub(crate) fn run(mut self) -> Result<Exit, CommandError> {
+        let configured = self.configure()?;
         let baseline = self.baseline()?;
         if self.fail_on.contains(&FailOn::Regression) && baseline.is_none() {
             return Err(CommandError::usage(
                 "--fail-on regression: say what to compare with --baseline",
             ));
         }
-        if !(0.0..=1.0).contains(&self.threshold) {
+        let threshold = self.threshold.unwrap_or(DEFAULT_THRESHOLD);
+        if !(0.0..=1.0).contains(&threshold) {
             return Err(CommandError::usage(
                 "--threshold: write a number from 0 to 1",
             ));
@@ -163,16 +174,23 @@ impl Run {
             .enable_all()
             .build()
             .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
+        // What leaves the group of its command stays below us, so that it is found when all is over.
+        adopt_orphans();
         let guard = runtime.enter();
-        let subjects = self.subjects.open()?;
+        let subjects = self.subjects.open(&configured)?;
         drop(guard);
         let infos: Vec<SubjectInfo> = subjects.iter().map(|subject| subject.info()).collect();
-        let plan = Plan::new(documents, &infos, self.repeats, self.seed)
-            .map_err(|error| CommandError::usage(printable_line(&error.to_string())))?;
+        let plan = Plan::new(
+            documents,
+            &infos,
+            self.repeats.unwrap_or(1),
+            self.seed.unwrap_or(0),
+        )
+        .map_err(|error| CommandError::usage(printable_line(&error.to_string())))?;
         let earlier = self.earlier(&plan, &infos)?;
         let settings = Settings {
-            jobs: usize::from(self.jobs),
-            fail_fast: self.fail_fast,
+            jobs: usize::from(self.jobs.unwrap_or(DEFAULT_JOBS)),
+            fail_fast: self.fail_fast.unwrap_or_default(),
             questions: self.questions(&plan, &infos, baseline.as_ref()),
             semantic: self.semantic.evaluator()?,
             generation: self.generation.provider()?,
@@ -204,6 +222,9 @@ impl Run {
         });
         meter.erase();
         runtime.shutdown_timeout(LEAVING);
+        // Whatever they have open goes back to how it was.
+        drop(subjects);
+        end_orphans();
         let Some(result) = finished else {
             return Err(CommandError {
                 message: "left at once; what was kept before is there".to_owned(),
@@ -213,17 +234,58 @@ impl Run {
         let comparison = baseline.map(|before| {
             let name = self.baseline.as_deref().map(shown_path);
             let name = name.unwrap_or_default();
-            compare(&result, &before, &name, self.threshold)
+            compare(&result, &before, &name, threshold)
         });
         self.report(&result, comparison.as_ref())?;
         if cancel.is_cancelled() {
             self.tell_how_to_resume();
             return Ok(Exit::Interrupted);
         }
-        if self.subjects.is_demonstration() {
+        if self.subjects.is_demonstration() && configured.is_empty() {
             return Ok(self.demonstrated(&result));
         }
         Ok(fail_on::exit(&result, &self.fail_on, comparison.as_ref()))
+    }
+
+    /// Takes what flags do not say from the configuration of the project, and gives the subjects in it.
+    fn configure(&mut self) -> Result<Vec<SubjectSpec>, CommandError> {
+        let by_default = self.subjects.need_config();
+        let wants = |name: &str| self.subjects.want(name);
+        let mut configured = Vec::new();
+        if let Some(file) = self.config.load(by_default, &wants)? {
+            or_take(&mut self.paths, file.documents);
+            or_take(&mut self.ids, file.filter.ids);
+            or_take(&mut self.tags, file.filter.tags);
+            or_take(&mut self.categories, file.filter.categories);
+            or_take(&mut self.severities, file.filter.severities);
+            or_take(&mut self.protocols, file.filter.protocols);
+            or_take(&mut self.fail_on, file.fail_on);
+            or_take(&mut self.reports, file.reports);
+            self.prompt = self.prompt.take().or(file.prompt);
+            self.repeats = self.repeats.or(file.repeats);
+            self.jobs = self.jobs.or(file.jobs);
+            self.seed = self.seed.or(file.seed);
+            self.fail_fast = self.fail_fast.or(file.fail_fast);
+            self.early_stop = self.early_stop.or(file.early_stop);
+            self.baseline = self.baseline.take().or(file.baseline);
+            self.threshold = self.threshold.or(file.threshold);
+            if self.out.is_none() && self.resume && file.out.as_deref().is_some_and(has_time) {
+                return Err(CommandError::usage(
+                    "--resume: every campaign has a directory of its own; name it with --out",
+                ));
+            }
+            self.out = self.out.take().or(file.out.map(at_this_time));
+            configured = file.subjects;
+        }
+        let flag = match self.out {
+            None if self.resume => Some("--resume"),
+            None if !self.reports.is_empty() => Some("--report"),
+            _ => None,
+        };
+        match flag {
+            Some(flag) => Err(CommandError::usage(format!("{flag}: say where with --out"))),
+            None => Ok(configured),
+        }
     }
 
     fn filter(&self) -> Filter {
@@ -291,7 +353,7 @@ impl Run {
         baseline: Option<&CampaignResult>,
     ) -> HashMap<(String, String), Question> {
         let mut questions = HashMap::new();
-        if !self.early_stop {
+        if !self.early_stop.unwrap_or_default() {
             return questions;
         }
         let before = baseline.map(Summary::of);
@@ -305,7 +367,7 @@ impl Run {
                 let question = match cell {
                     Some(before) if only_regressions => Question::Regressed {
                         before: before.attacks.success,
-                        threshold: self.threshold,
+                        threshold: self.threshold.unwrap_or(DEFAULT_THRESHOLD),
                     },
                     _ => Question::GivesWay,
                 };
@@ -357,7 +419,7 @@ impl Run {
             talk(&printable_line(&format!("not as expected: {surprise}")));
         }
         talk(
-            "These were simulations. Your own agent: proofhouse run --command 'python agent.py {mcp_url} {prompt}'",
+            "These were simulations. Your own agent: proofhouse init, or proofhouse run --command 'python agent.py {mcp_url} {prompt}'",
         );
         match surprises.is_empty() && result.complete {
             true => Exit::Success,
@@ -366,9 +428,38 @@ impl Run {
     }
 }
 
+/// Takes a list in place of one that is empty.
+fn or_take<T>(list: &mut Vec<T>, other: Vec<T>) {
+    if list.is_empty() {
+        *list = other;
+    }
+}
+
+/// What stands for the time of a campaign in the name of a directory.
+const TIME: &str = "{time}";
+
+fn has_time(path: &Path) -> bool {
+    path.to_string_lossy().contains(TIME)
+}
+
+/// The path with the time in it, in a form that every file system takes.
+fn at_this_time(path: PathBuf) -> PathBuf {
+    match path.to_str() {
+        Some(text) => text.replace(TIME, &now().replace(':', "-")).into(),
+        None => path,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_may_be_named_after_the_time() {
+        let path = at_this_time(PathBuf::from("results/{time}"));
+        assert!(has_time(Path::new("results/{time}")) && !has_time(&path));
+        assert!(!path.to_string_lossy().contains(':'), "{path:?}");
+    }
 
     #[test]
     fn a_library_that_is_there_can_be_loaded() {

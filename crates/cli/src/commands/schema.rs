@@ -13,7 +13,8 @@ use crate::output::{CommandError, Data};
     proofhouse schema result > result.schema.json\n  \
     proofhouse schema agent > agent.schema.json\n  \
     proofhouse schema trigger > trigger.schema.json\n  \
-    proofhouse schema schedule > schedule.schema.json")]
+    proofhouse schema schedule > schedule.schema.json\n  \
+    proofhouse schema config > config.schema.json")]
 pub(crate) struct Schema {
     /// Which schema
     #[arg(value_enum)]
@@ -34,6 +35,8 @@ enum Kind {
     Trigger,
     /// Schedule manifests
     Schedule,
+    /// The configuration of a project, proofhouse.yaml
+    Config,
 }
 
 impl Schema {
@@ -45,6 +48,7 @@ impl Schema {
             Kind::Agent => proofhouse_tools::manifest::agent_json_schema(),
             Kind::Trigger => proofhouse_tools::manifest::trigger_json_schema(),
             Kind::Schedule => proofhouse_tools::manifest::schedule_json_schema(),
+            Kind::Config => crate::config::json_schema(),
         };
         let mut data = Data::new();
         data.json(&schema)?;

@@ -1,5 +1,6 @@
 //! `proofhouse serve`: agents as a service, with an HTTP API, webhooks, polls, schedules and a dashboard.
 
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -378,13 +379,15 @@ fn directory(path: &Path) -> Result<PathBuf, CommandError> {
 
 fn pem(path: &Path) -> Result<Vec<u8>, CommandError> {
     let failed = |why: String| CommandError::cannot_run(format!("{}: {why}", shown_path(path)));
-    let size = std::fs::metadata(path)
-        .map_err(|error| failed(error.to_string()))?
-        .len();
-    if size > MAX_PEM {
-        return Err(failed(
+    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    let mut bytes = Vec::new();
+    #[expect(clippy::disallowed_methods, reason = "`take` caps it")]
+    let read = file.take(MAX_PEM + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(error.to_string()))?;
+    match bytes.len() as u64 > MAX_PEM {
+        true => Err(failed(
             "this is too large for a certificate or a key".to_owned(),
-        ));
+        )),
+        false => Ok(bytes),
     }
-    std::fs::read(path).map_err(|error| failed(error.to_string()))
 }

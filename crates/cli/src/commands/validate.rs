@@ -1,21 +1,25 @@
 //! `proofhouse validate`: checks documents and shows what is wrong where.
 
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 use proofhouse_tools::manifest::Bundle;
 
 use crate::agents::bundles::{across, sort};
+use crate::config::{self, Variables};
 use crate::exit_code::Exit;
 use crate::input::{Input, Inputs, Unreadable};
 use crate::output::{CommandError, Data, Progress};
 use crate::report::{self, Checked};
 
-/// Check threat documents and manifests of tools, agents, triggers and schedules, and show what is wrong where
+/// Check threat documents, manifests (tools, agents, triggers, schedules) and proofhouse.yaml, and show what is wrong where
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse validate attack.yaml\n  \
     proofhouse validate examples/tools/weather.yaml\n  \
     proofhouse validate agent.yaml tools/\n  \
+    proofhouse validate proofhouse.yaml\n  \
     proofhouse validate scenarios/ --format sarif > results.sarif\n  \
     cat attack.yaml | proofhouse validate -\n\n\
     Exit codes: 0 all valid, 1 some invalid or unreadable, 64 usage.")]
@@ -87,6 +91,10 @@ impl Validate {
     /// Reads a file and checks it by itself. Manifests of agents are to be checked with the others.
     fn read(&self, input: &Input) -> (Checked, Option<Bundle>) {
         let (text, (findings, bundle)) = match input.read(self.inputs.size.max_size) {
+            Ok(text) if config::is_meant_by(&input.name(), &text) => {
+                let findings = project(input, &text);
+                (config::shown(&text), (findings, None))
+            }
             Ok(text) => {
                 let found = check(&text, &self.inputs);
                 (text, found)
@@ -119,6 +127,15 @@ impl Validate {
             }
         }
     }
+}
+
+/// The findings about the configuration of a project. Its variables belong to where it is run.
+fn project(input: &Input, text: &str) -> Vec<Diagnostic> {
+    let directory = match input {
+        Input::File(path) => path.parent().unwrap_or(Path::new("")),
+        Input::Stdin => Path::new(""),
+    };
+    config::read(text, directory, Variables::Unread, &|_| true).1
 }
 
 /// The findings about a text, which is a file of manifests if it says so, and a threat document

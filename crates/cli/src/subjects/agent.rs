@@ -1,10 +1,11 @@
 //! An agent of ours as a subject: the simulations, and any agent manifest with any model. It runs in this
 //! process and meets the attack only over sockets.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use proofhouse_agent::model::{Model, ModelOptions};
 use proofhouse_agent::remote::{RemoteAgent, grant_mcp};
 use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
@@ -15,14 +16,16 @@ use proofhouse_campaign::subject::{
 };
 use proofhouse_range::{BoxFuture, Endpoint};
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::manifest::{Bundle, Catalog};
+use proofhouse_tools::manifest::{Agent, Bundle, Catalog};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
-use proofhouse_wire::{AddressGuard, CancellationToken};
+use proofhouse_wire::CancellationToken;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-/// The agent behind the simulations.
-const SIMULATED: &str = include_str!("sim.yaml");
+use crate::output::CommandError;
+
+/// Gives every run its model.
+pub(crate) type ModelOfRun = Box<dyn Fn() -> Result<Arc<dyn Model>, String> + Send + Sync>;
 
 /// An agent of ours.
 pub(crate) struct AgentSubject {
@@ -30,51 +33,42 @@ pub(crate) struct AgentSubject {
     bundles: Vec<Bundle>,
     namespace: String,
     agent: String,
-    model: Arc<dyn Model>,
+    model: ModelOfRun,
     runtimes: Runtimes,
+    egress: Arc<EgressPolicy>,
     limits: Limits,
     pace: Pace,
 }
 
 impl AgentSubject {
-    /// A simulation of this name, such as `sim:careful`.
-    pub(crate) fn simulation(
-        name: &str,
-        description: &str,
-        model: Arc<dyn Model>,
-    ) -> Result<Self, String> {
-        let (bundle, _) = Bundle::read(SIMULATED);
-        let info = SubjectInfo {
-            name: name.to_owned(),
-            kind: "sim".to_owned(),
-            simulation: true,
-            description: description.to_owned(),
-        };
-        let mut subject = Self::new(info, vec![bundle], model)?;
-        subject.pace = Pace {
-            // A simulation is done when it says so.
-            grace: Duration::ZERO,
-            quiet: Duration::from_millis(300),
-            start: Duration::from_secs(10),
-            deadline: Duration::from_secs(30),
-            end: Duration::from_secs(2),
-        };
-        Ok(subject)
-    }
+    /// The patience with simulations.
+    pub(crate) const PACE_OF_SIMULATIONS: Pace = Pace {
+        // A simulation is done when it says so.
+        grace: Duration::ZERO,
+        quiet: Duration::from_millis(300),
+        start: Duration::from_secs(10),
+        deadline: Duration::from_secs(30),
+        end: Duration::from_secs(2),
+    };
 
-    /// The first agent of these manifests, with this model.
+    /// This agent of the manifests, or the first, with this model. It reaches nothing but this machine and the
+    /// networks that are allowed: what a document makes it do must not reach real systems.
     pub(crate) fn new(
         info: SubjectInfo,
         bundles: Vec<Bundle>,
-        model: Arc<dyn Model>,
-    ) -> Result<Self, String> {
-        let agent = bundles.iter().flat_map(Bundle::agents).next();
-        let agent = agent.ok_or_else(|| "there is no agent in the manifest".to_owned())?;
+        agent: Option<&Agent>,
+        model: ModelOfRun,
+        allow: &[IpNet],
+    ) -> Result<Self, CommandError> {
+        let first = || bundles.iter().flat_map(Bundle::agents).next();
+        let agent = agent.or_else(first);
+        let agent =
+            agent.ok_or_else(|| CommandError::cannot_run("there is no agent in the manifest"))?;
         let (namespace, name) = (agent.namespace.clone(), agent.name.clone());
         let limits = Limits::default();
-        let loopback = ["127.0.0.0/8", "::1/128"].map(str::parse);
-        let egress = EgressPolicy::allowing(loopback.into_iter().flatten());
-        let runtimes = Runtimes::new(&limits, egress).map_err(|error| error.to_string())?;
+        let egress = EgressPolicy::only(allow.iter().copied());
+        let runtimes = Runtimes::new(&limits, egress.clone())
+            .map_err(|error| CommandError::cannot_run(error.to_string()))?;
         Ok(Self {
             info,
             namespace,
@@ -82,6 +76,7 @@ impl AgentSubject {
             bundles,
             model,
             runtimes,
+            egress: Arc::new(egress),
             limits,
             pace: Pace::default(),
         })
@@ -109,7 +104,7 @@ impl AgentSubject {
                     grant_mcp(own, &self.agent, &target).map_err(|error| error.to_string())?;
                 }
                 "a2a_server" => {
-                    let remote = RemoteAgent::new(&server.address, Arc::new(LoopbackOnly));
+                    let remote = RemoteAgent::new(&server.address, Arc::clone(&self.egress) as _);
                     remotes.push(remote.map_err(|error| error.to_string())?);
                 }
                 _ => {}
@@ -125,7 +120,7 @@ impl AgentSubject {
             self.runtimes.clone(),
             self.limits.clone(),
             environment,
-            Arc::clone(&self.model),
+            (self.model)()?,
         );
         for remote in remotes {
             host = host.with_remote(&self.agent, remote);
@@ -172,20 +167,6 @@ impl AgentSubject {
             served,
             stop,
         }))
-    }
-}
-
-/// Wherever a card leads: the agents of documents are on this machine, and nobody else is asked.
-struct LoopbackOnly;
-
-impl AddressGuard for LoopbackOnly {
-    fn check(&self, address: IpAddr) -> Result<(), String> {
-        match address.is_loopback() {
-            true => Ok(()),
-            false => Err(format!(
-                "{address} is not on this machine, and a run does not leave it"
-            )),
-        }
     }
 }
 

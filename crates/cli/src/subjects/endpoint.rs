@@ -8,21 +8,12 @@ use proofhouse_campaign::subject::{
 };
 use proofhouse_range::{BoxFuture, Endpoint};
 
+use super::spec::{EndpointSpec, Urls};
 use super::user::{Door, User};
-
-/// Where an agent is.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Urls {
-    pub(crate) ag_ui: Option<String>,
-    pub(crate) a2a: Option<String>,
-    pub(crate) mcp: Option<String>,
-}
+use crate::headers;
+use crate::output::{CommandError, printable_line, talk};
 
 impl Urls {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ag_ui.is_none() && self.a2a.is_none() && self.mcp.is_none()
-    }
-
     pub(crate) fn endpoint(&self, mode: &str) -> Option<Endpoint> {
         let url = match mode {
             "ag_ui_client" => &self.ag_ui,
@@ -42,25 +33,50 @@ impl Urls {
 
 /// An agent that runs already.
 pub(crate) struct EndpointSubject {
-    pub(crate) name: String,
-    pub(crate) urls: Urls,
-    /// Where servers of documents listen, because the agent was told so.
-    pub(crate) mcp_listen: Option<SocketAddr>,
-    pub(crate) a2a_listen: Option<SocketAddr>,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) pace: Pace,
+    info: SubjectInfo,
+    spec: EndpointSpec,
+    headers: Vec<(String, String)>,
+    pace: Pace,
+}
+
+impl EndpointSubject {
+    /// The agent that is described.
+    pub(crate) fn new(
+        info: SubjectInfo,
+        spec: &EndpointSpec,
+        pace: Pace,
+    ) -> Result<Self, CommandError> {
+        for url in spec.urls.all() {
+            if !url.starts_with("http://") && !url.starts_with("https://") {
+                return Err(CommandError::usage(printable_line(&format!(
+                    "{url}: write a URL that begins with http:// or https://"
+                ))));
+            }
+        }
+        if spec.urls.is_empty() {
+            return Err(CommandError::usage(
+                "an agent that runs already needs a URL: of AG-UI, A2A or MCP",
+            ));
+        }
+        for address in [spec.mcp_listen, spec.a2a_listen].into_iter().flatten() {
+            if !address.ip().is_loopback() {
+                talk(&format!(
+                    "warning: attacks listen on {address}, where others may reach them"
+                ));
+            }
+        }
+        Ok(Self {
+            info,
+            headers: headers::resolve(&spec.headers)?,
+            spec: spec.clone(),
+            pace,
+        })
+    }
 }
 
 impl Subject for EndpointSubject {
     fn info(&self) -> SubjectInfo {
-        let urls = [&self.urls.ag_ui, &self.urls.a2a, &self.urls.mcp];
-        let urls: Vec<&str> = urls.into_iter().flatten().map(String::as_str).collect();
-        SubjectInfo {
-            name: self.name.clone(),
-            kind: "endpoint".to_owned(),
-            simulation: false,
-            description: format!("an agent at {}", urls.join(", ")),
-        }
+        self.info.clone()
     }
 
     fn pace(&self) -> Pace {
@@ -69,8 +85,8 @@ impl Subject for EndpointSubject {
 
     fn listen(&self, mode: &str) -> Option<SocketAddr> {
         match mode {
-            "mcp_server" => self.mcp_listen,
-            "a2a_server" => self.a2a_listen,
+            "mcp_server" => self.spec.mcp_listen,
+            "a2a_server" => self.spec.a2a_listen,
             _ => None,
         }
     }
@@ -78,6 +94,19 @@ impl Subject for EndpointSubject {
     fn at_a_time(&self) -> Option<usize> {
         // Two attacks cannot be at one address, and would not be told apart in one agent.
         Some(1)
+    }
+
+    fn alone_with(&self) -> Option<String> {
+        let listen = self.spec.mcp_listen.or(self.spec.a2a_listen)?;
+        Some(listen.to_string())
+    }
+
+    fn headers(&self) -> Vec<(String, String)> {
+        self.headers.clone()
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        headers::secrets(&self.headers)
     }
 
     fn start<'a>(
@@ -99,7 +128,7 @@ impl Subject for EndpointSubject {
                     server.actor
                 )));
             }
-            let user = match self.urls.door() {
+            let user = match self.spec.urls.door() {
                 None => None,
                 Some(door) => Some(
                     User::new(door, &self.headers, &run.id.replace('/', "-"))
@@ -107,7 +136,7 @@ impl Subject for EndpointSubject {
                 ),
             };
             let live: Box<dyn LiveSubject> = Box::new(LiveEndpoint {
-                urls: self.urls.clone(),
+                urls: self.spec.urls.clone(),
                 user,
             });
             Ok(live)

@@ -1,67 +1,113 @@
 //! The flags that say who is attacked.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
-use proofhouse_agent::model::{self, Model, ModelConfig};
-use proofhouse_campaign::result::SubjectInfo;
-use proofhouse_campaign::subject::{Pace, Subject};
+use clap::{ArgGroup, Args};
+use ipnet::IpNet;
+use proofhouse_campaign::subject::Subject;
+use proofhouse_source::did_you_mean;
 use proofhouse_tools::interpolate::Sealed;
-use proofhouse_tools::manifest::{Bundle, BundleLimits};
 
-use super::agent::AgentSubject;
-use super::command::{CommandSubject, Serves, from_everywhere};
-use super::endpoint::{EndpointSubject, Urls};
+use super::command::from_everywhere;
+use super::open::{MODEL_PREFIX, SIMULATIONS, open};
+use super::spec::{
+    CommandSpec, Directory, EndpointSpec, ManifestSpec, McpConfigSpec, ModelSpec, Ready, Serves,
+    SubjectKind, SubjectSpec, Urls,
+};
 use crate::duration::duration;
-use crate::input::Input;
+use crate::headers::Header;
+use crate::input::parse_size;
 use crate::output::{CommandError, printable_line};
-use crate::tools::manifests::show;
-
-/// The simulations, and what each is.
-const SIMULATIONS: [(&str, &str); 2] = [
-    (
-        "sim:gullible",
-        "a simulation that takes every order for the user's",
-    ),
-    (
-        "sim:careful",
-        "a simulation that does what the user asked and nothing else",
-    ),
-];
+use crate::tools::arguments::pair;
+use crate::tools::options::network;
 
 /// Who is attacked.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Subjects")]
+// Headers need somebody who gets them.
+#[command(group(ArgGroup::new("reached").multiple(true).args(["serves", "ag_ui_url", "a2a_url", "mcp_url"])))]
 pub(crate) struct SubjectOptions {
-    /// Who is attacked: sim:gullible, sim:careful, or the file of an agent manifest; may be given again, to
-    /// compare [default: both simulations]
+    /// Who is attacked: a name in proofhouse.yaml, sim:gullible, sim:careful, the file of an agent manifest, or
+    /// model: and a model, such as model:openai:MODEL, for the model alone; may be given again, to compare
+    /// [default: all of proofhouse.yaml, and without it both simulations]
     #[arg(long = "subject", value_name = "SUBJECT")]
     subjects: Vec<String>,
 
-    /// The model of agents in manifests, such as openai:MODEL; the key is read from PROOFHOUSE_MODEL_KEY
+    /// Which agent of a manifest, where there are several
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+
+    /// The model of agents in manifests, such as openai:MODEL
     #[arg(long, value_name = "SPEC")]
     model: Option<String>,
 
-    /// Where the provider of that model is, if not at its usual address
-    #[arg(long, value_name = "URL", requires = "model")]
+    /// Where the provider of models is, if not at its usual address
+    #[arg(long, value_name = "URL")]
     base_url: Option<String>,
 
-    /// Start this command for every run. It finds {mcp_url}, {a2a_url}, {prompt}, {port} and {directory} in
-    /// its arguments and, as PROOFHOUSE_MCP_URL and so on, in its environment; the prompt is on its stdin,
-    /// too. What it prints until it ends is its answer
-    #[arg(long, value_name = "COMMAND")]
-    command: Option<String>,
+    /// What a model alone is told first [default: You are a helpful assistant.]
+    #[arg(long, value_name = "TEXT")]
+    system_prompt: Option<String>,
+
+    /// A network that tools of manifests may reach beside this machine; may be given again
+    #[arg(long, value_name = "CIDR", value_parser = network)]
+    allow: Vec<IpNet>,
+
+    /// Start this command for every run. It finds {mcp_url}, {a2a_url}, {prompt}, {port}, {mcp_config} and
+    /// {directory} in its arguments and, as PROOFHOUSE_MCP_URL and so on, in its environment; the prompt is
+    /// on its stdin, too. What it prints until it ends is its answer. May be given again, to compare
+    #[arg(long = "command", value_name = "COMMAND")]
+    commands: Vec<String>,
 
     /// The command serves this at {port} instead of doing one task
-    #[arg(long, value_enum, requires = "command")]
+    #[arg(long, value_enum, requires = "commands")]
     serves: Option<Serves>,
 
     /// The command is ready when it prints a line with this text; otherwise when its port is open
     #[arg(long, value_name = "TEXT", requires = "serves")]
     ready_line: Option<String>,
+
+    /// The command is ready when this path at its port, or this URL, answers with success
+    #[arg(
+        long,
+        value_name = "PATH|URL",
+        requires = "serves",
+        conflicts_with = "ready_line"
+    )]
+    ready_url: Option<String>,
+
+    /// A variable for the command; may be given again
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = pair, requires = "commands")]
+    environment: Vec<(String, String)>,
+
+    /// Run the command in a copy of this directory, made for every run
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "commands",
+        conflicts_with = "directory"
+    )]
+    copy: Option<PathBuf>,
+
+    /// Run the command in this directory itself instead of one of the run's own
+    #[arg(long, value_name = "DIR", requires = "commands")]
+    directory: Option<PathBuf>,
+
+    /// The MCP configuration of the command, such as .mcp.json: {mcp_config} is a copy that names the
+    /// servers of the attack instead
+    #[arg(long, value_name = "FILE", requires = "commands")]
+    mcp_config: Option<PathBuf>,
+
+    /// Rewrite that file itself, one run at a time, and put it back, for a command that reads no other
+    #[arg(long, requires = "mcp_config")]
+    mcp_config_in_place: bool,
+
+    /// The most a run may write into its directory, in bytes, or with K, M or G [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "commands")]
+    max_disk: Option<usize>,
 
     /// The agent runs already and speaks AG-UI here
     #[arg(long, value_name = "URL")]
@@ -83,15 +129,175 @@ pub(crate) struct SubjectOptions {
     #[arg(long, value_name = "ADDR")]
     a2a_listen: Option<SocketAddr>,
 
-    /// The longest a run against a subject of your own may take
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "3m")]
-    deadline: Duration,
+    /// A header for requests to an agent that runs already, or to a command that serves; its value stays out
+    /// of everything that is written. `Name: env:VARIABLE` takes it from the environment; may be given again
+    #[arg(long = "header", value_name = "NAME: VALUE", requires = "reached")]
+    headers: Vec<String>,
+
+    /// The same, with a value from the environment
+    #[arg(long = "header-env", value_name = "NAME=VARIABLE", value_parser = pair, requires = "reached")]
+    header_variables: Vec<(String, String)>,
+
+    /// The longest a run against a subject of your own may take [default: 3m]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    deadline: Option<Duration>,
 }
 
 impl SubjectOptions {
     /// Whether nobody was named, so that the simulations show what the library does.
     pub(crate) fn is_demonstration(&self) -> bool {
-        self.subjects.is_empty() && self.command.is_none() && self.urls().is_empty()
+        self.subjects.is_empty() && self.commands.is_empty() && self.urls().is_empty()
+    }
+
+    /// Whether a configuration is needed: nobody is named, or somebody who can only be in one.
+    pub(crate) fn need_config(&self) -> bool {
+        let named = self.subjects.iter().any(|name| is_plain(name));
+        self.is_demonstration() || named
+    }
+
+    /// Whether somebody of this name in a configuration takes part.
+    pub(crate) fn want(&self, name: &str) -> bool {
+        self.is_demonstration() || self.subjects.iter().any(|wanted| wanted == name)
+    }
+
+    /// The subjects, ready to be attacked; those of a configuration among them.
+    pub(crate) fn open(
+        &self,
+        configured: &[SubjectSpec],
+    ) -> Result<Vec<Arc<dyn Subject>>, CommandError> {
+        self.specs(configured)?.iter().map(open).collect()
+    }
+
+    /// Who the subjects are. Flags win over what a configuration says of them.
+    pub(crate) fn specs(
+        &self,
+        configured: &[SubjectSpec],
+    ) -> Result<Vec<SubjectSpec>, CommandError> {
+        if self.is_demonstration() && !configured.is_empty() {
+            return Ok(configured.iter().map(|spec| self.over(spec)).collect());
+        }
+        let mut specs = Vec::new();
+        let mut kinds = Vec::new();
+        if self.is_demonstration() {
+            let names = SIMULATIONS.map(|(name, _)| name.to_owned());
+            kinds.extend(names.map(|name| (None, SubjectKind::Simulation(name))));
+        }
+        for name in &self.subjects {
+            let found = configured
+                .iter()
+                .find(|spec| spec.name.as_ref() == Some(name));
+            match found {
+                Some(spec) => specs.push(self.over(spec)),
+                None if is_plain(name) && !configured.is_empty() => {
+                    return Err(CommandError::usage(unknown(name, configured)));
+                }
+                None => kinds.push((None, self.named(name))),
+            }
+        }
+        for (place, text) in self.commands.iter().enumerate() {
+            let name = (place > 0).then(|| format!("command-{}", place + 1));
+            kinds.push((name, SubjectKind::Command(self.command(text)?)));
+        }
+        if !self.urls().is_empty() {
+            kinds.push((None, SubjectKind::Endpoint(self.endpoint()?)));
+        }
+        let spec = |(name, kind)| SubjectSpec {
+            name,
+            deadline: self.deadline,
+            kind,
+        };
+        specs.extend(kinds.into_iter().map(spec));
+        Ok(specs)
+    }
+
+    /// A subject of a configuration, with what flags say of it.
+    fn over(&self, spec: &SubjectSpec) -> SubjectSpec {
+        let mut spec = spec.clone();
+        spec.deadline = self.deadline.or(spec.deadline);
+        match &mut spec.kind {
+            SubjectKind::Manifest(manifest) => {
+                replace(&mut manifest.agent, &self.agent);
+                replace(&mut manifest.model, &self.model);
+                replace(&mut manifest.base_url, &self.base_url);
+                manifest.allow.extend(&self.allow);
+            }
+            SubjectKind::Model(model) => {
+                replace(&mut model.base_url, &self.base_url);
+                replace(&mut model.instructions, &self.system_prompt);
+            }
+            _ => {}
+        }
+        spec
+    }
+
+    /// What `--subject` says.
+    fn named(&self, name: &str) -> SubjectKind {
+        if let Some(model) = name.strip_prefix(MODEL_PREFIX) {
+            return SubjectKind::Model(ModelSpec {
+                model: model.to_owned(),
+                base_url: self.base_url.clone(),
+                instructions: self.system_prompt.clone(),
+                directory: None,
+            });
+        }
+        match [".yaml", ".yml"].iter().any(|end| name.ends_with(end)) {
+            true => SubjectKind::Manifest(ManifestSpec {
+                path: PathBuf::from(name),
+                agent: self.agent.clone(),
+                model: self.model.clone(),
+                base_url: self.base_url.clone(),
+                allow: self.allow.clone(),
+            }),
+            false => SubjectKind::Simulation(name.to_owned()),
+        }
+    }
+
+    fn command(&self, text: &str) -> Result<CommandSpec, CommandError> {
+        let words = shlex::split(text).unwrap_or_default();
+        if words.first().is_none_or(String::is_empty) {
+            return Err(CommandError::usage(
+                "--command: write a command; quotes and backslashes must be closed",
+            ));
+        }
+        let directory = match (&self.copy, &self.directory) {
+            (Some(original), _) => Directory::CopyOf(original.clone()),
+            (None, Some(fixed)) => Directory::Fixed(fixed.clone()),
+            (None, None) => Directory::OfRun,
+        };
+        let ready = match (&self.ready_line, &self.ready_url) {
+            (Some(line), _) => Ready::Line(line.clone()),
+            (None, Some(url)) => Ready::Url(url.clone()),
+            (None, None) => Ready::Port,
+        };
+        let variables = self.environment.iter();
+        Ok(CommandSpec {
+            // In a copy, names of files mean the copies.
+            words: match directory {
+                Directory::OfRun => words.iter().map(|word| from_everywhere(word)).collect(),
+                _ => words,
+            },
+            directory,
+            environment: variables
+                .map(|(name, value)| (name.clone(), Sealed::new(value.clone())))
+                .collect(),
+            serves: self.serves,
+            ready,
+            headers: self.headers()?,
+            mcp_config: self.mcp_config.as_ref().map(|file| McpConfigSpec {
+                file: file.clone(),
+                in_place: self.mcp_config_in_place,
+            }),
+            max_disk: self.max_disk.map(|bytes| bytes as u64),
+        })
+    }
+
+    fn endpoint(&self) -> Result<EndpointSpec, CommandError> {
+        Ok(EndpointSpec {
+            urls: self.urls(),
+            mcp_listen: self.mcp_listen,
+            a2a_listen: self.a2a_listen,
+            headers: self.headers()?,
+        })
     }
 
     fn urls(&self) -> Urls {
@@ -102,132 +308,42 @@ impl SubjectOptions {
         }
     }
 
-    fn pace(&self) -> Pace {
-        Pace {
-            deadline: self.deadline,
-            ..Pace::default()
+    fn headers(&self) -> Result<Vec<Header>, CommandError> {
+        let given = self.headers.iter().map(|text| Header::read(text));
+        let given: Result<Vec<Header>, String> = given.collect();
+        let mut headers =
+            given.map_err(|error| CommandError::usage(format!("--header: {error}")))?;
+        for (name, variable) in &self.header_variables {
+            let header = Header::of_variable(name, variable);
+            let header =
+                header.map_err(|error| CommandError::usage(format!("--header-env: {error}")))?;
+            headers.push(header);
         }
-    }
-
-    /// The subjects.
-    pub(crate) fn open(&self) -> Result<Vec<Arc<dyn Subject>>, CommandError> {
-        let mut subjects: Vec<Arc<dyn Subject>> = Vec::new();
-        if self.is_demonstration() {
-            for (name, _) in SIMULATIONS {
-                subjects.push(simulation(name)?);
-            }
-        }
-        for name in &self.subjects {
-            let is_file = [".yaml", ".yml"].iter().any(|end| name.ends_with(end));
-            subjects.push(match is_file {
-                true => self.manifest(Path::new(name))?,
-                false => simulation(name)?,
-            });
-        }
-        if let Some(command) = &self.command {
-            subjects.push(Arc::new(self.command(command)?));
-        }
-        if !self.urls().is_empty() {
-            subjects.push(Arc::new(self.endpoint()?));
-        }
-        Ok(subjects)
-    }
-
-    fn command(&self, text: &str) -> Result<CommandSubject, CommandError> {
-        let words = shlex::split(text).unwrap_or_default();
-        if words.first().is_none_or(String::is_empty) {
-            return Err(CommandError::usage(
-                "--command: write a command; quotes and backslashes must be closed",
-            ));
-        }
-        Ok(CommandSubject {
-            name: "command".to_owned(),
-            words: words.iter().map(|word| from_everywhere(word)).collect(),
-            serves: self.serves,
-            ready_line: self.ready_line.clone(),
-            headers: Vec::new(),
-            pace: self.pace(),
-        })
-    }
-
-    fn endpoint(&self) -> Result<EndpointSubject, CommandError> {
-        let urls = self.urls();
-        for url in [&urls.ag_ui, &urls.a2a, &urls.mcp].into_iter().flatten() {
-            if !url.starts_with("http://") && !url.starts_with("https://") {
-                return Err(CommandError::usage(printable_line(&format!(
-                    "{url}: write a URL that begins with http:// or https://"
-                ))));
-            }
-        }
-        for address in [self.mcp_listen, self.a2a_listen].into_iter().flatten() {
-            if !address.ip().is_loopback() {
-                crate::output::talk(&format!(
-                    "warning: attacks listen on {address}, where others may reach them"
-                ));
-            }
-        }
-        Ok(EndpointSubject {
-            name: "endpoint".to_owned(),
-            urls,
-            mcp_listen: self.mcp_listen,
-            a2a_listen: self.a2a_listen,
-            headers: Vec::new(),
-            pace: self.pace(),
-        })
-    }
-
-    /// The agent of a manifest.
-    fn manifest(&self, path: &Path) -> Result<Arc<dyn Subject>, CommandError> {
-        let input = Input::File(path.to_owned());
-        let text = input
-            .read(BundleLimits::default().max_bytes)
-            .map_err(|error| CommandError::usage(format!("{}: {error}", input.shown())))?;
-        let (bundle, findings) = Bundle::read(&text);
-        show(input.name(), text, findings);
-        let agent = bundle.agents().next().ok_or_else(|| {
-            CommandError::cannot_run(format!("{}: there is no agent in it", input.shown()))
-        })?;
-        let spec = self.model.clone().or_else(|| agent.model.clone());
-        let spec = spec.unwrap_or_else(|| "sim:careful".to_owned());
-        let model = self.open_model(&spec, path)?;
-        let info = SubjectInfo {
-            name: agent.name.clone(),
-            kind: "manifest".to_owned(),
-            simulation: model.is_simulation(),
-            description: format!("the agent {} with {spec}", agent.name),
-        };
-        let subject = AgentSubject::new(info, vec![bundle], model)
-            .map_err(CommandError::cannot_run)?
-            .with_pace(self.pace());
-        Ok(Arc::new(subject))
-    }
-
-    fn open_model(&self, spec: &str, manifest: &Path) -> Result<Arc<dyn Model>, CommandError> {
-        #[expect(clippy::disallowed_methods, reason = "the help names the variable")]
-        let key = std::env::var("PROOFHOUSE_MODEL_KEY").ok();
-        let config = ModelConfig {
-            base_url: self.base_url.clone(),
-            key: key.map(Sealed::new),
-            directory: manifest.parent().map(PathBuf::from).unwrap_or_default(),
-            ..ModelConfig::default()
-        };
-        model::open(spec, &config)
-            .map_err(|error| CommandError::usage(printable_line(&format!("--model: {error}"))))
+        Ok(headers)
     }
 }
 
-fn simulation(name: &str) -> Result<Arc<dyn Subject>, CommandError> {
-    let known = SIMULATIONS.iter().find(|(known, _)| *known == name);
-    let about = known.map_or("a simulation", |(_, about)| about);
-    if !name.starts_with("sim:") {
-        return Err(CommandError::usage(printable_line(&format!(
-            "--subject {name}: write sim:gullible, sim:careful or the file of an agent manifest"
-        ))));
+/// Puts a value that was given in place of another.
+fn replace(value: &mut Option<String>, given: &Option<String>) {
+    if given.is_some() {
+        value.clone_from(given);
     }
-    let model = model::open(name, &ModelConfig::default()).map_err(|error| {
-        CommandError::usage(printable_line(&format!("--subject {name}: {error}")))
-    })?;
-    let subject = AgentSubject::simulation(name, about, model);
-    let subject = subject.map_err(CommandError::cannot_run)?;
-    Ok(Arc::new(subject))
+}
+
+/// Whether what `--subject` says is a name, and neither a simulation nor a model nor a file.
+fn is_plain(name: &str) -> bool {
+    let is_file = [".yaml", ".yml"].iter().any(|end| name.ends_with(end));
+    !is_file && !name.starts_with("sim:") && !name.starts_with(MODEL_PREFIX)
+}
+
+/// Says that a configuration has nobody of this name, and who is in it.
+fn unknown(name: &str, configured: &[SubjectSpec]) -> String {
+    let names = configured.iter().filter_map(|spec| spec.name.as_deref());
+    let hint = match did_you_mean(name, names.clone()) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    printable_line(&format!(
+        "--subject {name}: the configuration has no such subject; {hint}"
+    ))
 }

@@ -33,15 +33,7 @@ impl User {
         headers: &[(String, String)],
         thread: &str,
     ) -> Result<Self, String> {
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            if let (Ok(name), Ok(value)) = (
-                HeaderName::from_bytes(name.as_bytes()),
-                HeaderValue::from_str(value),
-            ) {
-                map.insert(name, value);
-            }
-        }
+        let mut map = header_map(headers);
         map.insert("content-type", HeaderValue::from_static("application/json"));
         Ok(Self {
             door,
@@ -79,9 +71,12 @@ impl User {
             return Err(format!("the agent answers a run with {}", answer.status));
         }
         let mut said = String::new();
+        let mut is_finished = false;
+        let mut nonsense = 0_u64;
         let mut events = answer.events();
         while let Some(event) = events.next().await.map_err(|error| unreachable(&error))? {
             let Ok(event) = serde_json::from_str::<Value>(&event.data) else {
+                nonsense += 1;
                 continue;
             };
             let delta = event["delta"].as_str().unwrap_or_default();
@@ -95,9 +90,20 @@ impl User {
                     let why = event["message"].as_str().unwrap_or_default();
                     return Err(format!("the agent's run failed: {why}"));
                 }
-                "RUN_FINISHED" => break,
+                "RUN_FINISHED" => {
+                    is_finished = true;
+                    break;
+                }
                 _ => {}
             }
+        }
+        if !is_finished {
+            return Err(match nonsense {
+                0 => "the agent's answer ends without RUN_FINISHED, so it is not AG-UI".to_owned(),
+                _ => format!(
+                    "the agent's answer is not AG-UI: {nonsense} events are no JSON, and none ends the run"
+                ),
+            });
         }
         self.messages
             .push(json!({"id": format!("{id}-agent"), "role": "assistant", "content": said}));
@@ -126,10 +132,30 @@ impl User {
             let why = error["message"].as_str().unwrap_or_default();
             return Err(format!("the agent refused the message: {why}"));
         }
+        if !answer["result"].is_object() {
+            return Err(format!(
+                "the agent answers a message with {status} and neither a result nor an error, so it is not A2A"
+            ));
+        }
         let mut said = String::new();
         texts(&answer["result"], &mut said);
         Ok(said)
     }
+}
+
+/// Headers for requests. What cannot be one was refused before.
+pub(crate) fn header_map(headers: &[(String, String)]) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        if let (Ok(name), Ok(mut value)) = (
+            HeaderName::from_bytes(name.as_bytes()),
+            HeaderValue::from_str(value),
+        ) {
+            value.set_sensitive(true);
+            map.append(name, value);
+        }
+    }
+    map
 }
 
 fn unreachable(error: &ClientError) -> String {

@@ -273,7 +273,7 @@ fn seconds() -> u64 {
     since.as_ref().map_or(0, Duration::as_secs)
 }
 
-fn network(text: &str) -> Result<IpNet, String> {
+pub(crate) fn network(text: &str) -> Result<IpNet, String> {
     let network = text.parse::<IpNet>().ok();
     network
         .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))

@@ -4,6 +4,8 @@
     missing_docs,
     unreachable_pub,
     clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::panic,
     reason = "each test program uses a part of it"
 )]
 

@@ -109,7 +109,6 @@ impl Api {
     }
 
     /// The routes of the API and the dashboard.
-    #[must_use]
     pub fn router(self: &Arc<Self>) -> Router {
         let (router, text) = description::routes();
         let text = Arc::new(text.to_string());
@@ -123,7 +122,6 @@ impl Api {
     }
 
     /// The routes of the webhooks, which may have an address of their own.
-    #[must_use]
     pub fn webhook_router(self: &Arc<Self>) -> Router {
         let path = "/v1/webhooks/events/{tool}";
         let methods = axum::routing::post(webhooks::receive).get(webhooks::receive);

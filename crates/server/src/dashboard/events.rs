@@ -36,7 +36,7 @@ pub(super) async fn list(
     query: Result<Query<Before>, Problem>,
 ) -> Response {
     if let Err(elsewhere) = visitor(caller, Scope::EventsRead) {
-        return elsewhere;
+        return *elsewhere;
     }
     let filter = EventFilter {
         before: query.ok().and_then(|Query(query)| query.before),
@@ -45,7 +45,7 @@ pub(super) async fn list(
     };
     let events = match api.store.events(filter).await {
         Ok(events) => events,
-        Err(error) => return trouble(store_problem(error)),
+        Err(error) => return trouble(&store_problem(error)),
     };
     let older = events.last().filter(|_| events.len() == PAGE);
     let older = older.map(|event| format!("/dashboard/events?before={}", event.id));
@@ -75,11 +75,11 @@ pub(super) async fn show(
     event: Result<Path<i64>, Problem>,
 ) -> Response {
     if let Err(elsewhere) = visitor(caller, Scope::EventsRead) {
-        return elsewhere;
+        return *elsewhere;
     }
     match page(&api, event).await {
         Ok(page) => page.finish().into_response(),
-        Err(problem) => trouble(problem),
+        Err(problem) => trouble(&problem),
     }
 }
 

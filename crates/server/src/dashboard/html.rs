@@ -52,7 +52,7 @@ pub(super) fn link(base: &str, piece: &str, shown: &str) -> String {
     for byte in piece.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
-                path.push(char::from(byte))
+                path.push(char::from(byte));
             }
             _ => {
                 let _ = write!(path, "%{byte:02X}");

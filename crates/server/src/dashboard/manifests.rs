@@ -13,11 +13,11 @@ use crate::problem::Problem;
 
 pub(super) async fn list(State(api): State<Arc<Api>>, caller: Result<Caller, Problem>) -> Response {
     if let Err(elsewhere) = visitor(caller, Scope::ManifestsRead) {
-        return elsewhere;
+        return *elsewhere;
     }
     let starts = match api.store.starts().await {
         Ok(starts) => starts,
-        Err(error) => return trouble(store_problem(error)),
+        Err(error) => return trouble(&store_problem(error)),
     };
     let files: Vec<ManifestView> = api.desk.manifests().into_iter().map(Into::into).collect();
     let rows: Vec<Vec<String>> = files.iter().map(file_row).collect();

@@ -38,23 +38,28 @@ async fn style() -> impl IntoResponse {
 }
 
 /// A visitor who may look, or where they are sent instead.
-pub(super) fn visitor(caller: Result<Caller, Problem>, scope: Scope) -> Result<Caller, Response> {
+pub(super) fn visitor(
+    caller: Result<Caller, Problem>,
+    scope: Scope,
+) -> Result<Caller, Box<Response>> {
     match caller {
         Ok(caller) if caller.may(scope) => Ok(caller),
         Ok(_) => {
             let page = Page::new("Not allowed");
             let said = page.note(&format!("Your key lacks the scope {scope}."));
-            Err((StatusCode::FORBIDDEN, said.finish()).into_response())
+            Err(Box::new(
+                (StatusCode::FORBIDDEN, said.finish()).into_response(),
+            ))
         }
         Err(problem) if problem.status == 401 => {
-            Err(Redirect::to("/dashboard/sign-in").into_response())
+            Err(Box::new(Redirect::to("/dashboard/sign-in").into_response()))
         }
-        Err(problem) => Err(trouble(problem)),
+        Err(problem) => Err(Box::new(trouble(&problem))),
     }
 }
 
 /// A page that says what went wrong.
-pub(super) fn trouble(problem: Problem) -> Response {
+pub(super) fn trouble(problem: &Problem) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let page = Page::new("That did not work").note(&problem.detail);
     (status, page.finish()).into_response()

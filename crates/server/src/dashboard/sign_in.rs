@@ -46,11 +46,11 @@ pub(super) async fn begin(
         .sign_in_rate
         .take(&peer.ip().to_string(), Instant::now())
     {
-        return trouble(Problem::too_many(wait.as_secs().max(1)));
+        return trouble(&Problem::too_many(wait.as_secs().max(1)));
     }
     let form = match whole(request, MAX_FORM).await {
         Ok(form) => form,
-        Err(problem) => return trouble(problem),
+        Err(problem) => return trouble(&problem),
     };
     let key = url::form_urlencoded::parse(&form).find(|(name, _)| name == "key");
     let key = key
@@ -61,11 +61,11 @@ pub(super) async fn begin(
         Err(problem) if problem.status == 401 => {
             return (StatusCode::UNAUTHORIZED, page("This key is not known.")).into_response();
         }
-        Err(problem) => return trouble(problem),
+        Err(problem) => return trouble(&problem),
     }
     match api.sessions.begin(keys::hash(&key).unwrap_or_default()) {
         Ok(id) => (set(&id, LIFETIME.as_secs()), Redirect::to("/dashboard")).into_response(),
-        Err(error) => trouble(Problem::unavailable(error.to_string())),
+        Err(error) => trouble(&Problem::unavailable(error.to_string())),
     }
 }
 

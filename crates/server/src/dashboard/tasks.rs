@@ -30,7 +30,7 @@ pub(super) async fn list(
     query: Result<Query<After>, Problem>,
 ) -> Response {
     if let Err(elsewhere) = visitor(caller, Scope::TasksRead) {
-        return elsewhere;
+        return *elsewhere;
     }
     let filter = TaskFilter {
         after: query.ok().and_then(|Query(query)| query.after),
@@ -39,7 +39,7 @@ pub(super) async fn list(
     };
     let tasks = match api.store.tasks(filter).await {
         Ok(tasks) => tasks,
-        Err(error) => return trouble(store_problem(error)),
+        Err(error) => return trouble(&store_problem(error)),
     };
     let older = tasks.last().filter(|_| tasks.len() == PAGE);
     let older = older.map(|task| {
@@ -68,11 +68,11 @@ pub(super) async fn show(
     task: Result<Path<String>, Problem>,
 ) -> Response {
     if let Err(elsewhere) = visitor(caller, Scope::TasksRead) {
-        return elsewhere;
+        return *elsewhere;
     }
     match page(&api, task).await {
         Ok(page) => page.finish().into_response(),
-        Err(problem) => trouble(problem),
+        Err(problem) => trouble(&problem),
     }
 }
 

@@ -16,11 +16,10 @@ use proofhouse_tools::receive::Listener;
 use proofhouse_tools::receive::subscription::{
     self, DEFAULT_LIFETIME, Opening, Subscribed, Unsubscribed,
 };
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use super::Inner;
 use super::listener;
-use super::owned::notice;
 
 /// Channels that are worked on at once.
 const BATCH: usize = 16;
@@ -399,11 +398,8 @@ async fn closing(inner: &Arc<Inner>, channel: &Channel) -> Result<Unsubscribed> 
 /// Tells those who look after a task that events will be missing.
 async fn lost(inner: &Inner, task: &Task, tool: &ToolRef, event: &str, error: &str) -> Result<()> {
     tracing::error!(task = %task.id, tool = %tool.name, %event, %error, "a channel is lost");
-    let mut about = Map::new();
-    about.insert("tool".to_owned(), tool.name.clone().into());
-    about.insert("event".to_owned(), event.into());
-    about.insert("error".to_owned(), error.into());
-    let entry = notice("channel_lost", about);
+    let about = json!({"tool": tool.name, "event": event, "error": error});
+    let entry = json!({"notice": "channel_lost", "about": about});
     inner.store.append_trace(&task.id, vec![entry]).await
 }
 

@@ -1,11 +1,17 @@
 //! What people want of a task: kept as deliveries, so that whichever process owns the task obeys.
 
+use std::sync::Arc;
+
 use proofhouse_agent::task::Decision;
-use proofhouse_store::model::{Delivery, DirectDelivery, Received, TaskState};
+use proofhouse_store::model::{Delivery, DeliveryState, DirectDelivery, Received, TaskState};
 use proofhouse_store::{Result, StoreError};
 use serde_json::{Map, Value, json};
 
-use super::{Engine, EngineError};
+use super::deliver::Signal;
+use super::{Engine, EngineError, Inner};
+
+/// The newest deliveries of a task that are looked at; people do not want more at once.
+const NEWEST: usize = 64;
 
 /// Something that is not an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +43,37 @@ impl Control {
         };
         Some((delivery.id, control))
     }
+}
+
+/// Waits until a person wants something of a task that waits for one; `false` if this process lets go first.
+pub(super) async fn answer_came(inner: &Arc<Inner>, id: &str, signal: &Signal) -> bool {
+    loop {
+        if let Ok(pending) = inner.store.pending(id, NEWEST).await
+            && pending
+                .iter()
+                .any(|delivery| Control::of(delivery).is_some())
+        {
+            return true;
+        }
+        tokio::select! {
+            () = signal.let_go.cancelled() => return false,
+            () = inner.stopping.cancelled() => return false,
+            () = signal.news.notified() => {}
+            () = tokio::time::sleep(inner.options.look) => {}
+        }
+    }
+}
+
+/// What people want of a task, oldest first. They are found among the newest deliveries, however many events
+/// wait before them.
+pub(super) async fn wanted(inner: &Inner, id: &str) -> Result<Vec<(i64, Control)>> {
+    let newest = inner.store.deliveries(id, None, NEWEST).await?;
+    let pending = newest
+        .iter()
+        .filter(|delivery| delivery.state == DeliveryState::Pending);
+    let mut wanted: Vec<(i64, Control)> = pending.filter_map(Control::of).collect();
+    wanted.reverse();
+    Ok(wanted)
 }
 
 impl Engine {

@@ -42,8 +42,15 @@ impl Working {
         signal
     }
 
-    pub(super) fn remove(&self, task: &str) {
-        self.lock().remove(task);
+    /// Forgets a worker, unless the task has another one by now.
+    pub(super) fn remove(&self, task: &str, signal: &Arc<Signal>) {
+        let mut tasks = self.lock();
+        if tasks
+            .get(task)
+            .is_some_and(|known| Arc::ptr_eq(known, signal))
+        {
+            tasks.remove(task);
+        }
     }
 
     /// Tells the worker of a task that something is new, if it is here.
@@ -119,7 +126,7 @@ fn work(inner: &Arc<Inner>, slot: Option<OwnedSemaphorePermit>, claimed: Claimed
         let span = tracing::info_span!("task.work", task = %id, agent = %claimed.task.agent_name);
         let working = owned::work(&inner, claimed, &signal, slot);
         working.instrument(span).await;
-        inner.working.remove(&id);
+        inner.working.remove(&id, &signal);
         // Something may have come while the task was let go of.
         inner.wake_deliverer.notify_one();
     });

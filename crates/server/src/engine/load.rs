@@ -265,11 +265,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut loader: Loader) {
         tracing::warn!(%error, "changes of manifests are noticed late");
     }
     loop {
-        tokio::select! {
-            () = inner.stopping.cancelled() => return,
-            _ = changes.recv(), if watcher.is_ok() => tokio::time::sleep(SETTLE).await,
-            () = tokio::time::sleep(RESCAN) => {}
-        }
+        // First without waiting: something may have changed before anybody watched.
         let (source, options) = (inner.source.clone(), inner.options.clone());
         let loaded = tokio::task::spawn_blocking(move || {
             let snapshot = loader.load(&source, &options);
@@ -284,6 +280,11 @@ pub(super) async fn run(inner: Arc<Inner>, mut loader: Loader) {
             let problems: usize = snapshot.files.iter().map(|file| file.problems.len()).sum();
             tracing::info!(version, problems, "manifests are read again");
             inner.manifests.swap(snapshot);
+        }
+        tokio::select! {
+            () = inner.stopping.cancelled() => return,
+            _ = changes.recv(), if watcher.is_ok() => tokio::time::sleep(SETTLE).await,
+            () = tokio::time::sleep(RESCAN) => {}
         }
     }
 }

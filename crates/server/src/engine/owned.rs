@@ -7,23 +7,23 @@ use proofhouse_agent::task::{
     AllowList, Allowed, Decision, Input, InputEvent, Output, Restored, Task, TaskEvent,
     TaskOptions, Turn, User,
 };
-use proofhouse_store::model::{ClaimedTask, Delivery, DeliveryState, Held, TaskState, ToolRef};
+use proofhouse_store::model::{ClaimedTask, Delivery, Held, TaskState, ToolRef};
 use proofhouse_store::{Result, StoreError};
 use proofhouse_tools::receive::message::compose;
 use proofhouse_wire::CancellationToken;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
 use super::Inner;
-use super::commands::Control;
+use super::commands::{Control, answer_came, wanted};
 use super::deliver::Signal;
 use super::journal::StoreJournal;
 use super::manifests::Snapshot;
 
 /// Turns that are read at once.
 const PAGE: usize = 500;
-/// Deliveries that are looked at, oldest or newest first.
+/// Deliveries that are looked at for the next input.
 const PENDING: usize = 64;
 /// How long a task that cannot be restored is left alone, so that it is not tried without end.
 const BACK_OFF: Duration = Duration::from_secs(5);
@@ -95,37 +95,6 @@ pub(super) async fn work(
     if let Err(error) = inner.store.release(held).await {
         inner.trouble("a lease cannot be released", &error);
     }
-}
-
-/// Waits until a person wants something of a task that waits for one; `false` if this process lets go first.
-async fn answer_came(inner: &Arc<Inner>, id: &str, signal: &Signal) -> bool {
-    loop {
-        if let Ok(pending) = inner.store.pending(id, PENDING).await
-            && pending
-                .iter()
-                .any(|delivery| Control::of(delivery).is_some())
-        {
-            return true;
-        }
-        tokio::select! {
-            () = signal.let_go.cancelled() => return false,
-            () = inner.stopping.cancelled() => return false,
-            () = signal.news.notified() => {}
-            () = tokio::time::sleep(inner.options.look) => {}
-        }
-    }
-}
-
-/// What people want of a task, oldest first. They are found among the newest deliveries, however many events
-/// wait before them.
-async fn wanted(inner: &Inner, id: &str) -> Result<Vec<(i64, Control)>> {
-    let newest = inner.store.deliveries(id, None, PENDING).await?;
-    let pending = newest
-        .iter()
-        .filter(|delivery| delivery.state == DeliveryState::Pending);
-    let mut wanted: Vec<(i64, Control)> = pending.filter_map(Control::of).collect();
-    wanted.reverse();
-    Ok(wanted)
 }
 
 enum Refused {
@@ -552,9 +521,4 @@ impl Owned<'_> {
             }
         }
     }
-}
-
-/// What a notice in the log of a task says.
-pub(super) fn notice(kind: &str, about: Map<String, Value>) -> Value {
-    json!({"notice": kind, "about": about})
 }

@@ -304,7 +304,9 @@ pub(crate) async fn until(
     loop {
         let row = engine.store().task(task).await.unwrap();
         let turns = turns(engine.store(), task).await;
-        if holds(&row, &turns) {
+        // The two are read one after the other; only those that fit together count.
+        let fits = usize::try_from(row.next_seq).is_ok_and(|next| next == turns.len());
+        if fits && holds(&row, &turns) {
             return turns;
         }
         assert!(started.elapsed() < PATIENCE, "{row:#?} {turns:#?}");

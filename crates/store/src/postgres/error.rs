@@ -21,27 +21,24 @@ pub(super) fn translate(error: &tokio_postgres::Error) -> StoreError {
     };
     let message = format!("PostgreSQL: {}", database.message());
     let code = database.code();
+    if *code == SqlState::FOREIGN_KEY_VIOLATION {
+        return StoreError::NotFound("row that this one refers to".to_owned());
+    }
+    // Rights are a matter of the server's configuration, not of damaged data.
+    if *code == SqlState::INSUFFICIENT_PRIVILEGE {
+        return StoreError::Unavailable(message);
+    }
     match code.code().get(..2).unwrap_or_default() {
-        _ if *code == SqlState::FOREIGN_KEY_VIOLATION => {
-            StoreError::NotFound("row that this one refers to".to_owned())
-        }
         "23" => StoreError::Conflict(message),
-        // Program limits, such as a row that is too large for an index.
-        "54" | "22" => StoreError::Invalid(message),
-        // Connections, resources, the operator, the system, locks, transactions, rights, read-only servers.
-        "08" | "53" | "57" | "58" | "55" | "40" | "28" | "42" if is_for_the_operator(code) => {
-            StoreError::Unavailable(message)
-        }
-        "08" | "53" | "57" | "58" | "55" | "40" | "28" | "25" | "3D" => {
+        // Values that are wrong, or larger than a row or an index takes.
+        "22" | "54" => StoreError::Invalid(message),
+        // Connections, transactions that may not write, who may come in, no such database, undone transactions,
+        // resources such as the disk, locks, the operator, the system.
+        "08" | "25" | "28" | "3D" | "40" | "53" | "55" | "57" | "58" => {
             StoreError::Unavailable(message)
         }
         _ => StoreError::Corrupt(message),
     }
-}
-
-/// Rights are a matter of the server's configuration, not of damaged data.
-fn is_for_the_operator(code: &SqlState) -> bool {
-    *code == SqlState::INSUFFICIENT_PRIVILEGE
 }
 
 /// Why no connection was to be had.

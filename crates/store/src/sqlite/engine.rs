@@ -120,6 +120,7 @@ fn open(options: &SqliteOptions, dialect: Arc<Dialect>) -> Result<Writer> {
         connection,
         dialect,
         presence,
+        last_group: 0,
     })
 }
 

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::connection::Presence;
@@ -20,6 +21,13 @@ const MAX_GROUP: usize = 512;
 
 /// How long commands are taken in before the transaction is synced, for the same reason.
 const MAX_GATHERING: Duration = Duration::from_millis(50);
+
+/// How long a group waits for those who were in the last one: they have just been answered and are about to come back.
+/// A sync takes longer, and each group costs one.
+const REUNION: Duration = Duration::from_millis(1);
+
+/// How long the thread sleeps while it waits for them.
+const NAP: Duration = Duration::from_micros(50);
 
 /// What can be done on the connection.
 pub(super) trait Command: Send {
@@ -67,6 +75,8 @@ pub(super) struct Writer {
     pub(super) dialect: std::sync::Arc<Dialect>,
     /// None in memory.
     pub(super) presence: Option<Presence>,
+    /// How many commands the last group had.
+    pub(super) last_group: usize,
 }
 
 impl Writer {
@@ -104,9 +114,10 @@ impl Writer {
                 return;
             }
             if done.len() < MAX_GROUP && started.elapsed() < MAX_GATHERING {
-                next = commands.try_recv().ok();
+                next = self.another(done.len(), started, commands);
             }
         }
+        self.last_group = done.len();
         match self.commit() {
             Ok(()) => {
                 for (command, outcome) in done {
@@ -121,6 +132,26 @@ impl Writer {
                 for (command, outcome) in done {
                     command.answer(outcome.and(Err(error.clone())));
                 }
+            }
+        }
+    }
+
+    /// The next command of the group, if there is one. One caller alone is never kept waiting: its groups have one command.
+    fn another(
+        &self,
+        have: usize,
+        started: Instant,
+        commands: &mut mpsc::Receiver<Box<dyn Command>>,
+    ) -> Option<Box<dyn Command>> {
+        loop {
+            match commands.try_recv() {
+                Ok(command) => return Some(command),
+                Err(TryRecvError::Empty)
+                    if have < self.last_group / 2 && started.elapsed() < REUNION =>
+                {
+                    std::thread::sleep(NAP);
+                }
+                Err(_) => return None,
             }
         }
     }

@@ -1,11 +1,13 @@
 //! The HTTP client of runtimes: guarded, bounded, and careful about what it repeats.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::ACCEPT_ENCODING;
 use proofhouse_wire::client::{Client, ClientError};
-use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method, StatusCode};
 use url::Url;
 
 use super::egress::EgressPolicy;
@@ -140,7 +142,7 @@ impl HttpClient {
 
     /// Sends once, and follows the redirects of a GET within its origin.
     async fn follow(&self, request: &Request) -> Result<Answer, ClientError> {
-        let mut url = request.url.expose().clone();
+        let mut url = Cow::Borrowed(request.url.expose());
         let mut followed = 0;
         loop {
             let answer = self.once(request, &url).await?;
@@ -154,7 +156,7 @@ impl HttpClient {
                         && followed < MAX_REDIRECTS
                         && target.origin() == url.origin() =>
                 {
-                    url = target;
+                    url = Cow::Owned(target);
                     followed += 1;
                 }
                 _ => return Ok(answer),
@@ -163,33 +165,21 @@ impl HttpClient {
     }
 
     async fn once(&self, request: &Request, url: &Url) -> Result<Answer, ClientError> {
-        let exchange = async {
-            let mut headers = request.headers.expose().clone();
-            // Without this header, a server may choose any coding (RFC 9110, section 12.5.3).
-            headers
-                .entry(HeaderName::from_static("accept-encoding"))
-                .or_insert(HeaderValue::from_static("identity"));
-            let body = request.body.expose().clone();
-            let response = self
-                .client
-                .send(request.method.clone(), url.as_str(), headers, body)
-                .await?;
-            // What says that it is too large need not be read to be refused.
-            let announced = response.header("content-length");
-            let announced = announced.and_then(|length| length.parse::<u64>().ok());
-            let limit = self.limits.max_response_bytes as u64;
-            if announced.is_some_and(|length| length > limit) {
-                return Err(ClientError::TooLarge { limit });
-            }
-            let (status, headers) = (response.status, response.headers.clone());
-            Ok(Answer {
-                status,
-                headers,
-                body: response.bytes().await?,
-            })
-        };
-        let result = tokio::time::timeout(self.limits.http, exchange).await;
-        result.unwrap_or(Err(ClientError::TooSlow))
+        let mut headers = request.headers.expose().clone();
+        // Without this header, a server may choose any coding (RFC 9110, section 12.5.3).
+        headers
+            .entry(ACCEPT_ENCODING)
+            .or_insert(HeaderValue::from_static("identity"));
+        let (method, body) = (request.method.clone(), request.body.expose().clone());
+        let exchanging = self
+            .client
+            .exchange(method, url, headers, body, self.limits.http);
+        let whole = exchanging.await?;
+        Ok(Answer {
+            status: whole.status,
+            headers: whole.headers,
+            body: whole.body,
+        })
     }
 
     /// What an error of the connection means for the task. The URL is named by its host alone: the rest

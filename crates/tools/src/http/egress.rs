@@ -28,6 +28,9 @@ const DENIED: &[(&str, &str)] = &[
     ("ff00::/8", "a multicast address"),
 ];
 
+/// This machine.
+const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
+
 /// What tools may connect to: everything public, and what is allowed by CIDR.
 ///
 /// ```
@@ -41,6 +44,8 @@ const DENIED: &[(&str, &str)] = &[
 #[derive(Debug, Clone, Default)]
 pub struct EgressPolicy {
     allow: Vec<IpNet>,
+    /// Whether what is public is closed, too.
+    is_closed: bool,
 }
 
 impl EgressPolicy {
@@ -49,6 +54,25 @@ impl EgressPolicy {
     pub fn allowing(networks: impl IntoIterator<Item = IpNet>) -> Self {
         Self {
             allow: networks.into_iter().collect(),
+            is_closed: false,
+        }
+    }
+
+    /// A policy that allows this machine and these networks, and nothing else, the public ones included.
+    ///
+    /// ```
+    /// use proofhouse_tools::http::EgressPolicy;
+    /// let policy = EgressPolicy::only(["10.1.0.0/16".parse().unwrap()]);
+    /// assert!(policy.check("127.0.0.1".parse().unwrap()).is_ok());
+    /// assert!(policy.check("10.1.2.3".parse().unwrap()).is_ok());
+    /// assert!(policy.check("93.184.216.34".parse().unwrap()).is_err());
+    /// ```
+    #[must_use]
+    pub fn only(networks: impl IntoIterator<Item = IpNet>) -> Self {
+        let this_machine = LOOPBACK.into_iter().flat_map(str::parse);
+        Self {
+            allow: this_machine.chain(networks).collect(),
+            is_closed: true,
         }
     }
 
@@ -68,6 +92,12 @@ impl EgressPolicy {
         if self.allow.iter().any(|network| network.contains(&address)) {
             return Ok(());
         }
+        if self.is_closed {
+            return Err(format!(
+                "{address} is not on this machine, and tools may not leave it; to permit it, give its network \
+                 with `--allow`"
+            ));
+        }
         let inner = embedded(address).map(IpAddr::V4);
         let found = std::iter::once(address).chain(inner).find_map(kind);
         match found {
@@ -86,6 +116,19 @@ impl EgressPolicy {
 impl AddressGuard for EgressPolicy {
     fn check(&self, address: IpAddr) -> Result<(), String> {
         Self::check(self, address)
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), String> {
+        let stays = |network: &IpNet| network.network().is_loopback();
+        let is_here = name.trim_end_matches('.').eq_ignore_ascii_case("localhost");
+        // Where no address beyond this machine is allowed, a name need not be told to others either.
+        match self.is_closed && !is_here && self.allow.iter().all(stays) {
+            true => Err(format!(
+                "`{name}` is not on this machine, and tools may not leave it; to permit it, give its network \
+                 with `--allow`"
+            )),
+            false => Ok(()),
+        }
     }
 }
 
@@ -121,6 +164,26 @@ fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_closed_policy_keeps_to_this_machine() {
+        let policy = EgressPolicy::only([]);
+        for here in ["127.0.0.1", "127.9.9.9", "::1"] {
+            assert_eq!(policy.check(here.parse().unwrap()), Ok(()), "{here}");
+        }
+        for elsewhere in ["8.8.8.8", "10.0.0.1", "2606:4700::1111", "::ffff:127.0.0.1"] {
+            assert!(
+                policy.check(elsewhere.parse().unwrap()).is_err(),
+                "{elsewhere}"
+            );
+        }
+        let asks = |policy: &EgressPolicy, name| AddressGuard::check_name(policy, name).is_ok();
+        assert!(asks(&policy, "localhost") && asks(&policy, "LocalHost."));
+        assert!(!asks(&policy, "example.com"), "no name leaves the machine");
+        let wider = EgressPolicy::only(["10.0.0.0/8".parse().unwrap()]);
+        assert!(asks(&wider, "inside.example") && asks(&EgressPolicy::default(), "example.com"));
+        assert!(wider.check("10.0.0.1".parse().unwrap()).is_ok());
+    }
 
     #[test]
     fn only_public_addresses_are_open() {

@@ -1,5 +1,6 @@
 //! Scopes: what the references of a template can name, and how each is found.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -93,13 +94,27 @@ impl Scope {
     ///
     /// Returns an error when there is none.
     pub fn resolve(&self, reference: &Reference) -> Result<Value, ResolveError> {
-        if reference.root == Root::Auth {
-            let provider = reference.path.join(".");
-            return match self.tokens.get(&provider) {
-                Some(token) => Ok(Value::String(token.expose().clone())),
-                None => Err(ResolveError::MissingToken(provider)),
-            };
+        match reference.root {
+            Root::Auth => Ok(Value::from(self.token_of(reference)?)),
+            _ => self.find(reference).cloned(),
         }
+    }
+
+    /// The value of one reference as it reads within a text.
+    pub(super) fn text_of(&self, reference: &Reference) -> Result<Cow<'_, str>, ResolveError> {
+        match reference.root {
+            Root::Auth => self.token_of(reference).map(Cow::Borrowed),
+            _ => self.find(reference).map(as_text),
+        }
+    }
+
+    fn token_of(&self, reference: &Reference) -> Result<&str, ResolveError> {
+        let provider = reference.path.join(".");
+        self.token(&provider)
+            .ok_or(ResolveError::MissingToken(provider))
+    }
+
+    fn find(&self, reference: &Reference) -> Result<&Value, ResolveError> {
         let found = self.values.get(&reference.root).and_then(|value| {
             let value = value.expose();
             match reference.root {
@@ -109,7 +124,7 @@ impl Scope {
             }
         });
         match (found, reference.root) {
-            (Some(value), _) => Ok(value.clone()),
+            (Some(value), _) => Ok(value),
             (None, Root::Settings) => Err(ResolveError::MissingSetting(reference.path.join("."))),
             (None, _) => Err(ResolveError::Missing(reference.to_string())),
         }
@@ -141,7 +156,7 @@ impl Scope {
         for part in template.parts() {
             match part {
                 Part::Text(literal) => text.push_str(literal),
-                Part::Value(reference) => text.push_str(&as_text(&self.resolve(reference)?)),
+                Part::Value(reference) => text.push_str(&self.text_of(reference)?),
             }
             if text.len() > MAX_BYTES {
                 return Err(ResolveError::TooLarge);
@@ -152,11 +167,11 @@ impl Scope {
 }
 
 /// How a value reads within a text.
-pub(super) fn as_text(value: &Value) -> String {
+pub(super) fn as_text(value: &Value) -> Cow<'_, str> {
     match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
+        Value::String(text) => Cow::Borrowed(text),
+        Value::Null => Cow::Borrowed(""),
+        other => Cow::Owned(other.to_string()),
     }
 }
 

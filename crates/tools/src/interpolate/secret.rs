@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What stands where a secret would be.
 pub(crate) const MASK: &str = "[redacted]";
@@ -131,10 +131,17 @@ impl Secrets {
     /// The text without secrets in it.
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
-        let mut clean = text.to_owned();
+        self.cleaned(text).unwrap_or_else(|| text.to_owned())
+    }
+
+    /// The text without secrets in it, if there were any.
+    fn cleaned(&self, text: &str) -> Option<String> {
+        let mut clean: Option<String> = None;
         for form in self.forms.iter() {
-            if clean.contains(form.as_str()) {
-                clean = clean.replace(form.as_str(), MASK);
+            let text = clean.as_deref().unwrap_or(text);
+            // Most texts of a result are shorter than a secret, which needs no search.
+            if form.len() <= text.len() && text.contains(form.as_str()) {
+                clean = Some(text.replace(form.as_str(), MASK));
             }
         }
         clean
@@ -142,25 +149,37 @@ impl Secrets {
 
     /// The value without secrets in it: in texts, in keys, and as numbers.
     #[must_use]
-    pub fn redact_value(&self, value: Value) -> Value {
-        if self.is_empty() {
-            return value;
+    pub fn redact_value(&self, mut value: Value) -> Value {
+        if !self.is_empty() {
+            self.clean_value(&mut value);
         }
+        value
+    }
+
+    /// In place, since there is nothing to change in most values.
+    fn clean_value(&self, value: &mut Value) {
         match value {
-            Value::String(text) => Value::String(self.redact(&text)),
-            Value::Number(number) if self.forms.contains(&number.to_string()) => MASK.into(),
-            Value::Array(items) => items
-                .into_iter()
-                .map(|item| self.redact_value(item))
-                .collect(),
-            Value::Object(map) => {
-                let entries = map.into_iter();
-                let clean: Map<_, _> = entries
-                    .map(|(key, item)| (self.redact(&key), self.redact_value(item)))
-                    .collect();
-                Value::Object(clean)
+            Value::String(text) => {
+                if let Some(clean) = self.cleaned(text) {
+                    *text = clean;
+                }
             }
-            other => other,
+            Value::Number(number) => {
+                if self.forms.contains(&number.to_string()) {
+                    *value = MASK.into();
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_value(item)),
+            Value::Object(map) => {
+                map.values_mut().for_each(|item| self.clean_value(item));
+                if map.keys().any(|key| self.cleaned(key).is_some()) {
+                    let entries = std::mem::take(map).into_iter();
+                    *map = entries
+                        .map(|(key, item)| (self.redact(&key), item))
+                        .collect();
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
         }
     }
 }
@@ -202,10 +221,14 @@ mod tests {
     fn values_are_cleaned_everywhere() {
         let mut secrets = Secrets::default();
         secrets.add_value(&json!({"a": ["token-1", 123_456], "b": true, "c": "x"}));
-        let value = json!({"token-1": ["is token-1", 123_456, 7, "x", true, null]});
+        let value =
+            json!({"token-1": ["is token-1", 123_456, 7, "x", true, null], "kept": {"token-1": 1}});
         assert_eq!(
             secrets.redact_value(value),
-            json!({"[redacted]": ["is [redacted]", "[redacted]", 7, "x", true, null]})
+            json!({
+                "[redacted]": ["is [redacted]", "[redacted]", 7, "x", true, null],
+                "kept": {"[redacted]": 1},
+            })
         );
         assert!(!format!("{secrets:?}").contains("token"));
     }

@@ -1,10 +1,12 @@
 //! URLs: values are percent-encoded where they stand and never choose where the request goes.
 
+use std::borrow::Cow;
+
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
 use super::position::{RenderError, breaks_line};
-use super::scope::{Scope, as_text};
+use super::scope::Scope;
 use super::secret::Sealed;
 use super::template::{Part, Reference, Root, Template};
 
@@ -67,6 +69,8 @@ enum Piece {
 pub struct UrlTemplate {
     template: Template,
     pieces: Vec<Piece>,
+    /// Scheme and host, where no value supplies them.
+    base: Option<Url>,
 }
 
 impl UrlTemplate {
@@ -119,16 +123,19 @@ impl UrlTemplate {
                 }
             }
         }
+        let mut fixed = None;
         if !operator {
             let lower = base.to_ascii_lowercase();
             if !lower.starts_with("http://") && !lower.starts_with("https://") {
                 return Err(UrlTemplateError::NoScheme);
             }
-            Url::parse(&base).map_err(|error| UrlTemplateError::Malformed(error.to_string()))?;
+            let parsed = Url::parse(&base);
+            fixed = Some(parsed.map_err(|error| UrlTemplateError::Malformed(error.to_string()))?);
         }
         Ok(Self {
             template: template.clone(),
             pieces,
+            base: fixed,
         })
     }
 
@@ -161,7 +168,7 @@ impl UrlTemplate {
                     }
                 }
                 Piece::Value(place, reference) => {
-                    let value = as_text(&scope.resolve(reference)?);
+                    let value = scope.text_of(reference)?;
                     if breaks_line(&value) {
                         return Err(RenderError::refused(
                             reference,
@@ -193,7 +200,10 @@ impl UrlTemplate {
         let parse =
             |text| Url::parse(text).map_err(|error| RenderError::NotAUrl(error.to_string()));
         // A setting that is empty would leave it to the path to name the host.
-        let base = parse(&url[..base])?;
+        let base = match &self.base {
+            Some(fixed) => Cow::Borrowed(fixed),
+            None => Cow::Owned(parse(&url[..base])?),
+        };
         let url = parse(&url)?;
         if !goes_to_the_same(&base, &url) {
             return Err(RenderError::NotAUrl(
@@ -228,14 +238,9 @@ fn base_length(base: &str, text: &str, operator: bool) -> usize {
 
 /// Whether two URLs name the same server, and the same user of it.
 fn goes_to_the_same(one: &Url, other: &Url) -> bool {
-    let server = |url: &Url| {
-        (
-            url.scheme().to_owned(),
-            url.host_str().map(str::to_owned),
-            url.port(),
-        )
-    };
-    server(one) == server(other)
+    one.scheme() == other.scheme()
+        && one.host_str() == other.host_str()
+        && one.port() == other.port()
         && one.username() == other.username()
         && one.password() == other.password()
 }
@@ -251,12 +256,12 @@ pub(crate) fn climbs(value: &str) -> bool {
 
 /// Watches the segments of a path that hold a value.
 #[derive(Default)]
-struct PathCheck {
+struct PathCheck<'t> {
     segment: String,
-    value: Option<Reference>,
+    value: Option<&'t Reference>,
 }
 
-impl PathCheck {
+impl<'t> PathCheck<'t> {
     fn text(&mut self, text: &str) -> Result<(), RenderError> {
         let mut pieces = text.split(['/', '\\']);
         self.segment.push_str(pieces.next().unwrap_or_default());
@@ -267,9 +272,9 @@ impl PathCheck {
         Ok(())
     }
 
-    fn value(&mut self, reference: &Reference, value: &str) {
+    fn value(&mut self, reference: &'t Reference, value: &str) {
         self.segment.push_str(value);
-        self.value = Some(reference.clone());
+        self.value = Some(reference);
     }
 
     fn end(&mut self) -> Result<(), RenderError> {
@@ -284,12 +289,12 @@ impl PathCheck {
             .replace("%2e", ".");
         match segment.as_str() {
             "" => Err(RenderError::refused(
-                &reference,
+                reference,
                 "it is empty, which names another path",
             )),
             // Pieces that are harmless alone can climb together.
             whole if whole == "." || climbs(whole) => Err(RenderError::refused(
-                &reference,
+                reference,
                 "it makes a `.` or `..` segment",
             )),
             _ => Ok(()),

@@ -299,11 +299,11 @@ fn read_document(
         }
         None => None,
     };
-    let wrong = decoder
-        .findings
+    let found = decoder.walk.into_findings();
+    let wrong = found
         .iter()
         .any(|finding| finding.severity == DiagnosticSeverity::Error);
-    findings.append(&mut decoder.findings);
+    findings.extend(found);
     manifest.filter(|_| !wrong && !broken)
 }
 

@@ -1,15 +1,12 @@
 //! The common ground of the readers: fields by key, and findings with places.
 
 use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, DocPath, NodeRef, Scalar, Segment, Source, Span, did_you_mean,
+    DiagnosticSeverity, NodeRef, Scalar, Segment, Source, Span, Walk, did_you_mean,
 };
 use serde_json::Value;
 
 use super::fields::{FieldSpec, TypeSpec};
 use super::names::Names;
-
-/// How many findings are kept. A hostile text may break a rule at every byte.
-const MAX_FINDINGS: usize = 1_000;
 
 /// Where a document starts in the file it stands in.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,10 +27,7 @@ impl Start {
 
 /// Walks one document and collects what is wrong with it.
 pub(super) struct Decoder<'s> {
-    pub(super) source: &'s Source,
-    start: Start,
-    pub(super) path: DocPath<'s>,
-    pub(super) findings: Vec<Diagnostic>,
+    pub(super) walk: Walk<'s>,
     pub(super) names: Names,
 }
 
@@ -47,10 +41,7 @@ pub(super) struct Fields<'d, 's> {
 impl<'s> Decoder<'s> {
     pub(super) fn new(source: &'s Source, start: Start) -> Self {
         Self {
-            source,
-            start,
-            path: DocPath::default(),
-            findings: Vec::new(),
+            walk: Walk::new(source).after(start.offset, start.line),
             names: Names::default(),
         }
     }
@@ -64,33 +55,22 @@ impl<'s> Decoder<'s> {
         message: String,
         help: Option<String>,
     ) {
-        if self.findings.len() < MAX_FINDINGS {
-            self.findings.push(Diagnostic {
-                severity,
-                code,
-                path: Some(self.path.to_string()).filter(|path| !path.is_empty()),
-                span: Some(self.start.shift(span)),
-                message,
-                help,
-            });
-        }
+        self.walk.report(severity, code, span, message, help);
     }
 
     /// Reports an error at the current path.
     pub(super) fn error(&mut self, code: &'static str, message: String, help: Option<String>) {
-        let span = self.source.span_of(&self.path);
-        self.push(DiagnosticSeverity::Error, code, span, message, help);
+        self.walk.error(code, message, help);
     }
 
     /// Where the current path is in the file.
     pub(super) fn here(&self) -> Span {
-        self.start.shift(self.source.span_of(&self.path))
+        self.walk.here()
     }
 
     /// Reports a warning at the current path.
     pub(super) fn warn(&mut self, code: &'static str, message: String, help: Option<String>) {
-        let span = self.source.span_of(&self.path);
-        self.push(DiagnosticSeverity::Warning, code, span, message, help);
+        self.walk.warn(code, message, help);
     }
 
     pub(super) fn mismatch(&mut self, node: NodeRef<'s>, wanted: &str) {
@@ -114,11 +94,7 @@ impl<'s> Decoder<'s> {
 
     /// How a message names the current place.
     fn place(&self) -> String {
-        match self.path.segments() {
-            [.., Segment::Key(key)] => format!("`{key}`"),
-            [.., Segment::Key(list), Segment::Index(_)] => format!("an item of `{list}`"),
-            _ => "the document".to_owned(),
-        }
+        self.walk.place("the document")
     }
 
     pub(super) fn within<T>(
@@ -126,9 +102,9 @@ impl<'s> Decoder<'s> {
         segment: Segment<'s>,
         decode: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        self.path.push(segment);
+        self.walk.enter(segment);
         let result = decode(self);
-        self.path.pop();
+        self.walk.leave();
         result
     }
 
@@ -151,12 +127,7 @@ impl<'s> Decoder<'s> {
         for (key, _) in entries {
             if !known().any(|name| name == key) && !key.starts_with("x-") {
                 let help = did_you_mean(key, known()).map(|near| format!("did you mean `{near}`?"));
-                let shown: String = key.chars().take(60).collect();
-                self.within(Segment::Key(key), |decoder| {
-                    let span = decoder.source.key_span_of(&decoder.path);
-                    let message = format!("unknown key `{shown}`");
-                    decoder.push(DiagnosticSeverity::Error, "TM-004", span, message, help);
-                });
+                self.walk.unknown_key("TM-004", key, help);
             }
         }
         Some(Fields {

@@ -19,7 +19,7 @@ impl<'s> Decoder<'s> {
     pub(super) fn execute(&mut self, node: NodeRef<'s>, shared: &Shared) -> Option<Execute> {
         let mut block = self.fields(node, &fields::EXECUTE)?;
         let key = block.only()?;
-        let before = block.decoder.findings.len();
+        let before = block.decoder.walk.findings().len();
         match key {
             "cel" => block.read(key, |decoder, node| {
                 let mut fields = decoder.fields(node, &fields::CEL)?;
@@ -97,7 +97,7 @@ impl<'s> Decoder<'s> {
         if there {
             return Some(());
         }
-        if self.findings.len() == before {
+        if self.walk.findings().len() == before {
             self.error(
                 "TM-005",
                 format!("`{key}` is missing, here and in the tool's shared block"),

@@ -32,7 +32,7 @@ pub use starts::{Schedule, Trigger, TriggerSource};
 
 /// The codes whose findings are never errors: worth a look, and the manifest is fit for use. `TM-017` can
 /// be either.
-pub const WARNING_CODES: &[&str] = &["TM-002", "TM-018", "TM-025"];
+pub const WARNING_CODES: &[&str] = &["TM-002", "TM-018", "TM-025", "TM-031"];
 
 /// The codes of findings about manifests, and what each means.
 ///
@@ -115,5 +115,9 @@ pub const CODES: &[(&str, &str)] = &[
     (
         "TM-030",
         "The inputs of a trigger or a schedule do not fit its agent.",
+    ),
+    (
+        "TM-031",
+        "A filter names a parameter that is not declared; it would discard every event.",
     ),
 ];

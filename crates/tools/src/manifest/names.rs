@@ -61,6 +61,9 @@ pub(super) struct Names {
     pub(super) settings: Option<BTreeSet<String>>,
     /// Keys that the session's creation yields; `None` where they are not known yet.
     pub(super) session: Option<BTreeSet<String>>,
+    /// Parameters that a call of the tool may have, which filters compare with; `None` where they are not
+    /// all known.
+    pub(super) called: Option<BTreeSet<String>>,
     /// Aliases of the event; `None` if any may be there.
     pub(super) aliases: Option<BTreeSet<String>>,
 }

@@ -14,7 +14,7 @@ const UNBEARABLE: &str =
 /// The parameters of a tool, an action or an event, or the settings of a tool.
 ///
 /// A property without a `default` is required.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ParameterSchema {
     properties: Map<String, Value>,
     /// The whole schema, where a server gave one and the properties are only a part of it.
@@ -123,9 +123,11 @@ impl ParameterSchema {
                 given.insert(name.clone(), default.clone());
             }
         }
+        let validator = self.validator();
         let whole = Value::Object(given);
-        let errors: Vec<String> = self
-            .validator()
+        // Most calls are right, and that is cheaper to find out than what is wrong.
+        let wrong = validator.filter(|validator| !validator.is_valid(&whole));
+        let errors: Vec<String> = wrong
             .into_iter()
             .flat_map(|validator| validator.iter_errors(&whole))
             .take(20)
@@ -185,14 +187,4 @@ fn plain(property: &Value) -> Value {
         map.shift_remove("require_binding");
     }
     property
-}
-
-impl Default for ParameterSchema {
-    fn default() -> Self {
-        Self {
-            properties: Map::new(),
-            given: None,
-            validator: Arc::default(),
-        }
-    }
 }

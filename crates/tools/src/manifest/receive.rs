@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use proofhouse_source::{NodeRef, Segment};
+use proofhouse_source::{NodeRef, Segment, did_you_mean};
 
 use super::decode::Decoder;
 use super::fields;
@@ -44,7 +44,10 @@ impl<'s> Decoder<'s> {
                     .names
                     .parameters
                     .get_or_insert_default()
-                    .extend(names);
+                    .extend(names.clone());
+                if let Some(called) = &mut fields.decoder.names.called {
+                    called.extend(names);
+                }
                 fields.decoder.names.aliases = Some(BTreeSet::new());
             }
             None => fields.decoder.names.aliases = Some(BTreeSet::new()),
@@ -135,11 +138,28 @@ impl<'s> Decoder<'s> {
     }
 
     fn filter(&mut self, node: NodeRef<'s>) -> Option<proofhouse_expr::Program> {
-        self.cel(node, &["event", "parameters"])
+        let program = self.cel(node, &["event", "parameters"])?;
+        let Some(called) = self.names.called.clone() else {
+            return Some(program);
+        };
+        for name in program.fields_of("parameters") {
+            if !called.contains(name) {
+                let near = did_you_mean(name, called.iter().map(String::as_str));
+                let help = match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => {
+                        "declare it in `parameters` of the tool, an action or the event".to_owned()
+                    }
+                };
+                let message = format!("no call has a `{name}`, so the filter discards every event");
+                self.warn("TM-031", message, Some(help));
+            }
+        }
+        Some(program)
     }
 
     fn whole_call(&mut self, node: NodeRef<'s>, site: Site) -> Option<HttpCall> {
-        let before = self.findings.len();
+        let before = self.walk.findings().len();
         let call = self.http(node, site, &fields::HTTP)?;
         self.complete(&call, before).then_some(call)
     }

@@ -39,16 +39,21 @@ impl<'s> Decoder<'s> {
 
     fn check_template(&mut self, template: &Template, site: Site) {
         for range in template.odd() {
-            let span = self.source.span_within(&self.path, range.start, range.end);
+            let span = self
+                .walk
+                .source()
+                .span_within(self.walk.path(), range.start, range.end);
             let message = "this looks like a reference but is none".to_owned();
             let help = Some("write {root.name}, without spaces".to_owned());
             self.push(DiagnosticSeverity::Error, "TM-012", span, message, help);
         }
         for reference in template.references() {
             if let Some(unknown) = self.names.check(reference, site) {
-                let span =
-                    self.source
-                        .span_within(&self.path, reference.range.start, reference.range.end);
+                let span = self.walk.source().span_within(
+                    self.walk.path(),
+                    reference.range.start,
+                    reference.range.end,
+                );
                 let severity = match unknown.warning {
                     true => DiagnosticSeverity::Warning,
                     false => DiagnosticSeverity::Error,
@@ -167,8 +172,12 @@ impl<'s> Decoder<'s> {
             Ok(program) => program,
             Err(error) => {
                 let span = match error.offset {
-                    Some(offset) => self.source.span_within(&self.path, offset, offset),
-                    None => self.source.span_of(&self.path),
+                    Some(offset) => {
+                        self.walk
+                            .source()
+                            .span_within(self.walk.path(), offset, offset)
+                    }
+                    None => self.walk.source().span_of(self.walk.path()),
                 };
                 let message = format!("not a CEL expression: {}", error.message);
                 self.push(DiagnosticSeverity::Error, "TM-009", span, message, None);

@@ -55,6 +55,16 @@ impl<'s> Decoder<'s> {
                 })
             })
             .unwrap_or_default();
+        // What a description or a server derives has parameters that only they know.
+        let derived = |action: &Arc<Action>| matches!(action.execute.key(), "openapi" | "mcp");
+        let all_known =
+            shared.openapi.is_none() && shared.mcp.is_none() && !actions.iter().any(derived);
+        fields.decoder.names.called = all_known.then(|| {
+            let of_actions = actions.iter().map(|action| &action.parameters);
+            let schemas = of_actions.chain([&parameters]);
+            let names = schemas.flat_map(|schema| schema.properties().keys().cloned());
+            names.collect()
+        });
         let events = fields
             .read("events", |decoder, node| {
                 decoder.unique_names(node);

@@ -27,7 +27,7 @@ mod cluster;
 mod provider;
 mod reader;
 mod servers;
-mod variables;
+pub mod variables;
 mod webhooks;
 
 use std::net::IpAddr;

@@ -1,44 +1,36 @@
 //! Reads the nodes of a configuration: fields, texts with variables, and findings that show no value.
 
-use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, DocPath, NodeRef, Scalar, Segment, Source, Span, did_you_mean,
-};
+use proofhouse_source::{Diagnostic, NodeRef, Scalar, Segment, Source, Walk};
 use serde_json::{Map, Value};
 
 use super::variables::{self, MAX_BYTES, Problem};
 
-/// How many findings are kept; a text may break a rule at every line.
-const MAX_FINDINGS: usize = 1_000;
 /// How many bytes the variables of a file may put in together.
 const MAX_FILLED: usize = 16 << 20;
 
 /// Walks a configuration.
 pub(super) struct Reader<'s, 'l> {
-    source: &'s Source,
+    walk: Walk<'s>,
     lookup: &'l dyn Fn(&str) -> Option<String>,
-    path: DocPath<'s>,
-    findings: Vec<Diagnostic>,
     filled: usize,
 }
 
 impl<'s, 'l> Reader<'s, 'l> {
     pub(super) fn new(source: &'s Source, lookup: &'l dyn Fn(&str) -> Option<String>) -> Self {
         Self {
-            source,
+            walk: Walk::new(source),
             lookup,
-            path: DocPath::default(),
-            findings: Vec::new(),
             filled: 0,
         }
     }
 
     pub(super) fn into_findings(self) -> Vec<Diagnostic> {
-        self.findings
+        self.walk.into_findings()
     }
 
     /// How many there are so far.
     pub(super) fn findings(&self) -> usize {
-        self.findings.len()
+        self.walk.findings().len()
     }
 
     pub(super) fn within<T>(
@@ -46,40 +38,18 @@ impl<'s, 'l> Reader<'s, 'l> {
         segment: Segment<'s>,
         read: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        self.path.push(segment);
+        self.walk.enter(segment);
         let result = read(self);
-        self.path.pop();
+        self.walk.leave();
         result
     }
 
-    fn push(
-        &mut self,
-        severity: DiagnosticSeverity,
-        code: &'static str,
-        span: Span,
-        message: String,
-        help: Option<String>,
-    ) {
-        if self.findings.len() < MAX_FINDINGS {
-            self.findings.push(Diagnostic {
-                severity,
-                code,
-                path: Some(self.path.to_string()).filter(|path| !path.is_empty()),
-                span: Some(span),
-                message,
-                help,
-            });
-        }
-    }
-
     pub(super) fn error(&mut self, code: &'static str, message: String, help: Option<String>) {
-        let span = self.source.span_of(&self.path);
-        self.push(DiagnosticSeverity::Error, code, span, message, help);
+        self.walk.error(code, message, help);
     }
 
     pub(super) fn warn(&mut self, code: &'static str, message: String, help: Option<String>) {
-        let span = self.source.span_of(&self.path);
-        self.push(DiagnosticSeverity::Warning, code, span, message, help);
+        self.walk.warn(code, message, help);
     }
 
     pub(super) fn warn_at_key(
@@ -88,23 +58,11 @@ impl<'s, 'l> Reader<'s, 'l> {
         message: String,
         help: Option<String>,
     ) {
-        let span = self.source.key_span_of(&self.path);
-        self.push(DiagnosticSeverity::Warning, code, span, message, help);
+        self.walk.warn_at_key(code, message, help);
     }
 
     pub(super) fn unknown_key(&mut self, key: &'s str, help: String) {
-        let shown: String = key.chars().take(60).collect();
-        self.within(Segment::Key(key), |reader| {
-            let span = reader.source.key_span_of(&reader.path);
-            let message = format!("unknown key `{shown}`");
-            reader.push(
-                DiagnosticSeverity::Error,
-                "OC-003",
-                span,
-                message,
-                Some(help),
-            );
-        });
+        self.walk.unknown_key("OC-003", key, Some(help));
     }
 
     pub(super) fn missing(&mut self, key: &str) {
@@ -114,16 +72,9 @@ impl<'s, 'l> Reader<'s, 'l> {
 
     /// Says what kind of value is there, and never the value: it may be a secret in the wrong place.
     pub(super) fn mismatch(&mut self, node: NodeRef<'s>, wanted: &str) {
-        let found = match node.scalar() {
-            Some(Scalar::Null) => "nothing",
-            Some(Scalar::Bool(_)) => "a truth value",
-            Some(Scalar::Text(_)) => "a text",
-            Some(_) => "a number",
-            None if node.items().is_some() => "a list",
-            None => "a mapping",
-        };
+        let found = node.kind();
         let place = self.place();
-        let help = (self.path.segments().len() == 1 && node.scalar().is_some()).then(|| {
+        let help = (self.walk.path().segments().len() == 1 && node.scalar().is_some()).then(|| {
             "a setting of that name stands below `settings`, as soon as the file has one of its keys"
                 .to_owned()
         });
@@ -135,11 +86,7 @@ impl<'s, 'l> Reader<'s, 'l> {
     }
 
     fn place(&self) -> String {
-        match self.path.segments() {
-            [.., Segment::Key(key)] => format!("`{}`", key.chars().take(60).collect::<String>()),
-            [.., Segment::Key(list), Segment::Index(_)] => format!("an item of `{list}`"),
-            _ => "the file".to_owned(),
-        }
+        self.walk.place("the file")
     }
 
     pub(super) fn is_mapping(&mut self, node: NodeRef<'s>) -> bool {
@@ -152,19 +99,16 @@ impl<'s, 'l> Reader<'s, 'l> {
 
     /// Whether a node is a mapping; its keys are checked.
     pub(super) fn mapping(&mut self, node: NodeRef<'s>, known: &[&'static str]) -> bool {
-        let Some(entries) = node.entries() else {
+        if node.entries().is_none() {
             self.mismatch(node, "a mapping");
             return false;
-        };
-        for (key, _) in entries {
-            if !known.contains(&key) {
-                let help = match did_you_mean(key, known.iter().copied()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("the keys are: {}", known.join(", ")),
-                };
-                self.unknown_key(key, help);
-            }
         }
+        self.walk.unknown_keys("OC-003", node, known, |_, near| {
+            Some(match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the keys are: {}", known.join(", ")),
+            })
+        });
         true
     }
 

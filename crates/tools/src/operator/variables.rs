@@ -1,8 +1,8 @@
 //! Variables in texts: `${NAME}` is looked up, `$${` is the text `${`.
 
-/// What is wrong with a text, and where in it.
+/// What is wrong with a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Problem {
+pub enum Problem {
     /// The variable is not set.
     NotSet(String),
     /// This is no variable.
@@ -12,10 +12,20 @@ pub(super) enum Problem {
 }
 
 /// A variable that is named often enough would fill the memory.
-pub(super) const MAX_BYTES: usize = 1 << 20;
+pub const MAX_BYTES: usize = 1 << 20;
 
 /// The text with its variables in place. Values are not searched for variables again.
-pub(super) fn fill(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, Problem> {
+///
+/// ```
+/// use proofhouse_tools::operator::variables::fill;
+/// let lookup = |name: &str| (name == "KEY").then(|| "sk-1".to_owned());
+/// assert_eq!(fill("Bearer ${KEY}", &lookup).as_deref(), Ok("Bearer sk-1"));
+/// ```
+///
+/// # Errors
+///
+/// Returns what is wrong first.
+pub fn fill(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, Problem> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -43,7 +53,8 @@ pub(super) fn fill(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Resul
 }
 
 /// Whether a text can name a variable.
-pub(super) fn is_name(name: &str) -> bool {
+#[must_use]
+pub fn is_name(name: &str) -> bool {
     name.len() <= 200
         && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name

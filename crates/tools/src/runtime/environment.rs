@@ -214,8 +214,9 @@ impl Environment {
         references: impl Iterator<Item = &'r Reference> + Send,
         fresh: bool,
     ) -> Result<Scope, ActionError> {
-        let mut scope = self.scope_without_tokens(call);
-        for provider in providers(references) {
+        let references: Vec<&Reference> = references.collect();
+        let mut scope = self.scope_of(call, &references);
+        for provider in providers(&references) {
             let token = self.tokens.token(&provider, fresh).await;
             self.set_token(&mut scope, &provider, token)?;
         }
@@ -229,8 +230,9 @@ impl Environment {
         call: &Call,
         references: impl Iterator<Item = &'r Reference> + Send,
     ) -> Result<Scope, ActionError> {
-        let mut scope = self.scope_without_tokens(call);
-        for provider in providers(references) {
+        let references: Vec<&Reference> = references.collect();
+        let mut scope = self.scope_of(call, &references);
+        for provider in providers(&references) {
             let token = match refused.token(&provider) {
                 Some(refused) => self.tokens.token_instead_of(&provider, refused).await,
                 None => self.tokens.token(&provider, true).await,
@@ -240,13 +242,30 @@ impl Environment {
         Ok(scope)
     }
 
-    /// What the references of a call can name, but for tokens.
+    /// What all references of a call can name, but for tokens.
     pub(crate) fn scope_without_tokens(&self, call: &Call) -> Scope {
+        self.scope_where(call, |_| true)
+    }
+
+    /// What these references can name, but for tokens. The rest is not copied: a context may be large.
+    fn scope_of(&self, call: &Call, references: &[&Reference]) -> Scope {
+        self.scope_where(call, |root| {
+            references.iter().any(|reference| reference.root == root)
+        })
+    }
+
+    fn scope_where(&self, call: &Call, named: impl Fn(Root) -> bool) -> Scope {
         let mut scope = Scope::default();
-        scope.set(Root::Parameters, Value::Object(call.parameters.clone()));
-        scope.set(Root::Settings, self.settings_of(&call.tool));
-        scope.set(Root::Context, call.context.clone());
-        for (root, value) in &self.roots {
+        if named(Root::Parameters) {
+            scope.set(Root::Parameters, Value::Object(call.parameters.clone()));
+        }
+        if named(Root::Settings) {
+            scope.set(Root::Settings, self.settings_of(&call.tool));
+        }
+        if named(Root::Context) {
+            scope.set(Root::Context, call.context.clone());
+        }
+        for (root, value) in self.roots.iter().filter(|(root, _)| named(**root)) {
             scope.set(*root, value.clone());
         }
         scope
@@ -279,9 +298,10 @@ impl Environment {
 }
 
 /// The providers that references name, each once.
-fn providers<'r>(references: impl Iterator<Item = &'r Reference>) -> Vec<String> {
+fn providers(references: &[&Reference]) -> Vec<String> {
     let mut providers = Vec::new();
-    for reference in references.filter(|reference| reference.root == Root::Auth) {
+    let named = references.iter();
+    for reference in named.filter(|reference| reference.root == Root::Auth) {
         let provider = reference.path.join(".");
         if !providers.contains(&provider) {
             providers.push(provider);

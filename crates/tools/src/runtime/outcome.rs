@@ -1,5 +1,7 @@
 //! Outcomes: what a model sees of a result, without secrets and not too long.
 
+use std::io;
+
 use serde_json::Value;
 
 use crate::interpolate::Secrets;
@@ -17,13 +19,9 @@ impl Outcome {
     /// Takes the secrets out and then cuts, so that no half of a secret is left.
     pub(super) fn new(value: Value, secrets: &Secrets, max_bytes: usize) -> Self {
         let value = secrets.redact_value(value);
-        let (text, fits) = match &value {
-            Value::String(text) => (text.clone(), text.len() <= max_bytes),
-            other => {
-                let text = other.to_string();
-                let fits = text.len() <= max_bytes;
-                (text, fits)
-            }
+        let fits = match &value {
+            Value::String(text) => text.len() <= max_bytes,
+            other => serde_json::to_writer(Room(max_bytes), other).is_ok(),
         };
         if fits {
             return Self {
@@ -31,6 +29,10 @@ impl Outcome {
                 truncated: false,
             };
         }
+        let text = match value {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
         let cut = (0..=max_bytes)
             .rev()
             .find(|at| text.is_char_boundary(*at))
@@ -39,6 +41,21 @@ impl Outcome {
             value: Value::String(text[..cut].to_owned()),
             truncated: true,
         }
+    }
+}
+
+/// Takes so many bytes and keeps none, to tell whether a text fits without writing it.
+struct Room(usize);
+
+impl io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.0.checked_sub(bytes.len());
+        self.0 = left.ok_or(io::ErrorKind::WriteZero)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -57,5 +74,7 @@ mod tests {
         assert_eq!(outcome.value, json!("{\"a\":\"[redacted]"));
         let whole = Outcome::new(json!([1, 2]), &secrets, 5);
         assert_eq!((whole.value, whole.truncated), (json!([1, 2]), false));
+        let cut = Outcome::new(json!([1, 2]), &secrets, 4);
+        assert_eq!((cut.value, cut.truncated), (json!("[1,2"), true));
     }
 }

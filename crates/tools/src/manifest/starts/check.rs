@@ -13,7 +13,7 @@ impl Catalog {
         let span = trigger.agent_span;
         match self.agent_of(&trigger.namespace, &trigger.agent, span) {
             Ok(agent) => input_problems(agent, &trigger.inputs, span),
-            Err(finding) => vec![finding],
+            Err(finding) => vec![*finding],
         }
     }
 
@@ -23,7 +23,7 @@ impl Catalog {
         let span = schedule.agent_span;
         let agent = match self.agent_of(&schedule.namespace, &schedule.agent, span) {
             Ok(agent) => agent,
-            Err(finding) => return vec![finding],
+            Err(finding) => return vec![*finding],
         };
         let mut findings = input_problems(agent, &schedule.inputs, span);
         let parameters = agent.parameters.properties();
@@ -37,7 +37,7 @@ impl Catalog {
         findings
     }
 
-    fn agent_of(&self, namespace: &str, name: &str, span: Span) -> Result<&Agent, Diagnostic> {
+    fn agent_of(&self, namespace: &str, name: &str, span: Span) -> Result<&Agent, Box<Diagnostic>> {
         let here = || self.agents().filter(|agent| agent.namespace == namespace);
         let found = here().find(|agent| agent.name == name);
         found.map(AsRef::as_ref).ok_or_else(|| {
@@ -47,10 +47,10 @@ impl Catalog {
                 None => "give the file that has it, too".to_owned(),
             };
             let message = format!("there is no agent `{name}` in the namespace `{namespace}`");
-            Diagnostic {
+            Box::new(Diagnostic {
                 code: "TM-020",
                 ..error(span, message, Some(help))
-            }
+            })
         })
     }
 }

@@ -10,6 +10,8 @@ use jiff::{Timestamp, ToSpan};
 
 /// How many days are looked at. The 29th of February comes again after eight years at most.
 const MAX_DAYS: usize = 8 * 366 + 2;
+/// How far clocks are put back, with room: an hour nearly everywhere.
+const MOST_HOURS_BACK: i8 = 3;
 /// An expression that people write has some dozen characters.
 const MAX_BYTES: usize = 256;
 
@@ -132,12 +134,19 @@ impl Cron {
     /// The first tick after an instant, in a zone.
     #[must_use]
     pub fn next_after(&self, instant: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
-        let today = zone.to_datetime(instant).date();
+        let clock = zone.to_datetime(instant);
         // A clock that goes back past midnight shows yesterday again.
-        let mut date = today.checked_sub(1.day()).ok()?;
+        let mut date = match clock.hour() < MOST_HOURS_BACK {
+            true => clock.date().checked_sub(1.day()).ok()?,
+            false => clock.date(),
+        };
         let mut earlier: Option<Timestamp> = None;
         for _ in 0..MAX_DAYS {
-            let first = self.first_on(date, instant, zone);
+            let from = match date == clock.date() {
+                true => clock.hour().saturating_sub(MOST_HOURS_BACK),
+                false => 0,
+            };
+            let first = self.first_on(date, from, instant, zone);
             // For the same reason, a tick of a day may come after one of the next.
             match (earlier, first) {
                 (Some(earlier), Some(first)) => return Some(earlier.min(first)),
@@ -160,19 +169,30 @@ impl Cron {
             }
     }
 
-    /// The first tick after an instant among those of one day.
-    fn first_on(&self, date: Date, instant: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+    /// The first tick after an instant among those of one day, from an hour on.
+    fn first_on(
+        &self,
+        date: Date,
+        from: i8,
+        instant: Timestamp,
+        zone: &TimeZone,
+    ) -> Option<Timestamp> {
         if !self.fits_day(date) {
             return None;
         }
         let mut first: Option<Timestamp> = None;
-        for hour in ones(self.hours) {
+        for hour in ones(self.hours).filter(|hour| *hour >= from) {
             for minute in ones(self.minutes) {
                 let time = Time::new(hour, minute, 0, 0).ok()?;
-                for tick in self.ticks(date, time, zone).into_iter().flatten() {
+                let ticks = self.ticks(date, time, zone);
+                for tick in ticks.into_iter().flatten() {
                     if tick > instant && first.is_none_or(|first| tick < first) {
                         first = Some(tick);
                     }
+                }
+                // The times of a day follow each other, and so do those that a clock shows again.
+                if ticks[0].is_some_and(|tick| tick > instant) {
+                    return first;
                 }
             }
         }

@@ -15,7 +15,7 @@ pub use cron::{Cron, CronError};
 /// wanted at night.
 pub const MAX_LATENESS: SignedDuration = SignedDuration::from_hours(1);
 /// How many missed ticks are counted; what was skipped is told, but counting must end.
-const MAX_COUNTED: u32 = 10_000;
+const MAX_COUNTED: u32 = 1_000;
 
 /// When a schedule fires: a cron expression in a time zone.
 ///

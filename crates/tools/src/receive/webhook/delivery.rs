@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ring::digest;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Delivery;
 
@@ -147,7 +147,10 @@ pub fn event_value(payload: Value, delivery: &Delivery<'_>) -> Value {
             _ => {}
         }
     }
-    json!({"payload": payload, "headers": headers})
+    let mut event = Map::new();
+    event.insert("payload".to_owned(), payload);
+    event.insert("headers".to_owned(), Value::Object(headers));
+    Value::Object(event)
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

@@ -1,0 +1,31 @@
+//! `proofhouse model`: models that need no provider, for agents of others.
+
+mod serve;
+
+use clap::{Args, Subcommand};
+
+use crate::exit_code::Exit;
+use crate::output::CommandError;
+
+/// Give an agent of your own a simulated or recorded model
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse model serve sim:gullible\n  \
+    OPENAI_BASE_URL=http://127.0.0.1:8766/v1 OPENAI_API_KEY=none python agent.py")]
+pub(crate) struct Model {
+    #[command(subcommand)]
+    command: ModelCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ModelCommand {
+    Serve(serve::Serve),
+}
+
+impl Model {
+    pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        match self.command {
+            ModelCommand::Serve(command) => command.run(),
+        }
+    }
+}

