@@ -12,6 +12,8 @@ use serde_json::{Map, Value, json};
 use super::Engine;
 use super::manifests::Snapshot;
 
+/// What a form says it is; everything else that can be read is JSON.
+const FORM: &str = "application/x-www-form-urlencoded";
 /// The longest name in an address.
 const MAX_TOOL_NAME: usize = 200;
 /// Push channels that one delivery may come through.
@@ -121,7 +123,7 @@ impl Engine {
             Err(answer) => return answer,
         };
         let value = webhook::event_value(payload, &delivery);
-        let Ok(stored) = serde_json::to_vec(&value["payload"]) else {
+        let Some(stored) = kept_payload(&delivery, &value["payload"]) else {
             return refused(400, "the body cannot be kept");
         };
         let headers = json!({"headers": value["headers"], "signature": signed.to_json()});
@@ -215,6 +217,18 @@ impl Engine {
             true => Err(refused(410, "there is no such channel any more")),
             false => Ok(targets),
         }
+    }
+}
+
+/// The payload as it is kept: JSON as it was sent, which costs nothing, else what was read written as JSON.
+fn kept_payload(delivery: &Delivery<'_>, payload: &Value) -> Option<Vec<u8>> {
+    let kind = delivery.headers.get("content-type");
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let is_form = kind.trim().to_ascii_lowercase().starts_with(FORM);
+    let is_blank = delivery.body.iter().all(u8::is_ascii_whitespace);
+    match is_form || is_blank {
+        true => serde_json::to_vec(payload).ok(),
+        false => Some(delivery.body.to_vec()),
     }
 }
 
