@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::{Options, figure};
+use crate::{Options, figure, webhooks};
 
 /// Callers at the same time, each with one event, as webhooks come in.
 const CALLERS: usize = 256;
@@ -64,7 +64,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         at(50).as_secs_f64() * 1e3,
         at(99).as_secs_f64() * 1e3
     ));
-    Ok(())
+    webhooks::run(options, &runtime)
 }
 
 fn event(keys: &AtomicU64) -> NewEvent {

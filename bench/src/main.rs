@@ -17,6 +17,7 @@ mod memory;
 mod openapi_load;
 mod tools;
 mod traffic;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -52,7 +53,8 @@ enum Subject {
     Agent(Options),
     /// Campaigns: runs side by side beside one after the other, and the memory of each
     Campaign(campaign::CampaignOptions),
-    /// Taking events in: durable events per second, beside bare batched inserts into the same file
+    /// Taking events in: durable events per second, through the store and as webhooks through the whole server,
+    /// beside bare batched inserts; a thousand filters for each event
     Ingest(Options),
 }
 
