@@ -19,6 +19,7 @@ const BROWSERS: &[&str] = &[
 const SECRET: &str = "correct horse battery staple";
 
 fn setting(name: &str) -> Option<PathBuf> {
+    #[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
     let value = std::env::var_os(name);
     // Tests run in the directory of their package, the variable is set in that of the workspace.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -34,6 +34,9 @@ pub trait Desk: Send + Sync + 'static {
     /// Pieces of text that a task's model says, while the task runs in this process.
     fn listen(&self, task: &str) -> Option<broadcast::Receiver<String>>;
 
+    /// Whether it is about to end, so that nobody should wait for more.
+    fn is_closing(&self) -> bool;
+
     /// The manifests as they are now.
     fn manifests(&self) -> Vec<ManifestFile>;
 }

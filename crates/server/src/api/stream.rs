@@ -109,7 +109,9 @@ impl Follower {
             if let Some(event) = self.ready.pop_front() {
                 return Some((Ok(event), self));
             }
-            if self.over || tokio::time::Instant::now() >= self.until {
+            // Whoever follows comes back with `Last-Event-ID`, to another process if there is one.
+            let is_late = tokio::time::Instant::now() >= self.until;
+            if self.over || is_late || self.api.desk.is_closing() {
                 return None;
             }
             if !self.look().await {

@@ -143,6 +143,10 @@ impl Desk for Engine {
         Some(self.inner.hub.texts(task))
     }
 
+    fn is_closing(&self) -> bool {
+        self.is_stopping()
+    }
+
     fn manifests(&self) -> Vec<ManifestFile> {
         let snapshot = Self::manifests(self);
         let files = snapshot.files.iter().map(|file| ManifestFile {
