@@ -41,6 +41,9 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  proofhouse keys create --name ci --scope tasks:read --expires 30d"
+)]
 struct Create {
     /// What the key is for
     #[arg(long, value_name = "TEXT", default_value = "unnamed")]
@@ -64,6 +67,7 @@ struct Create {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  proofhouse keys list --format json")]
 struct List {
     #[command(flatten)]
     store: StoreOptions,
@@ -74,6 +78,7 @@ struct List {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  proofhouse keys revoke 0a1b2c3d4e5f")]
 struct Revoke {
     /// The id of the key, from the list
     id: String,
