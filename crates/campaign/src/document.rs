@@ -37,6 +37,8 @@ pub struct Script {
     pub prompts: Vec<String>,
     /// What tells that the user's task was done.
     pub success: Option<Success>,
+    /// The same without the payload, which tells what the payload is. A twin has none.
+    pub twin: Option<Arc<Document>>,
 }
 
 /// What tells that the user's task was done.
@@ -98,7 +100,8 @@ impl CampaignDocument {
         let ours = ours(&document)?;
         let own = prompts(&ours)?;
         let explicit = !own.is_empty();
-        let attack = Script {
+        let mut attack = Script {
+            twin: None,
             prompts: spoken(&document, own, prompt),
             success: success(&ours)?,
             document,
@@ -116,6 +119,9 @@ impl CampaignDocument {
                 Some(Arc::new(script.map_err(|error| unfit(error.to_string()))?))
             }
         };
+        attack.twin = twin_script
+            .as_ref()
+            .map(|twin| Arc::new(twin.document.clone()));
         Ok(Self {
             info: info(path, &attack, twin_script.as_deref()),
             attack: Arc::new(attack),
@@ -141,6 +147,7 @@ fn twin_script(
     twin.attack.indicators.clone_from(&judged_by.indicators);
     twin.attack.correlation.clone_from(&judged_by.correlation);
     Ok(Script {
+        twin: None,
         prompts: spoken(&twin, own, prompt),
         success,
         document: twin,

@@ -129,6 +129,42 @@ impl Plan {
             runs,
         })
     }
+
+    /// The same without the runs of subjects that the actors of a document cannot meet, by the number of the
+    /// subject and the mode of an actor. What is left out of each subject is told, by number of documents.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when nothing is left.
+    pub fn only_where(
+        mut self,
+        subjects: usize,
+        meets: impl Fn(usize, &str) -> bool,
+    ) -> Result<(Self, Vec<usize>), PlanError> {
+        let fits = |plan: &Self, run: &PlannedRun| {
+            let document = plan.documents.get(run.document);
+            let actors = document.map(|document| document.info.actors.as_slice());
+            let mut actors = actors.unwrap_or_default().iter();
+            actors.all(|actor| meets(run.subject, &actor.mode))
+        };
+        let (mut left_out, mut kept) = (vec![HashSet::new(); subjects], Vec::new());
+        for run in std::mem::take(&mut self.runs) {
+            match fits(&self, &run) {
+                true => kept.push(run),
+                false => {
+                    let of_subject = left_out.get_mut(run.subject);
+                    of_subject.map(|documents| documents.insert(run.document));
+                }
+            }
+        }
+        if kept.is_empty() {
+            return Err(PlanError::Nothing(
+                "no document has only actors that a subject can meet; say what it serves and where it looks",
+            ));
+        }
+        self.runs = kept;
+        Ok((self, left_out.iter().map(HashSet::len).collect()))
+    }
 }
 
 fn run_id(document: &DocumentInfo, subject: &SubjectInfo, repeat: u32, twin: bool) -> String {

@@ -115,6 +115,7 @@ impl Run {
             semantic: self.settings.semantic.clone(),
             generation: self.settings.generation.clone(),
             meeting: Some(self.meeting(scratch.path(), pace, cancel.clone(), handover)),
+            twin: self.script.twin.clone(),
             ..RunOptions::default()
         };
         if let Some(directory) = &self.settings.directory {

@@ -24,6 +24,12 @@ pub trait Subject: Send + Sync {
         None
     }
 
+    /// Whether an actor of this mode can meet it at all: a client comes to what it serves, a server to where it
+    /// looks. Documents with other actors are left out of a campaign.
+    fn meets(&self, _mode: &str) -> bool {
+        true
+    }
+
     /// How many runs it can take at a time, if there is a limit.
     fn at_a_time(&self) -> Option<usize> {
         None

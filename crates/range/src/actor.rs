@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, watch};
 use crate::driver::{ActorError, ActorErrorKind};
 use crate::exposure::{CarrierKind, Ledger, is_armed};
 use crate::extractors::Extractors;
+use crate::innocence::Innocence;
 use crate::phases::{Entry, PhaseView, Phases};
 use crate::recorder::{Happening, Recorded, Recorder};
 
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) recorder: Recorder,
     pub(crate) extractors: Extractors,
     pub(crate) ledger: Ledger,
+    pub(crate) innocence: Option<Innocence>,
     pub(crate) generation: Option<Arc<dyn GenerationProvider>>,
     pub(crate) limits: Limits,
     pub(crate) check_origin: bool,
@@ -250,10 +252,12 @@ impl ActorContext {
 
     /// The same, as `phase` has it: an answer belongs to the phase that was asked.
     pub fn delivered_in(&self, phase: &PhaseView, kind: CarrierKind, name: &str) {
-        let armed = self.carries_attack() && {
-            let disguise = self.phases().disguise().cloned();
-            is_armed(disguise.as_ref(), phase, kind, name)
-        };
+        let disguise = self.phases().disguise().cloned();
+        let armed = is_armed(disguise.as_ref(), phase, kind, name)
+            && match &self.inner.shared.innocence {
+                Some(innocence) => !innocence.shows(&self.inner.name, &phase.state, kind, name),
+                None => self.carries_attack(),
+            };
         let ledger = &self.inner.shared.ledger;
         ledger.delivered(&self.inner.name, kind, name, armed);
     }

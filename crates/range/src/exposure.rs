@@ -3,7 +3,8 @@
 //! A document that changes what it offers begins with a disguise: what its first phase shows is there
 //! to be trusted. Such an actor has reached the subject only when something of a later phase was
 //! delivered that the first one did not have in that form. And a frontend that only says what a user
-//! would say carries no attack while others do.
+//! would say carries no attack while others do. Where the benign twin of the document is known, what it shows
+//! in the same form carries nothing either (`innocence.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -149,7 +150,7 @@ pub(crate) fn is_armed(
 }
 
 /// The part of a state that a carrier comes from.
-fn part(state: &Value, kind: CarrierKind, name: &str) -> Option<Value> {
+pub(crate) fn part(state: &Value, kind: CarrierKind, name: &str) -> Option<Value> {
     let item = |list: &str, key: &str| {
         let mut items = state.get(list)?.as_array()?.iter();
         items.find(|item| item.get(key).is_some_and(|value| value == name))

@@ -15,6 +15,7 @@ mod driver;
 mod drivers;
 mod exposure;
 mod extractors;
+mod innocence;
 mod phases;
 mod recorder;
 mod run;

@@ -22,6 +22,7 @@ use crate::driver::{ActorError, BoxFuture, Driver, Endpoint, Prepared};
 use crate::drivers::DRIVERS;
 use crate::exposure::{Exposure, Ledger};
 use crate::extractors::Extractors;
+use crate::innocence::Innocence;
 use crate::phases::Phases;
 use crate::recorder::{Happening, Observer, Recorder, Secrets, TraceLimits};
 
@@ -58,6 +59,9 @@ pub struct RunOptions {
     pub drivers: Vec<Arc<dyn Driver>>,
     /// Starts the subject once every server is there for it, and says where clients meet it.
     pub meeting: Option<Meeting>,
+    /// The same without the payload, normalized. What it shows in the same form does not count as reaching the
+    /// subject.
+    pub twin: Option<Arc<Document>>,
 }
 
 /// A server of the document that the subject can come to.
@@ -98,6 +102,7 @@ impl Default for RunOptions {
             semantic: None,
             drivers: Vec::new(),
             meeting: None,
+            twin: None,
         }
     }
 }
@@ -371,6 +376,10 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<Shared, 
         ),
         extractors: Extractors::new(actors.iter().map(|actor| actor.name.clone())),
         ledger: Ledger::default(),
+        innocence: options
+            .twin
+            .take()
+            .and_then(|twin| Innocence::of(&document, &twin)),
         generation: options.generation.take(),
         limits: options.limits.clone(),
         check_origin: options.check_origin,

@@ -44,6 +44,7 @@ fn described(kind: &SubjectKind) -> Value {
             words,
             directory,
             environment,
+            secrets: _,
             serves,
             ready,
             headers,

@@ -91,6 +91,14 @@ impl Subject for EndpointSubject {
         }
     }
 
+    fn meets(&self, mode: &str) -> bool {
+        match mode {
+            // It cannot be told where a server is, so that one must be where it looks.
+            "mcp_server" | "a2a_server" => self.listen(mode).is_some(),
+            client => self.spec.urls.endpoint(client).is_some(),
+        }
+    }
+
     fn at_a_time(&self) -> Option<usize> {
         // Two attacks cannot be at one address, and would not be told apart in one agent.
         Some(1)

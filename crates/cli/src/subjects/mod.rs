@@ -7,6 +7,7 @@ mod endpoint;
 mod mcp_config;
 pub(crate) mod open;
 mod options;
+pub(crate) mod placeholders;
 pub(crate) mod spec;
 mod user;
 

@@ -101,7 +101,7 @@ pub(crate) fn open(spec: &SubjectSpec) -> Result<Arc<dyn Subject>, CommandError>
 }
 
 /// A URL as results may have it: keys are often in its query, and passwords before its host.
-fn without_credentials(url: &str) -> String {
+pub(crate) fn without_credentials(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match url.split_once("://") {
         Some((scheme, rest)) => {

@@ -13,10 +13,12 @@ use proofhouse_tools::interpolate::Sealed;
 
 use super::command::from_everywhere;
 use super::open::{MODEL_PREFIX, SIMULATIONS, open};
+use super::placeholders;
 use super::spec::{
     CommandSpec, Directory, EndpointSpec, ManifestSpec, McpConfigSpec, ModelSpec, Ready, Serves,
     SubjectKind, SubjectSpec, Urls,
 };
+use crate::config::sounds_secret;
 use crate::duration::duration;
 use crate::headers::Header;
 use crate::input::parse_size;
@@ -269,8 +271,16 @@ impl SubjectOptions {
             (None, Some(url)) => Ready::Url(url.clone()),
             (None, None) => Ready::Port,
         };
+        if let Some(problem) = words.iter().find_map(|word| placeholders::problem(word)) {
+            return Err(CommandError::usage(printable_line(&format!(
+                "--command: {problem}"
+            ))));
+        }
         let variables = self.environment.iter();
+        let secrets = variables.clone().filter(|(name, _)| sounds_secret(name));
+        let secrets = secrets.map(|(_, value)| Sealed::new(value.clone()));
         Ok(CommandSpec {
+            secrets: secrets.collect(),
             // In a copy, names of files mean the copies.
             words: match directory {
                 Directory::OfRun => words.iter().map(|word| from_everywhere(word)).collect(),

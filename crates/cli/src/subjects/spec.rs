@@ -71,6 +71,8 @@ pub(crate) struct CommandSpec {
     pub(crate) directory: Directory,
     /// Variables to set for it, with placeholders.
     pub(crate) environment: Vec<(String, Sealed<String>)>,
+    /// What of it is secret and must not be in traces and results.
+    pub(crate) secrets: Vec<Sealed<String>>,
     /// Without it, the command does one task and ends.
     pub(crate) serves: Option<Serves>,
     /// When a command that serves is ready.

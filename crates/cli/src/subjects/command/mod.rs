@@ -226,6 +226,16 @@ impl Subject for CommandSubject {
         self.pace
     }
 
+    fn meets(&self, mode: &str) -> bool {
+        match mode {
+            "ag_ui_client" => self.spec.serves == Some(Serves::AgUi),
+            "a2a_client" => self.spec.serves == Some(Serves::A2a),
+            "mcp_client" => self.spec.serves == Some(Serves::Mcp),
+            // Where servers are is told to it.
+            _ => true,
+        }
+    }
+
     fn at_a_time(&self) -> Option<usize> {
         self.alone_with().map(|_| 1)
     }
@@ -241,7 +251,9 @@ impl Subject for CommandSubject {
     }
 
     fn secrets(&self) -> Vec<String> {
-        headers::secrets(&self.headers)
+        let own = self.spec.secrets.iter();
+        let own = own.map(|secret| (String::new(), secret.expose().clone()));
+        headers::secrets(&own.chain(self.headers.iter().cloned()).collect::<Vec<_>>())
     }
 
     fn start<'a>(

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use proofhouse_campaign::subject::RunContext;
 
+use crate::subjects::placeholders::KNOWN;
+
 /// The variable that tells the processes of a run from all others.
 pub(crate) const MARK: &str = "PROOFHOUSE_DIRECTORY";
 
@@ -44,7 +46,8 @@ impl Variables {
             .map(move |(key, value)| (name(key), value.clone()))
     }
 
-    /// Puts values where a word has placeholders such as `{mcp_url}`; unknown ones stay as they are.
+    /// Puts values where a word has placeholders such as `{mcp_url}`, and nothing where one has no value in
+    /// this run; other braces stay as they are.
     pub(crate) fn fill(&self, word: &str) -> String {
         let mut filled = String::new();
         let mut rest = word;
@@ -53,7 +56,9 @@ impl Variables {
             let known = rest[start + 1..].find('}').and_then(|end| {
                 let name = &rest[start + 1..start + 1 + end];
                 let found = self.0.iter().find(|(known, _)| known == name);
-                found.map(|(_, value)| (value, start + end + 2))
+                let value = found.map(|(_, value)| value.as_str());
+                let value = value.or_else(|| KNOWN.contains(&name).then_some(""));
+                value.map(|value| (value, start + end + 2))
             });
             match known {
                 Some((value, next)) => {
@@ -108,6 +113,7 @@ mod tests {
         variables.set("mcp_url", "http://x/{port}");
         for (word, filled) in [
             ("--mcp={mcp_url}", "--mcp=http://x/{port}"),
+            ("--a2a={a2a_url}", "--a2a="),
             ("{other}{mcp_url}{", "{other}http://x/{port}{"),
             ("{\"a\": 1}", "{\"a\": 1}"),
             ("", ""),
