@@ -23,6 +23,15 @@ pub(crate) struct ConfigOptions {
     no_config: bool,
 }
 
+/// Whether there is a configuration in this directory. One that leads nowhere is there, too: whoever put it
+/// there wants it to be read.
+fn is_here() -> bool {
+    match Path::new(FILE).symlink_metadata() {
+        Ok(_) => true,
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
+}
+
 impl ConfigOptions {
     /// The configuration, if there is one to be read. `by_default` says whether one is read that was not
     /// asked for; only subjects that somebody `wants` need their variables.
@@ -33,7 +42,7 @@ impl ConfigOptions {
     ) -> Result<Option<ProjectConfig>, CommandError> {
         let path = match &self.config {
             Some(path) => path.as_path(),
-            None if by_default && !self.no_config && Path::new(FILE).exists() => Path::new(FILE),
+            None if by_default && !self.no_config && is_here() => Path::new(FILE),
             None => return Ok(None),
         };
         let input = Input::File(path.to_owned());

@@ -8,6 +8,7 @@ mod load;
 mod mask;
 mod reader;
 mod schema;
+mod secrets;
 mod subjects;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ pub(crate) use load::ConfigOptions;
 use reader::Reader;
 pub(crate) use reader::Variables;
 pub(crate) use schema::json_schema;
+pub(crate) use secrets::sounds_secret;
 
 /// What the file is called.
 pub(crate) const FILE: &str = "proofhouse.yaml";

@@ -9,7 +9,9 @@ use proofhouse_tools::operator::variables::is_name;
 
 use super::fields::{self, SIMULATIONS, SUBJECTS, TypeSpec};
 use super::reader::{Fields, Reader, Variables};
+use super::secrets::{looks_secret, of_variables, sounds_secret};
 use crate::headers::{self, Header, HeaderSource};
+use crate::subjects::placeholders;
 use crate::subjects::spec::{
     CommandSpec, Directory, EndpointSpec, ManifestSpec, McpConfigSpec, ModelSpec, Ready, Serves,
     SubjectKind, SubjectSpec, Urls,
@@ -216,8 +218,12 @@ fn command(fields: &mut Fields<'_, '_, '_>) -> Option<CommandSpec> {
         let message = "a command has `directory` or `copy_of`, not both";
         fields.clash("copy_of", message, None);
     }
+    let mut secrets = Vec::new();
     let environment = fields.read("environment", |reader, node, _| {
-        Some(variables(reader, node, environment_variable))
+        Some(variables(reader, node, |reader, name, written, value| {
+            secrets.extend(of_variables(name, written, &value, reader.variables));
+            environment_variable(reader, name, value)
+        }))
     });
     let serves = fields.choice("serves").and_then(|word| match word {
         "ag-ui" => Some(Serves::AgUi),
@@ -254,6 +260,7 @@ fn command(fields: &mut Fields<'_, '_, '_>) -> Option<CommandSpec> {
         words,
         directory,
         environment: environment.unwrap_or_default(),
+        secrets: secrets.into_iter().map(Sealed::new).collect(),
         serves,
         ready: ready.unwrap_or_default(),
         headers: headers.unwrap_or_default(),
@@ -280,6 +287,10 @@ fn words<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Vec<Strin
     };
     if words.first().is_none_or(String::is_empty) {
         reader.unusable("write a program and its arguments; quotes and backslashes must be closed");
+        return None;
+    }
+    if let Some(problem) = words.iter().find_map(|word| placeholders::problem(word)) {
+        reader.unusable(&problem);
         return None;
     }
     Some(words)
@@ -384,7 +395,7 @@ fn variables<'s, T>(
             };
             // Placeholders are none: what they stand for is the attack's.
             let is_plain = !written.is_empty() && !written.contains(['{']);
-            if is_plain && sounds_secret(name) {
+            if (is_plain && sounds_secret(name)) || looks_secret(&written) {
                 let help = "write `${NAME}` and set that variable where proofhouse runs";
                 reader.secret("probably a secret", help);
                 return None;
@@ -396,27 +407,9 @@ fn variables<'s, T>(
     list
 }
 
-/// Whether what has this name is usually a secret.
-fn sounds_secret(name: &str) -> bool {
-    const WORDS: [&str; 8] = [
-        "authorization",
-        "cookie",
-        "token",
-        "secret",
-        "password",
-        "passwd",
-        "credential",
-        "key",
-    ];
-    let name = name.to_ascii_lowercase();
-    let mut words = name.split(['-', '_', '.']);
-    WORDS[..7].iter().any(|word| name.contains(word)) || words.any(|word| word.ends_with("key"))
-}
-
 fn environment_variable(
     reader: &mut Reader<'_, '_>,
     name: &str,
-    _: &str,
     value: String,
 ) -> Option<(String, Sealed<String>)> {
     if !is_name(name) || value.contains('\0') {
@@ -450,23 +443,6 @@ fn header(reader: &mut Reader<'_, '_>, name: &str, written: &str, value: String)
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_of_secrets() {
-        for name in [
-            "Authorization",
-            "X-Api-Key",
-            "OPENAI_API_KEY",
-            "apikey",
-            "DB_PASSWORD",
-            "auth-token",
-        ] {
-            assert!(sounds_secret(name), "{name}");
-        }
-        for name in ["MONKEYS", "LOG_LEVEL", "Accept", "KEYBOARD"] {
-            assert!(!sounds_secret(name), "{name}");
-        }
-    }
 
     #[test]
     fn names_of_subjects() {
