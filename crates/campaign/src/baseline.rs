@@ -57,12 +57,13 @@ pub(crate) fn judge(
     before: Option<Rate>,
     threshold: f64,
 ) -> (Change, Option<f64>) {
-    let (Some(now), Some(before)) = (now, before) else {
-        return (Change::Unknown, None);
-    };
-    let (a, b) = ((now.some, now.all), (before.some, before.all));
-    if a.1 == 0 || b.1 == 0 {
-        return (Change::Unknown, None);
+    let pair = |rate: Option<Rate>| rate.map_or((0, 0), |rate| (rate.some, rate.all));
+    let (a, b) = (pair(now), pair(before));
+    match (a, b) {
+        // The baseline knows nothing of it, so it cannot excuse it either.
+        ((1.., _), (_, 0)) => return (Change::New, None),
+        ((_, 0), _) | (_, (_, 0)) => return (Change::Unknown, None),
+        _ => {}
     }
     let p = fisher(a, b);
     // Of one run each, nothing is ever significant; all that can be said is what was seen.
@@ -93,6 +94,8 @@ mod tests {
             ((0, 1), (0, 1), Unchanged),
             ((1, 1), (1, 1), Unchanged),
             ((0, 0), (1, 1), Unknown),
+            ((0, 1), (0, 0), Unknown),
+            ((1, 1), (0, 0), New),
             // With ten runs each, one of ten may be chance, and eight of ten are not.
             ((1, 10), (0, 10), Unchanged),
             ((8, 10), (0, 10), New),
@@ -105,11 +108,15 @@ mod tests {
             let (found, _) = judge(rate(now), rate(before), 0.05);
             assert_eq!(found, change, "{now:?} {before:?}");
         }
-        assert_eq!(judge(Some(Rate::new(1, 1)), None, 0.05).0, Unknown);
+        let alone = |some, all| judge(Some(Rate::new(some, all)), None, 0.05);
+        assert_eq!(alone(1, 3), (New, None));
+        assert_eq!(alone(0, 3), (Unknown, None));
+        assert_eq!(alone(0, 0), (Unknown, None));
+        assert_eq!(judge(None, Some(Rate::new(1, 1)), 0.05).0, Unknown);
     }
 
     #[test]
-    fn what_only_one_has_is_there_and_unknown() {
+    fn what_only_one_has_is_there() {
         use crate::result::Outcome;
         use crate::store::tests::{result, run};
         let now = result(vec![run("A", "s", 1, Outcome::Exploited)]);
@@ -120,6 +127,6 @@ mod tests {
             .iter()
             .map(|cell| (cell.document.as_str(), cell.change))
             .collect();
-        assert_eq!(found, [("A", Change::Unknown), ("B", Change::Unknown)]);
+        assert_eq!(found, [("A", Change::New), ("B", Change::Unknown)]);
     }
 }

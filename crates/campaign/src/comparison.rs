@@ -42,7 +42,7 @@ pub struct CellComparison {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It never gave way before, and does now.
+    /// It gives way now and did not before, as far as the baseline knows; also where that has nothing to say of it.
     New,
     /// It gave way before, and does so clearly more often now.
     Worse,
@@ -52,7 +52,7 @@ pub enum Change {
     Fixed,
     /// What differs may be chance.
     Unchanged,
-    /// One of the two says nothing: not there, not reached, or without a verdict.
+    /// One of the two says nothing (not there, not reached, or without a verdict), and it does not give way now.
     Unknown,
 }
 
