@@ -98,6 +98,19 @@ struct Versioned {
 ///
 /// Returns an error when it cannot be written; the old file is still there then.
 pub fn save(path: &Path, result: &CampaignResult) -> Result<(), StoreError> {
+    let bytes = serde_json::to_vec_pretty(result).map_err(|error| StoreError::Io {
+        path: path.to_owned(),
+        source: error.into(),
+    })?;
+    replace(path, &[bytes.as_slice(), b"\n"].concat())
+}
+
+/// Writes a result that was rendered already, such as the report with its summary, in one step.
+///
+/// # Errors
+///
+/// Returns an error when it cannot be written; the old file is still there then.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let failed = |source| StoreError::Io {
         path: path.to_owned(),
         source,
@@ -108,9 +121,7 @@ pub fn save(path: &Path, result: &CampaignResult) -> Result<(), StoreError> {
         .prefix(UNFINISHED)
         .tempfile_in(directory)
         .map_err(failed)?;
-    let bytes = serde_json::to_vec_pretty(result).map_err(|error| failed(error.into()))?;
-    file.write_all(&bytes).map_err(failed)?;
-    file.write_all(b"\n").map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
@@ -132,8 +143,8 @@ pub(crate) fn sweep(directory: &Path, unfinished: &str) {
 ///
 /// # Errors
 ///
-/// Returns why the result is not the beginning of this plan: another seed, or another subject of the
-/// same name.
+/// Returns why the result is not the beginning of this plan: another seed, another subject of the same
+/// name, or runs that are not planned, which would be lost.
 pub fn resumable(
     plan: &Plan,
     subjects: &[SubjectInfo],
@@ -170,6 +181,21 @@ pub fn resumable(
             (run.id.as_str(), document.digest.as_str())
         })
         .collect();
+    let mut runs = earlier.runs.iter();
+    let lost = runs
+        .clone()
+        .filter(|run| !planned.contains_key(run.id.as_str()));
+    if let (count @ 1.., Some(first)) = (
+        lost.count(),
+        runs.find(|run| !planned.contains_key(run.id.as_str())),
+    ) {
+        return Err(format!(
+            "{count} of the {} runs of the earlier campaign are not in this one, such as {}, and would be lost; use \
+             the same documents, filters, subjects and repeats, or another directory",
+            earlier.runs.len(),
+            first.id
+        ));
+    }
     let is_same = |run: &RunRecord| {
         planned
             .get(run.id.as_str())

@@ -399,3 +399,265 @@ echo "I was asked: $2"
             .contains("asked: Read the page")
     );
 }
+
+#[test]
+fn going_on_with_less_is_refused_and_loses_nothing() {
+    let bench = Bench::new();
+    let first = bench.run(&["--repeats", "2", "--out", "out"]);
+    assert_eq!(code(&first), 0, "{}", stderr(&first));
+    let before = bench.result("out");
+    for less in [
+        &["--repeats", "2", "--id", "T-001"][..],
+        &["--repeats", "2", "--subject", "sim:careful"],
+        &["--repeats", "1"],
+    ] {
+        let output = bench.run(&[less, &["--out", "out", "--resume"]].concat());
+        assert_eq!(code(&output), 64, "{less:?}: {}", stderr(&output));
+        let said = stderr(&output);
+        assert!(said.contains("would be lost"), "{said}");
+        assert_eq!(bench.result("out"), before, "{less:?}");
+    }
+    let more = bench.run(&["--repeats", "3", "--out", "out", "--resume"]);
+    assert_eq!(code(&more), 0, "{}", stderr(&more));
+    assert!(outcomes(&bench.result("out")).len() > outcomes(&before).len());
+}
+
+#[test]
+fn what_cannot_be_kept_is_not_run() {
+    let bench = Bench::new();
+    for name in ["traces", "documents"] {
+        let out = bench.path(&format!("no-{name}"));
+        std::fs::create_dir(&out).unwrap();
+        std::fs::write(out.join(name), "").unwrap();
+        let output = bench.run(&["--out", out.to_str().unwrap()]);
+        let said = stderr(&output);
+        assert_eq!(code(&output), 3, "{said}");
+        assert!(
+            said.contains(name) && said.contains("cannot write"),
+            "{said}"
+        );
+        assert!(
+            !said.contains("T-001/") && !said.contains("the result is in"),
+            "{said}"
+        );
+        assert!(!out.join("result.json").exists());
+    }
+}
+
+#[test]
+fn what_is_lost_on_the_way_is_told_by_the_exit_code() {
+    let bench = Bench::new();
+    // Where the copy of a document goes stands a file already.
+    assert_eq!(code(&bench.run(&["--id", "T-002", "--out", "first"])), 0);
+    let kept = bench.result("first")["documents"][0]["kept"].clone();
+    let folder = Path::new(kept.as_str().unwrap())
+        .parent()
+        .unwrap()
+        .to_owned();
+    std::fs::create_dir_all(bench.path("out/documents")).unwrap();
+    std::fs::write(bench.path("out").join(folder), "").unwrap();
+    let output = bench.run(&["--id", "T-002", "--out", "out"]);
+    let said = stderr(&output);
+    assert_eq!(code(&output), 3, "{said}");
+    assert!(said.contains("cannot be kept"), "{said}");
+    assert!(!said.contains("the result is in"), "{said}");
+}
+
+#[test]
+fn a_result_is_what_its_schema_says() {
+    let bench = Bench::new();
+    assert_eq!(code(&bench.run(&["--out", "before"])), 0);
+    let again = bench.run(&["--out", "out", "--baseline", "before/result.json"]);
+    assert_eq!(code(&again), 0, "{}", stderr(&again));
+    let mut schema = bench.command(&[]);
+    schema = {
+        let mut other = Command::new(schema.get_program());
+        other.args(["schema", "result"]);
+        other
+    };
+    let schema: Value = serde_json::from_slice(&schema.output().unwrap().stdout).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let result = bench.result("out");
+    for result in [&bench.result("before"), &result] {
+        let wrong: Vec<String> = schema.iter_errors(result).map(|e| e.to_string()).collect();
+        assert_eq!(wrong, [""; 0]);
+    }
+    assert_eq!(result["summary"]["cells"].as_array().unwrap().len(), 4);
+    assert_eq!(result["comparison"]["cells"].as_array().unwrap().len(), 4);
+    // One of an earlier program has neither, and is read all the same.
+    let mut old = result.clone();
+    for key in ["summary", "comparison"] {
+        old.as_object_mut().unwrap().remove(key);
+    }
+    std::fs::write(bench.path("out/result.json"), old.to_string()).unwrap();
+    let resumed = bench.run(&["--out", "out", "--resume"]);
+    assert_eq!(code(&resumed), 0, "{}", stderr(&resumed));
+    let resumed = bench.result("out");
+    assert_eq!(outcomes(&resumed), outcomes(&result));
+    assert!(resumed["summary"].is_object() && resumed.get("comparison").is_none());
+}
+
+#[test]
+fn what_a_baseline_does_not_know_is_new() {
+    let bench = Bench::new();
+    let gullible = ["--subject", "sim:gullible"];
+    let with = |more: &[&str]| bench.run(&[&gullible[..], more].concat());
+    assert_eq!(code(&with(&["--id", "T-001", "--out", "one"])), 1);
+    let gate = ["--baseline", "one/result.json", "--fail-on", "regression"];
+    let same = with(&[&gate[..], &["--id", "T-001"]].concat());
+    assert_eq!(code(&same), 0, "{}", stderr(&same));
+    let more = with(&gate);
+    let table = String::from_utf8_lossy(&more.stdout).into_owned();
+    assert_eq!(code(&more), 1, "{table}");
+    assert!(table.contains("1 new"), "{table}");
+    assert!(!stderr(&more).contains("shares no"), "{}", stderr(&more));
+    for (other, what) in [
+        (&["--subject", "sim:careful"][..], "subject"),
+        (&["--subject", "sim:gullible", "--id", "T-002"], "document"),
+    ] {
+        let output = bench.run(&[&gate[..], other].concat());
+        assert_eq!(code(&output), i32::from(what == "document"));
+        let said = stderr(&output);
+        assert!(
+            said.contains(&format!("warning: the baseline shares no {what}")),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn conditions_hold_for_the_simulations_too() {
+    let bench = Bench::new();
+    assert_eq!(code(&bench.run(&[])), 0);
+    assert_eq!(code(&bench.run(&["--fail-on", "exploited"])), 1);
+    let low = ["--id", "T-002", "--fail-on", "severity=high"];
+    assert_eq!(code(&bench.run(&low)), 0);
+}
+
+#[test]
+fn filters_that_fit_nothing_are_named() {
+    let bench = Bench::new();
+    for (filter, expected) in [
+        (
+            ["--severity", "hi"],
+            "--severity hi: no document has it; there are high, low",
+        ),
+        (["--severity", "hihg"], "did you mean high?"),
+        (
+            ["--category", "nope"],
+            "--category nope: no document has it; there are capability_poisoning, response_fabrication",
+        ),
+        (["--id", "T-9*"], "--id T-9*: no document has it"),
+        (["--protocol", "a2a"], "there are mcp"),
+    ] {
+        let output = bench.run(&filter);
+        assert_eq!(code(&output), 64);
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    }
+    let both = bench.run(&["--severity", "low", "--id", "T-001"]);
+    assert_eq!(code(&both), 64);
+    assert!(
+        stderr(&both).contains("none fits them all"),
+        "{}",
+        stderr(&both)
+    );
+    let some = bench.run(&["--severity", "low", "--severity", "hi"]);
+    assert_eq!(code(&some), 0);
+    assert!(
+        stderr(&some).contains("warning: --severity hi"),
+        "{}",
+        stderr(&some)
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_configuration_that_leads_nowhere_is_an_error() {
+    let bench = Bench::new();
+    for target in ["nowhere.yaml", "proofhouse.yaml"] {
+        let link = bench.path("proofhouse.yaml");
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        let output = bench.run(&[]);
+        assert_eq!(code(&output), 64, "{target}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains("proofhouse.yaml"),
+            "{}",
+            stderr(&output)
+        );
+        assert_eq!(code(&bench.run(&["--no-config"])), 0);
+        std::fs::remove_file(link).unwrap();
+    }
+}
+
+#[test]
+fn placeholders_are_known_or_refused() {
+    let bench = Bench::new();
+    let output = bench.run(&["--command", "sh agent.sh {promt}"]);
+    assert_eq!(code(&output), 64);
+    let said = stderr(&output);
+    assert!(
+        said.contains("{promt}") && said.contains("did you mean `{prompt}`"),
+        "{said}"
+    );
+    // This attack has no A2A agent.
+    let output = bench.run(&[
+        "--command",
+        "sh -c 'echo \"a=[$1]\"' x {a2a_url}",
+        "--id",
+        "T-002",
+        "--format",
+        "json",
+    ]);
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let answer = result["runs"][0]["answer"].as_str().unwrap();
+    assert!(answer.contains("a=[]"), "{answer}");
+}
+
+#[test]
+fn what_variables_give_to_a_command_stays_out_of_everything() {
+    let bench = Bench::new();
+    let config = "proofhouse: 1\nsubjects:\n  - name: mine\n    command: [sh, -c, 'echo \"$MINE $MY_TOKEN\"; echo $MINE >&2']\n    \
+                  environment: {MINE: 'x-${PH_TEST_VALUE}', MY_TOKEN: '${PH_TEST_TOKEN}'}\n";
+    std::fs::write(bench.path("proofhouse.yaml"), config).unwrap();
+    let output = bench
+        .command(&["--id", "T-002", "--out", "out", "--format", "json"])
+        .env("PH_TEST_VALUE", "value-5up3rsecret")
+        .env("PH_TEST_TOKEN", "t0k3n")
+        .output()
+        .unwrap();
+    let by_flag = bench.run(&[
+        "--command",
+        "sh -c 'echo $MY_TOKEN'",
+        "--env",
+        "MY_TOKEN=t0k3n",
+        "--id",
+        "T-002",
+        "--format",
+        "json",
+    ]);
+    let mut texts = vec![output.stdout.clone(), output.stderr.clone(), by_flag.stdout];
+    let mut open = vec![bench.path("out")];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => open.push(path),
+                #[expect(clippy::disallowed_methods, reason = "a file of this test")]
+                false => texts.push(std::fs::read(path).unwrap()),
+            }
+        }
+    }
+    assert!(texts.len() > 5, "{}", texts.len());
+    for text in texts {
+        let text = String::from_utf8_lossy(&text);
+        assert!(
+            !text.contains("5up3rsecret") && !text.contains("t0k3n"),
+            "{text}"
+        );
+    }
+    let result = bench.result("out");
+    assert!(
+        result["runs"][0]["answer"].as_str().is_some(),
+        "it answered: {result}"
+    );
+}

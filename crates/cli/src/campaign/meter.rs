@@ -1,6 +1,7 @@
 //! How far a campaign is: one line that changes on a terminal, a line per run elsewhere. On stderr.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ pub(crate) struct Meter {
     on_terminal: bool,
     quiet: bool,
     drawn: Mutex<Option<Instant>>,
+    has_trouble: AtomicBool,
 }
 
 impl Meter {
@@ -27,12 +29,19 @@ impl Meter {
             on_terminal: io::stderr().is_terminal(),
             quiet,
             drawn: Mutex::new(None),
+            has_trouble: AtomicBool::new(false),
         }
+    }
+
+    /// Whether something could not be kept.
+    pub(crate) fn has_trouble(&self) -> bool {
+        self.has_trouble.load(Ordering::Relaxed)
     }
 
     pub(crate) fn tell(&self, progress: &Progress<'_>) {
         if let Some(trouble) = progress.trouble {
             self.erase();
+            self.has_trouble.store(true, Ordering::Relaxed);
             complain(&printable_line(&format!(
                 "the results cannot be kept: {trouble}"
             )));

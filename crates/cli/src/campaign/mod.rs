@@ -2,5 +2,6 @@
 
 pub(crate) mod documents;
 pub(crate) mod fail_on;
+pub(crate) mod filters;
 pub(crate) mod meter;
 pub(crate) mod reports;

@@ -71,6 +71,17 @@ pub(crate) fn render(
     report::render(format, &input)
 }
 
+/// The result with its summary, as it is kept.
+pub(crate) fn json(result: &CampaignResult, comparison: Option<&Comparison>) -> String {
+    let input = ReportInput {
+        result,
+        traces: &Traces::new(),
+        comparison,
+        colour: false,
+    };
+    report::render(Format::Json, &input)
+}
+
 /// Writes a report into a directory. The result itself is there already.
 pub(crate) fn write(
     format: Format,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,20 +11,22 @@ use proofhouse_campaign::comparison::Comparison;
 use proofhouse_campaign::engine::{Progress, Settings, execute};
 use proofhouse_campaign::plan::{Filter, Plan};
 use proofhouse_campaign::report::Format;
-use proofhouse_campaign::result::{CampaignResult, RunRecord, SubjectInfo};
+use proofhouse_campaign::result::{CampaignResult, DocumentInfo, RunRecord, SubjectInfo};
 use proofhouse_campaign::stop::Question;
 use proofhouse_campaign::store;
+use proofhouse_campaign::subject::Subject;
 use proofhouse_campaign::summary::Summary;
 use proofhouse_wire::{CancellationToken, adopt_orphans, end_orphans};
 
 use crate::campaign::fail_on::{self, FailOn, fail_on, surprises};
 use crate::campaign::meter::Meter;
-use crate::campaign::{documents, reports};
+use crate::campaign::{documents, filters, reports};
 use crate::config::ConfigOptions;
 use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
 use crate::input::SizeLimit;
-use crate::output::{CommandError, Data, printable_line, shown_path, talk};
+use crate::output::{CommandError, Data, complain, printable_line, shown_path, talk};
+use crate::report::plural;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::Signals;
 use crate::subjects::SubjectOptions;
@@ -49,8 +52,9 @@ const DEFAULT_JOBS: u16 = 8;
     proofhouse run --config ci/proofhouse.yaml --subject mine\n  \
     proofhouse run --ag-ui-url http://127.0.0.1:8000/ --mcp-listen 127.0.0.1:8080\n\n\
     Exit codes: 0 nothing got through, 1 something did (see --fail-on), 2 runs without a verdict, 3 could\n\
-    not run or nothing was reached, 64 usage, 130 interrupted. With both simulations, 0 when it went as the\n\
-    library expects: the gullible one gave way to everything, the careful one to nothing.")]
+    not run, nothing was reached or the result could not be kept, 64 usage, 130 interrupted. With both\n\
+    simulations and no --fail-on, 0 when it went as the library expects: the gullible one gave way to\n\
+    everything, the careful one to nothing.")]
 pub(crate) struct Run {
     /// Threat documents: files, or directories searched for .yaml and .yml [default: the library]
     #[arg(value_name = "DOC")]
@@ -160,16 +164,8 @@ impl Run {
                 "--threshold: write a number from 0 to 1",
             ));
         }
-        let mut documents = documents::load(&self.paths, self.size, self.prompt.as_deref())?;
-        let all = documents.len();
-        let filter = self.filter();
-        documents.retain(|document| filter.fits(&document.info));
-        if documents.is_empty() {
-            return Err(CommandError::usage(match all {
-                0 => "this binary carries no threat library; name documents to run".to_owned(),
-                _ => format!("none of {all} documents fits the filters"),
-            }));
-        }
+        let documents = documents::load(&self.paths, self.size, self.prompt.as_deref())?;
+        let documents = filters::apply(&self.filter(), documents)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -187,6 +183,10 @@ impl Run {
             self.seed.unwrap_or(0),
         )
         .map_err(|error| CommandError::usage(printable_line(&error.to_string())))?;
+        let plan = meetable(plan, &subjects)?;
+        if let Some(before) = &baseline {
+            warn_of_nothing_shared(&plan, &infos, before);
+        }
         let earlier = self.earlier(&plan, &infos)?;
         let settings = Settings {
             jobs: usize::from(self.jobs.unwrap_or(DEFAULT_JOBS)),
@@ -236,12 +236,17 @@ impl Run {
             let name = name.unwrap_or_default();
             compare(&result, &before, &name, threshold)
         });
-        self.report(&result, comparison.as_ref())?;
+        let is_kept = self.keep(&result, comparison.as_ref(), &meter);
+        self.report(&result, comparison.as_ref(), is_kept)?;
         if cancel.is_cancelled() {
             self.tell_how_to_resume();
             return Ok(Exit::Interrupted);
         }
-        if self.subjects.is_demonstration() && configured.is_empty() {
+        if !is_kept {
+            return Ok(Exit::CannotRun);
+        }
+        let is_demonstration = self.subjects.is_demonstration() && configured.is_empty();
+        if is_demonstration && self.fail_on.is_empty() {
             return Ok(self.demonstrated(&result));
         }
         Ok(fail_on::exit(&result, &self.fail_on, comparison.as_ref()))
@@ -327,22 +332,32 @@ impl Run {
             ))
         })?;
         let file = directory.join(store::FILE);
-        // Found out now, not after all the runs.
-        tempfile::tempfile_in(directory).map_err(|error| {
-            cannot(&format!("{}: cannot write: {error}", shown_path(directory)))
-        })?;
-        if !file.exists() {
-            return Ok(Vec::new());
-        }
-        if !self.resume {
+        let is_there = file.symlink_metadata().is_ok();
+        if is_there && !self.resume {
             return Err(CommandError::usage(format!(
                 "--out {}: there is a result already; go on with it (--resume) or name another directory",
                 shown_path(directory)
             )));
         }
-        let earlier = store::load(&file).map_err(|error| cannot(&error))?;
-        store::resumable(plan, subjects, &earlier)
-            .map_err(|error| CommandError::usage(printable_line(&format!("--resume: {error}"))))
+        let earlier = match is_there {
+            true => {
+                let earlier = store::load(&file).map_err(|error| cannot(&error))?;
+                let runs = store::resumable(plan, subjects, &earlier);
+                runs.map_err(|error| {
+                    CommandError::usage(printable_line(&format!("--resume: {error}")))
+                })?
+            }
+            false => Vec::new(),
+        };
+        // Found out now, not after all the runs.
+        for place in ["", "traces", "documents"].map(|name| directory.join(name)) {
+            std::fs::create_dir_all(&place)
+                .and_then(|()| tempfile::tempfile_in(&place))
+                .map_err(|error| {
+                    cannot(&format!("{}: cannot write: {error}", shown_path(&place)))
+                })?;
+        }
+        Ok(earlier)
     }
 
     /// What the repeats are to answer, with --early-stop.
@@ -381,6 +396,7 @@ impl Run {
         &self,
         result: &CampaignResult,
         comparison: Option<&Comparison>,
+        is_kept: bool,
     ) -> Result<(), CommandError> {
         let traces = match &self.out {
             Some(directory) => reports::traces(result, directory),
@@ -398,9 +414,38 @@ impl Run {
             for format in wanted {
                 reports::write(*format, directory, result, &traces, comparison)?;
             }
-            talk(&format!("the result is in {}", shown_path(directory)));
+            if is_kept {
+                talk(&format!("the result is in {}", shown_path(directory)));
+            }
         }
         Ok(())
+    }
+
+    /// Writes the result once more, now with what it adds up to. Says whether all that should be kept is.
+    fn keep(
+        &self,
+        result: &CampaignResult,
+        comparison: Option<&Comparison>,
+        meter: &Meter,
+    ) -> bool {
+        let Some(directory) = &self.out else {
+            return true;
+        };
+        let text = reports::json(result, comparison);
+        let written = store::replace(&directory.join(store::FILE), text.as_bytes());
+        if let Err(error) = &written {
+            complain(&printable_line(&format!(
+                "the results cannot be kept: {error}"
+            )));
+        }
+        let mut warnings = result.runs.iter().flat_map(|run| &run.warnings);
+        let lost = warnings.find(|one| one.starts_with("traces/") && one.contains("cannot write"));
+        if let Some(lost) = lost {
+            complain(&printable_line(&format!(
+                "not every trace could be kept: {lost}"
+            )));
+        }
+        written.is_ok() && lost.is_none() && !meter.has_trouble()
     }
 
     fn tell_how_to_resume(&self) {
@@ -428,6 +473,27 @@ impl Run {
     }
 }
 
+/// A comparison in which nothing is compared is most likely a mistake.
+fn warn_of_nothing_shared(plan: &Plan, subjects: &[SubjectInfo], before: &CampaignResult) {
+    let has_subject = |one: &SubjectInfo| subjects.iter().any(|other| other.name == one.name);
+    let has_document = |one: &DocumentInfo| {
+        let mut documents = plan.documents.iter();
+        documents.any(|other| other.info.id == one.id)
+    };
+    let what = match (
+        before.subjects.iter().any(has_subject),
+        before.documents.iter().any(has_document),
+    ) {
+        (true, true) => return,
+        (false, _) => "subject",
+        (true, false) => "document",
+    };
+    complain(&format!(
+        "warning: the baseline shares no {what} with this campaign, so there is nothing to compare: whatever gets \
+         through counts as new, and nothing else is known"
+    ));
+}
+
 /// Takes a list in place of one that is empty.
 fn or_take<T>(list: &mut Vec<T>, other: Vec<T>) {
     if list.is_empty() {
@@ -448,6 +514,26 @@ fn at_this_time(path: PathBuf) -> PathBuf {
         Some(text) => text.replace(TIME, &now().replace(':', "-")).into(),
         None => path,
     }
+}
+
+/// The plan without documents whose actors cannot meet a subject; how many those are is told.
+fn meetable(plan: Plan, subjects: &[Arc<dyn Subject>]) -> Result<Plan, CommandError> {
+    let meets = |number: usize, mode: &str| subjects.get(number).is_none_or(|it| it.meets(mode));
+    let left = plan.only_where(subjects.len(), meets);
+    let (plan, left_out) =
+        left.map_err(|error| CommandError::usage(printable_line(&error.to_string())))?;
+    for (subject, count) in subjects
+        .iter()
+        .zip(left_out)
+        .filter(|(_, count)| *count > 0)
+    {
+        let name = printable_line(&subject.info().name);
+        let documents = plural(count, "document");
+        talk(&format!(
+            "{name}: {documents} left out, with actors that cannot meet it; --serves, the URLs and where it looks decide"
+        ));
+    }
+    Ok(plan)
 }
 
 #[cfg(test)]
