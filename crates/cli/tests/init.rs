@@ -442,3 +442,49 @@ fn the_scripts_of_the_workflows_do_what_they_say() {
         project.read("proofhouse-results/result.json")
     );
 }
+
+#[test]
+fn keys_of_a_named_agent_are_neither_printed_nor_written() {
+    let project = Project::new();
+    // It speaks nothing, and the message about that has no key either.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        for stream in listener.incoming().take(16) {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let read = stream.read(&mut request).unwrap_or(0);
+            let request = String::from_utf8_lossy(&request[..read]).into_owned();
+            let body = match request.starts_with("POST /mcp?api_key=5up3r") {
+                true => {
+                    r#"{"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-06-18"}}"#
+                }
+                false => "{}",
+            };
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    let mine = format!("http://127.0.0.1:{port}/mcp?api_key=5up3rsecret");
+    let output = project.run(&["init", "--yes", "--endpoint", &mine]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let written = project.read("proofhouse.yaml");
+    for text in [&written, &stderr(&output), &stdout(&output)] {
+        assert!(!text.contains("5up3rsecret"), "{text}");
+    }
+    assert!(written.contains("?api_key=${AGENT_API_KEY}"), "{written}");
+    let checked = project.run(&["validate", "--deny-warnings", "proofhouse.yaml"]);
+    assert_eq!(code(&checked), 0, "{}", stdout(&checked));
+    let dead = project.run(&[
+        "init",
+        "--force",
+        "--endpoint",
+        "http://u:5up3rsecret@127.0.0.1:1/?k=5up3rsecret",
+    ]);
+    assert_eq!(code(&dead), 64);
+    assert!(!stderr(&dead).contains("5up3rsecret"), "{}", stderr(&dead));
+}

@@ -15,6 +15,7 @@ use crate::init::probe::{self, Spoken};
 use crate::init::write::{self, Draft};
 use crate::output::{CommandError, Data, printable_line, talk};
 use crate::report::plural;
+use crate::subjects::open::without_credentials;
 
 /// Write a proofhouse.yaml for the project in this directory
 ///
@@ -27,7 +28,8 @@ use crate::report::plural;
     proofhouse init --yes --command 'python agent.py --mcp {mcp_url} {prompt}'\n  \
     proofhouse init --endpoint http://127.0.0.1:8000/\n  \
     proofhouse init --print --no-probe\n\n\
-    Exit codes: 0 written, 3 there is a proofhouse.yaml already or it cannot be written, 64 usage.")]
+    Exit codes: 0 written, 3 there is a proofhouse.yaml already or it cannot be written, 64 usage,\n\
+    130 the input ended before all was answered.")]
 pub(crate) struct Init {
     /// The agent is started with this command, which may have {mcp_url}, {prompt} and other placeholders
     #[arg(long, value_name = "COMMAND")]
@@ -75,7 +77,11 @@ impl Init {
             true => {
                 let input = io::stdin().lock();
                 let output = anstream::stderr();
-                ask(&mut Asked { input, output }, everything, &found)
+                let draft = ask(&mut Asked { input, output }, everything, &found);
+                draft.ok_or_else(|| CommandError {
+                    message: "the input ended; nothing was written".to_owned(),
+                    exit: Exit::Interrupted,
+                })?
             }
             false if self.endpoints.is_empty() => everything.without_strangers(),
             false => everything,
@@ -119,7 +125,9 @@ impl Init {
             let mut found = Vec::new();
             for url in &self.endpoints {
                 let fail = |why: &str| {
-                    CommandError::usage(printable_line(&format!("--endpoint {url}: {why}")))
+                    let shown = without_credentials(url);
+                    let why = why.replace(url.as_str(), &shown);
+                    CommandError::usage(printable_line(&format!("--endpoint {shown}: {why}")))
                 };
                 let spoken = probe::named(url).await.map_err(|why| fail(&why))?;
                 if spoken.is_empty() {
@@ -158,7 +166,7 @@ fn tell(found: &Found, endpoints: &[Spoken]) {
     for endpoint in endpoints {
         let line = format!(
             "found an agent at {} that speaks {}",
-            endpoint.place(),
+            without_credentials(endpoint.place()),
             endpoint.protocols()
         );
         talk(&printable_line(&line));
@@ -176,8 +184,12 @@ fn tell(found: &Found, endpoints: &[Spoken]) {
     }
 }
 
-/// Lets somebody choose among what was found.
-fn ask<R: io::BufRead, W: io::Write>(asked: &mut Asked<R, W>, all: Draft, found: &Found) -> Draft {
+/// Lets somebody choose among what was found. `None` when the input ends before all is answered.
+fn ask<R: io::BufRead, W: io::Write>(
+    asked: &mut Asked<R, W>,
+    all: Draft,
+    found: &Found,
+) -> Option<Draft> {
     let mut draft = Draft {
         command: all.command,
         ..Draft::default()
@@ -193,13 +205,13 @@ fn ask<R: io::BufRead, W: io::Write>(asked: &mut Asked<R, W>, all: Draft, found:
         for endpoint in &all.endpoints {
             choices.push(printable_line(&format!(
                 "the agent at {}",
-                endpoint.place()
+                without_credentials(endpoint.place())
             )));
         }
         let (agents, known) = (all.agents.len(), choices.len());
         choices.push("a command that starts it".to_owned());
         choices.push("nobody yet: a simulation, to see how it works".to_owned());
-        let chosen = asked.choice("Who is to be tested?", &choices);
+        let chosen = asked.choice("Who is to be tested?", &choices)?;
         if chosen < agents {
             draft.agents.extend(all.agents.into_iter().nth(chosen));
         } else if chosen < known {
@@ -212,7 +224,7 @@ fn ask<R: io::BufRead, W: io::Write>(asked: &mut Asked<R, W>, all: Draft, found:
                 &hint.command
             });
             let question = "How is it started? {mcp_url}, {a2a_url} and {prompt} are filled in:";
-            draft.command = Some(asked.text(question, default, is_command));
+            draft.command = Some(asked.text(question, default, is_command)?);
         }
     }
     let repeats = asked.text("How often is each attack tried?", "1", |text| {
@@ -220,9 +232,9 @@ fn ask<R: io::BufRead, W: io::Write>(asked: &mut Asked<R, W>, all: Draft, found:
             Ok(1..=10_000) => Ok(()),
             _ => Err("write a number from 1 to 10000".to_owned()),
         }
-    });
+    })?;
     draft.repeats = repeats.parse().unwrap_or(1);
-    draft
+    Some(draft)
 }
 
 #[cfg(test)]
@@ -257,17 +269,23 @@ mod tests {
                 input: input.as_bytes(),
                 output: Vec::new(),
             };
-            let draft = ask(&mut asked, all(), &found);
+            let draft = ask(&mut asked, all(), &found)?;
             let (agents, endpoints) = (draft.agents.len(), draft.endpoints.len());
-            (agents, endpoints, draft.command, draft.repeats)
+            Some((agents, endpoints, draft.command, draft.repeats))
         };
-        assert_eq!(after(""), (1, 0, None, 1));
-        assert_eq!(after("2\n5\n"), (0, 1, None, 5));
+        assert_eq!(after("\n\n"), Some((1, 0, None, 1)));
+        assert_eq!(after("2\n5\n"), Some((0, 1, None, 5)));
         assert_eq!(
             after("3\n\n0\n3\n"),
-            (0, 0, Some("npm start".to_owned()), 3)
+            Some((0, 0, Some("npm start".to_owned()), 3))
         );
-        assert_eq!(after("3\n'x\nx y\n\n"), (0, 0, Some("x y".to_owned()), 1));
-        assert_eq!(after("4\n"), (0, 0, None, 1));
+        assert_eq!(
+            after("3\n'x\nx y\n\n"),
+            Some((0, 0, Some("x y".to_owned()), 1))
+        );
+        assert_eq!(after("4\n\n"), Some((0, 0, None, 1)));
+        for cut in ["", "4\n", "3\n", "3\n\n", "9\n"] {
+            assert_eq!(after(cut), None, "{cut:?} ends before the last answer");
+        }
     }
 }

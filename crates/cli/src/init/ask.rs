@@ -1,4 +1,4 @@
-//! The few questions of `proofhouse init`, each with a default. At the end of the input, the defaults hold.
+//! The few questions of `proofhouse init`, each with a default. The end of the input ends it.
 
 use std::io::{BufRead, Read, Write};
 
@@ -14,49 +14,51 @@ pub(crate) struct Asked<R, W> {
 }
 
 impl<R: BufRead, W: Write> Asked<R, W> {
-    /// One of several; the first is the default.
-    pub(crate) fn choice(&mut self, question: &str, choices: &[String]) -> usize {
+    /// One of several; the first is the default. `None` at the end of the input.
+    pub(crate) fn choice(&mut self, question: &str, choices: &[String]) -> Option<usize> {
         let _ = writeln!(self.output, "{question}");
         for (number, choice) in choices.iter().enumerate() {
             let _ = writeln!(self.output, "  {}) {choice}", number + 1);
         }
         for _ in 0..TRIES {
-            match self.line("[1] ").as_deref() {
-                None | Some("") => return 0,
-                Some(answer) => match answer.parse::<usize>() {
-                    Ok(number) if (1..=choices.len()).contains(&number) => return number - 1,
-                    _ => {
-                        let _ = writeln!(self.output, "write a number from 1 to {}", choices.len());
-                    }
-                },
+            let answer = self.line("[1] ")?;
+            if answer.is_empty() {
+                break;
+            }
+            match answer.parse::<usize>() {
+                Ok(number) if (1..=choices.len()).contains(&number) => return Some(number - 1),
+                _ => {
+                    let _ = writeln!(self.output, "write a number from 1 to {}", choices.len());
+                }
             }
         }
-        0
+        Some(0)
     }
 
-    /// A text that `check` accepts.
+    /// A text that `check` accepts. `None` at the end of the input.
     pub(crate) fn text(
         &mut self,
         question: &str,
         default: &str,
         check: impl Fn(&str) -> Result<(), String>,
-    ) -> String {
+    ) -> Option<String> {
         let shown = match default {
             "" => format!("{question} "),
             default => format!("{question} [{default}] "),
         };
         for _ in 0..TRIES {
-            match self.line(&shown) {
-                Some(answer) if !answer.is_empty() => match check(&answer) {
-                    Ok(()) => return answer,
-                    Err(why) => {
-                        let _ = writeln!(self.output, "{why}");
-                    }
-                },
-                _ => break,
+            let answer = self.line(&shown)?;
+            if answer.is_empty() {
+                break;
+            }
+            match check(&answer) {
+                Ok(()) => return Some(answer),
+                Err(why) => {
+                    let _ = writeln!(self.output, "{why}");
+                }
             }
         }
-        default.to_owned()
+        Some(default.to_owned())
     }
 
     /// What is answered, without blanks around it; `None` at the end of the input.
@@ -86,11 +88,12 @@ mod tests {
     fn answers_that_make_no_sense_are_asked_for_again() {
         let choices = ["a".to_owned(), "b".to_owned()];
         for (input, expected) in [
-            ("2\n", 1),
-            ("\n", 0),
-            ("", 0),
-            ("9\nx\n2\n", 1),
-            ("9\n9\n9\n2\n", 0),
+            ("2\n", Some(1)),
+            ("\n", Some(0)),
+            ("", None),
+            ("9\n", None),
+            ("9\nx\n2\n", Some(1)),
+            ("9\n9\n9\n2\n", Some(0)),
         ] {
             assert_eq!(
                 asked(input).choice("Which?", &choices),
@@ -103,13 +106,14 @@ mod tests {
             _ => Ok(()),
         };
         for (input, expected) in [
-            (" yes \n", "yes"),
-            ("", "d"),
-            ("no\nyes\n", "yes"),
-            ("no\n\n", "d"),
+            (" yes \n", Some("yes")),
+            ("", None),
+            ("no\n", None),
+            ("no\nyes\n", Some("yes")),
+            ("no\n\n", Some("d")),
         ] {
             assert_eq!(
-                asked(input).text("What?", "d", check),
+                asked(input).text("What?", "d", check).as_deref(),
                 expected,
                 "{input:?}"
             );

@@ -7,9 +7,12 @@ use proofhouse_source::to_inline_scalar;
 use super::detect::{AgentFile, Found};
 use super::probe::Spoken;
 use crate::output::printable_line;
+use crate::subjects::open::without_credentials;
 
 /// How much of a text from outside a comment shows.
 const MAX_COMMENT: usize = 80;
+/// How much of a parameter's name is in the name of its variable.
+const MAX_VARIABLE: usize = 40;
 
 /// What goes into the file.
 #[derive(Debug, Default)]
@@ -165,7 +168,11 @@ fn endpoint_block(out: &mut String, names: &mut Names, endpoint: &Spoken, found:
         ("mcp", &endpoint.mcp),
     ] {
         if let Some(url) = url {
-            let _ = writeln!(out, "      {key}: {}", to_inline_scalar(url));
+            let (url, left_out) = without_secrets(url);
+            let _ = writeln!(out, "      {key}: {}", to_inline_scalar(&url));
+            for line in left_out {
+                let _ = writeln!(out, "      # {line}");
+            }
         }
     }
     let listens = found.mcp_configs.iter().find_map(|config| {
@@ -185,6 +192,48 @@ fn endpoint_block(out: &mut String, names: &mut Names, endpoint: &Spoken, found:
          # headers:\n    \
          #   Authorization: Bearer ${{MY_TOKEN}}\n\n"
     );
+}
+
+/// A URL as it may stand in the file, and what to say of what was left out. The values of a query are often
+/// keys, so variables stand for them; who one is belongs into a header.
+fn without_secrets(url: &str) -> (String, Vec<String>) {
+    let mut said = Vec::new();
+    let whole = url.split('#').next().unwrap_or_default();
+    let (place, query) = match whole.split_once('?') {
+        Some((place, query)) => (place, Some(query)),
+        None => (whole, None),
+    };
+    let mut written = without_credentials(place);
+    if written != place && place.contains('@') {
+        said.push("Its user and password are left out; say with `headers` who you are.".to_owned());
+    }
+    let parameters = query.into_iter().flat_map(|query| query.split('&'));
+    for (number, parameter) in parameters.filter(|one| !one.is_empty()).enumerate() {
+        let (name, is_named) = match parameter.split_once('=') {
+            Some((name, _)) => (name, true),
+            None => ("QUERY", false),
+        };
+        // With a word before it, so that it is none that everybody has, such as PATH.
+        let upper = name.chars().take(MAX_VARIABLE);
+        let upper = upper.map(|c| match c.is_ascii_alphanumeric() {
+            true => c.to_ascii_uppercase(),
+            false => '_',
+        });
+        let variable = format!("AGENT_{}", upper.collect::<String>());
+        written.push(if number == 0 { '?' } else { '&' });
+        match is_named {
+            true => {
+                let _ = write!(written, "{}=${{{variable}}}", name.replace("${", "$${"));
+            }
+            false => {
+                let _ = write!(written, "${{{variable}}}");
+            }
+        }
+        said.push(format!(
+            "Set {variable} where proofhouse runs: what stands in a query may be a secret."
+        ));
+    }
+    (written, said)
 }
 
 /// How a command of one's own would be written.
@@ -290,6 +339,24 @@ mod tests {
             file: file.to_owned(),
             agent: name.to_owned(),
             model: None,
+        }
+    }
+
+    #[test]
+    fn keys_in_urls_are_not_written() {
+        for (url, written) in [
+            ("http://h:1/a", "http://h:1/a"),
+            ("http://h/?api_key=S3", "http://h/?api_key=${AGENT_API_KEY}"),
+            (
+                "http://h/?a=S3&b&#S3",
+                "http://h/?a=${AGENT_A}&${AGENT_QUERY}",
+            ),
+            ("http://u:S3@h/x", "http://h/x"),
+        ] {
+            let (found, said) = without_secrets(url);
+            assert_eq!(found, written);
+            assert_eq!(said.is_empty(), url == written, "{said:?}");
+            assert!(!said.concat().contains("S3"), "{said:?}");
         }
     }
 
