@@ -573,3 +573,37 @@ documents: attacks/one.yaml
         "{result}"
     );
 }
+
+#[test]
+fn secrets_are_known_by_their_look() {
+    for (value, is_secret) in [
+        ("postgres://me:hunter2hunter2@db/x", true),
+        ("sk-hunter2hunter2hunter2", true),
+        ("-----BEGIN PRIVATE KEY----- hunter2hunter2", true),
+        ("postgres://me:${PASSWORD}@db/x", false),
+        ("hunter2hunter2", false),
+    ] {
+        let project = Project::new(&format!(
+            "proofhouse: 1\nsubjects:\n  - name: mine\n    command: [\"true\"]\n    environment: {{WHERE: \"{value}\"}}\n"
+        ));
+        let output = project.run(&["validate", "proofhouse.yaml"]);
+        let all = stdout(&output) + &stderr(&output);
+        assert_eq!(code(&output), i32::from(is_secret), "{all}");
+        assert_eq!(all.contains("PC-008"), is_secret, "{all}");
+        assert!(!all.contains("hunter2"), "{all}");
+    }
+}
+
+#[test]
+fn slips_in_placeholders_are_shown_in_their_place() {
+    let project = Project::new(
+        "proofhouse: 1\nsubjects:\n  - name: mine\n    command: python agent.py {promt}\n",
+    );
+    let output = project.run(&["validate", "proofhouse.yaml"]);
+    let all = stdout(&output);
+    assert_eq!(code(&output), 1, "{all}");
+    assert!(
+        all.contains("proofhouse.yaml:4") && all.contains("did you mean `{prompt}`?"),
+        "{all}"
+    );
+}
