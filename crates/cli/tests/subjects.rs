@@ -484,15 +484,32 @@ fn a_place_for_results_that_cannot_be_written_is_told_first() {
         assert!(ran.stderr.contains("--out"), "{}", ran.stderr);
         assert!(ran.stdout.is_empty(), "nothing was run: {}", ran.stdout);
     }
-    // Where only the traces cannot be, the result is kept and says so.
+    // Where no trace can be, nothing is run.
     std::fs::create_dir(bench.path("out")).unwrap();
     bench.write("out/traces", "in the way");
     let ran = bench.run(&["--subject", "sim:careful", "--out", "out"]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(ran.stdout.is_empty() && !bench.path("out/result.json").exists());
+    // Where one of them cannot be, the result is kept, says so and is not taken for whole.
+    let ran = bench.run(&["--subject", "sim:careful", "--out", "first"]);
+    let trace = ran.result()["runs"][0]["trace"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    std::fs::create_dir_all(bench.path("second").join(trace)).unwrap();
+    let ran = bench.run(&["--subject", "sim:careful", "--out", "second"]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert_eq!(ran.outcomes(), ["resisted"], "{}", ran.stderr);
     assert!(
         ran.result()["runs"][0]["warnings"][0]
             .to_string()
             .contains("cannot write")
     );
-    assert!(bench.path("out/result.json").is_file());
+    assert!(
+        ran.stderr.contains("not every trace could be kept"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("the result is in"), "{}", ran.stderr);
+    assert!(bench.path("second/result.json").is_file());
 }
