@@ -469,12 +469,8 @@ fn a_result_is_what_its_schema_says() {
     assert_eq!(code(&bench.run(&["--out", "before"])), 0);
     let again = bench.run(&["--out", "out", "--baseline", "before/result.json"]);
     assert_eq!(code(&again), 0, "{}", stderr(&again));
-    let mut schema = bench.command(&[]);
-    schema = {
-        let mut other = Command::new(schema.get_program());
-        other.args(["schema", "result"]);
-        other
-    };
+    let mut schema = Command::new(env!("CARGO_BIN_EXE_proofhouse"));
+    schema.args(["schema", "result"]);
     let schema: Value = serde_json::from_slice(&schema.output().unwrap().stdout).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
     let result = bench.result("out");
@@ -635,7 +631,7 @@ fn what_variables_give_to_a_command_stays_out_of_everything() {
         "--format",
         "json",
     ]);
-    let mut texts = vec![output.stdout.clone(), output.stderr.clone(), by_flag.stdout];
+    let mut texts = vec![output.stdout, output.stderr, by_flag.stdout];
     let mut open = vec![bench.path("out")];
     while let Some(directory) = open.pop() {
         for entry in std::fs::read_dir(directory).unwrap() {
