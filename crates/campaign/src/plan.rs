@@ -202,8 +202,8 @@ impl Filter {
     /// use proofhouse_campaign::plan::Filter;
     /// use proofhouse_campaign::result::DocumentInfo;
     ///
-    /// let document = DocumentInfo { id: "PH-MCP-001".into(), tags: vec!["rug-pull".into()], ..Default::default() };
-    /// let filter = Filter { ids: vec!["PH-MCP-*".into()], ..Filter::default() };
+    /// let document = DocumentInfo { id: "PH-001".into(), tags: vec!["rug-pull".into()], ..Default::default() };
+    /// let filter = Filter { ids: vec!["PH-0*".into()], ..Filter::default() };
     /// assert!(filter.fits(&document));
     /// let filter = Filter { tags: vec!["other".into()], ..filter };
     /// assert!(!filter.fits(&document));

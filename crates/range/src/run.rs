@@ -379,7 +379,7 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<Shared, 
         innocence: options
             .twin
             .take()
-            .and_then(|twin| Innocence::of(&document, &twin)),
+            .and_then(|twin| Innocence::of(document, &twin)),
         generation: options.generation.take(),
         limits: options.limits.clone(),
         check_origin: options.check_origin,
