@@ -23,7 +23,7 @@ actions:
         url: 'https://api.example.com/{parameters.citty}'
         headers: {Authorization: 'Bearer {settings.api_kee}'}
 ---
-kind: commonagents.info/v1beta2/trigger
+kind: commonagents.info/v1beta2/bundledescription
 name: kept-for-later
 ---
 kind: commonagents.info/v1beta2/tol
@@ -52,7 +52,7 @@ fn directories_may_hold_both_kinds() {
     );
     write(
         "flow.yaml",
-        "{\"kind\": \"commonagents.info/v1/schedule\", \"name\": \"a\"}",
+        "{\"kind\": \"commonagents.info/v1/bundledescription\", \"name\": \"a\"}",
     );
     write(
         "unfinished.yaml",
@@ -195,7 +195,7 @@ fn a_backend_that_cannot_be_asked_costs_its_own_functions_only() {
 fn a_file_without_tools_lists_nothing() {
     let ran = run_with_input(
         &["tool", "list", "-"],
-        b"kind: commonagents.info/v1/schedule\nname: a\n",
+        b"kind: commonagents.info/v1/bundledescription\nname: a\n",
     );
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""));
     assert!(ran.stderr.contains("no tool manifest"), "{}", ran.stderr);
