@@ -182,10 +182,22 @@ struct Served {
     manifests: String,
     api: SocketAddr,
     hooks: SocketAddr,
+    lease: &'static str,
     child: Option<Child>,
 }
 
 impl Served {
+    fn at(store: &str, manifests: &Path, lease: &'static str) -> Self {
+        Self {
+            store: store.to_owned(),
+            manifests: manifests.display().to_string(),
+            api: free_address(),
+            hooks: free_address(),
+            lease,
+            child: None,
+        }
+    }
+
     fn start(&mut self) {
         let (api, hooks) = (self.api.to_string(), self.hooks.to_string());
         let args = [
@@ -197,7 +209,7 @@ impl Served {
             "--webhook-listen",
             &hooks,
             "--lease",
-            "1s",
+            self.lease,
             "--model",
             "sim:careful",
             "--allow",
@@ -297,6 +309,15 @@ fn inputs(api: SocketAddr, task: &str) -> BTreeMap<String, usize> {
     }
 }
 
+/// Begins a task and returns its id.
+fn begin(api: SocketAddr) -> String {
+    let order = json!({"agent": "clerk", "message": "begin"}).to_string();
+    let head = "POST /v1/tasks HTTP/1.1\r\ncontent-type: application/json";
+    let (status, body) = request(api, head, &order).unwrap();
+    assert_eq!(status, 201, "{body}");
+    support::json(&body)["id"].as_str().unwrap().to_owned()
+}
+
 fn survives(store: &str, directory: &Path) {
     let kills = number_of("PROOFHOUSE_KILLS").unwrap_or(FEW);
     let moment = std::time::SystemTime::now()
@@ -310,19 +331,9 @@ fn survives(store: &str, directory: &Path) {
     fs::create_dir_all(&manifests).unwrap();
     let text = MANIFESTS.replace("FEED", &feed.address.to_string());
     fs::write(manifests.join("shop.yaml"), text).unwrap();
-    let mut served = Served {
-        store: store.to_owned(),
-        manifests: manifests.display().to_string(),
-        api: free_address(),
-        hooks: free_address(),
-        child: None,
-    };
+    let mut served = Served::at(store, &manifests, "1s");
     served.start();
-    let order = json!({"agent": "clerk", "message": "begin"}).to_string();
-    let head = "POST /v1/tasks HTTP/1.1\r\ncontent-type: application/json";
-    let (status, body) = request(served.api, head, &order).unwrap();
-    assert_eq!(status, 201, "{body}");
-    let task = support::json(&body)["id"].as_str().unwrap().to_owned();
+    let task = begin(served.api);
     // What the feed has at the first poll is the baseline. From then on everything counts.
     let began = Instant::now();
     while !polled_once(&served, &task) {
@@ -446,4 +457,100 @@ fn nothing_is_lost_or_doubled_on_postgres() {
         return;
     };
     survives(&postgres.url, directory.path());
+}
+
+/// How long the work of a killed process may wait for another.
+const MOVES_WITHIN: Duration = Duration::from_secs(30);
+const TASKS: usize = 8;
+const WEBHOOKS: usize = 40;
+
+/// Who holds leases on tasks, according to the database.
+fn owners(url: &str) -> std::collections::BTreeSet<String> {
+    use proofhouse_store::{PostgresOptions, PostgresStore, Store, model::LeaseKind};
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(async {
+        let store = PostgresStore::open_postgres(PostgresOptions::url(url))
+            .await
+            .unwrap();
+        let leases = store.leases(LeaseKind::Task).await.unwrap();
+        store.close().await;
+        leases.into_iter().map(|lease| lease.owner).collect()
+    })
+}
+
+#[test]
+fn two_processes_share_the_work_and_one_takes_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(postgres) = Postgres::start(directory.path()) else {
+        println!("SKIPPED: there is no PostgreSQL, so that two processes do not share one");
+        return;
+    };
+    let feed = Feed::open();
+    let manifests = directory.path().join("manifests");
+    fs::create_dir_all(&manifests).unwrap();
+    let text = MANIFESTS.replace("FEED", &feed.address.to_string());
+    fs::write(manifests.join("shop.yaml"), text).unwrap();
+    // The usual lease: what is shown is what users get.
+    let mut one = Served::at(&postgres.url, &manifests, "15s");
+    let mut other = Served::at(&postgres.url, &manifests, "15s");
+    one.start();
+    other.start();
+    let tasks: Vec<String> = (0..TASKS)
+        .map(|number| begin(if number % 2 == 0 { one.api } else { other.api }))
+        .collect();
+    let mut seen = std::collections::BTreeSet::new();
+    for number in 0..WEBHOOKS {
+        let body = json!({"kind": "placed", "number": format!("w{number}")}).to_string();
+        let head = format!(
+            "POST /v1/webhooks/events/orders HTTP/1.1\r\ncontent-type: application/json\r\nx-github-delivery: s{number}"
+        );
+        let door = if number % 2 == 0 {
+            one.hooks
+        } else {
+            other.hooks
+        };
+        let (status, body) = request(door, &head, &body).unwrap();
+        assert!((200..300).contains(&status), "{status} {body}");
+        if number % 5 == 0 {
+            seen.extend(owners(&postgres.url));
+        }
+    }
+    // The work is under way; one of them is gone for good.
+    one.kill();
+    let killed = Instant::now();
+    let expected: Vec<String> = (0..WEBHOOKS)
+        .map(|number| format!("webhook w{number}"))
+        .collect();
+    let mut last = Instant::now();
+    let mut counts: Vec<BTreeMap<String, usize>> = Vec::new();
+    while killed.elapsed() < MOVES_WITHIN + PATIENCE {
+        counts = tasks.iter().map(|task| inputs(other.api, task)).collect();
+        last = Instant::now();
+        let whole = |counts: &BTreeMap<String, usize>| {
+            expected.iter().all(|message| counts.contains_key(message))
+        };
+        if counts.iter().all(whole) {
+            break;
+        }
+        seen.extend(owners(&postgres.url));
+        thread::sleep(Duration::from_millis(250));
+    }
+    let took = last.duration_since(killed);
+    println!(
+        "{} owners; everything was delivered {} ms after the kill",
+        seen.len(),
+        took.as_millis()
+    );
+    for (task, counts) in tasks.iter().zip(&counts) {
+        let lost = expected
+            .iter()
+            .filter(|message| !counts.contains_key(*message))
+            .count();
+        let twice = counts.values().filter(|count| **count > 1).count();
+        assert_eq!((lost, twice), (0, 0), "{task}: lost and twice");
+    }
+    assert!(seen.len() >= 2, "only one process worked: {seen:?}");
+    feed.stop.store(true, Ordering::Relaxed);
 }
