@@ -10,6 +10,7 @@
 
 mod campaigns;
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -21,7 +22,7 @@ const SEED: &str = "PROOFHOUSE_TEST_SEED";
 /// A child that takes longer hangs.
 const DEADLINE: Duration = Duration::from_secs(300);
 /// How often one campaign is interrupted at most, before it is let alone.
-const MAX_INTERRUPTIONS: u64 = 3;
+const MAX_INTERRUPTIONS: usize = 3;
 
 const RUN: [&str; 8] = [
     "run",
@@ -31,8 +32,10 @@ const RUN: [&str; 8] = [
     "--repeats",
     "12",
     "--jobs",
-    "4",
+    "2",
 ];
+/// The runs of that: two documents with both simulations, twelve times, and the twin with both.
+const RUNS: usize = 2 * 2 * 12 + 2;
 
 /// Chance that can be had again.
 struct Chance(u64);
@@ -48,13 +51,14 @@ impl Chance {
     }
 
     /// A number below `limit`.
-    fn below(&mut self, limit: u64) -> u64 {
+    fn below(&mut self, limit: usize) -> usize {
         // SplitMix64.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit.max(1)
+        let limit = u64::try_from(limit).unwrap().max(1);
+        usize::try_from((mixed ^ (mixed >> 31)) % limit).unwrap()
     }
 }
 
@@ -115,15 +119,23 @@ fn wait(child: &mut Child) -> Option<i32> {
     }
 }
 
+/// Waits until a campaign has written the traces of so many runs, or has ended.
+fn wait_for_runs(child: &mut Child, out: &Path, runs: usize) {
+    let begun = Instant::now();
+    let written = || std::fs::read_dir(out.join("traces")).map_or(0, Iterator::count);
+    while written() < runs && child.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < DEADLINE, "it does not get on");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn interrupt_and_resume(times: usize) {
     let campaigns = Campaigns::new();
     let whole = [&RUN[..], &["--out", "whole", "--format", "json"]].concat();
-    let begun = Instant::now();
     let output = campaigns.proofhouse(&whole);
-    let took = u64::try_from(begun.elapsed().as_millis()).unwrap();
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let expected = counted(&campaigns.result("whole"));
-    assert_eq!(expected.len(), 2 * 2 * 12 + 2, "attacks and twins");
+    assert_eq!(expected.len(), RUNS, "attacks and twins");
     let expected_summary = summary(&output.stdout);
     assert!(expected_summary["cells"].is_array());
     let mut chance = Chance::new();
@@ -132,15 +144,17 @@ fn interrupt_and_resume(times: usize) {
         let out = format!("out{time}");
         let arguments = [&RUN[..], &["--format", "json", "--out", &out, "--resume"]].concat();
         let interruptions = 1 + chance.below(MAX_INTERRUPTIONS);
-        for _ in 0..interruptions {
+        for interruption in 0..interruptions {
             let mut child = campaigns
                 .command(&arguments)
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-            let moment = chance.below(took);
-            std::thread::sleep(Duration::from_millis(moment));
+            // Counted in runs and not in time, which says nothing on a machine that does other things too; the
+            // first is early enough to find most of the work undone.
+            let moment = chance.below(if interruption == 0 { RUNS / 4 } else { RUNS });
+            wait_for_runs(&mut child, &campaigns.path(&out), moment);
             let killed = time % 2 == 1;
             if killed {
                 child.kill().unwrap();
@@ -152,7 +166,7 @@ fn interrupt_and_resume(times: usize) {
             }
             let ended = wait(&mut child);
             println!(
-                "{out}: {} after {moment} ms: {ended:?}",
+                "{out}: {} after {moment} runs: {ended:?}",
                 if killed { "killed" } else { "interrupted" }
             );
             // It may have been done already, or not yet have heard of signals.
