@@ -24,6 +24,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+/// The allocator of the program that is measured, for the peers too.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measure Proofhouse beside its peers.
 #[derive(Debug, Parser)]
 #[command(name = "proofhouse-bench", version)]

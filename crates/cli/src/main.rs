@@ -40,6 +40,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use commands::Cli;
 use exit_code::Exit;
 
+/// Everything here allocates a lot, on several threads, and gives back on others than it took from.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -2,20 +2,33 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use http::{HeaderMap, Method, StatusCode};
+use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Either, Full, StreamBody};
+use hyper::body::Incoming;
+use percent_encoding::percent_decode_str;
+use url::Url;
 
 use crate::Limits;
-use crate::guard::{AddressGuard, Denied, GuardedResolver};
+use crate::connect::{Body, Connections, Pieces, connections};
+use crate::guard::{AddressGuard, Denied};
 use crate::sse::{Decoder, Event, EventTooLarge};
 use crate::timers::Timers;
+
+/// What we are called, for those who look into their logs.
+const NAME: HeaderValue =
+    HeaderValue::from_static(concat!("proofhouse/", env!("CARGO_PKG_VERSION")));
 
 /// Sends requests; cheap to clone, connections are shared.
 #[derive(Clone)]
 pub struct Client {
-    pub(crate) inner: reqwest::Client,
+    inner: Arc<Connections>,
     pub(crate) limits: Limits,
     pub(crate) timers: Arc<Timers>,
     guard: Option<Arc<dyn AddressGuard>>,
@@ -109,22 +122,7 @@ impl Client {
             .map_err(|error| setup(&error))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the one place that makes clients"
-        )]
-        let builder = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls)
-            .connect_timeout(limits.connect_timeout)
-            .redirect(reqwest::redirect::Policy::none())
-            .tcp_nodelay(true)
-            .no_proxy()
-            .user_agent(concat!("proofhouse/", env!("CARGO_PKG_VERSION")));
-        let builder = match &guard {
-            Some(guard) => builder.dns_resolver(GuardedResolver(Arc::clone(guard))),
-            None => builder,
-        };
-        let inner = builder.build().map_err(|error| setup(&error))?;
+        let inner = Arc::new(connections(tls, guard.clone(), limits.connect_timeout));
         Ok(Self {
             inner,
             limits,
@@ -134,7 +132,7 @@ impl Client {
     }
 
     /// Addresses in a URL are never looked up, so the resolver does not see them.
-    pub(crate) fn check_literal(&self, url: &reqwest::Url) -> Result<(), ClientError> {
+    fn check_literal(&self, url: &Url) -> Result<(), ClientError> {
         let (Some(guard), Some(host)) = (&self.guard, url.host_str()) else {
             return Ok(());
         };
@@ -192,7 +190,8 @@ impl Client {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response, ClientError> {
-        self.send_body(method, url, headers, body.into()).await
+        let body = Either::Left(Full::new(body));
+        self.send_body(method, url, headers, body).await
     }
 
     /// Sends a request whose body comes in pieces; an error among them cuts the connection.
@@ -207,7 +206,8 @@ impl Client {
         headers: HeaderMap,
         pieces: BoxStream<'static, std::io::Result<Bytes>>,
     ) -> Result<Response, ClientError> {
-        let body = reqwest::Body::wrap_stream(pieces);
+        let pieces: Pieces = pieces.map(|piece| piece.map(Frame::data)).boxed();
+        let body = Either::Right(StreamBody::new(pieces));
         self.send_body(method, url, headers, body).await
     }
 
@@ -216,31 +216,74 @@ impl Client {
         method: Method,
         url: &str,
         headers: HeaderMap,
-        body: reqwest::Body,
+        body: Body,
     ) -> Result<Response, ClientError> {
         let parsed = parse_url(url)?;
-        self.check_literal(&parsed)?;
-        let sending = self
-            .inner
-            .request(method, parsed)
-            .headers(headers)
-            .body(body)
-            .send();
-        match tokio::time::timeout(self.limits.response_timeout, sending).await {
-            Err(_) => Err(ClientError::TooSlow),
-            Ok(Err(error)) => Err(failure(&error, url)),
-            Ok(Ok(response)) => Ok(Response {
-                status: response.status(),
-                headers: response.headers().clone(),
-                body: response.bytes_stream().boxed(),
-                limits: self.limits.clone(),
-            }),
+        let sending = self.respond(method, &parsed, headers, body);
+        let (parts, body) = tokio::time::timeout(self.limits.response_timeout, sending)
+            .await
+            .map_err(|_| ClientError::TooSlow)??
+            .into_parts();
+        Ok(Response {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+            limits: self.limits.clone(),
+        })
+    }
+
+    /// Sends a request and waits for the response to begin, as long as it takes.
+    pub(crate) async fn respond(
+        &self,
+        method: Method,
+        url: &Url,
+        mut headers: HeaderMap,
+        body: Body,
+    ) -> Result<http::Response<Incoming>, ClientError> {
+        self.check_literal(url)?;
+        headers.entry(USER_AGENT).or_insert(NAME);
+        headers
+            .entry(ACCEPT)
+            .or_insert(HeaderValue::from_static("*/*"));
+        if let Some(credentials) = credentials(url) {
+            headers.entry(AUTHORIZATION).or_insert(credentials);
         }
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = address(url)?;
+        *request.headers_mut() = headers;
+        let response = self.inner.request(request).await;
+        response.map_err(|error| failure(&error, url.as_str()))
     }
 }
 
+/// A URL as it is sent.
+fn address(url: &Url) -> Result<Uri, ClientError> {
+    let wrong = |reason: String| ClientError::Url {
+        url: url.to_string(),
+        reason,
+    };
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong("only http and https are spoken".to_owned()));
+    }
+    Uri::try_from(url.as_str()).map_err(|error| wrong(error.to_string()))
+}
+
+/// A name and a password that stand in a URL, as a header.
+fn credentials(url: &Url) -> Option<HeaderValue> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let mut pair: Vec<u8> = percent_decode_str(url.username()).collect();
+    pair.push(b':');
+    pair.extend(percent_decode_str(url.password().unwrap_or_default()));
+    let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair))).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
 /// Why there was no response.
-pub(crate) fn failure(error: &reqwest::Error, url: &str) -> ClientError {
+fn failure(error: &hyper_util::client::legacy::Error, url: &str) -> ClientError {
     if let Some(reason) = denied(error) {
         ClientError::Denied(reason)
     } else if error.is_connect() {
@@ -248,15 +291,13 @@ pub(crate) fn failure(error: &reqwest::Error, url: &str) -> ClientError {
             url: url.to_owned(),
             reason: root_cause(error),
         }
-    } else if error.is_timeout() {
-        ClientError::TooSlow
     } else {
-        broken(error)
+        ClientError::Broken(root_cause(error))
     }
 }
 
 /// Why a connection ended early.
-pub(crate) fn broken(error: &reqwest::Error) -> ClientError {
+fn broken(error: &hyper::Error) -> ClientError {
     ClientError::Broken(root_cause(error))
 }
 
@@ -272,8 +313,8 @@ fn denied(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     None
 }
 
-fn parse_url(url: &str) -> Result<reqwest::Url, ClientError> {
-    reqwest::Url::parse(url).map_err(|error| ClientError::Url {
+fn parse_url(url: &str) -> Result<Url, ClientError> {
+    Url::parse(url).map_err(|error| ClientError::Url {
         url: url.to_owned(),
         reason: error.to_string(),
     })
@@ -294,7 +335,7 @@ pub struct Response {
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    body: BoxStream<'static, reqwest::Result<Bytes>>,
+    body: Incoming,
     limits: Limits,
 }
 
@@ -355,7 +396,7 @@ impl std::fmt::Debug for Response {
 
 /// Events of a response, as they come.
 pub struct Events {
-    body: BoxStream<'static, reqwest::Result<Bytes>>,
+    body: Incoming,
     decoder: Decoder,
     ready: std::vec::IntoIter<Event>,
     bytes: u64,
@@ -396,14 +437,18 @@ impl Events {
     }
 }
 
-async fn next_piece(
-    body: &mut BoxStream<'static, reqwest::Result<Bytes>>,
-    limits: &Limits,
-) -> Result<Option<Bytes>, ClientError> {
-    match tokio::time::timeout(limits.idle_timeout, body.next()).await {
-        Err(_) => Err(ClientError::TooSlow),
-        Ok(None) => Ok(None),
-        Ok(Some(Ok(piece))) => Ok(Some(piece)),
-        Ok(Some(Err(error))) => Err(broken(&error)),
+async fn next_piece(body: &mut Incoming, limits: &Limits) -> Result<Option<Bytes>, ClientError> {
+    let piece = tokio::time::timeout(limits.idle_timeout, piece_of(body)).await;
+    piece.map_err(|_| ClientError::TooSlow)?
+}
+
+/// The next piece of a body; `None` at its end.
+pub(crate) async fn piece_of(body: &mut Incoming) -> Result<Option<Bytes>, ClientError> {
+    while let Some(frame) = body.frame().await {
+        // What comes after the body is not asked for.
+        if let Ok(piece) = frame.map_err(|error| broken(&error))?.into_data() {
+            return Ok(Some(piece));
+        }
     }
+    Ok(None)
 }

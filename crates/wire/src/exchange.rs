@@ -5,9 +5,12 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, StatusCode};
-use reqwest::Url;
+use http_body::Body as _;
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use url::Url;
 
-use crate::client::{Client, ClientError, broken, failure};
+use crate::client::{Client, ClientError, piece_of};
 
 /// A whole response.
 #[derive(Debug, Clone)]
@@ -36,46 +39,40 @@ impl Client {
         body: Bytes,
         time: Duration,
     ) -> Result<Whole, ClientError> {
-        self.check_literal(url)?;
-        let request = self.inner.request(method, url.clone());
-        let request = request.headers(headers).body(body);
         let exchanging = async {
-            let response = request.send().await;
-            let response = response.map_err(|error| failure(&error, url.as_str()))?;
+            let body = Either::Left(Full::new(body));
+            let response = self.respond(method, url, headers, body).await?;
             self.read(response).await
         };
         let exchanged = self.timers.within(time, exchanging).await;
         exchanged.unwrap_or(Err(ClientError::TooSlow))
     }
 
-    async fn read(&self, mut response: reqwest::Response) -> Result<Whole, ClientError> {
+    async fn read(&self, response: http::Response<Incoming>) -> Result<Whole, ClientError> {
         let limit = self.limits.max_message_bytes;
         let too_large = ClientError::TooLarge {
             limit: limit as u64,
         };
-        let status = response.status();
-        let headers = std::mem::take(response.headers_mut());
+        let (parts, mut incoming) = response.into_parts();
+        let (status, headers) = (parts.status, parts.headers);
         // What says that it is too large need not be read to be refused.
         let announced = headers.get(CONTENT_LENGTH);
         let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         if announced.is_some_and(|length| length > limit as u64) {
             return Err(too_large);
         }
-        let mut next = async || response.chunk().await.map_err(|error| broken(&error));
         // Most bodies come in one piece, which is handed on as it is.
-        let mut body = next().await?.unwrap_or_default();
+        let mut body = piece_of(&mut incoming).await?.unwrap_or_default();
         if body.len() > limit {
             return Err(too_large);
         }
-        if let Some(second) = next().await? {
+        if !incoming.is_end_stream() {
             let mut pieces = BytesMut::from(body);
-            let mut piece = Some(second);
-            while let Some(more) = piece {
+            while let Some(more) = piece_of(&mut incoming).await? {
                 if pieces.len() + more.len() > limit {
                     return Err(too_large);
                 }
                 pieces.extend_from_slice(&more);
-                piece = next().await?;
             }
             body = pieces.freeze();
         }

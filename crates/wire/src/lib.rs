@@ -5,6 +5,7 @@
 //! is free: a caller may write any bytes, also those that no library would send.
 
 pub mod client;
+mod connect;
 mod exchange;
 mod guard;
 mod leftovers;
@@ -26,5 +27,5 @@ pub use leftovers::{adopt_orphans, end_orphans, kill_marked};
 pub use limits::Limits;
 pub use lines::{Line, LineReader};
 pub use process::{Child, ProcessError, Spawn};
-pub use reqwest::Url;
 pub use tokio_util::sync::CancellationToken;
+pub use url::Url;

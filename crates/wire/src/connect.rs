@@ -1,0 +1,115 @@
+//! Connections: names are looked up under the guard and TLS is greeted, all of it within one time.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use http::Uri;
+use http_body::Frame;
+use http_body_util::{Either, Full, StreamBody};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tower::{Service, ServiceExt as _};
+
+use crate::guard::{AddressGuard, Denied};
+
+/// The body of a request: whole, or in pieces as they come.
+pub(crate) type Body = Either<Full<Bytes>, StreamBody<Pieces>>;
+
+/// The pieces of a body.
+pub(crate) type Pieces = BoxStream<'static, io::Result<Frame<Bytes>>>;
+
+/// Connections that are open or can be opened.
+pub(crate) type Connections = legacy::Client<Dial, Body>;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Connections with these certificates, where the guard allows them, each opened within this time.
+pub(crate) fn connections(
+    tls: rustls::ClientConfig,
+    guard: Option<Arc<dyn AddressGuard>>,
+    time: Duration,
+) -> Connections {
+    let mut plain = HttpConnector::new_with_resolver(Names(guard));
+    plain.enforce_http(false);
+    plain.set_nodelay(true);
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(plain);
+    let dial = Dial {
+        connector: Arc::new(connector),
+        time,
+    };
+    legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .build(dial)
+}
+
+/// Opens connections. Cloned for every request, so there is little in it.
+#[derive(Clone)]
+pub(crate) struct Dial {
+    connector: Arc<HttpsConnector<HttpConnector<Names>>>,
+    time: Duration,
+}
+
+impl Service<Uri> for Dial {
+    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Error = Failure;
+    type Future = BoxFuture<'static, Result<Self::Response, Failure>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let connecting = HttpsConnector::clone(&self.connector).oneshot(to);
+        let time = self.time;
+        Box::pin(async move {
+            let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
+            let connected = tokio::time::timeout(time, connecting).await;
+            connected.map_err(|_| late())?
+        })
+    }
+}
+
+/// Looks names up and lets the guard see every answer.
+#[derive(Clone)]
+pub(crate) struct Names(Option<Arc<dyn AddressGuard>>);
+
+impl Service<Name> for Names {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = Failure;
+    type Future = BoxFuture<'static, Result<Self::Response, Failure>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let guard = self.0.clone();
+        Box::pin(async move {
+            if let Some(guard) = &guard {
+                guard.check_name(name.as_str()).map_err(Denied)?;
+            }
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let addresses: Vec<_> = found.collect();
+            if let Some(guard) = &guard {
+                for address in &addresses {
+                    guard.check(address.ip()).map_err(Denied)?;
+                }
+            }
+            Ok(addresses.into_iter())
+        })
+    }
+}
