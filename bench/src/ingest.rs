@@ -104,7 +104,7 @@ async fn through_store(
                 for _ in 0..count {
                     let asked = Instant::now();
                     store
-                        .receive(vec![event(&keys)])
+                        .receive(vec![event(&keys)].into())
                         .await
                         .map_err(|error| error.to_string())?;
                     waits.push(asked.elapsed());

@@ -28,7 +28,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::{Options, figure};
 
 /// Connections that stay open, each with one webhook under way.
-const CONNECTIONS: usize = 256;
+const CONNECTIONS: usize = 512;
 /// Rows in one transaction of the bare inserts.
 const BATCH: usize = 100;
 /// About as long as a comment on a pull request, as GitHub sends it, without the parts that nobody reads.

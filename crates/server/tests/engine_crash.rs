@@ -18,7 +18,7 @@ use engine_support::{
     post, store, turns, until,
 };
 use proofhouse_agent::task::{CallStatus, Turn};
-use proofhouse_server::engine::{Accepted, Engine};
+use proofhouse_server::engine::{Accepted, Engine, EngineOptions};
 use proofhouse_store::model::TaskState;
 use serde_json::Map;
 use tokio::runtime::Runtime;
@@ -31,6 +31,14 @@ struct Process {
 
 impl Process {
     fn start(database: &Path, manifests: &Path, lease: Duration) -> Self {
+        Self::start_with(database, manifests, |options| options.lease = lease)
+    }
+
+    fn start_with(
+        database: &Path,
+        manifests: &Path,
+        change: impl FnOnce(&mut EngineOptions),
+    ) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -38,7 +46,7 @@ impl Process {
             .unwrap();
         let engine = runtime.block_on(async {
             let mut options = options(Shift::default(), Arc::new(Obedient), "http://127.0.0.1:9");
-            options.lease = lease;
+            change(&mut options);
             open(database, manifests, options).await
         });
         Self {
@@ -239,6 +247,50 @@ fn leases_move_to_another_process() {
         until(&engine, &task, |row, _| row.state == TaskState::Interrupted).await;
         engine.shutdown(PATIENCE).await;
     });
+}
+
+/// Two processes whose clocks are hours apart, one before and one after the store's: nothing times out early, nobody
+/// takes what another still holds, and every event arrives once.
+#[test]
+fn clocks_that_are_wrong_change_nothing() {
+    const HOURS: i64 = 3 * 60 * 60 * 1_000;
+    let world = World::new(MANIFESTS);
+    let start = |wrong: i64| {
+        Process::start_with(&world.database(), &world.manifests(), |options| {
+            let clock = Shift::wrong_by(wrong);
+            options.clock = Arc::new(move || clock.now());
+            options.by_store_clock = true;
+        })
+    };
+    let (slow, fast) = (start(-HOURS), start(HOURS));
+    let task = slow.runtime.block_on(async {
+        let task = begin(&slow.engine, Some("call hub {\"number\": 7}")).await;
+        idle_after(&slow.engine, &task.id, 1).await;
+        task.id
+    });
+    for id in 0..20 {
+        let to = if id % 2 == 0 { &slow } else { &fast };
+        to.runtime.block_on(async {
+            // It is listened to for an hour after the last activity.
+            let said = engine_support::comment(id, "acme", 7, "ada");
+            assert!(matches!(
+                post(&to.engine, "hub", &said).await,
+                Accepted::Stored(_)
+            ));
+        });
+    }
+    let turns = fast
+        .runtime
+        .block_on(idle_after(&fast.engine, &task, 1 + 20));
+    let heard: Vec<_> = inputs(&turns).into_iter().map(|(said, _)| said).collect();
+    for id in 0..20 {
+        let said = format!("comment {id}");
+        let times = heard.iter().filter(|one| one.ends_with(&said)).count();
+        assert_eq!(times, 1, "{said}: {heard:?}");
+    }
+    for process in [slow, fast] {
+        process.runtime.block_on(process.engine.shutdown(PATIENCE));
+    }
 }
 
 /// What is asked for in one process is done in the one that owns the task.

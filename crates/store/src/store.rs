@@ -1,5 +1,7 @@
 //! The trait that everything durable goes through. Both engines keep the same contract (`tests/contract/`).
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -65,9 +67,9 @@ pub trait Store: Send + Sync + 'static {
 
     // Events.
 
-    /// Stores events. They are durable when this returns, in the order given. Repeating it is safe for events with a
+    /// Stores events, all or none. They are durable when this returns, in the order given. Repeating it is safe for events with a
     /// key.
-    async fn receive(&self, events: Vec<NewEvent>) -> Result<Vec<Received>>;
+    async fn receive(&self, events: Arc<[NewEvent]>) -> Result<Vec<Received>>;
 
     /// Claims events that are not routed, oldest first, for as long as this. They come with their payloads: ask for few.
     async fn claim_events(
@@ -83,6 +85,11 @@ pub trait Store: Send + Sync + 'static {
     /// Records what was decided about an event, with its deliveries and new tasks. The ids of the deliveries are in
     /// the order given. `Fenced` if another process has claimed the event, `Conflict` if it is routed already.
     async fn route(&self, routing: Routing) -> Result<Vec<i64>>;
+
+    /// Records what was decided about many events, in this order, in one transaction. Claims that are lost are told
+    /// one by one, as [`Store::route`] tells them, and hinder no other; with any other error nothing is recorded at
+    /// all, and each can be tried alone.
+    async fn route_all(&self, routings: Vec<Routing>) -> Result<Vec<Result<Vec<i64>>>>;
 
     /// Events, newest first.
     async fn events(&self, filter: EventFilter) -> Result<Vec<EventSummary>>;

@@ -73,7 +73,7 @@ async fn writes_until_it_is_killed() {
         tokio::spawn(async move {
             for number in 0.. {
                 let key = format!("{process}-{writer}-{number}");
-                store.receive(vec![event(&key)]).await.unwrap();
+                store.receive(vec![event(&key)].into()).await.unwrap();
                 say(&format!("event {key}"));
             }
         });
@@ -152,7 +152,7 @@ async fn what_was_answered_survives_a_kill() {
     let before = store.stats().await.unwrap().unrouted_events;
     assert!(before >= i64::try_from(answered.len()).unwrap());
     for key in &answered {
-        let again = store.receive(vec![event(key)]).await.unwrap();
+        let again = store.receive(vec![event(key)].into()).await.unwrap();
         assert!(
             matches!(again[..], [Received::Duplicate(_)]),
             "{key} was answered and is lost"

@@ -133,7 +133,10 @@ async fn a_full_disk_refuses_and_nothing_else() {
             let (store, key) = (Arc::clone(&store), format!("{round}-{number}"));
             async move {
                 let bytes = if number % 3 == 0 { 40_000 } else { 100 };
-                (key.clone(), store.receive(vec![event(&key, bytes)]).await)
+                (
+                    key.clone(),
+                    store.receive(vec![event(&key, bytes)].into()).await,
+                )
             }
         }))
         .await;
@@ -153,20 +156,23 @@ async fn a_full_disk_refuses_and_nothing_else() {
         "{refused} refused, {} stored",
         stored.len()
     );
-    unavailable(&store.receive(vec![event("much", 2_000_000)]).await);
+    unavailable(&store.receive(vec![event("much", 2_000_000)].into()).await);
     // It can still be read, and it goes on once there is room.
     let count = i64::try_from(stored.len()).unwrap();
     assert_eq!(store.stats().await.unwrap().unrouted_events, count);
     store.set_max_bytes(None).await.unwrap();
     for key in &stored {
-        let again = store.receive(vec![event(key, 10)]).await.unwrap();
+        let again = store.receive(vec![event(key, 10)].into()).await.unwrap();
         assert!(
             matches!(again[..], [Received::Duplicate(_)]),
             "{key} was answered and is not there"
         );
     }
     assert_eq!(store.stats().await.unwrap().unrouted_events, count);
-    store.receive(vec![event("much", 2_000_000)]).await.unwrap();
+    store
+        .receive(vec![event("much", 2_000_000)].into())
+        .await
+        .unwrap();
     store.health().await.unwrap();
 }
 

@@ -179,6 +179,7 @@ impl Serve {
         let metrics = Arc::new(Metrics::default());
         let config = ApiConfig {
             open: self.open,
+            tls: tls.is_some(),
             max_webhook_bytes: self.max_webhook_bytes,
             rate: rate(self.rate),
             webhook_rate: rate(self.webhook_rate),

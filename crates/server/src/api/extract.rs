@@ -2,7 +2,7 @@
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use http::{header, request::Parts};
+use http::{HeaderMap, header, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -38,7 +38,8 @@ where
                 "send `Content-Type: application/json`",
             ));
         }
-        let bytes = whole(request, MAX_BODY_BYTES).await?;
+        let (parts, body) = request.into_parts();
+        let bytes = whole(&parts.headers, body, MAX_BODY_BYTES).await?;
         let value = serde_json::from_slice(&bytes).map_err(|error| {
             Problem::bad_request(format!("the body is not as it must be: {error}"))
         })?;
@@ -47,13 +48,17 @@ where
 }
 
 /// All of a body, as long as it is not too much and not too slow.
-pub(crate) async fn whole(request: Request, limit: usize) -> Result<Bytes, Problem> {
-    let announced = request.headers().get(header::CONTENT_LENGTH);
+pub(crate) async fn whole(
+    headers: &HeaderMap,
+    body: axum::body::Body,
+    limit: usize,
+) -> Result<Bytes, Problem> {
+    let announced = headers.get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(Problem::too_large(limit));
     }
-    let body = Limited::new(request.into_body(), limit);
+    let body = Limited::new(body, limit);
     match tokio::time::timeout(BODY_TIME, body.collect()).await {
         Err(_) => Err(Problem::too_slow()),
         Ok(Ok(body)) => Ok(body.to_bytes()),

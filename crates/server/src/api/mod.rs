@@ -41,6 +41,8 @@ pub struct ApiConfig {
     pub open: bool,
     /// Where the API listens, for checks of where requests come from.
     pub address: SocketAddr,
+    /// Whether it is spoken to over TLS; browsers then send the cookie of the dashboard over nothing else.
+    pub tls: bool,
     /// How much the holder of a key may ask.
     pub rate: Rate,
     /// How much one address may send to the webhooks.
@@ -56,6 +58,7 @@ impl ApiConfig {
         Self {
             open: false,
             address,
+            tls: false,
             rate: Rate {
                 burst: 200,
                 per_second: 100.0,

@@ -30,14 +30,13 @@ pub(super) async fn receive(
     }
     // Some platforms ask with GET whether somebody is there; events come with POST.
     let is_question = request.method() != Method::POST;
-    let headers = request.headers().clone();
-    let query = request.uri().query().map(str::to_owned);
-    let body = whole(request, api.config.max_webhook_bytes).await;
+    let (parts, body) = request.into_parts();
+    let body = whole(&parts.headers, body, api.config.max_webhook_bytes).await;
     let body = body.inspect_err(|_| api.metrics.webhook("unreadable"))?;
     let webhook = Webhook {
         tool,
-        headers,
-        query,
+        headers: parts.headers,
+        query: parts.uri.query().map(str::to_owned),
         body,
         is_question,
     };

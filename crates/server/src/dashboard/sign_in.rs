@@ -48,7 +48,8 @@ pub(super) async fn begin(
     {
         return trouble(&Problem::too_many(wait.as_secs().max(1)));
     }
-    let form = match whole(request, MAX_FORM).await {
+    let (parts, body) = request.into_parts();
+    let form = match whole(&parts.headers, body, MAX_FORM).await {
         Ok(form) => form,
         Err(problem) => return trouble(&problem),
     };
@@ -64,7 +65,11 @@ pub(super) async fn begin(
         Err(problem) => return trouble(&problem),
     }
     match api.sessions.begin(keys::hash(&key).unwrap_or_default()) {
-        Ok(id) => (set(&id, LIFETIME.as_secs()), Redirect::to("/dashboard")).into_response(),
+        Ok(id) => (
+            set(&api, &id, LIFETIME.as_secs()),
+            Redirect::to("/dashboard"),
+        )
+            .into_response(),
         Err(error) => trouble(&Problem::unavailable(error.to_string())),
     }
 }
@@ -74,12 +79,15 @@ pub(super) async fn end(State(api): State<Arc<Api>>, request: Request) -> Respon
     if let Some(id) = cookie(&parts) {
         api.sessions.end(id);
     }
-    (set("", 0), Redirect::to("/dashboard/sign-in")).into_response()
+    (set(&api, "", 0), Redirect::to("/dashboard/sign-in")).into_response()
 }
 
-/// The cookie: scripts cannot read it, and pages elsewhere cannot make a browser send it.
-fn set(id: &str, seconds: u64) -> HeaderMap {
-    let text = format!("{COOKIE}={id}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}");
+/// The cookie: scripts cannot read it, pages elsewhere cannot make a browser send it, and where there is TLS it is never
+/// sent without.
+fn set(api: &Api, id: &str, seconds: u64) -> HeaderMap {
+    let secure = if api.config.tls { "; Secure" } else { "" };
+    let text =
+        format!("{COOKIE}={id}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
     let mut headers = HeaderMap::new();
     if let Ok(value) = text.parse() {
         headers.insert(header::SET_COOKIE, value);

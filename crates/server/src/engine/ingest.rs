@@ -1,5 +1,7 @@
 //! Ingest: a webhook is genuine or refused, stored before it is answered, and stored once.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use jiff::Timestamp;
 use proofhouse_store::StoreError;
 use proofhouse_store::model::{ChannelState, EventKind, NewEvent, Received, ToolRef};
@@ -18,6 +20,29 @@ const FORM: &str = "application/x-www-form-urlencoded";
 const MAX_TOOL_NAME: usize = 200;
 /// Push channels that one delivery may come through.
 const MAX_CHANNELS: usize = 100;
+
+/// Webhooks that are being stored.
+#[derive(Debug, Default)]
+pub(super) struct Arriving(AtomicUsize);
+
+impl Arriving {
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Counts one for as long as this lives, also when the sender hangs up.
+    fn one_more(&self) -> impl Drop {
+        struct One<'a>(&'a AtomicUsize);
+        impl Drop for One<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        self.0.fetch_add(1, Ordering::Relaxed);
+        One(&self.0)
+    }
+}
 
 /// What became of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,35 +147,16 @@ impl Engine {
             Ok(targets) => targets,
             Err(answer) => return answer,
         };
-        let value = webhook::event_value(payload, &delivery);
-        let Some(stored) = kept_payload(&delivery, &value["payload"]) else {
+        let Some(stored) = kept_payload(&delivery, &payload) else {
             return refused(400, "the body cannot be kept");
         };
-        let headers = json!({"headers": value["headers"], "signature": signed.to_json()});
-        let event = |target: Option<&Target>| NewEvent {
-            source: format!("webhook:{tool}"),
-            tool: match target {
-                Some(target) => target.tool.clone(),
-                None => ToolRef::new("", tool),
-            },
-            name: target.map(|target| target.event.clone()),
-            kind: match target {
-                Some(_) => EventKind::Subscription,
-                None => EventKind::Webhook,
-            },
-            dedupe_key: Some(match target {
-                Some(target) => format!("{}@{}", identity.key, target.channel),
-                None => identity.key.clone(),
-            }),
-            headers: headers.clone(),
-            payload: stored.clone(),
-            target_task: target.map(|target| target.task.clone()),
-        };
-        let events: Vec<NewEvent> = match targets.is_empty() {
-            true => vec![event(None)],
-            false => targets.iter().map(|target| event(Some(target))).collect(),
-        };
-        match inner.store.receive(events).await {
+        let headers = webhook::shown_headers(&delivery);
+        let headers = json!({"headers": headers, "signature": signed.to_json()});
+        let events = events(tool, identity.key, &targets, headers, stored);
+        let arriving = inner.arriving.one_more();
+        let received = inner.store.receive(events.into()).await;
+        drop(arriving);
+        match received {
             Ok(received) => {
                 let ids = received.iter().map(|received| received.id()).collect();
                 let is_new = |one: &Received| matches!(one, Received::Stored(_));
@@ -218,6 +224,40 @@ impl Engine {
             false => Ok(targets),
         }
     }
+}
+
+/// The event that is stored: one for each task that the delivery is for, or one for whoever listens.
+fn events(
+    tool: &str,
+    key: String,
+    targets: &[Target],
+    headers: Value,
+    payload: Vec<u8>,
+) -> Vec<NewEvent> {
+    let source = format!("webhook:{tool}");
+    if targets.is_empty() {
+        return vec![NewEvent {
+            source,
+            tool: ToolRef::new("", tool),
+            name: None,
+            kind: EventKind::Webhook,
+            dedupe_key: Some(key),
+            headers,
+            payload,
+            target_task: None,
+        }];
+    }
+    let each = targets.iter().map(|target| NewEvent {
+        source: source.clone(),
+        tool: target.tool.clone(),
+        name: Some(target.event.clone()),
+        kind: EventKind::Subscription,
+        dedupe_key: Some(format!("{key}@{}", target.channel)),
+        headers: headers.clone(),
+        payload: payload.clone(),
+        target_task: Some(target.task.clone()),
+    });
+    each.collect()
 }
 
 /// The payload as it is kept: JSON as it was sent, which costs nothing, else what was read written as JSON.

@@ -98,6 +98,7 @@ pub(crate) struct Inner {
     hub: Hub,
     working: Working,
     opening: channels::InProgress,
+    arriving: ingest::Arriving,
     tracker: Tracker,
     wake_router: Notify,
     wake_deliverer: Notify,
@@ -125,12 +126,16 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Returns an error when the system gives no random numbers to name this process with.
+    /// Returns an error when the store does not answer, or when the system gives no random numbers to name this process
+    /// with.
     pub async fn open(
         store: Arc<dyn Store>,
         source: ManifestSource,
-        options: EngineOptions,
+        mut options: EngineOptions,
     ) -> Result<Self, EngineError> {
+        if options.by_store_clock {
+            options.set_clock(store.now().await?);
+        }
         let owner = match options.owner.is_empty() {
             true => starting::random_id("process")?,
             false => options.owner.clone(),
@@ -155,6 +160,7 @@ impl Engine {
             hub: Hub::default(),
             working: Working::default(),
             opening: channels::InProgress::default(),
+            arriving: ingest::Arriving::default(),
             tracker: Tracker::default(),
             wake_router: Notify::new(),
             wake_deliverer: Notify::new(),

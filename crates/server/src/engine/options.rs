@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use proofhouse_agent::task::Host;
+use proofhouse_store::model::Millis;
 use proofhouse_tools::http::HttpClient;
 use proofhouse_tools::manifest::Catalog;
 use proofhouse_tools::operator::WebhookConfig;
@@ -15,6 +16,9 @@ use proofhouse_tools::runtime::Environment;
 pub const MAX_LEASE: Duration = Duration::from_secs(15);
 /// The shortest: a loaded machine must be able to renew it in time.
 const MIN_LEASE: Duration = Duration::from_millis(300);
+
+/// How far apart clocks are, in milliseconds, when it is worth a warning.
+const WORTH_TELLING: u64 = 5_000;
 
 /// Tells the time. Lease times are counted by the store's clock, not by this one.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -53,6 +57,9 @@ pub struct EngineOptions {
     pub max_timeout: Option<Duration>,
     /// Tells the time.
     pub clock: Clock,
+    /// Whether that clock is set by the store's when the engine is opened. Processes on several machines then agree about
+    /// when a task was last active and when a schedule is due, however their own clocks are set.
+    pub by_store_clock: bool,
 }
 
 impl EngineOptions {
@@ -74,6 +81,7 @@ impl EngineOptions {
             park: Duration::from_secs(60),
             max_timeout: None,
             clock: Arc::new(Timestamp::now),
+            by_store_clock: true,
         }
     }
 
@@ -87,5 +95,22 @@ impl EngineOptions {
 
     pub(super) fn now(&self) -> Timestamp {
         (self.clock)()
+    }
+
+    /// Sets the clock by what the store's clock says now.
+    pub(super) fn set_clock(&mut self, stores: Millis) {
+        let ahead = self.now().as_millisecond().saturating_sub(stores);
+        if ahead.unsigned_abs() > WORTH_TELLING {
+            tracing::warn!(
+                milliseconds = ahead,
+                "this machine's clock is ahead of the store's, which is gone by"
+            );
+        }
+        let clock = Arc::clone(&self.clock);
+        self.clock = Arc::new(move || {
+            let now = clock();
+            let set = now.checked_sub(SignedDuration::from_millis(ahead));
+            set.unwrap_or(now)
+        });
     }
 }

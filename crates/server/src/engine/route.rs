@@ -1,6 +1,8 @@
 //! The router: for each stored event, the tasks it concerns and the tasks it begins, decided once.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use proofhouse_agent::task::User;
 use proofhouse_store::StoreError;
 use proofhouse_store::model::{
     ClaimedEvent, Event, EventKind, Interested, NewDelivery, NewTask, Routing, StartFailure,
-    StartKey, StartKind, TaskState, Verdict,
+    StartKey, StartKind, TaskState, ToolRef, Verdict,
 };
 use proofhouse_tools::manifest::{Receive, Trigger};
 use proofhouse_tools::receive::filter::Allowed;
@@ -25,26 +27,29 @@ use super::starting::{self, Begin};
 
 /// Events that are claimed at once.
 const BATCH: usize = 64;
+/// Webhooks that are being stored from which on routing waits a little: platforms give up on those who do not answer, and
+/// what is stored can wait.
+const BUSY: usize = 32;
+/// How long it waits then before the next events.
+const BREATH: Duration = Duration::from_millis(20);
 /// Tasks, discards and problems that the record of an event names; it counts them all.
 const MAX_NAMED: usize = 50;
 
 /// Routes events until the engine stops.
 pub(super) async fn run(inner: Arc<Inner>) {
     loop {
+        if inner.arriving.count() >= BUSY {
+            tokio::select! {
+                () = inner.stopping.cancelled() => return,
+                () = tokio::time::sleep(BREATH) => {}
+            }
+        }
         let lease = inner.options.lease_ms();
         let claimed = inner.store.claim_events(&inner.owner, lease, BATCH).await;
         match claimed {
             Ok(claimed) => {
                 let is_full = claimed.len() == BATCH;
-                let mut stopped = false;
-                for event in claimed {
-                    if stopped || inner.stopping.is_cancelled() {
-                        stopped = true;
-                        let _ = inner.store.unclaim_event(event.claim).await;
-                        continue;
-                    }
-                    route(&inner, event).await;
-                }
+                let stopped = route(&inner, claimed).await.is_break();
                 if is_full && !stopped {
                     continue;
                 }
@@ -98,21 +103,69 @@ impl Record {
     }
 }
 
-async fn route(inner: &Arc<Inner>, claimed: ClaimedEvent) {
-    let id = claimed.claim.event;
+/// Decides about events that are claimed, and records it at once where it can. Breaks when the engine stops meanwhile.
+async fn route(inner: &Arc<Inner>, claimed: Vec<ClaimedEvent>) -> ControlFlow<()> {
     let snapshot = inner.manifests.current();
+    // Read after all of them were claimed, so that whatever was allowed before an event came is in it.
+    let mut known: HashMap<Concern, Vec<Interested>> = HashMap::new();
+    let mut decided = Vec::with_capacity(claimed.len());
+    for claimed in claimed {
+        if inner.stopping.is_cancelled() {
+            let _ = inner.store.unclaim_event(claimed.claim).await;
+            continue;
+        }
+        let summary = &claimed.event.summary;
+        let concern = (summary.tool.clone(), summary.target_task.clone());
+        let interested = match known.entry(concern) {
+            Entry::Occupied(found) => found.into_mut(),
+            Entry::Vacant(free) => {
+                let target = summary.target_task.as_deref();
+                match inner.store.interested(&summary.tool, target).await {
+                    Ok(interested) => free.insert(interested),
+                    Err(error) => {
+                        inner.trouble("interests cannot be read", &error);
+                        continue;
+                    }
+                }
+            }
+        };
+        let (routing, failures) = decide(inner, &snapshot, &claimed, interested);
+        let begins = !routing.tasks.is_empty();
+        decided.push((routing, failures));
+        if begins {
+            // The next event may be for a task that this one begins.
+            record(inner, std::mem::take(&mut decided)).await;
+            known.clear();
+        }
+        // A thousand filters each: others want to get on too.
+        tokio::task::yield_now().await;
+    }
+    record(inner, decided).await;
+    match inner.stopping.is_cancelled() {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    }
+}
+
+/// Whom an event can concern: those who listen to a tool, or one task alone.
+type Concern = (ToolRef, Option<String>);
+
+/// What was decided about an event, and the triggers that could not begin a task for it.
+type Decided = (Routing, Vec<StartFailure>);
+
+/// Decides about one event.
+fn decide(
+    inner: &Inner,
+    snapshot: &Snapshot,
+    claimed: &ClaimedEvent,
+    interested: &[Interested],
+) -> Decided {
     let event = &claimed.event;
-    let summary = &event.summary;
-    let target = summary.target_task.as_deref();
-    let interested = match inner.store.interested(&summary.tool, target).await {
-        Ok(interested) => interested,
-        Err(error) => return inner.trouble("interests cannot be read", &error),
-    };
     let value = event_value(event);
     let mut record = Record::default();
     let mut deliveries = Vec::new();
-    for one in &interested {
-        match judge(inner, &snapshot, event, &value, one) {
+    for one in interested {
+        match judge(inner, snapshot, event, &value, one) {
             None => {}
             Some(Ok((delivery, problems))) => {
                 record.count += 1;
@@ -129,35 +182,61 @@ async fn route(inner: &Arc<Inner>, claimed: ClaimedEvent) {
             }
         }
     }
-    let (tasks, failures) = match summary.kind {
-        EventKind::Webhook => triggered(inner, &snapshot, event, &value, &mut record),
+    let (tasks, failures) = match event.summary.kind {
+        EventKind::Webhook => triggered(inner, snapshot, event, &value, &mut record),
         EventKind::Subscription | EventKind::Poll => Default::default(),
     };
-    let told: Vec<String> = deliveries.iter().map(|one| one.task.clone()).collect();
     let routing = Routing {
         claim: claimed.claim,
         fate: record.into_json(),
         deliveries,
         tasks,
     };
-    match inner.store.route(routing).await {
-        Ok(_) => {
-            for task in told {
-                inner.working.notify(&task);
+    (routing, failures)
+}
+
+/// Records what was decided, and tells those whom it concerns.
+async fn record(inner: &Arc<Inner>, decided: Vec<Decided>) {
+    if decided.is_empty() {
+        return;
+    }
+    let (routings, failures): (Vec<_>, Vec<_>) = decided.into_iter().unzip();
+    let told = routings.iter().flat_map(|routing| &routing.deliveries);
+    let told: HashSet<String> = told.map(|delivery| delivery.task.clone()).collect();
+    let ids: Vec<i64> = routings.iter().map(|one| one.claim.event).collect();
+    let outcomes = match inner.store.route_all(routings.clone()).await {
+        Ok(outcomes) => outcomes,
+        Err(error) if routings.len() > 1 => {
+            // One of them may be what hinders the others, such as a task that is gone by now.
+            tracing::debug!(%error, "events cannot be routed together; each is tried alone");
+            let mut outcomes = Vec::with_capacity(routings.len());
+            for routing in routings {
+                outcomes.push(inner.store.route(routing).await);
             }
-            inner.wake_deliverer.notify_one();
-            for failure in failures {
-                if let Err(error) = inner.store.start_failed(failure).await {
-                    inner.trouble("a failure cannot be counted", &error);
+            outcomes
+        }
+        Err(error) => vec![Err(error)],
+    };
+    for ((id, outcome), failures) in ids.into_iter().zip(outcomes).zip(failures) {
+        match outcome {
+            Ok(_) => {
+                for failure in failures {
+                    if let Err(error) = inner.store.start_failed(failure).await {
+                        inner.trouble("a failure cannot be counted", &error);
+                    }
                 }
             }
+            // Another process has decided about it.
+            Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {
+                tracing::debug!(event = id, "routed elsewhere");
+            }
+            Err(error) => inner.trouble("an event cannot be routed", &error),
         }
-        // Another process has decided about it.
-        Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {
-            tracing::debug!(event = id, "routed elsewhere");
-        }
-        Err(error) => inner.trouble("an event cannot be routed", &error),
     }
+    for task in told {
+        inner.working.notify(&task);
+    }
+    inner.wake_deliverer.notify_one();
 }
 
 type Judged = Result<(NewDelivery, Vec<String>), Discard>;

@@ -129,6 +129,11 @@ impl Shift {
         self.0.fetch_add(by, Ordering::SeqCst);
     }
 
+    /// A clock that is wrong by so many milliseconds.
+    pub(crate) fn wrong_by(milliseconds: i64) -> Self {
+        Self(Arc::new(AtomicI64::new(milliseconds)))
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         let now = Timestamp::now().as_millisecond() + self.0.load(Ordering::SeqCst);
         Timestamp::from_millisecond(now).unwrap()
@@ -212,6 +217,8 @@ pub(crate) fn options(shift: Shift, model: Arc<dyn Model>, api_root: &str) -> En
     options.look = Duration::from_millis(50);
     options.linger = Duration::from_millis(50);
     options.clock = Arc::new(move || shift.now());
+    // Tests move it to see what time brings about.
+    options.by_store_clock = false;
     options
 }
 

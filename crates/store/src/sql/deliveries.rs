@@ -1,5 +1,7 @@
 //! Statements about deliveries, and about the tasks that have some.
 
+use std::collections::{BTreeSet, HashMap};
+
 use super::row::{Row, first};
 use super::session::{Cell, Tx, json, name, params, remark};
 use super::{leases, page, tasks};
@@ -77,6 +79,28 @@ pub(super) async fn deliver(tx: Tx<'_>, task: &str, new: &DirectDelivery) -> Res
     Ok(Received::Stored(row.int()?))
 }
 
+/// Locks the tasks of deliveries against ending: a task that ends discards what is pending, and must not miss these.
+/// Returns which of them are there, and whether they go on.
+pub(super) async fn lock_tasks<'d>(
+    tx: Tx<'_>,
+    deliveries: impl IntoIterator<Item = &'d NewDelivery>,
+) -> Result<HashMap<&'d str, bool>> {
+    // Sorted, so that two processes that route to the same tasks lock them in the same order.
+    let tasks = deliveries.into_iter().map(|one| one.task.as_str());
+    let tasks: BTreeSet<&str> = tasks.collect();
+    let each: Vec<Vec<Cell<'_>>> = tasks.iter().map(|task| vec![(*task).into()]).collect();
+    let states = tx
+        .query_each("SELECT state FROM tasks WHERE id = $1 {lock}", &each)
+        .await?;
+    let mut open = HashMap::new();
+    for (task, rows) in tasks.iter().zip(states) {
+        if let Some(mut row) = first(rows) {
+            open.insert(*task, row.word(TaskState::from_word)? != TaskState::Ended);
+        }
+    }
+    Ok(open)
+}
+
 /// Stores what routing decided about tasks. Returns the ids, and how many of them are pending.
 pub(super) async fn add(
     tx: Tx<'_>,
@@ -84,21 +108,7 @@ pub(super) async fn add(
     attempt: i64,
     new: &[NewDelivery],
 ) -> Result<(Vec<i64>, i64)> {
-    // Sorted, so that two processes that route to the same tasks lock them in the same order.
-    let mut wanted: Vec<&str> = new.iter().map(|delivery| delivery.task.as_str()).collect();
-    wanted.sort_unstable();
-    wanted.dedup();
-    let each: Vec<Vec<Cell<'_>>> = wanted.iter().map(|task| vec![(*task).into()]).collect();
-    // Locked against ending: a task that ends discards what is pending, and must not miss this.
-    let states = tx
-        .query_each("SELECT state FROM tasks WHERE id = $1 {lock}", &each)
-        .await?;
-    let mut open = std::collections::HashMap::new();
-    for (task, rows) in wanted.iter().zip(states) {
-        if let Some(mut row) = first(rows) {
-            open.insert(*task, row.word(TaskState::from_word)? != TaskState::Ended);
-        }
-    }
+    let open = lock_tasks(tx, new).await?;
     let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(new.len());
     let mut pending = 0;
     for delivery in new {

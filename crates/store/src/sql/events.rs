@@ -55,7 +55,8 @@ fn missing(id: i64) -> StoreError {
     StoreError::NotFound(format!("event {id}"))
 }
 
-pub(super) async fn receive(tx: Tx<'_>, events: &[NewEvent]) -> Result<Vec<Received>> {
+/// The headers of events as they are stored.
+pub(super) fn written_headers(events: &[NewEvent]) -> Result<Vec<String>> {
     if events.len() > MAX_BATCH {
         return Err(StoreError::TooLarge {
             what: "a batch of events".to_owned(),
@@ -63,9 +64,21 @@ pub(super) async fn receive(tx: Tx<'_>, events: &[NewEvent]) -> Result<Vec<Recei
             limit: MAX_BATCH,
         });
     }
+    let headers = events.iter().map(|event| &event.headers);
+    headers
+        .map(|headers| session::json_text("the headers of the event", headers))
+        .collect()
+}
+
+/// Stores events, each with its headers as [`written_headers`] wrote them.
+pub(super) async fn receive(
+    tx: Tx<'_>,
+    events: &[NewEvent],
+    headers: &[String],
+) -> Result<Vec<Received>> {
     let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(events.len());
-    for event in events {
-        rows.push(columns_of(event)?);
+    for (event, headers) in events.iter().zip(headers) {
+        rows.push(columns_of(event, headers)?);
     }
     let inserted = tx
         .query_each(
@@ -86,7 +99,7 @@ pub(super) async fn receive(tx: Tx<'_>, events: &[NewEvent]) -> Result<Vec<Recei
     Ok(received)
 }
 
-fn columns_of(event: &NewEvent) -> Result<Vec<Cell<'_>>> {
+fn columns_of<'e>(event: &'e NewEvent, headers: &'e str) -> Result<Vec<Cell<'e>>> {
     if event.payload.len() > MAX_PAYLOAD_BYTES {
         return Err(StoreError::TooLarge {
             what: "the payload of an event, in bytes,".to_owned(),
@@ -111,7 +124,7 @@ fn columns_of(event: &NewEvent) -> Result<Vec<Cell<'_>>> {
         event_name.into(),
         event.kind.as_str().into(),
         key.into(),
-        session::json("the headers of the event", &event.headers)?,
+        headers.into(),
         Cell::Bytes(Cow::Borrowed(&event.payload)),
         event.target_task.as_deref().into(),
     ])
@@ -179,7 +192,38 @@ pub(super) async fn unclaim(tx: Tx<'_>, claim: Claim) -> Result<()> {
 }
 
 pub(super) async fn route(tx: Tx<'_>, routing: &Routing) -> Result<Vec<i64>> {
-    let claim = routing.claim;
+    still_ours(tx, routing.claim).await?;
+    decide(tx, routing).await
+}
+
+/// Records many decisions. A claim that is lost is told beside the others, for nothing was written for it; any other
+/// error undoes all.
+pub(super) async fn route_all(tx: Tx<'_>, routings: &[Routing]) -> Result<Vec<Result<Vec<i64>>>> {
+    if routings.len() > MAX_BATCH {
+        return Err(StoreError::TooLarge {
+            what: "a batch of decisions".to_owned(),
+            size: routings.len(),
+            limit: MAX_BATCH,
+        });
+    }
+    // All tasks at once and in order: two processes that route to the same tasks must not wait for each other.
+    let deliveries = routings.iter().flat_map(|routing| &routing.deliveries);
+    deliveries::lock_tasks(tx, deliveries).await?;
+    let mut routed = Vec::with_capacity(routings.len());
+    for routing in routings {
+        routed.push(match still_ours(tx, routing.claim).await {
+            Ok(()) => Ok(decide(tx, routing).await?),
+            Err(
+                lost @ (StoreError::Fenced(_) | StoreError::Conflict(_) | StoreError::NotFound(_)),
+            ) => Err(lost),
+            Err(error) => return Err(error),
+        });
+    }
+    Ok(routed)
+}
+
+/// Whether a claim still holds, for an event that is still to be routed.
+async fn still_ours(tx: Tx<'_>, claim: Claim) -> Result<()> {
     let rows = tx
         .query(
             "SELECT state, attempt, claim_fence FROM events WHERE id = $1 {lock}",
@@ -188,8 +232,7 @@ pub(super) async fn route(tx: Tx<'_>, routing: &Routing) -> Result<Vec<i64>> {
         .await?;
     let mut row = first(rows).ok_or_else(|| missing(claim.event))?;
     let state = row.word(EventState::from_word)?;
-    let attempt = row.int()?;
-    if row.int()? != claim.fence || attempt != claim.attempt {
+    if row.int()? != claim.attempt || row.int()? != claim.fence {
         return Err(StoreError::Fenced(format!("event {}", claim.event)));
     }
     if state != EventState::Received {
@@ -198,11 +241,18 @@ pub(super) async fn route(tx: Tx<'_>, routing: &Routing) -> Result<Vec<i64>> {
             claim.event
         )));
     }
+    Ok(())
+}
+
+/// Writes down what was decided about an event.
+async fn decide(tx: Tx<'_>, routing: &Routing) -> Result<Vec<i64>> {
+    let claim = routing.claim;
     for (key, task) in &routing.tasks {
         tasks::create(tx, task).await?;
         starts::began(tx, key, &task.id).await?;
     }
-    let (ids, mut matched) = deliveries::add(tx, claim.event, attempt, &routing.deliveries).await?;
+    let (ids, mut matched) =
+        deliveries::add(tx, claim.event, claim.attempt, &routing.deliveries).await?;
     // A task that a trigger began got the event as its first input.
     let firsts = routing
         .tasks

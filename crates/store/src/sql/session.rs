@@ -144,6 +144,11 @@ pub(crate) fn remark(value: &str) -> Cell<'_> {
 
 /// JSON as text.
 pub(crate) fn json(what: &str, value: &Value) -> Result<Cell<'static>> {
+    json_text(what, value).map(|text| Cell::Text(Cow::Owned(text)))
+}
+
+/// JSON as text, not too long.
+pub(crate) fn json_text(what: &str, value: &Value) -> Result<String> {
     let text = value.to_string();
     if text.len() > MAX_JSON_BYTES {
         return Err(StoreError::TooLarge {
@@ -152,7 +157,7 @@ pub(crate) fn json(what: &str, value: &Value) -> Result<Cell<'static>> {
             limit: MAX_JSON_BYTES,
         });
     }
-    Ok(Cell::Text(Cow::Owned(text)))
+    Ok(text)
 }
 
 /// JSON as text, or nothing.

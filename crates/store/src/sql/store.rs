@@ -114,10 +114,12 @@ impl<E: Engine> Store for SqlStore<E> {
         )
     }
 
-    async fn receive(&self, events: Vec<NewEvent>) -> Result<Vec<Received>> {
-        run!(self, Write, [events = events], |tx| events::receive(
-            tx, events
-        ))
+    async fn receive(&self, events: Arc<[NewEvent]>) -> Result<Vec<Received>> {
+        // Written here, so that the one who writes for all does not have to.
+        let headers = events::written_headers(&events)?;
+        run!(self, Write, [events = events, headers = headers], |tx| {
+            events::receive(tx, events, headers)
+        })
     }
 
     async fn claim_events(
@@ -143,6 +145,12 @@ impl<E: Engine> Store for SqlStore<E> {
     async fn route(&self, routing: Routing) -> Result<Vec<i64>> {
         run!(self, Write, [routing = routing], |tx| events::route(
             tx, routing
+        ))
+    }
+
+    async fn route_all(&self, routings: Vec<Routing>) -> Result<Vec<Result<Vec<i64>>>> {
+        run!(self, Write, [routings = routings], |tx| events::route_all(
+            tx, routings
         ))
     }
 

@@ -1,12 +1,14 @@
 //! The one writer: a thread that takes whatever has arrived into one transaction and syncs it once.
 //!
-//! While a transaction is being synced, commands arrive; they are all in the next one. Each has a savepoint of its own,
-//! so one that fails undoes nothing of the others. Nobody is answered before the commit.
+//! While a transaction is being written and synced, commands arrive; they are all in the next one, and never in this one:
+//! were a group open until nobody comes, everybody would end up in the same one, and while it is written nobody would be
+//! left to prepare the next. A command that fails has nearly always changed nothing yet; where it has, the transaction is
+//! undone and the others run again, each with a savepoint, so that one that fails undoes nothing of the others. Nobody is
+//! answered before the commit.
 
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::connection::Presence;
@@ -19,8 +21,8 @@ use crate::sql::session::Work;
 /// Commands in one transaction at most, so that the first of them is not kept waiting.
 const MAX_GROUP: usize = 512;
 
-/// How long commands are taken in before the transaction is synced, for the same reason.
-const MAX_GATHERING: Duration = Duration::from_millis(50);
+/// How long commands are worked on before the transaction is synced, for the same reason.
+const MAX_WORK: Duration = Duration::from_millis(50);
 
 /// How long a group waits for those who were in the last one: they have just been answered and are about to come back.
 /// A sync takes longer, and each group costs one.
@@ -101,23 +103,34 @@ impl Writer {
             return;
         }
         let started = Instant::now();
-        let mut done: Vec<Done> = Vec::new();
+        self.wait_for_others(started, commands);
+        let size = MAX_GROUP.min(1 + commands.len());
+        let mut done: Vec<Done> = Vec::with_capacity(size);
         let mut next = Some(first);
         while let Some(mut command) = next.take() {
             if !command.is_abandoned() {
-                let outcome = self.in_savepoint(&mut *command);
+                let before = self.connection.total_changes();
+                let outcome = self.run(&mut *command);
+                let is_half_done =
+                    outcome.is_err() && (size == 1 || self.connection.total_changes() != before);
                 done.push((command, outcome));
+                // SQLite undoes a transaction by itself on some errors, such as a full disk.
+                if is_half_done || self.connection.is_autocommit() {
+                    self.rollback();
+                    self.again(done);
+                    return;
+                }
             }
-            // SQLite undoes a transaction by itself on some errors, such as a full disk.
-            if self.connection.is_autocommit() {
-                self.one_by_one(done);
-                return;
-            }
-            if done.len() < MAX_GROUP && started.elapsed() < MAX_GATHERING {
-                next = self.another(done.len(), started, commands);
+            if done.len() < size && started.elapsed() < MAX_WORK {
+                next = commands.try_recv().ok();
             }
         }
         self.last_group = done.len();
+        self.finish(done);
+    }
+
+    /// Commits and answers.
+    fn finish(&mut self, done: Vec<Done>) {
         match self.commit() {
             Ok(()) => {
                 for (command, outcome) in done {
@@ -136,23 +149,43 @@ impl Writer {
         }
     }
 
-    /// The next command of the group, if there is one. One caller alone is never kept waiting: its groups have one command.
-    fn another(
-        &self,
-        have: usize,
-        started: Instant,
-        commands: &mut mpsc::Receiver<Box<dyn Command>>,
-    ) -> Option<Box<dyn Command>> {
-        loop {
-            match commands.try_recv() {
-                Ok(command) => return Some(command),
-                Err(TryRecvError::Empty)
-                    if have < self.last_group / 2 && started.elapsed() < REUNION =>
-                {
-                    std::thread::sleep(NAP);
-                }
-                Err(_) => return None,
+    /// The transaction is undone, because a command failed when it had changed something: runs again what had worked,
+    /// each with a savepoint, so that the next that fails undoes only itself.
+    fn again(&mut self, done: Vec<Done>) {
+        let (worked, failed): (Vec<Done>, Vec<Done>) =
+            done.into_iter().partition(|(_, outcome)| outcome.is_ok());
+        for (command, outcome) in failed {
+            command.answer(outcome);
+        }
+        if worked.is_empty() {
+            return;
+        }
+        if let Err(error) = self.begin() {
+            for (command, _) in worked {
+                command.answer(Err(error.clone()));
             }
+            return;
+        }
+        let mut done: Vec<Done> = Vec::with_capacity(worked.len());
+        let mut worked = worked.into_iter();
+        while let Some((mut command, _)) = worked.next() {
+            if !command.is_abandoned() {
+                let outcome = self.in_savepoint(&mut *command);
+                done.push((command, outcome));
+            }
+            if self.connection.is_autocommit() {
+                done.extend(worked);
+                self.one_by_one(done);
+                return;
+            }
+        }
+        self.finish(done);
+    }
+
+    /// Waits for those of the last group. One caller alone is never kept waiting: its groups have one command.
+    fn wait_for_others(&self, started: Instant, commands: &mpsc::Receiver<Box<dyn Command>>) {
+        while 1 + commands.len() < self.last_group / 2 && started.elapsed() < REUNION {
+            std::thread::sleep(NAP);
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) async fn a_second_copy_is_a_duplicate(place: Arc<Place>) {
         event(None),
         event(None),
     ];
-    let received = store.receive(batch.clone()).await.unwrap();
+    let received = store.receive(batch.clone().into()).await.unwrap();
     let ids: Vec<_> = received.iter().map(|received| received.id()).collect();
     assert_eq!(received[2], Received::Duplicate(ids[0]));
     let stored = [0, 1, 3, 4, 5].map(|index| received[index]);
@@ -48,7 +48,7 @@ pub(crate) async fn a_second_copy_is_a_duplicate(place: Arc<Place>) {
             .len(),
         5
     );
-    let again = store.receive(batch[..4].to_vec()).await.unwrap();
+    let again = store.receive(batch[..4].into()).await.unwrap();
     assert_eq!(
         again,
         [ids[0], ids[1], ids[0], ids[3]].map(Received::Duplicate)
@@ -75,7 +75,7 @@ pub(crate) async fn a_second_copy_is_a_duplicate(place: Arc<Place>) {
             .len(),
         1
     );
-    assert_eq!(store.receive(Vec::new()).await.unwrap(), []);
+    assert_eq!(store.receive([].into()).await.unwrap(), []);
 }
 
 pub(crate) async fn an_event_is_routed_once(place: Arc<Place>) {
@@ -224,6 +224,53 @@ pub(crate) async fn a_failed_routing_leaves_nothing(place: Arc<Place>) {
         .route(routing(claim, vec![delivery("t1", "opened")]))
         .await
         .unwrap();
+}
+
+pub(crate) async fn many_are_routed_together(place: Arc<Place>) {
+    let [one, other] = two(&place).await;
+    create(&*one, "t1").await;
+    create(&*one, "t2").await;
+    for _ in 0..4 {
+        receive(&*one).await;
+    }
+    let claims: Vec<_> = one
+        .claim_events("one", LONG, 10)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|claimed| claimed.claim)
+        .collect();
+    // One is another's by now, one is routed already.
+    one.unclaim_event(claims[1]).await.unwrap();
+    let moved = other.claim_events("other", LONG, 10).await.unwrap();
+    assert_eq!(moved[0].claim.event, claims[1].event);
+    one.route(routing(claims[2], Vec::new())).await.unwrap();
+    let decisions = |last: &str| {
+        vec![
+            routing(claims[0], vec![delivery("t2", "first")]),
+            routing(claims[1], vec![delivery("t1", "lost")]),
+            routing(claims[2], vec![delivery("t1", "again")]),
+            routing(
+                claims[3],
+                vec![delivery("t1", "last"), delivery(last, "last")],
+            ),
+        ]
+    };
+    // One that cannot be recorded takes all back.
+    refused(one.route_all(decisions("t9")).await, "not found");
+    assert!(one.pending("t2", 10).await.unwrap().is_empty());
+    let mut routed = one.route_all(decisions("t2")).await.unwrap().into_iter();
+    assert_eq!(routed.next().unwrap().unwrap().len(), 1);
+    refused(routed.next().unwrap(), "fenced");
+    refused(routed.next().unwrap(), "conflict");
+    assert_eq!(routed.next().unwrap().unwrap().len(), 2);
+    let names = |pending: Vec<proofhouse_store::model::Delivery>| -> Vec<_> {
+        pending.into_iter().map(|delivery| delivery.name).collect()
+    };
+    assert_eq!(names(one.pending("t1", 10).await.unwrap()), ["last"]);
+    let pending = one.pending("t2", 10).await.unwrap();
+    assert_eq!(names(pending), ["first", "last"], "in the order given");
+    assert!(one.route_all(Vec::new()).await.unwrap().is_empty());
 }
 
 pub(crate) async fn an_ended_task_gets_nothing(place: Arc<Place>) {
@@ -446,7 +493,7 @@ pub(crate) async fn what_cannot_be_stored_is_refused(place: Arc<Place>) {
     let refused_event = async |event: NewEvent, wanted: &str| {
         refused(
             store
-                .receive(vec![crate::support::event(Some("fine")), event])
+                .receive(vec![crate::support::event(Some("fine")), event].into())
                 .await,
             wanted,
         );
@@ -465,7 +512,7 @@ pub(crate) async fn what_cannot_be_stored_is_refused(place: Arc<Place>) {
     };
     refused_event(nobody, "invalid").await;
     refused(
-        store.receive(vec![event(None); MAX_BATCH + 1]).await,
+        store.receive(vec![event(None); MAX_BATCH + 1].into()).await,
         "too large",
     );
     // The good one beside them was not stored either.

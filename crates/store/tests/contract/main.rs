@@ -59,6 +59,7 @@ contract! {
         an_event_is_routed_once,
         an_old_claim_cannot_route,
         a_failed_routing_leaves_nothing,
+        many_are_routed_together,
         an_ended_task_gets_nothing,
         a_trigger_begins_a_task,
         a_replay_is_a_new_attempt,

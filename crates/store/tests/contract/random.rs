@@ -84,7 +84,7 @@ impl Side {
                 )
             }
             1 | 2 => {
-                let events = (0..=dice.roll(3))
+                let events: Arc<[_]> = (0..=dice.roll(3))
                     .map(|_| event(Some(&format!("k{}", dice.roll(12)))))
                     .collect();
                 let outcome = store.receive(events).await;

@@ -152,7 +152,10 @@ pub(crate) async fn receive(store: &dyn Store) -> i64 {
 }
 
 pub(crate) async fn receive_one(store: &dyn Store, event: NewEvent) -> Received {
-    store.receive(vec![event]).await.expect("it is stored")[0]
+    store
+        .receive(vec![event].into())
+        .await
+        .expect("it is stored")[0]
 }
 
 /// Stores an event and routes it to these.

@@ -113,7 +113,10 @@ pub(crate) async fn there_are_counts(place: Arc<Place>) {
         .change_state(change("t2", TaskState::Waiting))
         .await
         .unwrap();
-    store.receive(vec![event(None), event(None)]).await.unwrap();
+    store
+        .receive(vec![event(None), event(None)].into())
+        .await
+        .unwrap();
     store.deliver("t1", message("m")).await.unwrap();
     let stats = store.stats().await.unwrap();
     assert_eq!((stats.unrouted_events, stats.pending_deliveries), (2, 1));

@@ -38,9 +38,6 @@ pub struct Identity {
     /// The platform's id of the delivery, with what it is, else the hash of the body. The same key within
     /// seven days is the same delivery.
     pub key: String,
-    /// SHA-256 of the body, in hexadecimal. Where the key is an id that no signature covers, a replay can
-    /// change the id but not this.
-    pub body_sha256: String,
     /// Whether the key is the platform's id.
     pub is_platform_id: bool,
 }
@@ -57,21 +54,17 @@ pub struct Channel {
 /// Says which delivery it is. `payload` is its body, where it could be read.
 #[must_use]
 pub fn identify(delivery: &Delivery<'_>, payload: Option<&Value>) -> Identity {
-    let body_sha256 = hex(digest::digest(&digest::SHA256, delivery.body).as_ref());
+    let sha256 = |bytes: &[u8]| hex(digest::digest(&digest::SHA256, bytes).as_ref());
     let named = platform_id(delivery, payload);
     let key = match &named {
         Some(id) if id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic()) => {
             id.clone()
         }
-        Some(id) => format!(
-            "sha256-of-id:{}",
-            hex(digest::digest(&digest::SHA256, id.as_bytes()).as_ref())
-        ),
-        None => format!("sha256:{body_sha256}"),
+        Some(id) => format!("sha256-of-id:{}", sha256(id.as_bytes())),
+        None => format!("sha256:{}", sha256(delivery.body)),
     };
     Identity {
         key,
-        body_sha256,
         is_platform_id: named.is_some(),
     }
 }
@@ -132,25 +125,21 @@ pub fn channels(delivery: &Delivery<'_>, payload: Option<&Value>) -> Vec<Channel
     channels.collect()
 }
 
-/// What `event` is in filters and assertions: `payload`, and `headers` with names in lower case. Headers
-/// with credentials and signatures are left out.
+/// What `event.headers` is in filters and assertions: names in lower case. Headers with credentials and signatures are
+/// left out.
 #[must_use]
-pub fn event_value(payload: Value, delivery: &Delivery<'_>) -> Value {
-    let mut headers = Map::new();
+pub fn shown_headers(delivery: &Delivery<'_>) -> Map<String, Value> {
+    let mut headers = Map::with_capacity(delivery.headers.keys_len().min(MAX_HEADERS));
     for name in delivery.headers.keys().take(MAX_HEADERS) {
-        let name = name.as_str();
-        let hidden = HIDDEN_HEADERS.contains(&name) || name.contains("signature");
+        let hidden = HIDDEN_HEADERS.contains(&name.as_str()) || name.as_str().contains("signature");
         match delivery.header(name) {
             Some(value) if !hidden && value.len() <= MAX_HEADER_BYTES => {
-                headers.insert(name.to_owned(), value.into());
+                headers.insert(name.as_str().to_owned(), value.into());
             }
             _ => {}
         }
     }
-    let mut event = Map::new();
-    event.insert("payload".to_owned(), payload);
-    event.insert("headers".to_owned(), Value::Object(headers));
-    Value::Object(event)
+    headers
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

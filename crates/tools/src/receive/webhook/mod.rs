@@ -6,10 +6,11 @@ mod keys;
 mod payload;
 mod scheme;
 
+use http::header::AsHeaderName;
 use jiff::Timestamp;
 use proofhouse_wire::HeaderMap;
 
-pub use delivery::{Channel, Identity, channels, event_value, identify};
+pub use delivery::{Channel, Identity, channels, identify, shown_headers};
 pub use handshake::{Handshake, greet, greet_signed};
 pub use keys::{Refusal, Verdict, Verification, WebhookKeys};
 pub use payload::{PayloadError, PayloadLimits, read_payload};
@@ -30,7 +31,7 @@ pub struct Delivery<'a> {
 
 impl<'a> Delivery<'a> {
     /// The one value of a header, if it is there once and is text.
-    pub(super) fn header(&self, name: &str) -> Option<&'a str> {
+    pub(super) fn header(&self, name: impl AsHeaderName) -> Option<&'a str> {
         let mut values = self.headers.get_all(name).iter();
         match (values.next(), values.next()) {
             (Some(value), None) => value.to_str().ok(),
