@@ -298,8 +298,11 @@ async fn a_channel_that_is_refused_is_told_of() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
     assert_eq!(trace[0].entry["notice"], "channel_lost");
-    // The task works all the same.
-    idle_after(&engine, &task.id, 1).await;
+    // The task works all the same, and is told once, without the words of the platform.
+    let turns = idle_after(&engine, &task.id, 2).await;
+    let told: Vec<_> = inputs(&turns).into_iter().map(|(said, _)| said).collect();
+    let notices = told.iter().filter(|said| said.starts_with("Notice: "));
+    assert_eq!(notices.count(), 1, "{told:?}");
     let filter = ChannelFilter {
         task: Some(task.id.clone()),
         limit: 100,

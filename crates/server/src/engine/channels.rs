@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use proofhouse_store::model::{
-    Channel, ChannelFilter, ChannelState, ChannelUpdate, ClaimedChannel, NewChannel, SweptChannel,
-    Task, TaskState, ToolRef,
+    Channel, ChannelFilter, ChannelState, ChannelUpdate, ClaimedChannel, DirectDelivery,
+    NewChannel, SweptChannel, Task, TaskState, ToolRef,
 };
 use proofhouse_store::{Result, StoreError};
 use proofhouse_tools::manifest::{Receive, Subscription};
@@ -234,14 +234,14 @@ async fn open(
         let message = error.to_string();
         tracing::warn!(task = %task.id, %event, error = %message, "a channel cannot be opened");
         if !error.is_recoverable() {
-            lost(inner, task, tool, event, &message).await?;
+            lost(inner, task, tool, event, OPENING, &message).await?;
             return Ok(Opened::Never(message));
         }
         if replaces.is_some() {
             return Ok(Opened::NotYet(message));
         }
         if failures >= MAX_OPEN_FAILURES {
-            lost(inner, task, tool, event, &message).await?;
+            lost(inner, task, tool, event, OPENING, &message).await?;
             return Ok(Opened::NotYet(message));
         }
         let pause = u64::try_from(pause(failures)).unwrap_or(1_000);
@@ -312,7 +312,8 @@ async fn successor(inner: &Arc<Inner>, channel: &Channel) -> Result<ChannelUpdat
             let failures = channel.failures.saturating_add(1);
             let expired = channel.expires_at.is_some_and(|end| end <= now);
             if expired {
-                lost(inner, &task, &channel.tool, &channel.event, &error).await?;
+                let (tool, event) = (&channel.tool, &channel.event);
+                lost(inner, &task, tool, event, &channel.id, &error).await?;
             }
             ChannelUpdate {
                 to: expired.then_some(ChannelState::Lost),
@@ -395,12 +396,44 @@ async fn closing(inner: &Arc<Inner>, channel: &Channel) -> Result<Unsubscribed> 
     Ok(subscription::unsubscribe(client, declared, &listener, &opening, &response).await)
 }
 
-/// Tells those who look after a task that events will be missing.
-async fn lost(inner: &Inner, task: &Task, tool: &ToolRef, event: &str, error: &str) -> Result<()> {
+/// Stands for a channel that could not be opened, in the key of the notice about it.
+const OPENING: &str = "opening";
+
+/// Tells a task, once, and those who look after it, that events will be missing.
+async fn lost(
+    inner: &Inner,
+    task: &Task,
+    tool: &ToolRef,
+    event: &str,
+    channel: &str,
+    error: &str,
+) -> Result<()> {
     tracing::error!(task = %task.id, tool = %tool.name, %event, %error, "a channel is lost");
     let about = json!({"tool": tool.name, "event": event, "error": error});
     let entry = json!({"notice": "channel_lost", "about": about});
-    inner.store.append_trace(&task.id, vec![entry]).await
+    inner.store.append_trace(&task.id, vec![entry]).await?;
+    // What the platform said is for people: a task hears only what is ours to say.
+    let message = format!(
+        "Notice: the subscription to `{event}` of `{}` is lost. Such events do not come until it can be \
+         opened again.",
+        tool.name
+    );
+    let notice = DirectDelivery {
+        key: Some(format!("channel_lost:{}:{event}:{channel}", tool.name)),
+        name: "message".to_owned(),
+        body: json!({"message": message}),
+    };
+    match inner.store.deliver(&task.id, notice).await {
+        Ok(_) => {
+            if !inner.working.notify(&task.id) {
+                inner.wake_deliverer.notify_one();
+            }
+            Ok(())
+        }
+        // The task has ended meanwhile.
+        Err(StoreError::Conflict(_) | StoreError::NotFound(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 fn subscription_of<'l>(listener: &'l Listener, event: &str) -> Option<&'l Subscription> {
