@@ -294,6 +294,30 @@ fn a_store_that_cannot_write_answers_503_and_loses_nothing() {
     });
 }
 
+#[test]
+fn a_database_that_vanished_answers_503_until_it_is_back() {
+    let served = github(&[]);
+    let task = served.begin("coder", None);
+    let (file, aside) = (served.path("store.db"), served.path("aside.db"));
+    std::fs::rename(&file, &aside).unwrap();
+    let body = comment("While it is away.");
+    let reply = served.github("github-pr", SECRET, "v1", &body);
+    assert_eq!(reply.status, 503, "{reply:?}");
+    assert_eq!(served.ask_as("", "GET", "/v1/ready", None).status, 503);
+    // Another file in its place is not the database either.
+    std::fs::write(&file, b"").unwrap();
+    let reply = served.github("github-pr", SECRET, "v1", &body);
+    assert_eq!(reply.status, 503, "{reply:?}");
+    std::fs::rename(&aside, &file).unwrap();
+    until("answer", || {
+        let reply = served.github("github-pr", SECRET, "v1", &body);
+        matches!(reply.status, 200 | 202).then_some(())
+    });
+    until("comment", || {
+        (messages(&served, &task).len() == 1).then_some(())
+    });
+}
+
 fn pem(label: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let lines: Vec<&str> = text

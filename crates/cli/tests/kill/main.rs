@@ -11,6 +11,8 @@
     reason = "a test may, and is told by the environment how long to go on"
 )]
 
+mod several;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::collections::BTreeMap;
@@ -266,10 +268,7 @@ fn number_of(name: &str) -> Option<u64> {
 fn send_all(hooks: SocketAddr, stop: &AtomicBool) -> usize {
     let mut sent = 0;
     while !stop.load(Ordering::Relaxed) {
-        let body = json!({"kind": "placed", "number": format!("w{sent}")}).to_string();
-        let head = format!(
-            "POST /v1/webhooks/events/orders HTTP/1.1\r\ncontent-type: application/json\r\nx-github-delivery: d{sent}"
-        );
+        let (head, body) = (hook(&format!("d{sent}")), placed(sent));
         let began = Instant::now();
         loop {
             match request(hooks, &head, &body) {
@@ -404,6 +403,18 @@ fn nothing_is_lost_or_doubled_on_sqlite() {
     survives(&store, directory.path());
 }
 
+/// The head of a webhook with an id.
+fn hook(id: &str) -> String {
+    format!(
+        "POST /v1/webhooks/events/orders HTTP/1.1\r\ncontent-type: application/json\r\nx-github-delivery: {id}"
+    )
+}
+
+/// The body of a webhook.
+fn placed(number: usize) -> String {
+    json!({"kind": "placed", "number": format!("w{number}")}).to_string()
+}
+
 /// A PostgreSQL of our own, which ends with its pipe.
 struct Postgres {
     child: Child,
@@ -457,100 +468,4 @@ fn nothing_is_lost_or_doubled_on_postgres() {
         return;
     };
     survives(&postgres.url, directory.path());
-}
-
-/// How long the work of a killed process may wait for another.
-const MOVES_WITHIN: Duration = Duration::from_secs(30);
-const TASKS: usize = 8;
-const WEBHOOKS: usize = 40;
-
-/// Who holds leases on tasks, according to the database.
-fn owners(url: &str) -> std::collections::BTreeSet<String> {
-    use proofhouse_store::{PostgresOptions, PostgresStore, Store, model::LeaseKind};
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    runtime.unwrap().block_on(async {
-        let store = PostgresStore::open_postgres(PostgresOptions::url(url))
-            .await
-            .unwrap();
-        let leases = store.leases(LeaseKind::Task).await.unwrap();
-        store.close().await;
-        leases.into_iter().map(|lease| lease.owner).collect()
-    })
-}
-
-#[test]
-fn two_processes_share_the_work_and_one_takes_over() {
-    let directory = tempfile::tempdir().unwrap();
-    let Some(postgres) = Postgres::start(directory.path()) else {
-        println!("SKIPPED: there is no PostgreSQL, so that two processes do not share one");
-        return;
-    };
-    let feed = Feed::open();
-    let manifests = directory.path().join("manifests");
-    fs::create_dir_all(&manifests).unwrap();
-    let text = MANIFESTS.replace("FEED", &feed.address.to_string());
-    fs::write(manifests.join("shop.yaml"), text).unwrap();
-    // The usual lease: what is shown is what users get.
-    let mut one = Served::at(&postgres.url, &manifests, "15s");
-    let mut other = Served::at(&postgres.url, &manifests, "15s");
-    one.start();
-    other.start();
-    let tasks: Vec<String> = (0..TASKS)
-        .map(|number| begin(if number % 2 == 0 { one.api } else { other.api }))
-        .collect();
-    let mut seen = std::collections::BTreeSet::new();
-    for number in 0..WEBHOOKS {
-        let body = json!({"kind": "placed", "number": format!("w{number}")}).to_string();
-        let head = format!(
-            "POST /v1/webhooks/events/orders HTTP/1.1\r\ncontent-type: application/json\r\nx-github-delivery: s{number}"
-        );
-        let door = if number % 2 == 0 {
-            one.hooks
-        } else {
-            other.hooks
-        };
-        let (status, body) = request(door, &head, &body).unwrap();
-        assert!((200..300).contains(&status), "{status} {body}");
-        if number % 5 == 0 {
-            seen.extend(owners(&postgres.url));
-        }
-    }
-    // The work is under way; one of them is gone for good.
-    one.kill();
-    let killed = Instant::now();
-    let expected: Vec<String> = (0..WEBHOOKS)
-        .map(|number| format!("webhook w{number}"))
-        .collect();
-    let mut last = Instant::now();
-    let mut counts: Vec<BTreeMap<String, usize>> = Vec::new();
-    while killed.elapsed() < MOVES_WITHIN + PATIENCE {
-        counts = tasks.iter().map(|task| inputs(other.api, task)).collect();
-        last = Instant::now();
-        let whole = |counts: &BTreeMap<String, usize>| {
-            expected.iter().all(|message| counts.contains_key(message))
-        };
-        if counts.iter().all(whole) {
-            break;
-        }
-        seen.extend(owners(&postgres.url));
-        thread::sleep(Duration::from_millis(250));
-    }
-    let took = last.duration_since(killed);
-    println!(
-        "{} owners; everything was delivered {} ms after the kill",
-        seen.len(),
-        took.as_millis()
-    );
-    for (task, counts) in tasks.iter().zip(&counts) {
-        let lost = expected
-            .iter()
-            .filter(|message| !counts.contains_key(*message))
-            .count();
-        let twice = counts.values().filter(|count| **count > 1).count();
-        assert_eq!((lost, twice), (0, 0), "{task}: lost and twice");
-    }
-    assert!(seen.len() >= 2, "only one process worked: {seen:?}");
-    feed.stop.store(true, Ordering::Relaxed);
 }
