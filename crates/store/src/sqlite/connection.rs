@@ -17,6 +17,13 @@ const STATEMENTS: usize = 256;
 /// How many pages are kept in memory, in KiB (negative, as SQLite wants it).
 const CACHE_KIB: i64 = -32 * 1024;
 
+/// How many pages the log may have before it is copied into the database, which holds up whoever writes. The default is
+/// a thousand, after which the same pages of an index are copied again and again.
+const LOG_PAGES: i64 = 8_192;
+
+/// How large the log may stay when it was copied, in bytes: what a flood needed is given back.
+const LOG_BYTES: i64 = 64 << 20;
+
 /// The connection that writes.
 pub(super) fn writer(path: Option<&Path>) -> Result<Connection> {
     let connection = match path {
@@ -28,6 +35,8 @@ pub(super) fn writer(path: Option<&Path>) -> Result<Connection> {
     set(&connection, "journal_mode", "WAL")?;
     // Every commit is on the disk before it is answered, also when the power fails.
     set(&connection, "synchronous", "FULL")?;
+    set(&connection, "wal_autocheckpoint", LOG_PAGES)?;
+    set(&connection, "journal_size_limit", LOG_BYTES)?;
     set(&connection, "foreign_keys", 1)?;
     Ok(connection)
 }
