@@ -5,8 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use proofhouse_tools::operator::OperatorConfig;
 use proofhouse_tools::receive::webhook::{
-    Delivery, PayloadLimits, SCHEMES, Verification, WebhookKeys, channels, event_value, greet,
-    greet_signed, identify, read_payload,
+    Delivery, PayloadLimits, SCHEMES, Verification, WebhookKeys, channels, greet, greet_signed,
+    identify, read_payload, shown_headers,
 };
 use proofhouse_wire::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -79,10 +79,10 @@ fuzz_target!(|input: &[u8]| {
     match read_payload(&delivery, &limits) {
         Ok(payload) => {
             assert!(depth(&payload) <= 9, "a payload is too deep");
-            assert!(identify(&delivery, Some(&payload)).key.len() <= 256);
+            assert!(identify(&delivery, Some(&payload), None).key.len() <= 256);
             let _ = channels(&delivery, Some(&payload));
             let _ = greet_signed(&payload, &Verification::Unsigned, false);
-            let _ = event_value(payload, &delivery);
+            let _ = shown_headers(&delivery);
         }
         Err(error) => assert!((400..500).contains(&error.status())),
     }

@@ -16,7 +16,7 @@ use engine_support::{
 };
 use http::HeaderMap;
 use proofhouse_agent::task::{Decision, Turn};
-use proofhouse_server::engine::{Accepted, Engine, Seen};
+use proofhouse_server::engine::{Accepted, Engine, Seen, Snapshot};
 use proofhouse_store::model::{StartKind, TaskFilter, TaskState};
 use serde_json::{Map, json};
 
@@ -337,16 +337,85 @@ async fn a_bad_edit_keeps_the_good_version() {
     let engine = world.engine().await;
     let version = engine.manifests().version;
     std::fs::write(world.manifests().join("all.yaml"), "kind: [").unwrap();
-    let started = std::time::Instant::now();
-    while engine.manifests().version == version {
-        assert!(started.elapsed() < PATIENCE);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    reloaded(&engine, version).await;
     let snapshot = engine.manifests();
     assert!(snapshot.files[0].stale && !snapshot.files[0].problems.is_empty());
     let task = begin(&engine, Some("still here")).await;
     let all = idle_after(&engine, &task.id, 1).await;
     assert!(matches!(&all[1], Turn::Llm { text, .. } if text == "heard: still here"));
     assert_eq!(turns(engine.store(), &task.id).await.len(), all.len());
+    engine.shutdown(PATIENCE).await;
+}
+
+/// Whether a namespace has its clerk.
+fn has_agent(snapshot: &Snapshot, namespace: &str) -> bool {
+    let mut agents = snapshot.catalog().agents();
+    agents.any(|agent| agent.namespace == namespace && agent.name == "clerk")
+}
+
+/// Waits until other manifests are in use.
+async fn reloaded(engine: &Engine, version: u64) {
+    let started = std::time::Instant::now();
+    while engine.manifests().version == version {
+        assert!(started.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_cannot_be_read_is_told_of_and_keeps_nothing_else() {
+    let world = World::new(MANIFESTS);
+    world.write(
+        "more.yaml",
+        &MANIFESTS.replace("namespace: demo", "namespace: more"),
+    );
+    let engine = world.engine().await;
+    assert!(has_agent(&engine.manifests(), "more"));
+    let version = engine.manifests().version;
+    std::fs::write(world.manifests().join("all.yaml"), b"\xff\xfe").unwrap();
+    reloaded(&engine, version).await;
+    let snapshot = engine.manifests();
+    assert!(snapshot.files[0].stale && !snapshot.files[0].problems.is_empty());
+    assert!(has_agent(&snapshot, "demo"), "the good version");
+    // Another file can go all the same.
+    std::fs::remove_file(world.manifests().join("more.yaml")).unwrap();
+    reloaded(&engine, snapshot.version).await;
+    let snapshot = engine.manifests();
+    assert!(!has_agent(&snapshot, "more"));
+    assert!(has_agent(&snapshot, "demo"));
+    engine.shutdown(PATIENCE).await;
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn manifests_may_be_links_as_mounted_ones_are() {
+    let world = World::new(MANIFESTS);
+    let hidden = world.manifests().join("..data");
+    std::fs::create_dir(&hidden).unwrap();
+    let file = hidden.join("more.yaml");
+    std::fs::write(
+        &file,
+        MANIFESTS.replace("namespace: demo", "namespace: more"),
+    )
+    .unwrap();
+    std::os::unix::fs::symlink(&file, world.manifests().join("more.yaml")).unwrap();
+    let engine = world.engine().await;
+    let snapshot = engine.manifests();
+    assert!(has_agent(&snapshot, "more"));
+    assert_eq!(snapshot.files.len(), 2, "{:?}", snapshot.files);
+    engine.shutdown(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_whose_agent_is_gone_can_be_cancelled() {
+    let world = World::new(MANIFESTS);
+    let engine = world.engine().await;
+    let task = begin(&engine, Some("hello")).await;
+    idle_after(&engine, &task.id, 1).await;
+    let version = engine.manifests().version;
+    std::fs::remove_file(world.manifests().join("all.yaml")).unwrap();
+    reloaded(&engine, version).await;
+    engine.cancel(&task.id).await.unwrap();
+    until(&engine, &task.id, |row, _| row.state == TaskState::Ended).await;
     engine.shutdown(PATIENCE).await;
 }

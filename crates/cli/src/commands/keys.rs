@@ -176,17 +176,19 @@ impl List {
     async fn run(self) -> Result<(), CommandError> {
         let store = self.store.open().await?;
         let keys = store.api_keys().await.map_err(failed);
+        let now = store.now().await.map_err(failed);
         store.close().await;
-        let keys = keys?;
+        let (keys, now) = (keys?, now?);
         let mut data = Data::new();
         match self.format {
             Format::Human if keys.is_empty() => talk("there are no keys"),
             Format::Human => {
                 for key in &keys {
-                    let state = if key.revoked_at.is_some() {
-                        "revoked"
-                    } else {
-                        "valid"
+                    let has_expired = key.expires_at.is_some_and(|end| end <= now);
+                    let state = match key.revoked_at {
+                        Some(_) => "revoked",
+                        None if has_expired => "expired",
+                        None => "valid",
                     };
                     let scopes = key.scopes.join(",");
                     let line = format!("{}  {state:7}  {scopes}  {}", key.id, key.name);

@@ -141,7 +141,7 @@ impl Engine {
         {
             return Accepted::Handshake(handshake);
         }
-        let identity = webhook::identify(&delivery, Some(&payload));
+        let identity = webhook::identify(&delivery, Some(&payload), signed.id());
         let channels = webhook::channels(&delivery, Some(&payload));
         let targets = match self.targets(channels).await {
             Ok(targets) => targets,
@@ -289,6 +289,8 @@ fn listens(snapshot: &Snapshot, name: &str) -> bool {
 struct Signatures {
     tools: Vec<(ToolRef, Verdict, Vec<String>)>,
     source: Option<Verification>,
+    /// The id that a signature of the source covers.
+    source_id: Option<String>,
 }
 
 impl Signatures {
@@ -299,14 +301,24 @@ impl Signatures {
             let verdict = compiled.keys.verify(delivery);
             (super::manifests::tool_ref(&compiled.tool), verdict, events)
         });
-        let source = snapshot.sources.get(name).map(|keys: &WebhookKeys| {
-            let verdict = keys.verify(delivery);
-            verdict.whole().clone()
-        });
+        let source = snapshot.sources.get(name);
+        let source = source.map(|keys: &WebhookKeys| keys.verify(delivery));
+        let source_id = source.as_ref().and_then(Verdict::id).map(str::to_owned);
+        let source = source.map(|verdict| verdict.whole().clone());
         let tools: Vec<_> = tools.collect();
         // A trigger that the operator has no keys for opens no door that the secret of a tool keeps shut.
         let source = source.filter(|said| tools.is_empty() || *said != Verification::Unsigned);
-        Self { tools, source }
+        Self {
+            tools,
+            source,
+            source_id,
+        }
+    }
+
+    /// The id of the delivery that a signature covers.
+    fn id(&self) -> Option<&str> {
+        let of_tools = self.tools.iter().find_map(|(_, verdict, _)| verdict.id());
+        of_tools.or(self.source_id.as_deref())
     }
 
     /// What speaks for the delivery as a whole.

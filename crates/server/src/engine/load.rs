@@ -38,10 +38,15 @@ pub enum ManifestSource {
     Fixed(Catalog),
 }
 
+/// Stands for the whole directory in a problem.
+const ALL: &str = ".";
+
 /// What was read so far: the text of each file, and its last good version.
 #[derive(Default)]
 pub(super) struct Loader {
     files: BTreeMap<String, File>,
+    /// What could not be read the last time.
+    unread: Vec<Problem>,
     version: u64,
 }
 
@@ -71,11 +76,19 @@ impl Loader {
         };
         let (texts, problems) = read(directory);
         let before = self.files.len();
-        // A directory that cannot be read for a moment takes nothing away.
-        if problems.is_empty() {
-            self.files.retain(|name, _| texts.contains_key(name));
-        }
-        let mut changed = self.version == 0 || self.files.len() != before;
+        // What cannot be read for a moment is not gone.
+        let is_unread = |name: &str| {
+            problems.iter().any(|problem| {
+                let below = name.strip_prefix(problem.file.as_str());
+                problem.file == ALL
+                    || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
+        };
+        self.files
+            .retain(|name, _| texts.contains_key(name) || is_unread(name));
+        let mut changed =
+            self.version == 0 || self.files.len() != before || self.unread != problems;
+        self.unread.clone_from(&problems);
         for (name, text) in texts {
             let file = self.files.entry(name.clone()).or_default();
             if file.text == text && (file.good.is_some() || !file.problems.is_empty()) {
@@ -111,20 +124,24 @@ impl Loader {
                 .iter()
                 .flat_map(|bundle| catalog.check_all(bundle));
             let between = between.map(|finding| problem(name, &finding));
-            let of_file = file.problems.iter().cloned().chain(between);
+            let unread = problems.iter().filter(|problem| problem.file == *name);
+            let of_file = file.problems.iter().chain(unread).cloned().chain(between);
             let of_file: Vec<Problem> = of_file.take(left).collect();
             left -= of_file.len();
             files.push(LoadedFile {
                 path: name.clone(),
-                stale: file.is_stale && file.good.is_some(),
+                stale: (file.is_stale || is_unread(name)) && file.good.is_some(),
                 holds: file.good.as_ref().map(holds).unwrap_or_default(),
                 problems: of_file,
             });
         }
-        for problem in problems {
+        for problem in &problems {
+            if self.files.contains_key(&problem.file) {
+                continue;
+            }
             files.push(LoadedFile {
                 path: problem.file.clone(),
-                problems: vec![problem],
+                problems: vec![problem.clone()],
                 ..LoadedFile::default()
             });
         }
@@ -186,13 +203,15 @@ fn read(directory: &Path) -> (BTreeMap<String, String>, Vec<Problem>) {
             let Ok(kind) = entry.file_type() else {
                 continue;
             };
+            // Mounted configuration is made of links to files; links to directories could lead in circles.
+            let is_file = kind.is_file() || kind.is_symlink() && path.is_file();
             let name = shown(directory, &path);
-            if kind.is_dir() && depth < MAX_DEPTH {
+            if kind.is_dir() && depth < MAX_DEPTH && !is_hidden(&path) {
                 open.push((path, depth + 1));
-            } else if kind.is_file() && is_manifest(&path) {
+            } else if is_file && is_manifest(&path) {
                 if texts.len() >= MAX_FILES {
-                    let message = format!("more than {MAX_FILES} files; this one is not read");
-                    problems.push(unreadable(&name, &message));
+                    let message = format!("more than {MAX_FILES} files; `{name}` is not read");
+                    problems.push(unreadable(ALL, &message));
                     return (texts, problems);
                 }
                 match text(&path) {
@@ -209,9 +228,13 @@ fn read(directory: &Path) -> (BTreeMap<String, String>, Vec<Problem>) {
 
 fn is_manifest(path: &Path) -> bool {
     let ends = |end: &str| path.extension().is_some_and(|extension| extension == end);
-    let hidden = path.file_name().and_then(|name| name.to_str());
-    ["yaml", "yml", "json"].into_iter().any(ends)
-        && hidden.is_some_and(|name| !name.starts_with('.'))
+    ["yaml", "yml", "json"].into_iter().any(ends) && !is_hidden(path)
+}
+
+/// Whether the name begins with a dot, or cannot be read.
+fn is_hidden(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_none_or(|name| name.starts_with('.'))
 }
 
 fn text(path: &Path) -> Result<String, String> {
@@ -230,7 +253,7 @@ fn text(path: &Path) -> Result<String, String> {
 fn shown(directory: &Path, path: &Path) -> String {
     let relative = path.strip_prefix(directory).unwrap_or(path);
     match relative.as_os_str().is_empty() {
-        true => ".".to_owned(),
+        true => ALL.to_owned(),
         false => relative.display().to_string(),
     }
 }

@@ -7,11 +7,11 @@ use proofhouse_agent::task::{
     AllowList, Allowed, Decision, Input, InputEvent, Output, Restored, Task, TaskEvent,
     TaskOptions, Turn, User,
 };
-use proofhouse_store::model::{ClaimedTask, Delivery, Held, TaskState, ToolRef};
+use proofhouse_store::model::{ClaimedTask, Delivery, Held, StateChange, TaskState, ToolRef};
 use proofhouse_store::{Result, StoreError};
 use proofhouse_tools::receive::message::compose;
 use proofhouse_wire::CancellationToken;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
@@ -85,8 +85,12 @@ pub(super) async fn work(
         Err(Refused::Store(error)) => inner.trouble("a task cannot be read", &error),
         Err(Refused::Start(reason)) => {
             tracing::warn!(task = %id, %reason, "a task cannot go on");
+            if let Err(error) = end_if_cancelled(inner, &id, &held, &reason).await {
+                inner.trouble("a task cannot be ended", &error);
+            }
             tokio::select! {
                 () = tokio::time::sleep(BACK_OFF) => {}
+                () = signal.news.notified() => {}
                 () = signal.let_go.cancelled() => {}
                 () = inner.stopping.cancelled() => {}
             }
@@ -95,6 +99,25 @@ pub(super) async fn work(
     if let Err(error) = inner.store.release(held).await {
         inner.trouble("a lease cannot be released", &error);
     }
+}
+
+/// Ends a task that cannot be restored, such as one whose agent is gone, when somebody wants it to end.
+async fn end_if_cancelled(inner: &Inner, id: &str, held: &Held, reason: &str) -> Result<()> {
+    let wanted = wanted(inner, id).await?;
+    if wanted
+        .iter()
+        .any(|(_, control)| *control == Control::Cancel)
+    {
+        let change = StateChange {
+            task: id.to_owned(),
+            held: Some(held.clone()),
+            from: Vec::new(),
+            to: TaskState::Ended,
+            detail: Some(json!({"failed": reason})),
+        };
+        inner.store.change_state(change).await?;
+    }
+    Ok(())
 }
 
 enum Refused {

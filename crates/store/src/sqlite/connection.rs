@@ -27,7 +27,10 @@ const LOG_BYTES: i64 = 64 << 20;
 /// The connection that writes.
 pub(super) fn writer(path: Option<&Path>) -> Result<Connection> {
     let connection = match path {
-        Some(path) => Connection::open(path),
+        Some(path) => {
+            create_privately(path);
+            Connection::open(path)
+        }
         None => Connection::open_in_memory(),
     }
     .map_err(|error| translate(&error))?;
@@ -40,6 +43,18 @@ pub(super) fn writer(path: Option<&Path>) -> Result<Connection> {
     set(&connection, "foreign_keys", 1)?;
     Ok(connection)
 }
+
+/// Makes a new file one that only its owner reads: conversations and payloads are in it. SQLite gives the files beside it the
+/// same rights. What goes wrong here goes wrong when it is opened, too.
+#[cfg(unix)]
+fn create_privately(path: &Path) {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = std::fs::OpenOptions::new();
+    let _ = options.write(true).create_new(true).mode(0o600).open(path);
+}
+
+#[cfg(not(unix))]
+fn create_privately(_: &Path) {}
 
 /// A connection that only reads.
 pub(super) fn reader(path: &Path) -> Result<Connection> {

@@ -23,14 +23,32 @@ const ID_HEADERS: [&str; 6] = [
     "x-atlassian-webhook-identifier",
 ];
 
-/// Headers that hold a secret or a signature, which no expression and no record needs.
-const HIDDEN_HEADERS: [&str; 5] = [
+/// Words in the names of headers that hold a secret or a signature, which no expression and no record needs.
+const HIDDEN_WORDS: [&str; 14] = [
+    "apikey",
+    "auth",
     "authorization",
-    "proxy-authorization",
     "cookie",
-    "x-goog-channel-token",
-    "x-gitlab-token",
+    "credential",
+    "credentials",
+    "hmac",
+    "passwd",
+    "password",
+    "secret",
+    "sig",
+    "sign",
+    "signature",
+    "token",
 ];
+
+/// Whether a header, named in lower case, holds a secret or a signature. A key alone is none: platforms name events so.
+fn is_hidden(name: &str) -> bool {
+    name.contains("signature")
+        || name.ends_with("api-key")
+        || name
+            .split(['-', '_'])
+            .any(|word| HIDDEN_WORDS.contains(&word))
+}
 
 /// By what a delivery is told from others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,11 +69,17 @@ pub struct Channel {
     pub token: Option<String>,
 }
 
-/// Says which delivery it is. `payload` is its body, where it could be read.
+/// Says which delivery it is. `payload` is its body, where it could be read; `signed` is the id that its signature covers
+/// ([`Verdict::id`](super::Verdict::id)), which no other can stand against.
 #[must_use]
-pub fn identify(delivery: &Delivery<'_>, payload: Option<&Value>) -> Identity {
+pub fn identify(
+    delivery: &Delivery<'_>,
+    payload: Option<&Value>,
+    signed: Option<&str>,
+) -> Identity {
     let sha256 = |bytes: &[u8]| hex(digest::digest(&digest::SHA256, bytes).as_ref());
-    let named = platform_id(delivery, payload);
+    let named = signed.map(str::to_owned);
+    let named = named.or_else(|| platform_id(delivery, payload));
     let key = match &named {
         Some(id) if id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic()) => {
             id.clone()
@@ -131,7 +155,7 @@ pub fn channels(delivery: &Delivery<'_>, payload: Option<&Value>) -> Vec<Channel
 pub fn shown_headers(delivery: &Delivery<'_>) -> Map<String, Value> {
     let mut headers = Map::with_capacity(delivery.headers.keys_len().min(MAX_HEADERS));
     for name in delivery.headers.keys().take(MAX_HEADERS) {
-        let hidden = HIDDEN_HEADERS.contains(&name.as_str()) || name.as_str().contains("signature");
+        let hidden = is_hidden(name.as_str());
         match delivery.header(name) {
             Some(value) if !hidden && value.len() <= MAX_HEADER_BYTES => {
                 headers.insert(name.as_str().to_owned(), value.into());

@@ -113,6 +113,7 @@ pub struct WebhookKeys {
 pub struct Verdict {
     whole: Verification,
     events: Vec<(String, Verification)>,
+    id: Option<String>,
 }
 
 impl Verdict {
@@ -121,6 +122,13 @@ impl Verdict {
     #[must_use]
     pub fn whole(&self) -> &Verification {
         &self.whole
+    }
+
+    /// The id that the scheme of a genuine delivery names it by, with the header it stands in. No other header says which
+    /// delivery it is: a replay could change that.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
     }
 
     /// What is said for an event; for one that the tool does not have, what the operator's keys say.
@@ -202,10 +210,25 @@ impl WebhookKeys {
             .collect();
         let of_events = events.iter().map(|(_, verification)| verification.clone());
         let whole = of_events.fold(operator, |best, next| better(best, Some(next)));
-        Verdict {
-            whole: whole.unwrap_or(Verification::Unsigned),
-            events,
-        }
+        let whole = whole.unwrap_or(Verification::Unsigned);
+        let id = match &whole {
+            Verification::Verified { scheme } => self.id_by(scheme, delivery),
+            _ => None,
+        };
+        Verdict { whole, events, id }
+    }
+
+    /// The id that keys of a scheme name a delivery by, if they do.
+    fn id_by(&self, scheme: &str, delivery: &Delivery<'_>) -> Option<String> {
+        let of_events = self.events.iter().flat_map(|(_, of)| match of {
+            OfEvent::Keys(keys) => keys.as_slice(),
+            OfEvent::None | OfEvent::Broken => &[],
+        });
+        let mut keys = self.operator.iter().chain(of_events);
+        let key = keys.find(|key| key.scheme.name == scheme)?;
+        let header = key.scheme.id_header.as_deref()?.to_ascii_lowercase();
+        let id = delivery.header(header.as_str())?;
+        Some(format!("{header}:{id}"))
     }
 }
 
