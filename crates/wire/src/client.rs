@@ -452,3 +452,79 @@ pub(crate) async fn piece_of(body: &mut Incoming) -> Result<Option<Bytes>, Clien
     }
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    async fn ask(url: &str) -> Result<Response, ClientError> {
+        let client = Client::new(Limits::default())?;
+        client
+            .send(Method::GET, url, HeaderMap::new(), Bytes::new())
+            .await
+    }
+
+    #[tokio::test]
+    async fn credentials_of_a_url_are_a_header_and_nothing_else() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let served = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = vec![0; 4096];
+            let count = stream.read(&mut head).await.unwrap();
+            let answer = b"HTTP/1.1 204 No Content\r\n\r\n";
+            stream.write_all(answer).await.unwrap();
+            String::from_utf8_lossy(&head[..count]).to_lowercase()
+        });
+        let url = format!("http://ada:p%40ss@{address}/notes?a=b#part");
+        assert_eq!(ask(&url).await.unwrap().status, StatusCode::NO_CONTENT);
+        let head = served.await.unwrap();
+        assert!(head.starts_with("get /notes?a=b http/1.1\r\n"), "{head}");
+        // `ada:p@ss`, in lower case.
+        assert!(
+            head.contains("\r\nauthorization: basic ywrhonbac3m="),
+            "{head}"
+        );
+        assert!(head.contains(&format!("\r\nhost: {address}\r\n")), "{head}");
+        assert!(head.contains("\r\nuser-agent: proofhouse/"), "{head}");
+        assert!(head.contains("\r\naccept: */*\r\n"), "{head}");
+        assert!(!head.contains("ada:p"), "{head}");
+    }
+
+    #[tokio::test]
+    async fn https_begins_with_tls_and_nothing_in_clear() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let served = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut first = [0; 2];
+            stream.read_exact(&mut first).await.unwrap();
+            first
+        });
+        let url = format!("https://{address}/");
+        let refused = ask(&url).await;
+        assert!(
+            matches!(refused, Err(ClientError::Connect { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(
+            served.await.unwrap(),
+            [0x16, 0x03],
+            "a record of a handshake"
+        );
+    }
+
+    #[tokio::test]
+    async fn other_schemes_are_not_spoken() {
+        for url in ["ftp://127.0.0.1/", "file:///etc/passwd", "nothing"] {
+            let refused = ask(url).await;
+            assert!(
+                matches!(refused, Err(ClientError::Url { .. })),
+                "{url}: {refused:?}"
+            );
+        }
+    }
+}
