@@ -221,6 +221,22 @@ async fn a_file_that_is_gone_takes_no_more() {
     unavailable(&store.create_task(task("t3")).await);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_stored_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let store = open(&path).await;
+    store.create_task(task("t1")).await.unwrap();
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{:?}", entry.file_name());
+    }
+    store.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_database_is_refused() {
     let directory = tempfile::tempdir().unwrap();

@@ -85,14 +85,17 @@ pub(super) async fn work(
         Err(Refused::Store(error)) => inner.trouble("a task cannot be read", &error),
         Err(Refused::Start(reason)) => {
             tracing::warn!(task = %id, %reason, "a task cannot go on");
-            if let Err(error) = end_if_cancelled(inner, &id, &held, &reason).await {
-                inner.trouble("a task cannot be ended", &error);
+            let ended = end_if_cancelled(inner, &id, &held, &reason).await;
+            if let Err(error) = &ended {
+                inner.trouble("a task cannot be ended", error);
             }
-            tokio::select! {
-                () = tokio::time::sleep(BACK_OFF) => {}
-                () = signal.news.notified() => {}
-                () = signal.let_go.cancelled() => {}
-                () = inner.stopping.cancelled() => {}
+            if !matches!(ended, Ok(true)) {
+                tokio::select! {
+                    () = tokio::time::sleep(BACK_OFF) => {}
+                    () = signal.news.notified() => {}
+                    () = signal.let_go.cancelled() => {}
+                    () = inner.stopping.cancelled() => {}
+                }
             }
         }
     }
@@ -101,13 +104,14 @@ pub(super) async fn work(
     }
 }
 
-/// Ends a task that cannot be restored, such as one whose agent is gone, when somebody wants it to end.
-async fn end_if_cancelled(inner: &Inner, id: &str, held: &Held, reason: &str) -> Result<()> {
+/// Ends a task that cannot be restored, such as one whose agent is gone, when somebody wants it to end. Returns whether it
+/// has.
+async fn end_if_cancelled(inner: &Inner, id: &str, held: &Held, reason: &str) -> Result<bool> {
     let wanted = wanted(inner, id).await?;
-    if wanted
+    let is_cancelled = wanted
         .iter()
-        .any(|(_, control)| *control == Control::Cancel)
-    {
+        .any(|(_, control)| *control == Control::Cancel);
+    if is_cancelled {
         let change = StateChange {
             task: id.to_owned(),
             held: Some(held.clone()),
@@ -117,7 +121,7 @@ async fn end_if_cancelled(inner: &Inner, id: &str, held: &Held, reason: &str) ->
         };
         inner.store.change_state(change).await?;
     }
-    Ok(())
+    Ok(is_cancelled)
 }
 
 enum Refused {

@@ -206,7 +206,8 @@ async fn record(inner: &Arc<Inner>, decided: Vec<Decided>) {
     let ids: Vec<i64> = routings.iter().map(|one| one.claim.event).collect();
     let outcomes = match inner.store.route_all(routings.clone()).await {
         Ok(outcomes) => outcomes,
-        Err(error) if routings.len() > 1 => {
+        // A store that is away is away for each of them, and each would wait for it.
+        Err(error) if routings.len() > 1 && !matches!(error, StoreError::Unavailable(_)) => {
             // One of them may be what hinders the others, such as a task that is gone by now.
             tracing::debug!(%error, "events cannot be routed together; each is tried alone");
             let mut outcomes = Vec::with_capacity(routings.len());

@@ -55,15 +55,21 @@ fn missing(id: i64) -> StoreError {
     StoreError::NotFound(format!("event {id}"))
 }
 
+/// Refuses more than one transaction takes.
+fn batch(what: &str, size: usize) -> Result<()> {
+    match size > MAX_BATCH {
+        true => Err(StoreError::TooLarge {
+            what: what.to_owned(),
+            size,
+            limit: MAX_BATCH,
+        }),
+        false => Ok(()),
+    }
+}
+
 /// The headers of events as they are stored.
 pub(super) fn written_headers(events: &[NewEvent]) -> Result<Vec<String>> {
-    if events.len() > MAX_BATCH {
-        return Err(StoreError::TooLarge {
-            what: "a batch of events".to_owned(),
-            size: events.len(),
-            limit: MAX_BATCH,
-        });
-    }
+    batch("a batch of events", events.len())?;
     let headers = events.iter().map(|event| &event.headers);
     headers
         .map(|headers| session::json_text("the headers of the event", headers))
@@ -199,13 +205,7 @@ pub(super) async fn route(tx: Tx<'_>, routing: &Routing) -> Result<Vec<i64>> {
 /// Records many decisions. A claim that is lost is told beside the others, for nothing was written for it; any other
 /// error undoes all.
 pub(super) async fn route_all(tx: Tx<'_>, routings: &[Routing]) -> Result<Vec<Result<Vec<i64>>>> {
-    if routings.len() > MAX_BATCH {
-        return Err(StoreError::TooLarge {
-            what: "a batch of decisions".to_owned(),
-            size: routings.len(),
-            limit: MAX_BATCH,
-        });
-    }
+    batch("a batch of decisions", routings.len())?;
     // All tasks at once and in order: two processes that route to the same tasks must not wait for each other.
     let deliveries = routings.iter().flat_map(|routing| &routing.deliveries);
     deliveries::lock_tasks(tx, deliveries).await?;
