@@ -74,7 +74,7 @@ fn event(keys: &AtomicU64) -> NewEvent {
         name: None,
         kind: EventKind::Webhook,
         dedupe_key: Some(key(keys)),
-        headers: json!({"content-type": "application/json", "x-event": "opened"}),
+        headers: json!({"content-type": "application/json", "x-event": "opened"}).into(),
         payload: vec![b'x'; PAYLOAD_BYTES],
         target_task: None,
     }

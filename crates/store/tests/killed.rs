@@ -24,7 +24,7 @@ fn event(key: &str) -> NewEvent {
         name: None,
         kind: EventKind::Webhook,
         dedupe_key: Some(key.to_owned()),
-        headers: json!({}),
+        headers: json!({}).into(),
         payload: vec![b'x'; 2_000],
         target_task: None,
     }

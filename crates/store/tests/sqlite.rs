@@ -36,7 +36,7 @@ fn event(key: &str, bytes: usize) -> NewEvent {
         name: None,
         kind: EventKind::Webhook,
         dedupe_key: Some(key.to_owned()),
-        headers: json!({}),
+        headers: json!({}).into(),
         payload: vec![b'x'; bytes],
         target_task: None,
     }

@@ -401,8 +401,8 @@ fn events_show_headers_without_credentials() {
         ("X-Twice", "1"),
         ("X-Twice", "2"),
     ]);
-    let shown = shown_headers(&delivery(&map, b"{}"));
-    assert_eq!(Value::Object(shown), json!({"x-github-event": "push"}));
+    let shown: Vec<_> = shown_headers(&delivery(&map, b"{}")).collect();
+    assert_eq!(shown, [("x-github-event", "push")]);
 }
 
 #[test]

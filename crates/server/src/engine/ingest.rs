@@ -4,15 +4,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::Timestamp;
 use proofhouse_store::StoreError;
-use proofhouse_store::model::{ChannelState, EventKind, NewEvent, Received, ToolRef};
-use proofhouse_tools::receive::webhook::{
-    self, Channel, Delivery, Handshake, Verdict, Verification, WebhookKeys,
-};
+use proofhouse_store::model::{ChannelState, EventKind, JsonText, NewEvent, Received, ToolRef};
+use proofhouse_tools::receive::webhook::{self, Channel, Delivery, Handshake, Verification};
 use proofhouse_wire::HeaderMap;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::Engine;
 use super::manifests::Snapshot;
+use super::signatures::{Headers, Kept, Signatures};
 
 /// What a form says it is; everything else that can be read is JSON.
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -150,8 +149,13 @@ impl Engine {
         let Some(stored) = kept_payload(&delivery, &payload) else {
             return refused(400, "the body cannot be kept");
         };
-        let headers = webhook::shown_headers(&delivery);
-        let headers = json!({"headers": headers, "signature": signed.to_json()});
+        let headers = Kept {
+            headers: Headers(&delivery),
+            signature: &signed,
+        };
+        let Ok(headers) = JsonText::of(&headers) else {
+            return refused(400, "the headers cannot be kept");
+        };
         let events = events(tool, identity.key, &targets, headers, stored);
         let arriving = inner.arriving.one_more();
         let received = inner.store.receive(events.into()).await;
@@ -231,7 +235,7 @@ fn events(
     tool: &str,
     key: String,
     targets: &[Target],
-    headers: Value,
+    headers: JsonText,
     payload: Vec<u8>,
 ) -> Vec<NewEvent> {
     let source = format!("webhook:{tool}");
@@ -283,89 +287,4 @@ struct Target {
 /// Whether anything listens at an address: a tool of that name, in any namespace, or a trigger.
 fn listens(snapshot: &Snapshot, name: &str) -> bool {
     snapshot.named(name).next().is_some() || snapshot.sources.contains_key(name)
-}
-
-/// What the signature of a delivery is worth, for each tool of the address and for triggers.
-struct Signatures {
-    tools: Vec<(ToolRef, Verdict, Vec<String>)>,
-    source: Option<Verification>,
-    /// The id that a signature of the source covers.
-    source_id: Option<String>,
-}
-
-impl Signatures {
-    fn check(snapshot: &Snapshot, name: &str, delivery: &Delivery<'_>) -> Self {
-        let tools = snapshot.named(name).map(|compiled| {
-            let events = compiled.tool.events.iter();
-            let events = events.map(|event| event.name.clone()).collect();
-            let verdict = compiled.keys.verify(delivery);
-            (super::manifests::tool_ref(&compiled.tool), verdict, events)
-        });
-        let source = snapshot.sources.get(name);
-        let source = source.map(|keys: &WebhookKeys| keys.verify(delivery));
-        let source_id = source.as_ref().and_then(Verdict::id).map(str::to_owned);
-        let source = source.map(|verdict| verdict.whole().clone());
-        let tools: Vec<_> = tools.collect();
-        // A trigger that the operator has no keys for opens no door that the secret of a tool keeps shut.
-        let source = source.filter(|said| tools.is_empty() || *said != Verification::Unsigned);
-        Self {
-            tools,
-            source,
-            source_id,
-        }
-    }
-
-    /// The id of the delivery that a signature covers.
-    fn id(&self) -> Option<&str> {
-        let of_tools = self.tools.iter().find_map(|(_, verdict, _)| verdict.id());
-        of_tools.or(self.source_id.as_deref())
-    }
-
-    /// What speaks for the delivery as a whole.
-    fn best(&self) -> &Verification {
-        let wholes = self.tools.iter().map(|(_, verdict, _)| verdict.whole());
-        let mut all: Vec<&Verification> = wholes.chain(&self.source).collect();
-        all.sort_by_key(|one| match one {
-            Verification::Verified { .. } => 0,
-            Verification::Unsigned => 1,
-            Verification::Refused { .. } => 2,
-        });
-        all.first().copied().unwrap_or(&Verification::Unsigned)
-    }
-
-    /// As it is kept for routing: what it is worth for each event, and for triggers.
-    fn to_json(&self) -> Value {
-        let mut tools = Map::new();
-        for (tool, verdict, events) in &self.tools {
-            let events: Map<String, Value> = events
-                .iter()
-                .map(|event| (event.clone(), json!(verdict.of(event))))
-                .collect();
-            tools.insert(tool.namespace.clone(), Value::Object(events));
-        }
-        // A trigger fires for what the operator's keys accept, else for what the tool of the address accepts.
-        // Where one tool of that name has a secret and another has none, the secret counts.
-        let best_signed = || {
-            let wholes = self.tools.iter().map(|(_, verdict, _)| verdict.whole());
-            let mut signed = wholes.filter(|said| **said != Verification::Unsigned);
-            let verified = |said: &&Verification| matches!(said, Verification::Verified { .. });
-            signed.clone().find(verified).or_else(|| signed.next())
-        };
-        let whole = match &self.source {
-            Some(source) => source,
-            None => best_signed().unwrap_or_else(|| self.best()),
-        };
-        json!({"whole": whole, "tools": tools})
-    }
-}
-
-/// What was kept of the signature, for an event of a tool.
-pub(super) fn signature_of(headers: &Value, tool: &ToolRef, event: &str) -> Option<Verification> {
-    let kept = &headers["signature"]["tools"][tool.namespace.as_str()][event];
-    serde_json::from_value(kept.clone()).ok()
-}
-
-/// What was kept of the signature, for triggers.
-pub(super) fn whole_signature(headers: &Value) -> Option<Verification> {
-    serde_json::from_value(headers["signature"]["whole"].clone()).ok()
 }

@@ -27,6 +27,7 @@ mod owned;
 mod polls;
 mod route;
 mod schedules;
+mod signatures;
 mod starting;
 mod tracker;
 mod watch;

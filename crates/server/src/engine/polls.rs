@@ -61,7 +61,7 @@ async fn step(inner: &Arc<Inner>, claimed: ClaimedPoll) {
                     kind,
                     // The state knows what was seen; a key would also keep out what changed back.
                     dedupe_key: None,
-                    headers: json!({"headers": {}, "item": item.id}),
+                    headers: json!({"headers": {}, "item": item.id}).into(),
                     payload: serde_json::to_vec(&item.item).ok()?,
                     target_task: Some(row.task.clone()),
                 })

@@ -21,8 +21,8 @@ use proofhouse_tools::receive::{AllowList, Discard, trigger};
 use serde_json::{Map, Value, json};
 
 use super::Inner;
-use super::ingest;
 use super::manifests::Snapshot;
+use super::signatures;
 use super::starting::{self, Begin};
 
 /// Events that are claimed at once.
@@ -297,7 +297,7 @@ fn admit(
         return Err(Discard::TimedOut);
     };
     if event.summary.kind == EventKind::Webhook {
-        match ingest::signature_of(&event.headers, &interest.tool, &interest.event) {
+        match signatures::signature_of(&event.headers, &interest.tool, &interest.event) {
             Some(verification) if verification.is_accepted(inner.options.strict) => {}
             Some(Verification::Refused { reason }) => return Err(Discard::Signature { reason }),
             // The event was not there when the webhook came, so nothing was checked for it.
@@ -369,7 +369,7 @@ fn triggered(
             name: one.name.clone(),
         };
         let name = format!("{}/{}", one.namespace, one.name);
-        let signed = match ingest::whole_signature(&event.headers) {
+        let signed = match signatures::whole_signature(&event.headers) {
             Some(verification) if verification.is_accepted(inner.options.strict) => Ok(()),
             Some(Verification::Refused { reason }) => Err(Discard::Signature { reason }),
             _ => Err(Discard::Unsigned),

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::Millis;
 use super::delivery::{Delivery, NewDelivery};
 use super::interest::ToolRef;
+use super::json_text::JsonText;
 use super::start::StartKey;
 use super::task::NewTask;
 
@@ -45,7 +46,7 @@ pub struct NewEvent {
     /// A second event with this key is a duplicate for 7 days. Without a key, nothing is.
     pub dedupe_key: Option<String>,
     /// The headers worth keeping; never those with secrets.
-    pub headers: Value,
+    pub headers: JsonText,
     /// What was sent.
     pub payload: Vec<u8>,
     /// The one task it is for, for polls and channels.

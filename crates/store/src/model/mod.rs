@@ -7,6 +7,7 @@ pub mod channel;
 pub mod delivery;
 pub mod event;
 pub mod interest;
+pub mod json_text;
 pub mod lease;
 pub mod limits;
 pub mod poll;
@@ -25,6 +26,7 @@ pub use event::{
     NewEvent, Received, Routing,
 };
 pub use interest::{AllowEntry, Interest, Interested, NewInterest, ToolRef};
+pub use json_text::JsonText;
 pub use lease::{Held, Lease, LeaseKind};
 pub use poll::{ClaimedPoll, NewPoll, Poll, PollCommit};
 pub use record::{ApiKey, NewApiKey, NewRun, Run, RunSummary, TraceEntry};

@@ -12,7 +12,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use super::error::{is_transient, translate};
 use crate::error::{Result, StoreError};
 use crate::sql::dialect::Dialect;
-use crate::sql::row::Row;
+use crate::sql::row::{Row, first};
 use crate::sql::session::{Cell, Session, check};
 
 /// Statements that are sent before the answer to the first is waited for.
@@ -82,6 +82,16 @@ impl Session for PostgresSession<'_> {
             }
         }
         Ok(all)
+    }
+
+    async fn insert_each(
+        &mut self,
+        sql: &'static str,
+        params: &[Vec<Cell<'_>>],
+    ) -> Result<Vec<Option<i64>>> {
+        let inserted = self.query_each(sql, params).await?.into_iter();
+        let numbers = inserted.map(|rows| first(rows).map(|mut row| row.int()).transpose());
+        numbers.collect()
     }
 }
 

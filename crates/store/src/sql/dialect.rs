@@ -10,6 +10,7 @@
 //! | `{skip_locked t}` | the same for the rows of `t` only | nothing |
 //! | `{serial}` | a key that the database numbers, never reusing a number | the same |
 //! | `{bytes}` | the type of bytes | the same |
+//! | `{inserted id}` | gives this column of a row that was inserted | nothing: it knows the last one, and gives no row |
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -35,6 +36,7 @@ impl Flavor {
             }
             (Self::Postgres, "serial") => "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
             (Self::Sqlite, "serial") => "INTEGER PRIMARY KEY AUTOINCREMENT",
+            (Self::Postgres, "inserted") => return format!("RETURNING {of}"),
             (Self::Postgres, "bytes") => "BYTEA",
             (Self::Sqlite, "bytes") => "BLOB",
             _ => "",

@@ -67,45 +67,32 @@ fn batch(what: &str, size: usize) -> Result<()> {
     }
 }
 
-/// The headers of events as they are stored.
-pub(super) fn written_headers(events: &[NewEvent]) -> Result<Vec<String>> {
+/// Stores events.
+pub(super) async fn receive(tx: Tx<'_>, events: &[NewEvent]) -> Result<Vec<Received>> {
     batch("a batch of events", events.len())?;
-    let headers = events.iter().map(|event| &event.headers);
-    headers
-        .map(|headers| session::json_text("the headers of the event", headers))
-        .collect()
-}
-
-/// Stores events, each with its headers as [`written_headers`] wrote them.
-pub(super) async fn receive(
-    tx: Tx<'_>,
-    events: &[NewEvent],
-    headers: &[String],
-) -> Result<Vec<Received>> {
-    let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(events.len());
-    for (event, headers) in events.iter().zip(headers) {
-        rows.push(columns_of(event, headers)?);
-    }
+    let rows: Vec<_> = events.iter().map(columns_of).collect::<Result<_>>()?;
     let inserted = tx
-        .query_each(
+        .insert_each(
             "INSERT INTO events (source, tool_namespace, tool, name, kind, dedupe_key, headers, payload, target_task, \
              state, attempt, received_at, claim_until, claim_fence) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'received', 1, {now}, 0, 0) \
-             ON CONFLICT (source, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING RETURNING id",
+             ON CONFLICT (source, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING {inserted id}",
             &rows,
         )
         .await?;
     let mut received = Vec::with_capacity(events.len());
-    for (event, rows) in events.iter().zip(inserted) {
-        received.push(match first(rows) {
-            Some(mut row) => Received::Stored(row.int()?),
+    for (event, id) in events.iter().zip(inserted) {
+        received.push(match id {
+            Some(id) => Received::Stored(id),
             None => Received::Duplicate(known(tx, event).await?),
         });
     }
     Ok(received)
 }
 
-fn columns_of<'e>(event: &'e NewEvent, headers: &'e str) -> Result<Vec<Cell<'e>>> {
+fn columns_of(event: &NewEvent) -> Result<Vec<Cell<'_>>> {
+    let headers = event.headers.as_str();
+    session::not_too_long("the headers of the event", headers)?;
     if event.payload.len() > MAX_PAYLOAD_BYTES {
         return Err(StoreError::TooLarge {
             what: "the payload of an event, in bytes,".to_owned(),

@@ -149,8 +149,7 @@ pub(super) async fn commit(tx: Tx<'_>, commit: &PollCommit) -> Result<Vec<Receiv
     leases::check(tx, &commit.held, LeaseKind::Poll, &commit.held.name).await?;
     let newest = commit.seen.len().saturating_sub(MAX_SEEN_IDS);
     let seen = Value::from(&commit.seen[newest..]);
-    let headers = events::written_headers(&commit.events)?;
-    let received = events::receive(tx, &commit.events, &headers).await?;
+    let received = events::receive(tx, &commit.events).await?;
     tx.execute(
         "UPDATE polls SET cursor = $2, seen = $3, next_due = {now} + $4, failures = $5, last_error = $6 WHERE id = $1",
         &[

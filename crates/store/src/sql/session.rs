@@ -26,6 +26,14 @@ pub(crate) trait Session: Send {
         sql: &'static str,
         params: &[Vec<Cell<'_>>],
     ) -> Result<Vec<Vec<Row>>>;
+
+    /// Inserts a row for each of these parameters, and gives the number of each that was inserted. The statement ends with
+    /// `{inserted …}` and the column that the database numbers.
+    async fn insert_each(
+        &mut self,
+        sql: &'static str,
+        params: &[Vec<Cell<'_>>],
+    ) -> Result<Vec<Option<i64>>>;
 }
 
 /// A transaction that is being written to.
@@ -150,14 +158,20 @@ pub(crate) fn json(what: &str, value: &Value) -> Result<Cell<'static>> {
 /// JSON as text, not too long.
 pub(crate) fn json_text(what: &str, value: &Value) -> Result<String> {
     let text = value.to_string();
-    if text.len() > MAX_JSON_BYTES {
-        return Err(StoreError::TooLarge {
+    not_too_long(what, &text)?;
+    Ok(text)
+}
+
+/// Refuses JSON that is too long.
+pub(crate) fn not_too_long(what: &str, text: &str) -> Result<()> {
+    match text.len() > MAX_JSON_BYTES {
+        true => Err(StoreError::TooLarge {
             what: format!("{what}, in bytes,"),
             size: text.len(),
             limit: MAX_JSON_BYTES,
-        });
+        }),
+        false => Ok(()),
     }
-    Ok(text)
 }
 
 /// JSON as text, or nothing.

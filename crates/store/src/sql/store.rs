@@ -115,11 +115,9 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     async fn receive(&self, events: Arc<[NewEvent]>) -> Result<Vec<Received>> {
-        // Written here, so that the one who writes for all does not have to.
-        let headers = events::written_headers(&events)?;
-        run!(self, Write, [events = events, headers = headers], |tx| {
-            events::receive(tx, events, headers)
-        })
+        run!(self, Write, [events = events], |tx| events::receive(
+            tx, events
+        ))
     }
 
     async fn claim_events(

@@ -14,12 +14,9 @@ const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// Statements kept prepared; there are about a hundred.
 const STATEMENTS: usize = 256;
 
-/// How many pages are kept in memory, in KiB (negative, as SQLite wants it).
-const CACHE_KIB: i64 = -32 * 1024;
-
-/// How many pages the log may have before it is copied into the database, which holds up whoever writes. The default is
-/// a thousand, after which the same pages of an index are copied again and again.
-const LOG_PAGES: i64 = 8_192;
+/// How many pages are kept in memory, in KiB (negative, as SQLite wants it). All of them are walked through at each commit,
+/// and the system has the others.
+const CACHE_KIB: i64 = -8 * 1024;
 
 /// How large the log may stay when it was copied, in bytes: what a flood needed is given back.
 const LOG_BYTES: i64 = 64 << 20;
@@ -38,7 +35,6 @@ pub(super) fn writer(path: Option<&Path>) -> Result<Connection> {
     set(&connection, "journal_mode", "WAL")?;
     // Every commit is on the disk before it is answered, also when the power fails.
     set(&connection, "synchronous", "FULL")?;
-    set(&connection, "wal_autocheckpoint", LOG_PAGES)?;
     set(&connection, "journal_size_limit", LOG_BYTES)?;
     set(&connection, "foreign_keys", 1)?;
     Ok(connection)
@@ -58,16 +54,28 @@ fn create_privately(_: &Path) {}
 
 /// A connection that only reads.
 pub(super) fn reader(path: &Path) -> Result<Connection> {
-    let connection = Connection::open_with_flags(
+    let connection = open_existing(path)?;
+    prepare(&connection)?;
+    set(&connection, "query_only", 1)?;
+    Ok(connection)
+}
+
+/// A connection that only copies the log into the database. It syncs what it copies as the writer does: the log is begun
+/// anew after that.
+pub(super) fn copier(path: &Path) -> Result<Connection> {
+    let connection = open_existing(path)?;
+    set(&connection, "synchronous", "FULL")?;
+    Ok(connection)
+}
+
+fn open_existing(path: &Path) -> Result<Connection> {
+    Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_URI,
     )
-    .map_err(|error| translate(&error))?;
-    prepare(&connection)?;
-    set(&connection, "query_only", 1)?;
-    Ok(connection)
+    .map_err(|error| translate(&error))
 }
 
 fn prepare(connection: &Connection) -> Result<()> {

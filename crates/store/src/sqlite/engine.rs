@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
 use super::SqliteOptions;
+use super::checkpoint::{LOG_PAGES, Log};
 use super::connection::{self, Presence};
 use super::readers::Readers;
 use super::session::SqliteSession;
@@ -111,12 +112,15 @@ fn stopped() -> StoreError {
 }
 
 fn open(options: &SqliteOptions, dialect: Arc<Dialect>) -> Result<Writer> {
-    let connection = connection::writer(options.path.as_deref())?;
+    let mut connection = connection::writer(options.path.as_deref())?;
     if options.max_bytes.is_some() {
         connection::limit(&connection, options.max_bytes)?;
     }
     let presence = options.path.as_deref().map(Presence::of).transpose()?;
+    let log = options.path.clone();
+    let log = log.map(|path| Log::of(&mut connection, path, LOG_PAGES));
     Ok(Writer {
+        log: log.transpose()?,
         connection,
         dialect,
         presence,

@@ -1,5 +1,6 @@
 //! The engine for one machine: one file, one writer thread that commits in groups, several readers.
 
+mod checkpoint;
 mod connection;
 mod engine;
 mod error;

@@ -44,15 +44,8 @@ impl SqliteSession<'_> {
         }
         Ok(rows)
     }
-}
 
-#[async_trait]
-impl Session for SqliteSession<'_> {
-    async fn query(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<Vec<Row>> {
-        self.rows(sql, params)
-    }
-
-    async fn execute(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<u64> {
+    fn change(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<u64> {
         check(params)?;
         let text = self.dialect.statement(sql);
         let mut statement = self
@@ -64,6 +57,17 @@ impl Session for SqliteSession<'_> {
             .map_err(|error| translate(&error))?;
         Ok(changed as u64)
     }
+}
+
+#[async_trait]
+impl Session for SqliteSession<'_> {
+    async fn query(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<Vec<Row>> {
+        self.rows(sql, params)
+    }
+
+    async fn execute(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<u64> {
+        self.change(sql, params)
+    }
 
     async fn query_each(
         &mut self,
@@ -71,6 +75,20 @@ impl Session for SqliteSession<'_> {
         params: &[Vec<Cell<'_>>],
     ) -> Result<Vec<Vec<Row>>> {
         params.iter().map(|params| self.rows(sql, params)).collect()
+    }
+
+    async fn insert_each(
+        &mut self,
+        sql: &'static str,
+        params: &[Vec<Cell<'_>>],
+    ) -> Result<Vec<Option<i64>>> {
+        let mut numbers = Vec::with_capacity(params.len());
+        for params in params {
+            // A row that is given back is first put into a table of its own, which costs as much as the insert.
+            let inserted = self.change(sql, params)? > 0;
+            numbers.push(inserted.then(|| self.connection.last_insert_rowid()));
+        }
+        Ok(numbers)
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::checkpoint::Log;
 use super::connection::Presence;
 use super::error::translate;
 use super::session::{SqliteSession, complete};
@@ -73,6 +74,8 @@ type Done = (Box<dyn Command>, Result<()>);
 
 /// The state of the thread.
 pub(super) struct Writer {
+    /// None in memory. It ends before the connection does.
+    pub(super) log: Option<Log>,
     pub(super) connection: Connection,
     pub(super) dialect: std::sync::Arc<Dialect>,
     /// None in memory.
@@ -127,6 +130,9 @@ impl Writer {
         }
         self.last_group = done.len();
         self.finish(done);
+        if let Some(log) = &self.log {
+            log.keep_short(&self.connection);
+        }
     }
 
     /// Commits and answers.

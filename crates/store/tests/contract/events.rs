@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proofhouse_store::model::limits::{MAX_BATCH, MAX_PAYLOAD_BYTES};
 use proofhouse_store::model::{
-    DeliveryState, EventFilter, EventKind, EventState, NewDelivery, NewEvent, Received, Routing,
-    StartKey, StartKind, TaskState, ToolRef, Verdict,
+    DeliveryState, EventFilter, EventKind, EventState, JsonText, NewDelivery, NewEvent, Received,
+    Routing, StartKey, StartKind, TaskState, ToolRef, Verdict,
 };
 use serde_json::json;
 
@@ -86,7 +86,7 @@ pub(crate) async fn an_event_is_routed_once(place: Arc<Place>) {
     let claimed = store.claim_events("one", LONG, 10).await.unwrap().remove(0);
     assert_eq!((claimed.claim.event, claimed.claim.attempt), (id, 1));
     assert_eq!(claimed.event.payload, event(None).payload);
-    assert_eq!(claimed.event.headers, event(None).headers);
+    assert_eq!(JsonText::from(claimed.event.headers), event(None).headers);
     assert!(
         store
             .claim_events("two", LONG, 10)
@@ -536,13 +536,15 @@ pub(crate) async fn any_payload_comes_back(place: Arc<Place>) {
     for payload in odd {
         let new = NewEvent {
             payload: payload.clone(),
-            headers: json!({"x": "a\0b \u{1f600} '); DROP TABLE events; --", "deep": [[[{"": null}]]]}),
+            headers:
+                json!({"x": "a\0b \u{1f600} '); DROP TABLE events; --", "deep": [[[{"": null}]]]})
+                    .into(),
             ..event(None)
         };
         let id = receive_one(&*store, new.clone()).await.id();
         let found = store.event(id).await.unwrap().event;
         assert!(found.payload == payload);
-        assert_eq!(found.headers, new.headers);
+        assert_eq!(JsonText::from(found.headers), new.headers);
         assert_eq!(
             found.summary.payload_bytes,
             i64::try_from(payload.len()).unwrap()

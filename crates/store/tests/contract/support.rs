@@ -77,7 +77,7 @@ pub(crate) fn event(key: Option<&str>) -> NewEvent {
         name: None,
         kind: EventKind::Webhook,
         dedupe_key: key.map(str::to_owned),
-        headers: json!({"content-type": "application/json"}),
+        headers: json!({"content-type": "application/json"}).into(),
         payload: br#"{"action":"opened"}"#.to_vec(),
         target_task: None,
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ring::digest;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Delivery;
 
@@ -149,21 +149,16 @@ pub fn channels(delivery: &Delivery<'_>, payload: Option<&Value>) -> Vec<Channel
     channels.collect()
 }
 
-/// What `event.headers` is in filters and assertions: names in lower case. Headers with credentials and signatures are
-/// left out.
-#[must_use]
-pub fn shown_headers(delivery: &Delivery<'_>) -> Map<String, Value> {
-    let mut headers = Map::with_capacity(delivery.headers.keys_len().min(MAX_HEADERS));
-    for name in delivery.headers.keys().take(MAX_HEADERS) {
-        let hidden = is_hidden(name.as_str());
-        match delivery.header(name) {
-            Some(value) if !hidden && value.len() <= MAX_HEADER_BYTES => {
-                headers.insert(name.as_str().to_owned(), value.into());
-            }
-            _ => {}
-        }
-    }
-    headers
+/// What `event.headers` is in filters and assertions: names in lower case, with their values. Headers with credentials
+/// and signatures are left out.
+pub fn shown_headers<'a>(delivery: &Delivery<'a>) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let delivery = *delivery;
+    let names = delivery.headers.keys().take(MAX_HEADERS);
+    names.filter_map(move |name| {
+        let value = delivery.header(name)?;
+        let is_shown = value.len() <= MAX_HEADER_BYTES && !is_hidden(name.as_str());
+        is_shown.then_some((name.as_str(), value))
+    })
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

@@ -124,8 +124,9 @@ fn is_compressed(headers: &HeaderMap) -> bool {
 }
 
 fn json(body: &[u8], limits: &PayloadLimits) -> Result<Value, PayloadError> {
-    // Before it is read: reading builds what is nested.
-    if depth(body) > limits.max_depth {
+    // Before it is read: reading builds what is nested. Few have as many brackets as they may have levels.
+    let brackets = body.iter().filter(|byte| matches!(byte, b'[' | b'{'));
+    if brackets.count() > limits.max_depth && depth(body) > limits.max_depth {
         return Err(PayloadError::TooDeep {
             limit: limits.max_depth,
         });
