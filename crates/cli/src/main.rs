@@ -26,6 +26,7 @@ mod report;
 mod rules;
 mod semantic_options;
 mod signals;
+mod store_lock;
 mod store_options;
 mod subjects;
 mod telemetry;

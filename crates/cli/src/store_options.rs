@@ -1,5 +1,6 @@
 //! The flag that says where durable state is kept.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use proofhouse_store::{
     PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Store, StoreError,
 };
 
-use crate::output::{CommandError, printable_line};
+use crate::output::{CommandError, printable_line, talk};
+use crate::store_lock::StoreLock;
 
 /// Where state is kept without the flag.
 const DEFAULT: &str = "proofhouse.db";
@@ -22,38 +24,181 @@ pub(crate) struct StoreOptions {
     store: Option<String>,
 }
 
-impl StoreOptions {
-    fn place(&self) -> String {
-        #[expect(clippy::disallowed_methods, reason = "the help names the variable")]
-        let variable = || std::env::var("PROOFHOUSE_STORE").ok();
-        let place = self.store.clone().or_else(variable);
-        place.unwrap_or_else(|| DEFAULT.to_owned())
+/// What the flag says.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    Sqlite(PathBuf),
+    Postgres(String),
+}
+
+impl Place {
+    fn read(text: &str) -> Result<Self, CommandError> {
+        let Some((scheme, rest)) = scheme(text) else {
+            return Self::file(text);
+        };
+        match scheme.to_ascii_lowercase().as_str() {
+            // The engine knows it in lower case only.
+            "postgres" | "postgresql" if rest.starts_with("//") => {
+                Ok(Self::Postgres(format!("postgres:{rest}")))
+            }
+            "sqlite" => Self::file(rest.strip_prefix("//").unwrap_or(rest)),
+            // The rest may hold a password, so that it is not repeated.
+            _ => Err(CommandError::usage(format!(
+                "--store: there is no store `{}:`; name the file of an SQLite database, or a URL that begins with postgres://",
+                printable_line(scheme)
+            ))),
+        }
     }
 
-    /// Opens the store; an SQLite file is created where there is none.
-    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, CommandError> {
-        let place = self.place();
-        let is_url = ["postgres://", "postgresql://"]
-            .iter()
-            .any(|scheme| place.starts_with(scheme));
-        match is_url {
-            true => {
-                let store = PostgresStore::open_postgres(PostgresOptions::url(place)).await;
-                let store = store.map_err(|error| failed("the PostgreSQL store", &error))?;
-                Ok(Arc::new(store))
-            }
-            false => {
-                let path = PathBuf::from(place.strip_prefix("sqlite:").unwrap_or(&place));
+    fn file(path: &str) -> Result<Self, CommandError> {
+        match path.is_empty() {
+            true => Err(CommandError::usage(
+                "--store: the name of the file is empty",
+            )),
+            false => Ok(Self::Sqlite(path.into())),
+        }
+    }
+
+    /// A file that is not there.
+    fn is_missing(&self) -> bool {
+        match self {
+            Self::Sqlite(path) => !path.exists(),
+            Self::Postgres(_) => false,
+        }
+    }
+}
+
+/// The scheme of what is written like a URL, and what follows its colon. A single letter is a drive.
+fn scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once(':')?;
+    let is_scheme = scheme.len() > 1
+        && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    let is_known = ["sqlite", "postgres", "postgresql"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known));
+    (is_scheme && (is_known || rest.starts_with('/'))).then_some((scheme, rest))
+}
+
+/// For people, without what may be a password.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Postgres(_) => f.write_str("the PostgreSQL store"),
+            Self::Sqlite(path) => {
                 let shown = path.display().to_string();
-                let store = SqliteStore::open_sqlite(SqliteOptions::file(path)).await;
-                let store = store.map_err(|error| failed(&shown, &error))?;
-                Ok(Arc::new(store))
+                match shown.split_once('@') {
+                    Some((before, _)) if before.contains(':') => f.write_str(
+                        "the file that --store names (it looks like an address with a password)",
+                    ),
+                    _ => f.write_str(&printable_line(&shown)),
+                }
             }
         }
     }
 }
 
-/// A URL may hold a password, so that it is not repeated.
-fn failed(place: &str, error: &StoreError) -> CommandError {
-    CommandError::cannot_run(printable_line(&format!("{place}: {error}")))
+impl StoreOptions {
+    fn place(&self) -> Result<Place, CommandError> {
+        #[expect(clippy::disallowed_methods, reason = "the help names the variable")]
+        let variable = || std::env::var("PROOFHOUSE_STORE").ok();
+        let place = self.store.clone().or_else(variable);
+        Place::read(place.as_deref().unwrap_or(DEFAULT))
+    }
+
+    /// Insists that this process is the only one that serves the store, where there can be only one.
+    pub(crate) fn lock(&self) -> Result<Option<StoreLock>, CommandError> {
+        match self.place()? {
+            Place::Sqlite(path) => StoreLock::take(&path).map(Some),
+            Place::Postgres(_) => Ok(None),
+        }
+    }
+
+    /// Opens the store; an SQLite file is created where there is none, which is told.
+    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, CommandError> {
+        let place = self.place()?;
+        let is_new = place.is_missing();
+        let shown = place.to_string();
+        let store = open(place).await?;
+        if is_new {
+            talk(&format!("made a new store: {shown}"));
+        }
+        Ok(store)
+    }
+
+    /// Opens a store that is there.
+    pub(crate) async fn open_existing(&self) -> Result<Arc<dyn Store>, CommandError> {
+        let place = self.place()?;
+        if place.is_missing() {
+            return Err(CommandError::usage(format!(
+                "{place}: there is no such store; name another with --store, or make it with `proofhouse serve` or \
+                 `proofhouse keys create`"
+            )));
+        }
+        open(place).await
+    }
+}
+
+async fn open(place: Place) -> Result<Arc<dyn Store>, CommandError> {
+    let shown = place.to_string();
+    let failed =
+        |error: StoreError| CommandError::cannot_run(printable_line(&format!("{shown}: {error}")));
+    match place {
+        Place::Postgres(url) => {
+            let store = PostgresStore::open_postgres(PostgresOptions::url(url)).await;
+            Ok(Arc::new(store.map_err(failed)?))
+        }
+        Place::Sqlite(path) => {
+            let store = SqliteStore::open_sqlite(SqliteOptions::file(path)).await;
+            Ok(Arc::new(store.map_err(failed)?))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_urls_are_told_apart() {
+        let file = |path: &str| Place::Sqlite(path.into());
+        for (text, place) in [
+            ("store.db", file("store.db")),
+            ("/var/lib/store.db", file("/var/lib/store.db")),
+            ("sqlite:store.db", file("store.db")),
+            ("sqlite:///var/store.db", file("/var/store.db")),
+            ("C:/stores/store.db", file("C:/stores/store.db")),
+            ("10:30.db", file("10:30.db")),
+            (
+                "Postgresql://u:p@h/d",
+                Place::Postgres("postgres://u:p@h/d".to_owned()),
+            ),
+        ] {
+            assert_eq!(Place::read(text).unwrap(), place, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_password_is_repeated() {
+        for text in [
+            "mysql://user:hunter2@host/db",
+            "mongodb+srv://user:hunter2@host/db",
+            "http:/user:hunter2@host/db",
+            "postgres:user:hunter2@host/db",
+        ] {
+            let refused = Place::read(text).unwrap_err();
+            let said = refused.to_string();
+            assert!(
+                !said.contains("hunter2") && !said.contains("host"),
+                "{said}"
+            );
+            assert!(said.contains("postgres://"), "{said}");
+        }
+        let forgotten = Place::read("user:hunter2@host/db").unwrap();
+        assert!(!forgotten.to_string().contains("hunter2"));
+        let url = Place::read("postgres://user:hunter2@host/db").unwrap();
+        assert!(!url.to_string().contains("hunter2"));
+    }
 }

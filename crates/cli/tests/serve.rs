@@ -292,6 +292,8 @@ fn the_dashboard_asks_for_a_key_and_forgets_revoked_ones() {
     assert_eq!(reply.status, 303, "{reply:?}");
     let cookie = reply.header("set-cookie");
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"));
+    // Without TLS a browser would not send it at all.
+    assert!(!cookie.contains("Secure"), "{cookie}");
     let session = cookie.split(';').next().unwrap().to_owned();
     let look = |method: &str, path: &str| {
         let head = format!(
@@ -481,6 +483,8 @@ fn commands_that_make_no_sense_are_refused() {
         64,
         "tasks:read",
     );
+    let create = ["keys", "create", "--scope", "admin", "--store", &store];
+    assert_eq!(support::run(&create).code, Some(0));
     let args = ["keys", "revoke", "nobody", "--store", &store];
     refused(&args, 3, "nobody");
 }

@@ -369,6 +369,14 @@ fn tls_is_spoken_when_there_is_a_certificate() {
     );
     let reply = exchange(open(served.hooks), &head, body.as_bytes());
     assert_eq!(reply.status, 202, "{reply:?}");
+    // The browser of one who signs in sends the cookie over nothing else.
+    let head = "POST /dashboard/sign-in HTTP/1.1\r\nhost: localhost\r\norigin: https://localhost\r\n\
+        content-type: application/x-www-form-urlencoded";
+    let form = format!("key={}", served.key);
+    let reply = exchange(open(served.api), head, form.as_bytes());
+    assert_eq!(reply.status, 303, "{reply:?}");
+    let cookie = reply.header("set-cookie");
+    assert!(cookie.ends_with("; Secure"), "{cookie}");
     // A key that does not fit, or is none, is told before anything is served.
     std::fs::write(&key, "nonsense").unwrap();
     let manifests = served.path("manifests").display().to_string();

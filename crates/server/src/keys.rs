@@ -141,7 +141,8 @@ pub fn hash(key: &str) -> Option<String> {
     sensible.then(|| hex(digest::digest(&digest::SHA256, key.as_bytes()).as_ref()))
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as text.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

@@ -6,5 +6,7 @@ pub mod engine;
 pub mod keys;
 pub mod listen;
 pub mod metrics;
+mod peer;
 pub mod problem;
 pub mod rate;
+mod room;

@@ -51,6 +51,7 @@ pub struct Metrics {
     pub webhooks: Family<OutcomeLabels, Counter>,
     /// Connections that are open.
     pub connections: Gauge<i64>,
+    over_limit: Family<OutcomeLabels, Counter>,
     /// Problems in the manifests as they are now.
     pub manifest_problems: Gauge<u64, AtomicU64>,
     tasks: Family<StateLabels, Gauge>,
@@ -71,6 +72,9 @@ impl Default for Metrics {
         registry.register("webhooks", help, webhooks.clone());
         let connections = Gauge::default();
         registry.register("http_connections", "Open connections", connections.clone());
+        let over_limit = Family::default();
+        let help = "Connections beyond the limits: refused, or idle ones that made way";
+        registry.register("http_connections_over_limit", help, over_limit.clone());
         let manifest_problems = Gauge::default();
         let help = "Problems in the manifests";
         registry.register("manifest_problems", help, manifest_problems.clone());
@@ -88,6 +92,7 @@ impl Default for Metrics {
             request_seconds,
             webhooks,
             connections,
+            over_limit,
             manifest_problems,
             tasks,
             unrouted_events,
@@ -114,6 +119,13 @@ impl Metrics {
         }
         self.unrouted_events.set(stats.unrouted_events);
         self.pending_deliveries.set(stats.pending_deliveries);
+    }
+
+    /// Counts a connection that was one too many.
+    pub(crate) fn over_limit(&self, outcome: &'static str) {
+        self.over_limit
+            .get_or_create(&OutcomeLabels { outcome })
+            .inc();
     }
 
     /// Counts a webhook.

@@ -24,7 +24,7 @@ const ID_LETTERS: usize = 12;
     proofhouse keys create --name ci --scope tasks:read --scope tasks:write\n  \
     proofhouse keys list --format json\n  \
     proofhouse keys revoke 0a1b2c3d4e5f\n\n\
-    Exit codes: 0 done, 3 the store cannot be used or there is no such key, 64 usage.")]
+    Exit codes: 0 done, 3 the store cannot be used or there is no such key, 64 usage, or there is no such store.")]
 pub(crate) struct Keys {
     #[command(subcommand)]
     command: Command,
@@ -174,7 +174,7 @@ impl Create {
 
 impl List {
     async fn run(self) -> Result<(), CommandError> {
-        let store = self.store.open().await?;
+        let store = self.store.open_existing().await?;
         let keys = store.api_keys().await.map_err(failed);
         let now = store.now().await.map_err(failed);
         store.close().await;
@@ -206,7 +206,7 @@ impl List {
 
 impl Revoke {
     async fn run(self) -> Result<(), CommandError> {
-        let store = self.store.open().await?;
+        let store = self.store.open_existing().await?;
         let revoked = store.revoke_api_key(&self.id).await.map_err(failed);
         store.close().await;
         revoked?;

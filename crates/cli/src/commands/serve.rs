@@ -10,9 +10,9 @@ use clap::{Args, ValueEnum};
 use proofhouse_agent::model::Redactor;
 use proofhouse_server::api::desk::Desk;
 use proofhouse_server::api::{Api, ApiConfig};
-use proofhouse_server::engine::{Engine, EngineOptions, ManifestSource};
+use proofhouse_server::engine::{Engine, EngineOptions, MAX_LEASE, MIN_LEASE, ManifestSource};
 use proofhouse_server::keys::Scope;
-use proofhouse_server::listen::{self, Door};
+use proofhouse_server::listen::{self, Door, Limits};
 use proofhouse_server::metrics::Metrics;
 use proofhouse_server::rate::Rate;
 use proofhouse_store::Store;
@@ -34,6 +34,11 @@ use crate::tools::work::until_interrupted;
 const VERSION: u32 = 1;
 /// The largest file of certificates or of a key.
 const MAX_PEM: u64 = 1 << 20;
+/// Files that may be open: the connections of both ports, and as many for everything else.
+#[cfg(unix)]
+const OPEN_FILES: u64 = 4_096;
+/// The most bytes of a webhook that the store takes.
+const MAX_WEBHOOK: i64 = 32 << 20;
 
 /// Serve agents: an HTTP API for tasks, webhooks, polls, schedules, and a dashboard
 ///
@@ -46,8 +51,8 @@ const MAX_PEM: u64 = 1 << 20;
     proofhouse serve examples/agents\n  \
     proofhouse serve manifests/ --settings operator.yaml --model openai:gpt-5 --public-url https://hooks.example.com\n  \
     PROOFHOUSE_STORE=postgres://user:password@db/proofhouse proofhouse serve manifests/\n\n\
-    Exit codes: 0 somebody ended it, 3 the directory, the store, an address, a certificate or the model cannot\n\
-    be used, 64 usage.")]
+    Exit codes: 0 somebody ended it, 3 the store, an address, a certificate or the model cannot be used, 64 usage,\n\
+    or there is no such directory.")]
 pub(crate) struct Serve {
     /// The directory of manifests
     #[arg(value_name = "DIR")]
@@ -77,8 +82,8 @@ pub(crate) struct Serve {
     strict_webhooks: bool,
 
     /// The most bytes a webhook may have
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
-    max_webhook_bytes: usize,
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(1..=MAX_WEBHOOK))]
+    max_webhook_bytes: u32,
 
     /// Requests a second of each key; twice as many at once
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -87,6 +92,10 @@ pub(crate) struct Serve {
     /// Webhooks a second of each address; twice as many at once
     #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     webhook_rate: u32,
+
+    /// Connections of each address to each of the two ports, which have room for 1024; a proxy before all others may need more
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    peer_connections: u16,
 
     /// The certificate chain for TLS, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -104,8 +113,9 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: u16,
 
-    /// How long the work of a process that is gone waits until others take it up, at most 15s
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "15s")]
+    /// How long a process that says nothing keeps its work, from 300ms to 15s; the work of one that is gone is taken up
+    /// by others after at most twice that
+    #[arg(long, value_name = "DURATION", value_parser = lease, default_value = "15s")]
     lease: Duration,
 
     #[command(flatten)]
@@ -142,6 +152,9 @@ impl Serve {
                 self.listen
             )));
         }
+        if let Some(url) = &self.public_url {
+            check_public(url)?;
+        }
         if !self.manifests.is_dir() {
             let shown = shown_path(&self.manifests);
             return Err(CommandError::usage(format!(
@@ -172,6 +185,9 @@ impl Serve {
             api: format!("{scheme}://{api_at}"),
             hooks: format!("{scheme}://{hooks_at}"),
         };
+        allow_many_connections();
+        // Until everything has ended.
+        let _alone = self.store.lock()?;
         let store = self.store.open().await?;
         let engine = Arc::new(self.engine(Arc::clone(&store), &places).await?);
         let first_key = self.first_key(store.as_ref()).await?;
@@ -180,23 +196,29 @@ impl Serve {
         let config = ApiConfig {
             open: self.open,
             tls: tls.is_some(),
-            max_webhook_bytes: self.max_webhook_bytes,
+            max_webhook_bytes: self.max_webhook_bytes as usize,
             rate: rate(self.rate),
             webhook_rate: rate(self.webhook_rate),
             ..ApiConfig::at(api_at)
         };
         let desk = Arc::clone(&engine) as Arc<dyn Desk>;
         let api = Api::new(Arc::clone(&store), desk, Arc::clone(&metrics), config);
+        let limits = Limits {
+            of_peer: usize::from(self.peer_connections),
+            ..Limits::default()
+        };
         let doors = vec![
             Door {
                 listener: api_listener,
                 tls: tls.clone(),
                 router: api.router(),
+                limits,
             },
             Door {
                 listener: hook_listener,
                 tls,
                 router: api.webhook_router(),
+                limits,
             },
         ];
         // Requests finish while the engine does: a stream of a task ends with its connection.
@@ -238,7 +260,7 @@ impl Serve {
         let mut options = EngineOptions::new(factory, environment, client);
         options.webhooks = webhooks;
         options.strict = self.strict_webhooks;
-        options.payload.max_bytes = self.max_webhook_bytes;
+        options.payload.max_bytes = self.max_webhook_bytes as usize;
         options.workers = usize::from(self.workers);
         options.lease = self.lease;
         let source = ManifestSource::Directory(self.manifests.clone());
@@ -360,6 +382,55 @@ fn rate(per_second: u32) -> Rate {
         per_second: per_second.into(),
     }
 }
+
+/// Reads a lease. A shorter one could not be renewed in time on a loaded machine; with a longer one, work would not move as
+/// soon as is promised.
+fn lease(text: &str) -> Result<Duration, String> {
+    let lease = duration(text)?;
+    match (MIN_LEASE..=MAX_LEASE).contains(&lease) {
+        true => Ok(lease),
+        false => Err(format!(
+            "a lease is from {} ms to {} s",
+            MIN_LEASE.as_millis(),
+            MAX_LEASE.as_secs()
+        )),
+    }
+}
+
+/// Platforms are told this address with a path behind it, so that nothing else may be.
+fn check_public(text: &str) -> Result<(), CommandError> {
+    let fits = |url: &url::Url| {
+        let is_plain = url.query().is_none() && url.fragment().is_none();
+        let is_anonymous = url.username().is_empty() && url.password().is_none();
+        ["http", "https"].contains(&url.scheme()) && url.has_host() && is_plain && is_anonymous
+    };
+    match url::Url::parse(text).is_ok_and(|url| fits(&url)) {
+        true => Ok(()),
+        // It may hold a password, so that it is not repeated.
+        false => Err(CommandError::usage(
+            "--public-url: write an address such as https://hooks.example.com/path, without a user, `?` and `#`",
+        )),
+    }
+}
+
+/// Every connection is an open file, and what a shell allows a process is often less than there is room for.
+#[cfg(unix)]
+fn allow_many_connections() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = Some(OPEN_FILES).min(limit.maximum.or(Some(OPEN_FILES)));
+    if limit.current.is_some_and(|current| Some(current) < wanted) {
+        let raised = Rlimit {
+            current: wanted,
+            ..limit
+        };
+        // What cannot be had is made up for: idle connections make way.
+        let _ = setrlimit(Resource::Nofile, raised);
+    }
+}
+
+#[cfg(not(unix))]
+fn allow_many_connections() {}
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, CommandError> {
     TcpListener::bind(address)

@@ -33,8 +33,8 @@ const MAX_SETTINGS: usize = 1 << 20;
 /// What tools are told that no model says.
 #[derive(Debug, Args)]
 pub(crate) struct OperatorOptions {
-    /// What the operator configures: `settings`, `auth`, `egress`, `kubernetes` and `mcp`, in YAML or JSON;
-    /// `${NAME}` in it is a variable of the environment
+    /// What the operator configures: `settings`, `auth`, `egress`, `kubernetes`, `mcp` and `webhooks`, in YAML
+    /// or JSON; `${NAME}` in it is a variable of the environment
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
 

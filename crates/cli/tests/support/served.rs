@@ -213,8 +213,13 @@ impl Served {
 
     /// Asks the process to end, without waiting for it.
     pub fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    /// Sends the process a signal.
+    pub fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        let sent = Command::new("kill").args([name, &id]).status().unwrap();
         assert!(sent.success());
     }
 

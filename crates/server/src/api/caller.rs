@@ -1,14 +1,16 @@
 //! Callers: who asks, and what they may.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{ConnectInfo, FromRequestParts};
 use http::{header, request::Parts};
 use proofhouse_store::Store;
 
 use super::Api;
 use crate::keys::{self, Scope};
+use crate::peer;
 use crate::problem::Problem;
 
 /// The cookie of the dashboard.
@@ -20,6 +22,18 @@ pub(crate) struct Caller {
     /// The id of the key, or `open` where none is needed.
     pub key: String,
     scopes: Vec<Scope>,
+    proof: Proof,
+}
+
+/// How it is known who asks.
+#[derive(Debug, Clone)]
+enum Proof {
+    /// Nobody is asked for a key.
+    None,
+    /// A key, of which this is the hash.
+    Key(String),
+    /// A session of the dashboard.
+    Session(String),
 }
 
 impl Caller {
@@ -28,7 +42,30 @@ impl Caller {
         Self {
             key: "open".to_owned(),
             scopes: vec![Scope::Admin],
+            proof: Proof::None,
         }
+    }
+
+    /// What is kept of the caller's key; empty where there is none.
+    pub(crate) fn hash(&self) -> &str {
+        match &self.proof {
+            Proof::Key(hash) => hash,
+            Proof::None | Proof::Session(_) => "",
+        }
+    }
+
+    /// Insists that what let the caller in still does: keys are revoked and expire, and people sign out.
+    ///
+    /// # Errors
+    ///
+    /// Returns 401 when it does not, and another problem when that cannot be found out.
+    pub(crate) async fn is_still_let_in(&self, api: &Api) -> Result<(), Problem> {
+        let hash = match &self.proof {
+            Proof::None => return Ok(()),
+            Proof::Key(hash) => hash.clone(),
+            Proof::Session(id) => api.sessions.find(id).ok_or_else(unknown)?,
+        };
+        holder(api.store.as_ref(), hash).await.map(drop)
     }
 
     /// Insists on a scope.
@@ -53,7 +90,7 @@ impl Caller {
 /// Who holds this key.
 pub(crate) async fn recognise(store: &dyn Store, key: &str) -> Result<Caller, Problem> {
     let hash = keys::hash(key).ok_or_else(unknown)?;
-    holder(store, &hash).await
+    holder(store, hash).await
 }
 
 fn unknown() -> Problem {
@@ -61,8 +98,8 @@ fn unknown() -> Problem {
 }
 
 /// Who holds the key with this hash.
-async fn holder(store: &dyn Store, hash: &str) -> Result<Caller, Problem> {
-    let found = store.api_key(hash).await.map_err(super::store_problem)?;
+async fn holder(store: &dyn Store, hash: String) -> Result<Caller, Problem> {
+    let found = store.api_key(&hash).await.map_err(super::store_problem)?;
     let found = found.ok_or_else(unknown)?;
     let now = store.now().await.map_err(super::store_problem)?;
     let over = found.revoked_at.is_some() || found.expires_at.is_some_and(|end| end <= now);
@@ -73,6 +110,7 @@ async fn holder(store: &dyn Store, hash: &str) -> Result<Caller, Problem> {
     Ok(Caller {
         key: found.id.clone(),
         scopes: scopes.collect(),
+        proof: Proof::Key(hash),
     })
 }
 
@@ -81,20 +119,43 @@ impl FromRequestParts<Arc<Api>> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let caller = match bearer(parts) {
-            Some(key) => recognise(api.store.as_ref(), key).await?,
+            Some(key) => match recognise(api.store.as_ref(), key).await {
+                Ok(caller) => caller,
+                Err(problem) => return Err(counted(problem, parts, api)),
+            },
             None if api.config.open => Self::anyone(),
             None => {
-                let hash = session(parts, api).ok_or_else(|| {
+                let (id, hash) = session(parts, api).ok_or_else(|| {
                     Problem::unauthorized(
                         "send `Authorization: Bearer KEY`; `proofhouse keys create` makes one",
                     )
                 })?;
-                holder(api.store.as_ref(), &hash).await?
+                Self {
+                    proof: Proof::Session(id),
+                    ..holder(api.store.as_ref(), hash).await?
+                }
             }
         };
         let rate = api.rate.take(&caller.key, Instant::now());
         rate.map_err(|wait| Problem::too_many(wait.as_secs().max(1)))?;
         Ok(caller)
+    }
+}
+
+/// What whoever sent a wrong key is told. A right key is never held up by the wrong ones that others behind the same
+/// proxy send, so that they are counted after they are looked up.
+fn counted(problem: Problem, parts: &Parts, api: &Api) -> Problem {
+    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+    let Some(ConnectInfo(peer)) = peer.filter(|_| problem.status == 401) else {
+        return problem;
+    };
+    let peer = peer::of(peer.ip()).to_string();
+    match api.wrong_keys.take(&peer, Instant::now()) {
+        Ok(()) => problem,
+        Err(wait) => Problem {
+            detail: "too many wrong keys; try again later".to_owned(),
+            ..Problem::too_many(wait.as_secs().max(1))
+        },
     }
 }
 
@@ -106,12 +167,12 @@ fn bearer(parts: &Parts) -> Option<&str> {
 
 /// Whoever signed in at the dashboard. The cookie is only good for looking: a page elsewhere that makes a browser
 /// send something must not get anywhere.
-fn session(parts: &Parts, api: &Api) -> Option<String> {
+fn session(parts: &Parts, api: &Api) -> Option<(String, String)> {
     if parts.method != http::Method::GET && parts.method != http::Method::HEAD {
         return None;
     }
     let value = cookie(parts)?;
-    api.sessions.find(value)
+    Some((value.to_owned(), api.sessions.find(value)?))
 }
 
 pub(crate) fn cookie(parts: &Parts) -> Option<&str> {

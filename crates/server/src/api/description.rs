@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -24,6 +24,7 @@ pub(super) fn routes() -> (Router<Arc<Api>>, Value) {
     let mut description = serde_json::to_value(description).unwrap_or_default();
     name_problems(&mut description);
     never_null(&mut description);
+    everywhere(&mut description);
     (router, description)
 }
 
@@ -104,6 +105,32 @@ fn never_null(description: &mut Value) {
     }
 }
 
+/// What can go wrong with every request, before anybody looks at what it asks for: a head that is malformed or too large,
+/// a body that does not come.
+fn everywhere(description: &mut Value) {
+    let problem =
+        json!({"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}});
+    let said = |text: &str| json!({"description": text, "content": problem});
+    let malformed = said("The request is not as it must be");
+    let slow = said("The body did not arrive in time");
+    let large = json!({"description": "The headers are too large; the answer has no body"});
+    let paths = description["paths"].as_object_mut().into_iter().flatten();
+    let operations = paths.flat_map(|(_, path)| path.as_object_mut().into_iter().flatten());
+    for (_, operation) in operations {
+        let has_body = operation.get("requestBody").is_some();
+        let answers = operation
+            .get_mut("responses")
+            .and_then(Value::as_object_mut);
+        if let Some(answers) = answers {
+            answers.entry("400").or_insert_with(|| malformed.clone());
+            answers.entry("431").or_insert_with(|| large.clone());
+            if has_body {
+                answers.entry("408").or_insert_with(|| slow.clone());
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +142,10 @@ mod tests {
         assert!(paths.len() >= 14, "{}", paths.len());
         for (path, operations) in paths {
             for (method, operation) in operations.as_object().unwrap() {
+                for status in ["400", "431"] {
+                    let answer = &operation["responses"][status];
+                    assert!(answer.is_object(), "{method} {path} {status}");
+                }
                 if ["/v1/health", "/v1/ready"].contains(&path.as_str()) {
                     continue;
                 }

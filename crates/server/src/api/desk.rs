@@ -3,17 +3,19 @@
 use async_trait::async_trait;
 use http::HeaderMap;
 use proofhouse_store::StoreError;
+use proofhouse_store::model::StartKey;
 use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 
 /// Runs tasks for the API. What is only looked at comes from the store.
 #[async_trait]
 pub trait Desk: Send + Sync + 'static {
-    /// Begins a task and returns its id. It is kept when this returns.
+    /// Begins a task and returns its id. It is kept when this returns; an order that may be repeated begins one task.
     async fn create(&self, order: Order) -> Result<String, DeskError>;
 
     /// Says something to a task and returns the number of the delivery. It is kept when this returns; the same key
     /// says it once.
+    /// It is an error if the key was used to say something else.
     async fn say(&self, task: &str, message: Message) -> Result<i64, DeskError>;
 
     /// Answers a question that a task has.
@@ -39,6 +41,9 @@ pub trait Desk: Send + Sync + 'static {
 
     /// The manifests as they are now.
     fn manifests(&self) -> Vec<ManifestFile>;
+
+    /// Whether there is such a schedule or trigger among them.
+    fn has_start(&self, key: &StartKey) -> bool;
 }
 
 /// A task to begin.
@@ -56,6 +61,17 @@ pub struct Order {
     pub user: String,
     /// The user's address.
     pub email: Option<String>,
+    /// It may be repeated.
+    pub once: Option<Once>,
+}
+
+/// Which task an order that may be repeated is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Once {
+    /// The id of the task.
+    pub id: String,
+    /// Stands for all that the order says; another order with the same id is a mistake.
+    pub request: String,
 }
 
 /// Something said to a task.

@@ -5,6 +5,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use http::{HeaderMap, header, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 use std::time::Duration;
 
 use crate::problem::Problem;
@@ -13,6 +14,15 @@ use crate::problem::Problem;
 pub(crate) const MAX_BODY_BYTES: usize = 1 << 20;
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
+/// The most characters of what the library says; it repeats values.
+const MAX_SAID: usize = 300;
+/// How the library calls things, and how JSON does.
+const WORDS: [(&str, &str); 4] = [
+    ("invalid type: sequence", "invalid type: array"),
+    ("invalid type: map", "invalid type: object"),
+    ("expected a map", "expected an object"),
+    ("expected unit", "expected null"),
+];
 /// The longest piece of a path.
 const MAX_NAME: usize = 512;
 
@@ -40,11 +50,48 @@ where
         }
         let (parts, body) = request.into_parts();
         let bytes = whole(&parts.headers, body, MAX_BODY_BYTES).await?;
-        let value = serde_json::from_slice(&bytes).map_err(|error| {
-            Problem::bad_request(format!("the body is not as it must be: {error}"))
-        })?;
-        Ok(Self(value))
+        read(&bytes).map(Self)
     }
+}
+
+/// Reads an object of JSON.
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    // The library would take a list of the values of the fields for the object.
+    if first.is_some_and(|byte| *byte != b'{') {
+        return Err(Problem::bad_request("the body must be an object of JSON"));
+    }
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let field = error.path().to_string();
+        wrong(Some(field).filter(|field| field != "."), error.inner())
+    })?;
+    json.end().map_err(|error| wrong(None, &error))?;
+    Ok(value)
+}
+
+/// What is wrong with a body, in the words of those who send it.
+fn wrong(field: Option<String>, error: &serde_json::Error) -> Problem {
+    let (line, column) = (error.line(), error.column());
+    let said = error.to_string();
+    let said = said
+        .strip_suffix(&format!(" at line {line} column {column}"))
+        .unwrap_or(&said);
+    let mut said: String = said.chars().take(MAX_SAID).collect();
+    for (theirs, ours) in WORDS {
+        if let Some(rest) = said.strip_prefix(theirs) {
+            said = format!("{ours}{rest}");
+        }
+        if let Some(rest) = said.strip_suffix(theirs) {
+            said = format!("{rest}{ours}");
+        }
+    }
+    let what = match (error.classify(), field) {
+        (Category::Data, Some(field)) => format!("`{field}` is wrong: "),
+        (Category::Data, None) => String::new(),
+        _ => "the body is not JSON: ".to_owned(),
+    };
+    Problem::bad_request(format!("{what}{said} (at {line}:{column})"))
 }
 
 /// All of a body, as long as it is not too much and not too slow.
@@ -108,7 +155,72 @@ where
         }
         match axum::extract::Path::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(value)) => Ok(Self(value)),
-            Err(rejection) => Err(Problem::not_found(rejection.body_text())),
+            // The library would say which type of ours does not fit.
+            Err(_) => Err(Problem::not_found("there is nothing with such a name")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+    use serde_json::{Map, Value};
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "it is only read")]
+    struct Order {
+        agent: String,
+        #[serde(default)]
+        parameters: Map<String, Value>,
+        #[serde(default)]
+        loud: Option<bool>,
+    }
+
+    #[test]
+    fn only_objects_are_read_and_errors_name_the_field_and_the_place() {
+        read::<Order>(br#" {"agent": "a", "parameters": {}, "loud": null} "#).unwrap();
+        for (body, said) in [
+            (r#"["a", {}, null]"#, "the body must be an object of JSON"),
+            (r#""a""#, "the body must be an object of JSON"),
+            (
+                "",
+                "the body is not JSON: EOF while parsing a value (at 1:0)",
+            ),
+            (
+                "{\n  \"agent\": 1}",
+                "`agent` is wrong: invalid type: integer `1`, expected a string (at 2:12)",
+            ),
+            (
+                r#"{"agent": "a", "parameters": []}"#,
+                "`parameters` is wrong: invalid type: array, expected an object (at 1:29)",
+            ),
+            (
+                r#"{"agent": {}}"#,
+                "`agent` is wrong: invalid type: object, expected a string (at 1:10)",
+            ),
+            (
+                r#"{"agent": "a", "loud": "very"}"#,
+                "`loud` is wrong: invalid type: string \"very\", expected a boolean (at 1:29)",
+            ),
+            ("{}", "missing field `agent` (at 1:2)"),
+            (
+                r#"{"agent": "a"} {}"#,
+                "the body is not JSON: trailing characters (at 1:16)",
+            ),
+        ] {
+            let problem = read::<Order>(body.as_bytes()).unwrap_err();
+            assert_eq!((problem.status, problem.detail.as_str()), (400, said));
+        }
+        let problem = read::<Order>(br#"{"agent": "a", "x": 1}"#).unwrap_err();
+        assert!(problem.detail.contains("unknown field `x`"), "{problem:?}");
+    }
+
+    #[test]
+    fn a_large_value_is_not_repeated() {
+        let body = format!(r#"{{"agent": "a", "loud": "{}"}}"#, "x".repeat(100_000));
+        let problem = read::<Order>(body.as_bytes()).unwrap_err();
+        assert!(problem.detail.len() < 400, "{}", problem.detail.len());
     }
 }

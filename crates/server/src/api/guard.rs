@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue, Version, header};
 use proofhouse_wire::origin;
 use tracing::Instrument as _;
 
@@ -82,6 +82,11 @@ async fn watch(
 }
 
 async fn answer(api: &Api, side: Side, request: Request, next: Next) -> Response {
+    // RFC 9112 asks for it; without, nobody knows what the request was meant for.
+    let hosts = request.headers().get_all(header::HOST).iter().count();
+    if request.version() == Version::HTTP_11 && hosts != 1 {
+        return Problem::bad_request("a request has one `Host`").into_response();
+    }
     // A page elsewhere can make a browser send requests to this machine; platforms are no browsers, and
     // they reach us under names we do not know.
     let local = api.config.address;

@@ -41,7 +41,7 @@ pub(super) struct Starts {
     starts: Vec<StartView>,
 }
 
-/// List what schedules and triggers did so far
+/// List what schedules and triggers did so far, also those that were removed
 #[utoipa::path(
     get, path = "/v1/starts", tag = "manifests", security(("key" = [])),
     responses(
@@ -56,6 +56,8 @@ pub(super) async fn starts(
 ) -> Result<Json<Starts>, Problem> {
     caller.needs(Scope::ManifestsRead)?;
     let starts = api.store.starts().await.map_err(store_problem)?;
-    let starts = starts.into_iter().map(Into::into).collect();
+    let desk = api.desk.as_ref();
+    let starts = starts.into_iter().map(|one| StartView::of(one, desk));
+    let starts = starts.collect();
     Ok(Json(Starts { starts }))
 }

@@ -9,6 +9,7 @@ mod guard;
 mod health;
 mod listening;
 mod manifests;
+mod once;
 mod sessions;
 mod stream;
 mod tasks;
@@ -43,7 +44,7 @@ pub struct ApiConfig {
     pub address: SocketAddr,
     /// Whether it is spoken to over TLS; browsers then send the cookie of the dashboard over nothing else.
     pub tls: bool,
-    /// How much the holder of a key may ask.
+    /// How much the holder of a key may ask; whoever has none that is known may try a tenth of it.
     pub rate: Rate,
     /// How much one address may send to the webhooks.
     pub webhook_rate: Rate,
@@ -81,6 +82,8 @@ pub struct Api {
     pub(crate) rate: RateLimit,
     pub(crate) webhook_rate: RateLimit,
     pub(crate) sign_in_rate: RateLimit,
+    /// Wrong keys of each address.
+    pub(crate) wrong_keys: RateLimit,
     pub(crate) sessions: Sessions,
 }
 
@@ -89,6 +92,14 @@ const SIGN_IN_RATE: Rate = Rate {
     burst: 10,
     per_second: 0.5,
 };
+
+/// Wrong keys: a tenth of what a right one may ask.
+fn wrong_keys(rate: Rate) -> Rate {
+    Rate {
+        burst: (rate.burst / 10).max(1),
+        per_second: rate.per_second / 10.0,
+    }
+}
 
 impl Api {
     /// An API over a store and whoever runs the tasks.
@@ -104,6 +115,7 @@ impl Api {
             desk,
             metrics,
             rate: RateLimit::new(config.rate),
+            wrong_keys: RateLimit::new(wrong_keys(config.rate)),
             webhook_rate: RateLimit::new(config.webhook_rate),
             sign_in_rate: RateLimit::new(SIGN_IN_RATE),
             sessions: Sessions::default(),

@@ -24,23 +24,26 @@ const LOOK: Duration = Duration::from_millis(250);
 const BATCH: usize = 100;
 /// How long a stream lasts; the client comes back with `Last-Event-ID`.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
+/// How often it is looked whether the caller may still follow.
+const CHECK: Duration = Duration::from_secs(3);
 
 /// An event of a stream.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "it describes what the library writes")]
 struct StreamEvent {
-    /// `turn`, `text` or `state`.
+    /// `turn`, `text`, `state` or `end`.
     event: String,
     /// The number of the turn.
     id: Option<String>,
-    /// JSON: a turn, `{"text"}` or `{"state", "detail"}`.
+    /// JSON: a turn, `{"text"}`, `{"state", "detail"}` or `{"code", "detail"}`.
     data: String,
 }
 
 /// Follow a task
 ///
 /// Server-sent events: `turn` with a turn as it is listed elsewhere, `text` with a piece of what the model is saying,
-/// `state` when the task begins or stops working. `Last-Event-ID` goes on after that turn. It ends with the task.
+/// `state` when the task begins or stops working. `Last-Event-ID` goes on after that turn. It ends with the task, or
+/// with `end` within a few seconds after the key was revoked or has expired.
 #[utoipa::path(
     get, path = "/v1/tasks/{task}/stream", tag = "tasks", security(("key" = [])),
     params(
@@ -81,6 +84,8 @@ pub(super) async fn stream(
     let follower = Follower {
         text: api.desk.listen(&task),
         api,
+        caller,
+        checked: tokio::time::Instant::now(),
         task,
         from,
         state: None,
@@ -94,6 +99,9 @@ pub(super) async fn stream(
 
 struct Follower {
     api: Arc<Api>,
+    caller: Caller,
+    /// When the caller was last let in.
+    checked: tokio::time::Instant,
     task: String,
     from: i64,
     state: Option<TaskState>,
@@ -114,11 +122,33 @@ impl Follower {
             if self.over || is_late || self.api.desk.is_closing() {
                 return None;
             }
+            if !self.is_let_in().await {
+                continue;
+            }
             if !self.look().await {
                 return None;
             }
             if self.ready.is_empty() && !self.over {
                 self.wait().await;
+            }
+        }
+    }
+
+    /// Whether the caller may still follow; if not, that is the last event.
+    async fn is_let_in(&mut self) -> bool {
+        if self.checked.elapsed() < CHECK {
+            return true;
+        }
+        match self.caller.is_still_let_in(&self.api).await {
+            Ok(()) => {
+                self.checked = tokio::time::Instant::now();
+                true
+            }
+            Err(problem) => {
+                self.over = true;
+                let said = json!({"code": problem.code, "detail": problem.detail});
+                self.push(Event::default().event("end").json_data(said));
+                false
             }
         }
     }

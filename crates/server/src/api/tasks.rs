@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::desk::{Answer, Message, Order};
-use super::{Api, Body, Caller, Path, Query, TaskView, TurnView, store_problem};
+use super::{Api, Body, Caller, Path, Query, TaskView, TurnView, once, store_problem};
 use crate::keys::Scope;
 use crate::problem::Problem;
 
@@ -19,8 +19,6 @@ use crate::problem::Problem;
 const PAGE: usize = 50;
 /// The most rows of a page.
 const MAX_PAGE: usize = 200;
-/// The longest key of a repeated request.
-const MAX_KEY: usize = 200;
 /// The longest message.
 const MAX_MESSAGE: usize = 256 << 10;
 
@@ -68,14 +66,23 @@ pub(super) struct Created {
 
 fn checked_message(message: Option<String>) -> Result<Option<String>, Problem> {
     match message {
-        Some(text) if text.len() > MAX_MESSAGE => Err(Problem::too_large(MAX_MESSAGE)),
+        Some(text) if text.len() > MAX_MESSAGE => Err(Problem::too_large_because(format!(
+            "a message has at most {MAX_MESSAGE} bytes"
+        ))),
         message => Ok(message),
     }
 }
 
 /// Begin a task
+///
+/// A request with the same `Idempotency-Key`, of the same key of the API, begins one task, as long as that task is kept.
+/// With another body it is refused.
 #[utoipa::path(
     post, path = "/v1/tasks", tag = "tasks", security(("key" = [])),
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Whoever repeats the request repeats this",
+            pattern = "^[!-~]{1,200}$")
+    ),
     request_body = CreateTask,
     responses(
         (status = 201, body = Created),
@@ -88,17 +95,21 @@ fn checked_message(message: Option<String>) -> Result<Option<String>, Problem> {
 pub(super) async fn create(
     State(api): State<Arc<Api>>,
     caller: Caller,
+    headers: HeaderMap,
     Body(task): Body<CreateTask>,
 ) -> Result<(StatusCode, Json<Created>), Problem> {
     caller.needs(Scope::TasksWrite)?;
-    let order = Order {
+    let key = once::key(&headers)?;
+    let mut order = Order {
         namespace: task.namespace.unwrap_or_default(),
         agent: task.agent,
         message: checked_message(task.message)?,
         parameters: task.parameters,
         user: task.user.unwrap_or_else(|| format!("key:{}", caller.key)),
         email: task.email,
+        once: None,
     };
+    order.once = key.map(|key| once::task(&caller, &key, &order));
     let id = api.desk.create(order).await?;
     Ok((StatusCode::CREATED, Json(Created { id })))
 }
@@ -283,7 +294,8 @@ pub(super) struct Said {
 
 /// Say something to a task
 ///
-/// The answer is among the task's turns. A request with the same `Idempotency-Key` says it once.
+/// The answer is among the task's turns. A request with the same `Idempotency-Key` says it once; with another body it is
+/// refused.
 #[utoipa::path(
     post, path = "/v1/tasks/{task}/messages", tag = "tasks", security(("key" = [])),
     params(
@@ -308,25 +320,14 @@ pub(super) async fn say(
     Body(say): Body<Say>,
 ) -> Result<(StatusCode, Json<Said>), Problem> {
     caller.needs(Scope::TasksWrite)?;
-    let key = headers.get("idempotency-key").map(|key| {
-        let key = key
-            .to_str()
-            .ok()
-            .filter(|key| (1..=MAX_KEY).contains(&key.len()))
-            .filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic()));
-        key.map(str::to_owned).ok_or_else(|| {
-            Problem::bad_request(format!(
-                "`Idempotency-Key` has 1 to {MAX_KEY} plain characters and no spaces"
-            ))
-        })
-    });
+    let key = once::key(&headers)?;
     if say.message.is_empty() {
         return Err(Problem::bad_request("`message` is empty"));
     }
     let message = Message {
         text: checked_message(Some(say.message))?,
         parameters: say.parameters,
-        key: key.transpose()?,
+        key,
     };
     let delivery = api.desk.say(&task, message).await?;
     Ok((StatusCode::ACCEPTED, Json(Said { delivery })))

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::desk::ManifestFile;
+use super::desk::{Desk, ManifestFile};
 
 /// The most of a payload that is shown.
 const MAX_PAYLOAD_SHOWN: usize = 256 << 10;
@@ -221,17 +221,22 @@ pub(crate) struct StartView {
     pub consecutive_failures: i64,
     /// Why, the last time.
     pub last_error: Option<String>,
+    /// Whether its manifest is gone; it is not due then, and what it did stays known.
+    pub removed: bool,
 }
 
-impl From<StartStatus> for StartView {
-    fn from(status: StartStatus) -> Self {
+impl StartView {
+    /// What is kept about one, beside what the manifests say now.
+    pub(crate) fn of(status: StartStatus, desk: &dyn Desk) -> Self {
+        let removed = !desk.has_start(&status.key);
         Self {
+            removed,
             kind: status.key.kind.as_str().to_owned(),
             namespace: status.key.namespace,
             name: status.key.name,
             last_at: status.last_at.map(moment),
             last_task: status.last_task,
-            next_at: status.next_at.map(moment),
+            next_at: status.next_at.filter(|_| !removed).map(moment),
             total: status.total,
             consecutive_failures: status.failures,
             last_error: status.last_error,

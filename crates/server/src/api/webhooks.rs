@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::desk::{Handshake, Reception, Webhook};
 use super::{Api, Path, whole};
+use crate::peer;
 use crate::problem::Problem;
 
 /// Takes in a webhook.
@@ -23,7 +24,7 @@ pub(super) async fn receive(
 ) -> Result<Response, Problem> {
     let rate = api
         .webhook_rate
-        .take(&peer.ip().to_string(), Instant::now());
+        .take(&peer::of(peer.ip()).to_string(), Instant::now());
     if let Err(wait) = rate {
         api.metrics.webhook("too_many");
         return Err(Problem::too_many(wait.as_secs().max(1)));

@@ -25,7 +25,7 @@ pub(super) async fn list(State(api): State<Arc<Api>>, caller: Result<Caller, Pro
     let page = Page::new("Manifests").table("Files", &heads, &rows);
     let rows: Vec<Vec<String>> = starts
         .into_iter()
-        .map(StartView::from)
+        .map(|start| StartView::of(start, api.desk.as_ref()))
         .map(start_row)
         .collect();
     let heads = [
@@ -86,7 +86,10 @@ fn start_row(start: StartView) -> Vec<String> {
         escape(&format!("{}/{}", start.namespace, start.name)),
         text(start.last_at),
         task.unwrap_or_default(),
-        text(start.next_at),
+        match start.removed {
+            true => badge("removed"),
+            false => text(start.next_at),
+        },
         start.total.to_string(),
         text(start.last_error),
     ]

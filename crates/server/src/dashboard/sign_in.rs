@@ -12,6 +12,7 @@ use super::html::Page;
 use super::trouble;
 use crate::api::{Api, COOKIE, LIFETIME, cookie, recognise, whole};
 use crate::keys;
+use crate::peer;
 use crate::problem::Problem;
 
 /// The most bytes of the form.
@@ -44,7 +45,7 @@ pub(super) async fn begin(
 ) -> Response {
     if let Err(wait) = api
         .sign_in_rate
-        .take(&peer.ip().to_string(), Instant::now())
+        .take(&peer::of(peer.ip()).to_string(), Instant::now())
     {
         return trouble(&Problem::too_many(wait.as_secs().max(1)));
     }

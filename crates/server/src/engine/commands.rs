@@ -82,7 +82,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Returns an error when there is no such task, when it has ended, or when it cannot be kept.
+    /// Returns an error when there is no such task, when it has ended, when something else was said with the key, or when
+    /// it cannot be kept.
     pub async fn message(
         &self,
         task: &str,
@@ -91,7 +92,19 @@ impl Engine {
         key: Option<String>,
     ) -> Result<Received, EngineError> {
         let body = json!({"message": message, "parameters": parameters});
-        self.tell(task, "message", body, key).await
+        // Other deliveries have keys of ours, which nobody may take.
+        let key = key.map(|key| format!("said:{key}"));
+        let received = self.tell(task, "message", body.clone(), key).await?;
+        if let Received::Duplicate(id) = received {
+            let known = self.delivery(task, id).await?;
+            if known.body != as_stored(&body) {
+                return Err(EngineError::Invalid(
+                    "this `Idempotency-Key` was used to say something else: repeat that request as it was, or use a new key"
+                        .to_owned(),
+                ));
+            }
+        }
+        Ok(received)
     }
 
     /// Answers a question of a task; its number is in the detail of the task's state. What there is to say
@@ -121,7 +134,13 @@ impl Engine {
         // A question has one answer, whoever repeats it.
         let key = format!("review-{review}-{}", row.next_seq);
         let body = json!({"review": review, "about": about});
-        self.tell(task, name, body, Some(key)).await?;
+        let received = self.tell(task, name, body, Some(key)).await?;
+        if let Received::Duplicate(id) = received
+            && self.delivery(task, id).await?.name != name
+        {
+            let message = format!("question {review} of task `{task}` was answered otherwise");
+            return Err(EngineError::Conflict(message));
+        }
         Ok(())
     }
 
@@ -161,6 +180,14 @@ impl Engine {
         Ok(())
     }
 
+    /// A delivery of a task.
+    async fn delivery(&self, task: &str, id: i64) -> Result<Delivery, EngineError> {
+        let before = Some(id.saturating_add(1));
+        let found = self.inner.store.deliveries(task, before, 1).await?;
+        let found = found.into_iter().find(|delivery| delivery.id == id);
+        found.ok_or_else(|| EngineError::NotFound(format!("delivery {id}")))
+    }
+
     async fn tell(
         &self,
         task: &str,
@@ -183,4 +210,9 @@ impl Engine {
         }
         Ok(received)
     }
+}
+
+/// A value as it comes back from the store: the last digit of a number may differ from what was read first.
+fn as_stored(value: &Value) -> Value {
+    serde_json::from_str(&value.to_string()).unwrap_or_else(|_| value.clone())
 }

@@ -3,14 +3,15 @@
 use async_trait::async_trait;
 use proofhouse_agent::task::{Decision, User};
 use proofhouse_store::StoreError;
+use proofhouse_store::model::{StartKey, StartKind};
 use proofhouse_tools::receive::webhook::Handshake as Greeting;
 use serde_json::json;
 use tokio::sync::broadcast;
 
 use super::{Accepted, Begin, Engine, EngineError};
 use crate::api::desk::{
-    Answer, Desk, DeskError, Handshake, ManifestFile, ManifestProblem, Message, Order, Reception,
-    Webhook,
+    Answer, Desk, DeskError, Handshake, ManifestFile, ManifestProblem, Message, Once, Order,
+    Reception, Webhook,
 };
 
 impl From<EngineError> for DeskError {
@@ -31,12 +32,31 @@ impl Engine {
             false => Ok(()),
         }
     }
+
+    /// The task that an order began before, if it did.
+    async fn begun(&self, once: &Once) -> Result<Option<String>, DeskError> {
+        match self.inner.store.task(&once.id).await {
+            Ok(task) if task.origin["request"] == once.request.as_str() => Ok(Some(task.id)),
+            Ok(_) => Err(DeskError::Invalid(
+                "this `Idempotency-Key` began another task: repeat that request as it was, or use a new key"
+                    .to_owned(),
+            )),
+            Err(StoreError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 #[async_trait]
 impl Desk for Engine {
     async fn create(&self, order: Order) -> Result<String, DeskError> {
         self.is_open()?;
+        // Asked before everything else: the agent may be gone by now.
+        if let Some(once) = &order.once
+            && let Some(task) = self.begun(once).await?
+        {
+            return Ok(task);
+        }
         let snapshot = self.manifests();
         let namespace = match order.namespace.is_empty() {
             false => order.namespace,
@@ -62,8 +82,11 @@ impl Desk for Engine {
                 }
             }
         };
-        let origin = json!({"by": "api", "user": order.user});
-        let task = self.begin(Begin {
+        let mut origin = json!({"by": "api", "user": order.user});
+        if let Some(once) = &order.once {
+            origin["request"] = once.request.clone().into();
+        }
+        let begin = Begin {
             namespace,
             agent: order.agent,
             user: User {
@@ -74,8 +97,18 @@ impl Desk for Engine {
             parameters: order.parameters,
             origin,
             unasked: false,
-        });
-        Ok(task.await?.id)
+        };
+        let Some(once) = order.once else {
+            return Ok(self.begin(begin).await?.id);
+        };
+        match self.begin_as(once.id.clone(), begin).await {
+            // The same order came at the same moment.
+            Err(EngineError::Conflict(why)) => {
+                let begun = self.begun(&once).await?;
+                begun.ok_or(DeskError::Conflict(why))
+            }
+            begun => Ok(begun?.id),
+        }
     }
 
     async fn say(&self, task: &str, message: Message) -> Result<i64, DeskError> {
@@ -145,6 +178,20 @@ impl Desk for Engine {
 
     fn is_closing(&self) -> bool {
         self.is_stopping()
+    }
+
+    fn has_start(&self, key: &StartKey) -> bool {
+        let snapshot = Self::manifests(self);
+        let catalog = snapshot.catalog();
+        let is_it = |namespace: &str, name: &str| (namespace, name) == (&key.namespace, &key.name);
+        match key.kind {
+            StartKind::Schedule => catalog
+                .schedules()
+                .any(|schedule| is_it(&schedule.namespace, &schedule.name)),
+            StartKind::Trigger => catalog
+                .triggers()
+                .any(|trigger| is_it(&trigger.namespace, &trigger.name)),
+        }
     }
 
     fn manifests(&self) -> Vec<ManifestFile> {

@@ -43,7 +43,7 @@ use tokio::sync::Notify;
 pub use ingest::Accepted;
 pub use load::ManifestSource;
 pub use manifests::{LoadedFile, Manifests, Problem, Snapshot};
-pub use options::{Clock, EngineOptions, HostFactory, MAX_LEASE};
+pub use options::{Clock, EngineOptions, HostFactory, MAX_LEASE, MIN_LEASE};
 pub use starting::Begin;
 pub use watch::{Seen, Watch};
 
@@ -217,8 +217,17 @@ impl Engine {
     ///
     /// Returns an error when there is no such agent, when the input does not fit, or when it cannot be kept.
     pub async fn begin(&self, begin: Begin) -> Result<Task, EngineError> {
+        self.begin_as(starting::random_id("task")?, begin).await
+    }
+
+    /// Begins a task with this id.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::begin`]; `Conflict` when there is one with this id.
+    async fn begin_as(&self, id: String, begin: Begin) -> Result<Task, EngineError> {
         let snapshot = self.inner.manifests.current();
-        let task = starting::new_task(&snapshot, &self.inner.options, begin)?;
+        let task = starting::new_task_as(id, &snapshot, &self.inner.options, begin)?;
         let task = self.inner.store.create_task(task).await?;
         self.inner.wake_deliverer.notify_one();
         Ok(task)

@@ -15,7 +15,7 @@ use proofhouse_tools::runtime::Environment;
 /// The longest lease: work of a process that was killed moves within twice this time.
 pub const MAX_LEASE: Duration = Duration::from_secs(15);
 /// The shortest: a loaded machine must be able to renew it in time.
-const MIN_LEASE: Duration = Duration::from_millis(300);
+pub const MIN_LEASE: Duration = Duration::from_millis(300);
 
 /// How far apart clocks are, in milliseconds, when it is worth a warning.
 const WORTH_TELLING: u64 = 5_000;

@@ -42,12 +42,21 @@ pub(super) fn new_task(
     options: &EngineOptions,
     begin: Begin,
 ) -> Result<NewTask, EngineError> {
+    new_task_as(random_id("task")?, snapshot, options, begin)
+}
+
+/// The row of a new task with this id.
+pub(super) fn new_task_as(
+    id: String,
+    snapshot: &Snapshot,
+    options: &EngineOptions,
+    begin: Begin,
+) -> Result<NewTask, EngineError> {
     let Some(agent) = snapshot.agent(&begin.namespace, &begin.agent) else {
         let agent = format!("{}/{}", begin.namespace, begin.agent);
         return Err(EngineError::NotFound(format!("agent `{agent}`")));
     };
     check(&agent, &begin)?;
-    let id = random_id("task")?;
     let task = TaskOptions {
         id: id.clone(),
         user: begin.user.clone(),

@@ -1,0 +1,92 @@
+//! The lock of an SQLite store that is served: two servers on one file would each believe to be the only one.
+//!
+//! It is a lock of the system on a file beside the database, so that it ends with the process, however that ends. `keys` does not
+//! take it: what it does is one transaction.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::output::{CommandError, printable_line, talk};
+
+/// Held by the process that serves a store, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct StoreLock {
+    _file: Option<File>,
+}
+
+impl StoreLock {
+    /// Takes the lock of the database at this path, which need not be there yet.
+    pub(crate) fn take(database: &Path) -> Result<Self, CommandError> {
+        let shown = printable_line(&database.display().to_string());
+        let file = lock_file(database).and_then(open);
+        let file = file.map_err(|error| {
+            CommandError::cannot_run(format!("{shown}: cannot lock it: {error}"))
+        })?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: Some(file) }),
+            Err(TryLockError::WouldBlock) => Err(CommandError::cannot_run(format!(
+                "{shown}: another `proofhouse serve` uses this file; end it first, or give all processes the same \
+                 PostgreSQL with --store postgres://…"
+            ))),
+            Err(TryLockError::Error(error)) => {
+                talk(&format!(
+                    "warning: {shown} cannot be locked ({error}); see to it that only one process serves it"
+                ));
+                Ok(Self { _file: None })
+            }
+        }
+    }
+}
+
+/// The same file for every name that the database has.
+fn lock_file(database: &Path) -> io::Result<PathBuf> {
+    let real = match database.canonicalize() {
+        Ok(real) => real,
+        Err(_) => {
+            let name = database.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+            let parent = database.parent().filter(|parent| *parent != Path::new(""));
+            parent
+                .unwrap_or_else(|| Path::new("."))
+                .canonicalize()?
+                .join(name)
+        }
+    };
+    let mut name = real.into_os_string();
+    name.push(".lock");
+    Ok(name.into())
+}
+
+/// It stays when the server ends: whoever removed it could remove one that another process has just locked.
+fn open(path: PathBuf) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_holds_it_by_whatever_name_until_it_lets_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        let held = StoreLock::take(&path).unwrap();
+        File::create(&path).unwrap();
+        let detour = directory.path().join(".").join("store.db");
+        let refused = StoreLock::take(&detour).unwrap_err();
+        assert!(refused.message.contains("PostgreSQL"), "{refused}");
+        #[cfg(unix)]
+        {
+            let link = directory.path().join("link.db");
+            std::os::unix::fs::symlink(&path, &link).unwrap();
+            StoreLock::take(&link).unwrap_err();
+        }
+        StoreLock::take(&directory.path().join("other.db")).unwrap();
+        drop(held);
+        StoreLock::take(&path).unwrap();
+    }
+}
