@@ -25,7 +25,7 @@ prompt: You keep watch.
 parameters:
   type: object
   properties:
-    n: {type: number}
+    n: {type: number, default: 1}
 "#;
 
 const DAILY: &str = r#"
