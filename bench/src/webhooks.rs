@@ -11,7 +11,7 @@ use proofhouse_agent::task::Host;
 use proofhouse_server::api::desk::Desk;
 use proofhouse_server::api::{Api, ApiConfig};
 use proofhouse_server::engine::{Begin, Engine, EngineOptions, ManifestSource};
-use proofhouse_server::listen::{self, Door, Limits};
+use proofhouse_server::listen::{self, Door};
 use proofhouse_server::metrics::Metrics;
 use proofhouse_server::rate::Rate;
 use proofhouse_store::{SqliteOptions, SqliteStore, Store};
@@ -191,9 +191,9 @@ impl Server {
             listener,
             tls: None,
             router: api.webhook_router(),
-            limits: Limits {
-                of_peer: Limits::MOST,
-                ..Limits::default()
+            limits: listen::Limits {
+                of_peer: listen::Limits::MOST,
+                ..listen::Limits::default()
             },
         };
         let stop = CancellationToken::new();
