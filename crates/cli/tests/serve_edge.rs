@@ -11,6 +11,7 @@ mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -41,6 +42,22 @@ enabled: true
 
 fn clerk(more: &[&str]) -> Served {
     Served::start(&[("clerk.yaml", CLERK)], "", more)
+}
+
+/// Runs a command that must end by itself, and soon.
+fn ends(args: &[&str]) -> support::Ran {
+    let mut child = support::command(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() && began.elapsed() < PATIENCE / 3 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // One that serves after all ends here, without a code.
+    let _ = child.kill();
+    support::finish(child.wait_with_output().unwrap())
 }
 
 fn connect(address: SocketAddr) -> TcpStream {
@@ -368,7 +385,7 @@ fn one_server_has_an_sqlite_file_and_keys_may_use_it_too() {
     let (manifests, store) = (manifests.to_str().unwrap(), store.to_str().unwrap());
     let args = ["serve", manifests, "--store", store];
     let free = ["--listen", "127.0.0.1:0", "--webhook-listen", "127.0.0.1:0"];
-    let ran = support::run(&[&args[..], &free].concat());
+    let ran = ends(&[&args[..], &free].concat());
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
     assert!(ran.stderr.contains("PostgreSQL"), "{}", ran.stderr);
     assert!(ran.stderr.contains("store.db"), "{}", ran.stderr);
@@ -413,7 +430,7 @@ fn options_out_of_range_are_refused_before_anything_is_made() {
         if flag != "--store" {
             args.extend(["--store", store.to_str().unwrap()]);
         }
-        let ran = support::run(&args);
+        let ran = ends(&args);
         assert_eq!(ran.code, Some(64), "{flag} {value}: {}", ran.stderr);
         assert!(ran.stderr.contains(words), "{flag} {value}: {}", ran.stderr);
         assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
