@@ -83,7 +83,9 @@ fn follow(
     assert!(first.contains("200"), "{first}");
     let began = Instant::now();
     std::thread::spawn(move || {
-        let text: Vec<String> = lines.collect();
+        // Signs of life keep coming while nothing ends.
+        let in_time = lines.take_while(|_| began.elapsed() < PATIENCE / 2);
+        let text: Vec<String> = in_time.collect();
         (text.join("\n"), began.elapsed())
     })
 }
