@@ -17,9 +17,9 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,11 +27,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use support::served::{PATIENCE, try_send};
 
 /// Kills of a short run.
 const FEW: u64 = 5;
-/// How long a process may take to answer, on a machine that has much to do.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the work that is left may take at the end.
 const SETTLE: Duration = Duration::from_secs(180);
 
@@ -87,32 +86,25 @@ capabilities:
   feed: "*"
 "#;
 
-/// Sends one request and returns the status and the body.
+/// Sends one request to a server that may be killed meanwhile, and returns the status and the body.
 fn request(address: SocketAddr, head: &str, body: &str) -> Option<(u16, String)> {
-    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5)).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    let length = body.len();
-    let text = format!(
-        "{head}\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(text.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    let status = head.split(' ').nth(1)?.parse().ok()?;
-    let body = match head
-        .to_ascii_lowercase()
-        .contains("transfer-encoding: chunked")
-    {
-        true => body.split("\r\n").skip(1).step_by(2).collect(),
-        false => body.to_owned(),
-    };
-    Some((status, body))
+    let head = format!("{head}\r\nhost: {address}");
+    let reply = try_send(address, &head, body.as_bytes())?;
+    Some((reply.status, reply.text))
 }
 
 fn get(address: SocketAddr, path: &str) -> Option<Value> {
     let (status, body) = request(address, &format!("GET {path} HTTP/1.1"), "")?;
     (status == 200).then(|| serde_json::from_str(&body).ok())?
+}
+
+/// Writes the manifests, with where the feed is.
+fn write_manifests(directory: &Path, feed: &Feed) -> PathBuf {
+    let manifests = directory.join("manifests");
+    fs::create_dir_all(&manifests).unwrap();
+    let text = MANIFESTS.replace("FEED", &feed.address.to_string());
+    fs::write(manifests.join("shop.yaml"), text).unwrap();
+    manifests
 }
 
 fn free_address() -> SocketAddr {
@@ -326,10 +318,7 @@ fn survives(store: &str, directory: &Path) {
     println!("{kills} kills, PROOFHOUSE_KILL_SEED={seed}");
     let mut chance = Chance(seed);
     let feed = Feed::open();
-    let manifests = directory.join("manifests");
-    fs::create_dir_all(&manifests).unwrap();
-    let text = MANIFESTS.replace("FEED", &feed.address.to_string());
-    fs::write(manifests.join("shop.yaml"), text).unwrap();
+    let manifests = write_manifests(directory, &feed);
     let mut served = Served::at(store, &manifests, "1s");
     served.start();
     let task = begin(served.api);

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use super::{
-    Feed, MANIFESTS, PATIENCE, Postgres, Served, begin, get, hook, inputs, placed, request,
+    Feed, PATIENCE, Postgres, Served, begin, get, hook, inputs, placed, request, write_manifests,
 };
 
 /// How long the work of a killed process may wait for another.
@@ -96,14 +95,6 @@ fn two_processes_share_the_work_and_one_takes_over() {
     }
     assert!(seen.len() >= 2, "only one process worked: {seen:?}");
     feed.stop.store(true, Ordering::Relaxed);
-}
-
-fn write_manifests(directory: &Path, feed: &Feed) -> PathBuf {
-    let manifests = directory.join("manifests");
-    fs::create_dir_all(&manifests).unwrap();
-    let text = MANIFESTS.replace("FEED", &feed.address.to_string());
-    fs::write(manifests.join("shop.yaml"), text).unwrap();
-    manifests
 }
 
 fn arrived_once(task: &str, counts: &BTreeMap<String, usize>, expected: &[String]) {

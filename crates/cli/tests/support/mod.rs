@@ -25,10 +25,16 @@ pub struct Ran {
 }
 
 pub fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_proofhouse"));
+    command_under(&[], args)
+}
+
+/// The same under a program that prepares something and then becomes the binary.
+pub fn command_under(wrapper: &[&str], args: &[&str]) -> Command {
+    let words = [wrapper, &[env!("CARGO_BIN_EXE_proofhouse")], args].concat();
+    let mut command = Command::new(words[0]);
     command
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
-        .args(args);
+        .args(&words[1..]);
     command
 }
 

@@ -34,10 +34,15 @@ impl Reply {
 }
 
 /// Sends one request, as it is, over a connection that ends with it.
-pub fn exchange(mut stream: impl Read + Write, head: &str, body: &[u8]) -> Reply {
+pub fn exchange(stream: impl Read + Write, head: &str, body: &[u8]) -> Reply {
+    try_exchange(stream, head, body).unwrap_or_else(|| panic!("no answer to {head}"))
+}
+
+/// The same where whoever is asked may be gone before it has answered.
+pub fn try_exchange(mut stream: impl Read + Write, head: &str, body: &[u8]) -> Option<Reply> {
     let length = body.len();
     let head = format!("{head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
-    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(head.as_bytes()).ok()?;
     // Whoever refuses a body need not read it.
     let _ = stream.write_all(body);
     let _ = stream.flush();
@@ -48,10 +53,8 @@ pub fn exchange(mut stream: impl Read + Write, head: &str, body: &[u8]) -> Reply
     reply(&String::from_utf8_lossy(&answer))
 }
 
-fn reply(answer: &str) -> Reply {
-    let (head, body) = answer
-        .split_once("\r\n\r\n")
-        .unwrap_or_else(|| panic!("no answer: {answer:?}"));
+fn reply(answer: &str) -> Option<Reply> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
     let mut lines = head.lines();
     let status = lines.next().unwrap().split(' ').nth(1).unwrap();
     let headers: BTreeMap<String, String> = lines
@@ -61,14 +64,21 @@ fn reply(answer: &str) -> Reply {
     let is_chunked = headers
         .get("transfer-encoding")
         .is_some_and(|coding| coding == "chunked");
-    Reply {
+    Some(Reply {
         status: status.parse().unwrap(),
         text: match is_chunked {
             true => body.split("\r\n").skip(1).step_by(2).collect(),
             false => body.to_owned(),
         },
         headers,
-    }
+    })
+}
+
+/// Sends one request to a server that may not be there, or not any more.
+pub fn try_send(address: SocketAddr, head: &str, body: &[u8]) -> Option<Reply> {
+    let stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    try_exchange(stream, head, body)
 }
 
 /// A server that ends with the test.
@@ -95,8 +105,18 @@ impl Served {
 
     /// Serves what is in this directory; there may be a store already.
     pub fn start_in(directory: tempfile::TempDir, more: &[&str]) -> Self {
+        Self::start_under(&[], "store.db", directory, more)
+    }
+
+    /// The same under a program that prepares something and then becomes the server; `store` is where the database is.
+    pub fn start_under(
+        wrapper: &[&str],
+        store: &str,
+        directory: tempfile::TempDir,
+        more: &[&str],
+    ) -> Self {
         let path = |name: &str| directory.path().join(name).display().to_string();
-        let (manifests, store) = (path("manifests"), path("store.db"));
+        let (manifests, store) = (path("manifests"), path(store));
         let mut args = vec!["serve", &manifests, "--store", &store];
         args.extend(["--listen", "127.0.0.1:0", "--webhook-listen", "127.0.0.1:0"]);
         args.extend(["--format", "json", "--model", "sim:careful"]);
@@ -109,7 +129,7 @@ impl Served {
         }
         args.extend(more);
         let log = std::fs::File::create(directory.path().join("log")).unwrap();
-        let mut child = super::command(&args)
+        let mut child = super::command_under(wrapper, &args)
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
@@ -133,6 +153,11 @@ impl Served {
         }
     }
 
+    /// The process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -144,9 +169,7 @@ impl Served {
 
     /// Sends a request as its first lines say.
     pub fn send(address: SocketAddr, head: &str, body: &[u8]) -> Reply {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        exchange(stream, head, body)
+        try_send(address, head, body).unwrap_or_else(|| panic!("no answer to {head}"))
     }
 
     /// Asks the API with this key.
