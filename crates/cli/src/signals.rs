@@ -16,6 +16,17 @@ pub(crate) enum Asked {
     End,
 }
 
+/// Has a limit on the size of files (`ulimit -f`) act like a full disk, which a server survives. Without this the system
+/// ends the process: whoever listens to a signal is not ended by it, from then on.
+pub(crate) fn survive_file_limits() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let kind = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+        let _ = signal(kind);
+    }
+}
+
 impl Signals {
     #[cfg(unix)]
     pub(crate) fn listen() -> Self {

@@ -25,6 +25,7 @@ use crate::agents::models::ModelArgs;
 use crate::duration::duration;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, Data, printable_line, shown_path, talk};
+use crate::signals::survive_file_limits;
 use crate::store_options::StoreOptions;
 use crate::telemetry::TelemetryOptions;
 use crate::tools::options::{Operator, OperatorOptions};
@@ -168,6 +169,7 @@ impl Serve {
     }
 
     async fn serve(&self, stop: CancellationToken) -> Result<(), CommandError> {
+        survive_file_limits();
         let telemetry = self.telemetry.begin()?;
         let tls = self.tls()?;
         let (api_listener, hook_listener) =
