@@ -292,7 +292,10 @@ fn goes_on(disk: &dyn Disk) {
     let twice: Vec<_> = counts.iter().filter(|(_, count)| **count > 1).collect();
     assert!(twice.is_empty(), "twice: {twice:?}");
     assert_eq!(counts.into_keys().collect::<BTreeSet<_>>(), expected);
-    assert_eq!(served.get("/v1/tasks")["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        served.get("/v1/tasks")["tasks"].as_array().unwrap().len(),
+        1
+    );
     served.terminate();
     assert_eq!(served.ended().0, Some(0));
 }

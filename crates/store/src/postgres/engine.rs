@@ -6,12 +6,14 @@ use async_trait::async_trait;
 use deadpool_postgres::{
     Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Transaction,
 };
-use tokio_postgres::config::SslMode;
-use tokio_postgres::{Config, IsolationLevel, NoTls};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Config, IsolationLevel};
 
 use super::PostgresOptions;
+use super::address::{Address, Protection};
 use super::error::{is_transient, translate, translate_pool};
 use super::session::PostgresSession;
+use super::tls::Encryption;
 use crate::error::{Result, StoreError};
 use crate::migrate;
 use crate::sql::dialect::{Dialect, Flavor};
@@ -33,9 +35,10 @@ pub struct PostgresEngine {
 
 impl PostgresEngine {
     pub(super) async fn open(options: &PostgresOptions) -> Result<Self> {
+        let address = Address::read(&options.url)?;
         let pool = Pool::builder(Manager::from_config(
-            config(options)?,
-            NoTls,
+            config(options, &address)?,
+            Encryption::new(address.protection, address.roots.as_ref())?,
             ManagerConfig {
                 recycling_method: RecyclingMethod::Fast,
             },
@@ -175,19 +178,21 @@ impl Engine for PostgresEngine {
     }
 }
 
-fn config(options: &PostgresOptions) -> Result<Config> {
+fn config(options: &PostgresOptions, address: &Address) -> Result<Config> {
     // The message of the parser does not quote the address.
-    let mut config: Config = options
-        .url
+    let mut config: Config = address
+        .rest
         .parse()
         .map_err(|error| StoreError::Invalid(format!("the address of PostgreSQL: {error}")))?;
-    if config.get_ssl_mode() == SslMode::Require {
-        return Err(StoreError::Invalid(
-            "the address of PostgreSQL asks for TLS, which this program does not speak to databases; use a local \
-             address, a private network or a tunnel"
-                .to_owned(),
-        ));
-    }
+    let hosts = config.get_hosts();
+    // Nobody listens in on a socket of this machine, and the server speaks no TLS there.
+    let is_here = !hosts.is_empty() && !hosts.iter().any(|host| matches!(host, Host::Tcp(_)));
+    config.ssl_mode(match address.protection {
+        _ if is_here => SslMode::Disable,
+        Protection::Disable => SslMode::Disable,
+        Protection::Prefer => SslMode::Prefer,
+        Protection::Require | Protection::VerifyCa | Protection::VerifyFull => SslMode::Require,
+    });
     let mut settings = config
         .get_options()
         .map(|options| format!("{options} "))

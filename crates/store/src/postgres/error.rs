@@ -1,5 +1,7 @@
 //! What errors of PostgreSQL mean to callers.
 
+use std::error::Error as _;
+
 use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
 
@@ -17,7 +19,11 @@ pub(super) fn is_transient(error: &tokio_postgres::Error) -> bool {
 pub(super) fn translate(error: &tokio_postgres::Error) -> StoreError {
     let Some(database) = error.as_db_error() else {
         // Everything that is not the server's word is about the connection, but for what we hand in.
-        return StoreError::Unavailable(format!("PostgreSQL: {error}"));
+        let mut message = format!("PostgreSQL: {error}");
+        if let Some(cause) = error.source() {
+            message.push_str(&format!(": {cause}"));
+        }
+        return StoreError::Unavailable(message);
     };
     let message = format!("PostgreSQL: {}", database.message());
     let code = database.code();

@@ -1,8 +1,10 @@
 //! The engine for several server processes: a pool of connections to one PostgreSQL.
 
+mod address;
 mod engine;
 mod error;
 mod session;
+mod tls;
 
 use std::time::Duration;
 
@@ -18,7 +20,8 @@ pub type PostgresStore = SqlStore<PostgresEngine>;
 /// Where the database is and how it is used.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresOptions {
-    /// `postgres://user:password@host:port/database`, or `key=value` pairs. It may hold a password.
+    /// `postgres://user:password@host:port/database`, or `key=value` pairs. It may hold a password. `sslmode` and
+    /// `sslrootcert` say whether the connection is encrypted and who the server has to be, as libpq has it.
     pub url: String,
     /// The schema that the tables are in; it is made if it is not there. None is the first of the user's search path.
     pub schema: Option<String>,

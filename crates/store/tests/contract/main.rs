@@ -20,6 +20,7 @@ mod records;
 mod starts;
 mod support;
 mod tasks;
+mod tls;
 mod turns;
 mod upgrade;
 mod upkeep;
