@@ -1,0 +1,106 @@
+//! Closing channels at their platforms, also for tasks that are gone.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use proofhouse_store::model::{
+    Channel, ChannelState, ChannelUpdate, SweptChannel, Task, TaskState,
+};
+use proofhouse_store::{Result, StoreError};
+use proofhouse_tools::receive::subscription::{self, Opening, Unsubscribed};
+use serde_json::Value;
+
+use super::{pause, subscription_of, update};
+use crate::engine::{Inner, listener};
+
+/// How often closing is tried; after that the platform ends the channel by itself.
+const MAX_CLOSE_FAILURES: i64 = 10;
+
+/// Closes a channel at the platform.
+pub(super) async fn close(inner: &Arc<Inner>, swept: SweptChannel) {
+    let (channel, held) = (swept.channel, swept.lease.held());
+    let change = match closing(inner, &channel).await {
+        Ok(Unsubscribed::Gone) => ChannelUpdate {
+            to: Some(ChannelState::Closed),
+            ..update(&channel.id)
+        },
+        Ok(Unsubscribed::Impossible { error }) => ChannelUpdate {
+            to: Some(ChannelState::Closed),
+            last_error: Some(format!("it ends by itself: {error}")),
+            ..update(&channel.id)
+        },
+        Ok(Unsubscribed::Failed { error }) => {
+            let failures = channel.failures.saturating_add(1);
+            let now = inner.options.now().as_millisecond();
+            let gives_up = failures >= MAX_CLOSE_FAILURES;
+            ChannelUpdate {
+                to: Some(match gives_up {
+                    true => ChannelState::Closed,
+                    false => ChannelState::Closing,
+                }),
+                renew_at: Some(now.saturating_add(pause(failures))),
+                failures: Some(failures),
+                last_error: Some(error.to_string()),
+                ..update(&channel.id)
+            }
+        }
+        Err(error) => {
+            inner.trouble("a channel cannot be closed", &error);
+            let _ = inner.store.release(held).await;
+            return;
+        }
+    };
+    let change = ChannelUpdate {
+        held: Some(held),
+        ..change
+    };
+    match inner.store.update_channel(change).await {
+        Ok(_) | Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {}
+        Err(error) => inner.trouble("a channel cannot be changed", &error),
+    }
+}
+
+async fn closing(inner: &Arc<Inner>, channel: &Channel) -> Result<Unsubscribed> {
+    let snapshot = inner.manifests.current();
+    let task = match inner.store.task(&channel.task).await {
+        Ok(task) => task,
+        // A task that was deleted has left its channels to be closed with what is known of the tool.
+        Err(StoreError::NotFound(_)) => nobody(channel),
+        Err(error) => return Err(error),
+    };
+    let Some(listener) = listener::of(inner, &snapshot, &task, &channel.tool).await? else {
+        return Ok(Unsubscribed::Gone);
+    };
+    let Some(declared) = subscription_of(&listener, &channel.event) else {
+        return Ok(Unsubscribed::Gone);
+    };
+    let opening = Opening {
+        id: channel.id.clone(),
+        expires_at: channel
+            .expires_at
+            .and_then(|end| Timestamp::from_millisecond(end).ok())
+            .unwrap_or(Timestamp::MAX),
+    };
+    let response = channel.response.clone().unwrap_or(Value::Null);
+    let client = &inner.options.client;
+    Ok(subscription::unsubscribe(client, declared, &listener, &opening, &response).await)
+}
+
+/// What stands for a task that is not there any more.
+fn nobody(channel: &Channel) -> Task {
+    Task {
+        id: channel.task.clone(),
+        agent_namespace: channel.tool.namespace.clone(),
+        agent_name: String::new(),
+        model: None,
+        user_id: String::new(),
+        user_email: None,
+        params: Value::Null,
+        origin: Value::Null,
+        state: TaskState::Ended,
+        detail: None,
+        next_seq: 0,
+        created_at: 0,
+        last_activity: 0,
+    }
+}

@@ -1,0 +1,113 @@
+//! The keeper of push channels: opens them when a task listens, renews them before they end, and closes them
+//! on every way out.
+
+mod close;
+mod lost;
+mod open;
+mod renew;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use proofhouse_store::StoreError;
+use proofhouse_store::model::ChannelUpdate;
+use proofhouse_tools::manifest::{Receive, Subscription};
+use proofhouse_tools::receive::Listener;
+
+use super::Inner;
+use close::close;
+use open::open_missing;
+use renew::renew;
+
+/// Channels that are worked on at once.
+const BATCH: usize = 16;
+/// The pause after a failure, which doubles up to the longest one.
+const PAUSE_MS: i64 = 1_000;
+const MAX_PAUSE_MS: i64 = 5 * 60 * 1_000;
+
+/// Renews and sweeps until the engine stops.
+pub(super) async fn run(inner: Arc<Inner>) {
+    loop {
+        let lease = inner.options.lease_ms();
+        match inner.store.claim_renewals(&inner.owner, lease, BATCH).await {
+            Ok(claimed) => {
+                for channel in claimed {
+                    let inner = Arc::clone(&inner);
+                    let tracker = inner.tracker.clone();
+                    tracker.spawn(async move { renew(&inner, channel).await });
+                }
+            }
+            Err(error) => inner.trouble("channels cannot be claimed", &error),
+        }
+        match inner.store.claim_sweeps(&inner.owner, lease, BATCH).await {
+            Ok(claimed) => {
+                for channel in claimed {
+                    let inner = Arc::clone(&inner);
+                    let tracker = inner.tracker.clone();
+                    tracker.spawn(async move { close(&inner, channel).await });
+                }
+            }
+            Err(error) => inner.trouble("channels cannot be claimed", &error),
+        }
+        tokio::select! {
+            () = inner.stopping.cancelled() => return,
+            () = tokio::time::sleep(inner.options.look) => {}
+        }
+    }
+}
+
+/// The tasks whose channels are being opened by this process: nobody opens them twice.
+#[derive(Default)]
+pub(super) struct InProgress {
+    tasks: Mutex<BTreeSet<String>>,
+}
+
+impl InProgress {
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens the channels that a task wants and does not have, while the task goes on.
+pub(super) fn ensure(inner: &Arc<Inner>, task: &str) {
+    if !inner.opening.lock().insert(task.to_owned()) {
+        return;
+    }
+    let (inner, task) = (Arc::clone(inner), task.to_owned());
+    let tracker = inner.tracker.clone();
+    tracker.spawn(async move {
+        let opened = open_missing(&inner, &task).await;
+        inner.opening.lock().remove(&task);
+        match opened {
+            Ok(()) | Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {}
+            Err(error) => inner.trouble("channels cannot be opened", &error),
+        }
+    });
+}
+
+fn subscription_of<'l>(listener: &'l Listener, event: &str) -> Option<&'l Subscription> {
+    match &listener.event(event)?.receive {
+        Receive::Subscription(subscription) => Some(subscription),
+        _ => None,
+    }
+}
+
+fn update(id: &str) -> ChannelUpdate {
+    ChannelUpdate {
+        id: id.to_owned(),
+        held: None,
+        from: Vec::new(),
+        to: None,
+        expires_at: None,
+        renew_at: None,
+        response: None,
+        failures: None,
+        last_error: None,
+        release: true,
+    }
+}
+
+fn pause(failures: i64) -> i64 {
+    let doubled = u32::try_from(failures.clamp(0, 16)).unwrap_or(16);
+    PAUSE_MS.saturating_mul(1 << doubled).min(MAX_PAUSE_MS)
+}

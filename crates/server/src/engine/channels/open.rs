@@ -1,0 +1,188 @@
+//! Opening channels: the store knows of one before the platform does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofhouse_store::Result;
+use proofhouse_store::model::{
+    Channel, ChannelFilter, ChannelState, ChannelUpdate, NewChannel, Task, TaskState, ToolRef,
+};
+use proofhouse_tools::manifest::Receive;
+use proofhouse_tools::receive::subscription::{self, DEFAULT_LIFETIME, Opening, Subscribed};
+
+use super::lost::{OPENING, lost};
+use super::{pause, subscription_of, update};
+use crate::engine::{Inner, listener};
+
+/// Channels of one task that are looked at.
+const MAX_CHANNELS: usize = 1_000;
+/// How long an interrupted task is waited for that is about to go on: its tools may have to be started.
+const LISTENS_TRIES: u32 = 300;
+const LISTENS_PAUSE: Duration = Duration::from_millis(100);
+/// How often opening is tried when there is no older channel that still works.
+const MAX_OPEN_FAILURES: i64 = 5;
+
+/// Opens the channels that a task wants and does not have.
+pub(super) async fn open_missing(inner: &Arc<Inner>, id: &str) -> Result<()> {
+    let snapshot = inner.manifests.current();
+    let interests = inner.store.interests(id).await?;
+    let is_push = |tool: &ToolRef, event: &str| {
+        let event = snapshot.tool(tool).and_then(|tool| tool.event(event));
+        event.is_some_and(|event| matches!(event.receive, Receive::Subscription(_)))
+    };
+    let mut wanted: Vec<_> = interests
+        .into_iter()
+        .filter(|interest| is_push(&interest.tool, &interest.event))
+        .collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let filter = ChannelFilter {
+        task: Some(id.to_owned()),
+        limit: MAX_CHANNELS,
+        ..ChannelFilter::default()
+    };
+    for channel in inner.store.channels(filter).await? {
+        if matches!(
+            channel.state,
+            ChannelState::Subscribing | ChannelState::Active
+        ) {
+            wanted.retain(|one| one.tool != channel.tool || one.event != channel.event);
+        }
+    }
+    let Some(task) = listening(inner, id).await? else {
+        return Ok(());
+    };
+    for interest in wanted {
+        open(inner, &task, &interest.tool, &interest.event, None).await?;
+    }
+    Ok(())
+}
+
+/// The task, once it listens: one that goes on after an interruption does so with its next turn, and a channel
+/// that opens before that would be closed again.
+async fn listening(inner: &Arc<Inner>, id: &str) -> Result<Option<Task>> {
+    for _ in 0..LISTENS_TRIES {
+        let task = inner.store.task(id).await?;
+        match task.state {
+            TaskState::Ended => return Ok(None),
+            TaskState::Interrupted => tokio::time::sleep(LISTENS_PAUSE).await,
+            _ => return Ok(Some(task)),
+        }
+        if inner.stopping.is_cancelled() {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// How asking for a channel went.
+pub(super) enum Opened {
+    Yes,
+    /// It makes sense to try again.
+    NotYet(String),
+    /// It makes no sense.
+    Never(String),
+}
+
+/// Asks for a channel. It is known before the platform is asked, so that it can be closed whatever happens.
+pub(super) async fn open(
+    inner: &Arc<Inner>,
+    task: &Task,
+    tool: &ToolRef,
+    event: &str,
+    replaces: Option<&Channel>,
+) -> Result<Opened> {
+    let snapshot = inner.manifests.current();
+    let Some(listener) = listener::of(inner, &snapshot, task, tool).await? else {
+        return Ok(Opened::Never("the tool is gone".to_owned()));
+    };
+    let Some(declared) = subscription_of(&listener, event) else {
+        return Ok(Opened::Never("the event is gone".to_owned()));
+    };
+    let now = inner.options.now();
+    let opening = match Opening::new(now, DEFAULT_LIFETIME) {
+        Ok(opening) => opening,
+        Err(error) => return Ok(Opened::NotYet(error.to_string())),
+    };
+    let mut failures = 0;
+    let mut opening = opening;
+    loop {
+        let new = NewChannel {
+            id: opening.id.clone(),
+            task: task.id.clone(),
+            tool: tool.clone(),
+            event: event.to_owned(),
+            expires_at: Some(opening.expires_at.as_millisecond()),
+            replaces: replaces.map(|channel| channel.id.clone()),
+        };
+        let lease = inner.options.lease_ms();
+        let claimed = inner.store.open_channel(new, &inner.owner, lease).await?;
+        let client = &inner.options.client;
+        let answer = subscription::subscribe(client, declared, &listener, &opening, now).await;
+        let held = Some(claimed.lease.held());
+        let error = match answer {
+            Subscribed::Active(active) => {
+                let update = ChannelUpdate {
+                    to: Some(ChannelState::Active),
+                    from: vec![ChannelState::Subscribing],
+                    expires_at: Some(active.expires_at.as_millisecond()),
+                    renew_at: Some(active.renew_at.as_millisecond()),
+                    response: Some(active.response),
+                    held,
+                    ..update(&opening.id)
+                };
+                inner.store.update_channel(update).await?;
+                return Ok(Opened::Yes);
+            }
+            // It may be open at the platform: it is closed like any other.
+            Subscribed::Unknown { error } => {
+                let update = ChannelUpdate {
+                    to: Some(ChannelState::Closing),
+                    last_error: Some(error.to_string()),
+                    held,
+                    ..update(&opening.id)
+                };
+                inner.store.update_channel(update).await?;
+                error
+            }
+            Subscribed::Failed { error } => {
+                let update = ChannelUpdate {
+                    to: Some(ChannelState::Lost),
+                    last_error: Some(error.to_string()),
+                    held,
+                    ..update(&opening.id)
+                };
+                inner.store.update_channel(update).await?;
+                error
+            }
+        };
+        failures += 1;
+        let message = error.to_string();
+        tracing::warn!(task = %task.id, %event, error = %message, "a channel cannot be opened");
+        if !error.is_recoverable() {
+            lost(inner, task, tool, event, OPENING, &message).await?;
+            return Ok(Opened::Never(message));
+        }
+        if replaces.is_some() {
+            return Ok(Opened::NotYet(message));
+        }
+        if failures >= MAX_OPEN_FAILURES {
+            lost(inner, task, tool, event, OPENING, &message).await?;
+            return Ok(Opened::NotYet(message));
+        }
+        let pause = u64::try_from(pause(failures)).unwrap_or(1_000);
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(pause)) => {}
+            () = inner.stopping.cancelled() => return Ok(Opened::NotYet(message)),
+        }
+        let state = inner.store.task(&task.id).await?.state;
+        if matches!(state, TaskState::Interrupted | TaskState::Ended) {
+            return Ok(Opened::Never("the task listens no longer".to_owned()));
+        }
+        opening = match Opening::new(inner.options.now(), DEFAULT_LIFETIME) {
+            Ok(opening) => opening,
+            Err(error) => return Ok(Opened::NotYet(error.to_string())),
+        };
+    }
+}

@@ -1,0 +1,77 @@
+//! Renewing channels: a successor is opened before the old one ends.
+
+use std::sync::Arc;
+
+use proofhouse_store::model::{Channel, ChannelState, ChannelUpdate, ClaimedChannel};
+use proofhouse_store::{Result, StoreError};
+
+use super::lost::lost;
+use super::open::{Opened, open};
+use super::{pause, update};
+use crate::engine::Inner;
+
+/// Opens the successor of a channel; the old one stays open until that is done.
+pub(super) async fn renew(inner: &Arc<Inner>, claimed: ClaimedChannel) {
+    let (channel, lease) = (claimed.channel, claimed.lease);
+    let held = lease.held();
+    match successor(inner, &channel).await {
+        Ok(mut update) => {
+            update.held = Some(held.clone());
+            match inner.store.update_channel(update).await {
+                Ok(_) | Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {}
+                Err(error) => inner.trouble("a channel cannot be changed", &error),
+            }
+        }
+        Err(error) => inner.trouble("a channel cannot be renewed", &error),
+    }
+    let _ = inner.store.release(held).await;
+}
+
+/// What becomes of the old channel.
+async fn successor(inner: &Arc<Inner>, channel: &Channel) -> Result<ChannelUpdate> {
+    let task = inner.store.task(&channel.task).await?;
+    let now = inner.options.now().as_millisecond();
+    let interests = inner.store.interests(&channel.task).await?;
+    let interest = interests
+        .iter()
+        .find(|one| one.tool == channel.tool && one.event == channel.event);
+    let is_over = match interest.and_then(|interest| interest.timeout_ms) {
+        Some(timeout) => now.saturating_sub(task.last_activity) > timeout,
+        None => interest.is_none(),
+    };
+    if is_over {
+        // The task listens no longer, so there is nothing to renew.
+        return Ok(ChannelUpdate {
+            to: Some(ChannelState::Closing),
+            ..update(&channel.id)
+        });
+    }
+    let opened = open(inner, &task, &channel.tool, &channel.event, Some(channel)).await?;
+    Ok(match opened {
+        // The successor has made it `replaced`; nothing is left to change.
+        Opened::Yes => ChannelUpdate {
+            failures: Some(0),
+            ..update(&channel.id)
+        },
+        Opened::Never(error) => ChannelUpdate {
+            to: Some(ChannelState::Closing),
+            last_error: Some(error),
+            ..update(&channel.id)
+        },
+        Opened::NotYet(error) => {
+            let failures = channel.failures.saturating_add(1);
+            let expired = channel.expires_at.is_some_and(|end| end <= now);
+            if expired {
+                let (tool, event) = (&channel.tool, &channel.event);
+                lost(inner, &task, tool, event, &channel.id, &error).await?;
+            }
+            ChannelUpdate {
+                to: expired.then_some(ChannelState::Lost),
+                renew_at: Some(now.saturating_add(pause(failures))),
+                failures: Some(failures),
+                last_error: Some(error),
+                ..update(&channel.id)
+            }
+        }
+    })
+}

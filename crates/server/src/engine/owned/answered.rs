@@ -1,0 +1,84 @@
+//! Waiting for what a task answers, while people may want something of it and its lease may be lost.
+
+use proofhouse_agent::task::{Output, TaskEvent};
+
+use super::{Next, Owned};
+
+impl Owned<'_> {
+    /// Waits for an answer, and meanwhile obeys what people want of the task.
+    pub(super) async fn answered(
+        &mut self,
+        answer: impl Future<Output = Output> + Send + 'static,
+    ) -> Next {
+        let mut events = self.task.events();
+        let (hub, id) = (self.inner.hub.clone(), self.id.clone());
+        let forward = async move {
+            loop {
+                use tokio::sync::broadcast::error::RecvError;
+                match events.recv().await {
+                    Ok(event @ TaskEvent::Review(_)) => {
+                        hub.live(&id, event);
+                    }
+                    Ok(event) => hub.live(&id, event),
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => std::future::pending().await,
+                }
+            }
+        };
+        tokio::pin!(forward);
+        let mut answer = tokio::spawn(answer);
+        let mut waiting_since: Option<tokio::time::Instant> = None;
+        let output = loop {
+            let waits = !self.task.reviews().is_empty();
+            match (waits, waiting_since) {
+                (true, None) => {
+                    waiting_since = Some(tokio::time::Instant::now());
+                    // Who waits for a person does not keep others from working.
+                    self.slot = None;
+                }
+                (false, _) => waiting_since = None,
+                _ => {}
+            }
+            self.decide();
+            let parked =
+                waiting_since.is_some_and(|since| since.elapsed() >= self.inner.options.park);
+            if parked || self.signal.let_go.is_cancelled() || self.inner.out_of_time() {
+                // Handed over: the next owner goes on from what is kept.
+                self.journal.close();
+                self.task.cancel();
+                let _ = answer.await;
+                return Next::Stop;
+            }
+            tokio::select! {
+                biased;
+                output = &mut answer => break output,
+                () = self.signal.let_go.cancelled() => continue,
+                () = self.inner.deadline.cancelled() => continue,
+                () = &mut forward => {}
+                () = self.signal.news.notified() => {}
+                () = tokio::time::sleep(self.inner.options.look) => {}
+            }
+            if self.controls().await == Next::Stop {
+                let _ = answer.await;
+                return Next::Stop;
+            }
+        };
+        let Ok(output) = output else {
+            return Next::Stop;
+        };
+        self.interrupted = output.interrupted;
+        if let Some((id, end)) = self.interrupting.take() {
+            // The answer may have come first; the task is interrupted all the same.
+            self.interrupted |= end.await.is_ok_and(|output| output.lost.is_none());
+            let _ = self.discard(id, "done: interrupted").await;
+        }
+        match (&output.lost, &output.ended) {
+            (Some(lost), _) => {
+                tracing::info!(task = %self.id, %lost, "a task is let go of");
+                Next::Stop
+            }
+            (None, Some(_)) => Next::Stop,
+            (None, None) => Next::GoOn,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! A task while this process holds its lease: restored, given what is pending, and let go of when it is idle.
+
+mod answered;
+mod give;
+mod obey;
+mod restore;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofhouse_agent::task::{Decision, Output, Task};
+use proofhouse_store::Result;
+use proofhouse_store::model::{ClaimedTask, Delivery, Held, StateChange, TaskState};
+use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinHandle;
+
+use super::Inner;
+use super::commands::{Control, answer_came, wanted};
+use super::deliver::Signal;
+use super::journal::StoreJournal;
+use restore::{Refused, restore};
+
+/// Deliveries that are looked at for the next input.
+const PENDING: usize = 64;
+/// How long a task that cannot be restored is left alone, so that it is not tried without end.
+const BACK_OFF: Duration = Duration::from_secs(5);
+
+/// A task that this process works on.
+struct Owned<'a> {
+    inner: &'a Arc<Inner>,
+    signal: &'a Signal,
+    task: Task,
+    id: String,
+    held: Held,
+    journal: Arc<StoreJournal>,
+    agent: (String, String),
+    /// Decisions of people that came before the question was asked again.
+    decisions: Vec<(u64, Decision)>,
+    /// Somebody stopped the task, and nobody wants it to go on yet.
+    interrupted: bool,
+    /// The delivery that wants what is under way stopped, and the end of that.
+    interrupting: Option<(i64, JoinHandle<Output>)>,
+    slot: Option<OwnedSemaphorePermit>,
+}
+
+/// What to do after something was obeyed or answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    GoOn,
+    /// The task is over, lost or handed over.
+    Stop,
+}
+
+/// Works on a task until there is nothing to do for it.
+pub(super) async fn work(
+    inner: &Arc<Inner>,
+    claimed: ClaimedTask,
+    signal: &Signal,
+    slot: Option<OwnedSemaphorePermit>,
+) {
+    let held = claimed.lease.held();
+    let id = claimed.task.id.clone();
+    let mut slot = slot;
+    if claimed.task.state == TaskState::Waiting {
+        // Nobody is asked again before there is an answer, and whoever waits keeps nobody from working.
+        slot = None;
+        if !answer_came(inner, &id, signal).await {
+            if let Err(error) = inner.store.release(held).await {
+                inner.trouble("a lease cannot be released", &error);
+            }
+            return;
+        }
+    }
+    match restore(inner, claimed, signal, slot).await {
+        Ok(mut owned) => {
+            owned.run().await;
+            // Whatever is under way stops here without a trace, and the tools are torn down.
+            owned.journal.close();
+            owned.task.cancel();
+            owned.task.end().await;
+        }
+        Err(Refused::Store(error)) => inner.trouble("a task cannot be read", &error),
+        Err(Refused::Start(reason)) => {
+            tracing::warn!(task = %id, %reason, "a task cannot go on");
+            let ended = end_if_cancelled(inner, &id, &held, &reason).await;
+            if let Err(error) = &ended {
+                inner.trouble("a task cannot be ended", error);
+            }
+            if !matches!(ended, Ok(true)) {
+                tokio::select! {
+                    () = tokio::time::sleep(BACK_OFF) => {}
+                    () = signal.news.notified() => {}
+                    () = signal.let_go.cancelled() => {}
+                    () = inner.stopping.cancelled() => {}
+                }
+            }
+        }
+    }
+    if let Err(error) = inner.store.release(held).await {
+        inner.trouble("a lease cannot be released", &error);
+    }
+}
+
+/// Ends a task that cannot be restored, such as one whose agent is gone, when somebody wants it to end. Returns whether it
+/// has.
+async fn end_if_cancelled(inner: &Inner, id: &str, held: &Held, reason: &str) -> Result<bool> {
+    let wanted = wanted(inner, id).await?;
+    let is_cancelled = wanted
+        .iter()
+        .any(|(_, control)| *control == Control::Cancel);
+    if is_cancelled {
+        let change = StateChange {
+            task: id.to_owned(),
+            held: Some(held.clone()),
+            from: Vec::new(),
+            to: TaskState::Ended,
+            detail: Some(json!({"failed": reason})),
+        };
+        inner.store.change_state(change).await?;
+    }
+    Ok(is_cancelled)
+}
+
+impl Owned<'_> {
+    async fn run(&mut self) {
+        // Whoever is about to be ended does not begin anything.
+        let cancelled = wanted(self.inner, &self.id).await.is_ok_and(|wanted| {
+            let mut controls = wanted.iter();
+            controls.any(|(_, control)| *control == Control::Cancel)
+        });
+        if cancelled {
+            self.obey(0, &Control::Cancel).await;
+            return;
+        }
+        if !self.interrupted {
+            super::channels::ensure(self.inner, &self.id);
+        }
+        if self.task.is_unfinished() && !self.interrupted {
+            let task = self.task.clone();
+            if self.answered(async move { task.resume().await }).await == Next::Stop {
+                return;
+            }
+        }
+        // What is pending when the process is about to stop is left to the next one.
+        while !self.inner.stopping.is_cancelled() && !self.signal.let_go.is_cancelled() {
+            let looked = match wanted(self.inner, &self.id).await {
+                Ok(wanted) => self.next_input().await.map(|input| (wanted, input)),
+                Err(error) => Err(error),
+            };
+            let (wanted, input) = match looked {
+                Ok(looked) => looked,
+                Err(error) => return self.inner.trouble("deliveries cannot be read", &error),
+            };
+            if let Some((id, control)) = wanted.into_iter().next() {
+                match self.obey(id, &control).await {
+                    Next::GoOn => continue,
+                    Next::Stop => return,
+                }
+            }
+            let Some(delivery) = input else {
+                match self.linger().await {
+                    true => continue,
+                    false => return,
+                }
+            };
+            if self.interrupted && delivery.event.is_some() {
+                let reason = "the task is interrupted";
+                if let Err(error) = self.discard(delivery.id, reason).await {
+                    return self.inner.trouble("a delivery cannot be settled", &error);
+                }
+                continue;
+            }
+            if self.give(delivery).await == Next::Stop {
+                return;
+            }
+        }
+    }
+
+    /// The oldest delivery that is an input.
+    async fn next_input(&self) -> Result<Option<Delivery>> {
+        let pending = self.inner.store.pending(&self.id, PENDING).await?;
+        let mut inputs = pending.into_iter();
+        Ok(inputs.find(|delivery| Control::of(delivery).is_none()))
+    }
+
+    async fn discard(&self, delivery: i64, reason: &str) -> Result<()> {
+        let held = self.held.clone();
+        self.inner.store.discard(held, delivery, reason).await
+    }
+
+    /// Waits a while for more; whether to look again.
+    async fn linger(&self) -> bool {
+        if self.interrupted || self.inner.stopping.is_cancelled() {
+            return false;
+        }
+        let more = tokio::time::timeout(self.inner.options.linger, self.signal.news.notified());
+        tokio::select! {
+            biased;
+            () = self.signal.let_go.cancelled() => false,
+            () = self.inner.stopping.cancelled() => false,
+            more = more => more.is_ok(),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Taking a task up: its turns, its allow list and its tools are read, and it goes on from there.
+
+use std::sync::Arc;
+
+use proofhouse_agent::task::{AllowList, Allowed, Restored, TaskOptions, Turn, User};
+use proofhouse_store::StoreError;
+use proofhouse_store::model::{ClaimedTask, TaskState, ToolRef};
+use proofhouse_wire::CancellationToken;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::Owned;
+use crate::engine::Inner;
+use crate::engine::deliver::Signal;
+use crate::engine::journal::StoreJournal;
+
+/// Turns that are read at once.
+const PAGE: usize = 500;
+
+/// Why a task is not taken up.
+pub(super) enum Refused {
+    /// It cannot be read now.
+    Store(StoreError),
+    /// It cannot go on as things stand.
+    Start(String),
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Makes the task anew from what is kept of it.
+pub(super) async fn restore<'a>(
+    inner: &'a Arc<Inner>,
+    claimed: ClaimedTask,
+    signal: &'a Signal,
+    slot: Option<OwnedSemaphorePermit>,
+) -> std::result::Result<Owned<'a>, Refused> {
+    let (row, lease) = (claimed.task, claimed.lease);
+    let snapshot = inner.manifests.current();
+    let Some(agent) = snapshot.agent(&row.agent_namespace, &row.agent_name) else {
+        let (namespace, name) = (&row.agent_namespace, &row.agent_name);
+        return Err(Refused::Start(format!(
+            "there is no agent `{namespace}/{name}` any more"
+        )));
+    };
+    let mut turns: Vec<Turn> = Vec::new();
+    let mut from = 0;
+    loop {
+        let page = inner.store.turns(&row.id, from, PAGE).await?;
+        let Some(last) = page.last() else {
+            break;
+        };
+        from = last.seq + 1;
+        for turn in page {
+            let read = serde_json::from_value(turn.body);
+            turns.push(read.map_err(|error| {
+                StoreError::Corrupt(format!("turn {} of {}: {error}", turn.seq, row.id))
+            })?);
+        }
+    }
+    let tools: Vec<(String, ToolRef)> = agent
+        .capabilities
+        .iter()
+        .filter_map(|(reference, _)| {
+            Some((reference.clone(), snapshot.resolve(&agent, reference)?))
+        })
+        .collect();
+    let entries = inner.store.allow_list(&row.id).await?;
+    let allowed: AllowList = entries
+        .into_iter()
+        .flat_map(|entry| {
+            let named = tools.iter().filter(move |(_, tool)| *tool == entry.tool);
+            let entry_name = entry.name;
+            named.map(move |(reference, _)| Allowed {
+                tool: reference.clone(),
+                name: entry_name.clone(),
+                value: entry.value.clone(),
+                sealed: entry.sealed,
+            })
+        })
+        .collect();
+    let held = lease.held();
+    let journal = Arc::new(StoreJournal::new(
+        Arc::clone(&inner.store),
+        inner.hub.clone(),
+        &row.id,
+        held.clone(),
+        from,
+        tools,
+    ));
+    let started_at = jiff::Timestamp::from_millisecond(row.created_at).unwrap_or_default();
+    let options = TaskOptions {
+        id: row.id.clone(),
+        user: User {
+            id: row.user_id,
+            email: row.user_email,
+        },
+        cancel: CancellationToken::new(),
+        journal: Some(Arc::clone(&journal) as _),
+        restored: Some(Restored {
+            turns,
+            started_at: format!("{started_at:.3}"),
+        }),
+        allowed,
+        ..TaskOptions::default()
+    };
+    let reference = format!("{}/{}", agent.namespace, agent.name);
+    let task = snapshot.host.start(&agent.namespace, &reference, options);
+    let task = task.map_err(|error| Refused::Start(error.to_string()))?;
+    Ok(Owned {
+        inner,
+        signal,
+        id: row.id,
+        task,
+        held,
+        journal,
+        agent: (row.agent_namespace, row.agent_name),
+        decisions: Vec::new(),
+        interrupted: row.state == TaskState::Interrupted,
+        interrupting: None,
+        slot,
+    })
+}
