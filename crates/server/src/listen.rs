@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, OverLimit};
 use crate::problem::Problem;
 pub use crate::room::Limits;
 use crate::room::{Asking, Entry, Place, Room};
@@ -152,11 +152,11 @@ impl House {
         match self.room.enter(peer.ip(), self.abort.child_token()) {
             Entry::Free(place) => Some(place),
             Entry::MadeWay(place) => {
-                self.metrics.over_limit("made_way");
+                self.metrics.over_limit.one(OverLimit::MadeWay);
                 Some(place)
             }
             Entry::Full => {
-                self.metrics.over_limit("refused");
+                self.metrics.over_limit.one(OverLimit::Refused);
                 None
             }
         }
@@ -184,7 +184,7 @@ impl House {
             .is_some_and(|code| TOO_MANY_FILES.contains(&code));
         if is_short {
             for _ in 0..self.room.clear(MAKING_WAY) {
-                self.metrics.over_limit("made_way");
+                self.metrics.over_limit.one(OverLimit::MadeWay);
             }
         }
         tokio::time::sleep(BREATH).await;

@@ -13,9 +13,11 @@ mod postgres;
 mod sql;
 mod sqlite;
 mod store;
+mod timing;
 
 pub use error::{Result, StoreError};
 pub use postgres::{PostgresEngine, PostgresOptions, PostgresStore};
 pub use sql::SqlStore;
 pub use sqlite::{SqliteEngine, SqliteOptions, SqliteStore};
 pub use store::Store;
+pub use timing::{BOUNDS, Timing, Timings};

@@ -14,6 +14,7 @@ use crate::model::{
     Retention, Routing, Run, RunSummary, StartFailure, StartKey, StartStatus, StateChange, Stats,
     Swept, SweptChannel, Task, TaskFilter, ToolRef, TraceEntry, Turn, Wake,
 };
+use crate::timing::Timings;
 
 /// Durable state.
 ///
@@ -289,6 +290,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// The time, by the clock that leases are counted by.
     async fn now(&self) -> Result<Millis>;
+
+    /// How long transactions took and how many failed, as far as this process made them.
+    fn timings(&self) -> Arc<Timings>;
 
     /// Finishes what is under way and closes the database. Later calls are `Unavailable`.
     async fn close(&self);

@@ -191,10 +191,11 @@ impl Serve {
         // Until everything has ended.
         let _alone = self.store.lock()?;
         let store = self.store.open().await?;
-        let engine = Arc::new(self.engine(Arc::clone(&store), &places).await?);
+        let metrics = Arc::new(Metrics::of(store.as_ref()));
+        let engine = self.engine(Arc::clone(&store), &places, Arc::clone(&metrics));
+        let engine = Arc::new(engine.await?);
         let first_key = self.first_key(store.as_ref()).await?;
         self.tell(&places, &engine, first_key.as_deref())?;
-        let metrics = Arc::new(Metrics::default());
         let config = ApiConfig {
             open: self.open,
             tls: tls.is_some(),
@@ -235,7 +236,12 @@ impl Serve {
         Ok(())
     }
 
-    async fn engine(&self, store: Arc<dyn Store>, places: &Places) -> Result<Engine, CommandError> {
+    async fn engine(
+        &self,
+        store: Arc<dyn Store>,
+        places: &Places,
+        metrics: Arc<Metrics>,
+    ) -> Result<Engine, CommandError> {
         let root = self.public_url.as_deref().unwrap_or(&places.hooks);
         let dashboard = format!("{}/dashboard", places.api);
         let operator = self
@@ -265,6 +271,7 @@ impl Serve {
         options.payload.max_bytes = self.max_webhook_bytes as usize;
         options.workers = usize::from(self.workers);
         options.lease = self.lease;
+        options.metrics = metrics;
         let source = ManifestSource::Directory(self.manifests.clone());
         Engine::open(store, source, options)
             .await

@@ -56,8 +56,12 @@ pub(super) async fn metrics(
     caller: Caller,
 ) -> Result<([(header::HeaderName, &'static str); 1], String), Problem> {
     caller.needs(Scope::MetricsRead)?;
-    let stats = api.store.stats().await.map_err(store_problem)?;
-    api.metrics.observe(&stats);
+    // What is counted here is worth knowing all the more when the store cannot be read.
+    let stats = api.store.stats().await;
+    if let Err(error) = &stats {
+        tracing::warn!(%error, "the store cannot be counted");
+    }
+    api.metrics.observe(stats.as_ref().ok());
     let form = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, form)], api.metrics.text()))
 }

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::desk::{Handshake, Reception, Webhook};
 use super::{Api, Path, whole};
+use crate::metrics::Webhook as Count;
 use crate::peer;
 use crate::problem::Problem;
 
@@ -26,14 +27,14 @@ pub(super) async fn receive(
         .webhook_rate
         .take(&peer::of(peer.ip()).to_string(), Instant::now());
     if let Err(wait) = rate {
-        api.metrics.webhook("too_many");
+        api.metrics.webhook(Count::TooMany);
         return Err(Problem::too_many(wait.as_secs().max(1)));
     }
     // Some platforms ask with GET whether somebody is there; events come with POST.
     let is_question = request.method() != Method::POST;
     let (parts, body) = request.into_parts();
     let body = whole(&parts.headers, body, api.config.max_webhook_bytes).await;
-    let body = body.inspect_err(|_| api.metrics.webhook("unreadable"))?;
+    let body = body.inspect_err(|_| api.metrics.webhook(Count::Unreadable))?;
     let webhook = Webhook {
         tool,
         headers: parts.headers,
@@ -48,16 +49,16 @@ fn answer(api: &Api, reception: Reception) -> Result<Response, Problem> {
     let count = |outcome| api.metrics.webhook(outcome);
     match reception {
         Reception::Stored(id) => {
-            count("stored");
+            count(Count::Stored);
             Ok((StatusCode::ACCEPTED, Json(json!({"event": id}))).into_response())
         }
         Reception::Duplicate(id) => {
-            count("duplicate");
+            count(Count::Duplicate);
             let body = json!({"event": id, "duplicate": true});
             Ok((StatusCode::OK, Json(body)).into_response())
         }
         Reception::Handshake(handshake) => {
-            count("handshake");
+            count(Count::Handshake);
             Ok(match handshake {
                 Handshake::Text(text) => {
                     let form = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
@@ -68,31 +69,31 @@ fn answer(api: &Api, reception: Reception) -> Result<Response, Problem> {
             })
         }
         Reception::Unknown => {
-            count("unknown");
+            count(Count::Unknown);
             Err(Problem::not_found("no tool of this name takes webhooks"))
         }
         Reception::Refused(why) => {
-            count("refused");
+            count(Count::Signature);
             Err(Problem::unauthorized(why))
         }
         Reception::Malformed(why) => {
-            count("malformed");
+            count(Count::Malformed);
             Err(Problem::bad_request(why))
         }
         Reception::TooLarge(why) => {
-            count("malformed");
+            count(Count::TooLarge);
             Err(Problem::too_large_because(why))
         }
         Reception::Unsupported(why) => {
-            count("malformed");
+            count(Count::Unsupported);
             Err(Problem::unsupported(why))
         }
         Reception::NoAnswer => {
-            count("malformed");
+            count(Count::Method);
             Err(Problem::method_not_allowed())
         }
         Reception::Unavailable(why) => {
-            count("unavailable");
+            count(Count::Unavailable);
             tracing::error!(%why, "a webhook could not be kept");
             Err(Problem::unavailable(
                 "the event could not be kept; send it again",

@@ -65,13 +65,16 @@ impl Working {
         }
     }
 
-    /// Lets go of every task from before this time that this does not hold for.
-    pub(super) fn retain(&self, since: Instant, keep: impl Fn(&str) -> bool) {
+    /// Lets go of every task from before this time that this does not hold for, and returns how many there were.
+    pub(super) fn retain(&self, since: Instant, keep: impl Fn(&str) -> bool) -> u64 {
+        let mut count = 0;
         for (task, signal) in self.lock().iter() {
-            if signal.begun < since && !keep(task) {
+            if signal.begun < since && !keep(task) && !signal.let_go.is_cancelled() {
                 signal.let_go.cancel();
+                count += 1;
             }
         }
+        count
     }
 
     pub(super) fn count(&self) -> usize {
@@ -119,6 +122,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
 
 fn work(inner: &Arc<Inner>, slot: Option<OwnedSemaphorePermit>, claimed: ClaimedTask) {
     let signal = inner.working.add(&claimed.task.id);
+    inner.counts().working.inc();
     let inner = Arc::clone(inner);
     let tracker = inner.tracker.clone();
     tracker.spawn(async move {
@@ -127,6 +131,7 @@ fn work(inner: &Arc<Inner>, slot: Option<OwnedSemaphorePermit>, claimed: Claimed
         let working = owned::work(&inner, claimed, &signal, slot);
         working.instrument(span).await;
         inner.working.remove(&id, &signal);
+        inner.counts().working.dec();
         // Something may have come while the task was let go of.
         inner.wake_deliverer.notify_one();
     });

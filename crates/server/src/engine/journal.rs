@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::watch::Hub;
+use crate::metrics::Metrics;
+use crate::metrics::engine::Settled;
 
 /// How often a write is tried while the store is unavailable, and the pause after the first try, which
 /// doubles: some eight seconds together, less than a lease, so that a short outage loses no work.
@@ -30,6 +32,7 @@ pub(super) struct StoreJournal {
     closed: AtomicBool,
     /// What the agent calls its tools.
     tools: Vec<(String, ToolRef)>,
+    metrics: Arc<Metrics>,
 }
 
 impl StoreJournal {
@@ -40,6 +43,7 @@ impl StoreJournal {
         held: Held,
         next_seq: i64,
         tools: Vec<(String, ToolRef)>,
+        metrics: Arc<Metrics>,
     ) -> Self {
         Self {
             store,
@@ -49,7 +53,16 @@ impl StoreJournal {
             next: Mutex::new(next_seq),
             closed: AtomicBool::new(false),
             tools,
+            metrics,
         }
+    }
+
+    /// Tells that an entry is kept.
+    fn kept(&self, is_delivery: bool) {
+        if is_delivery {
+            self.metrics.engine.settled.one(Settled::Given);
+        }
+        self.hub.turn(&self.task);
     }
 
     /// Refuses everything from now on: the task is handed over.
@@ -64,7 +77,7 @@ impl StoreJournal {
         }
         let failed = |message: String| JournalError::Failed(message);
         let body = serde_json::to_value(&entry.turn).map_err(|error| failed(error.to_string()))?;
-        let delivered = match &entry.delivery {
+        let delivered: Option<i64> = match &entry.delivery {
             Some(id) => Some(id.parse().map_err(|_| failed(format!("delivery `{id}`")))?),
             None => None,
         };
@@ -99,14 +112,14 @@ impl StoreJournal {
                 Ok(appended) => {
                     *next = appended.next_seq;
                     drop(next);
-                    self.hub.turn(&self.task);
+                    self.kept(delivered.is_some());
                     return Ok(());
                 }
                 // An earlier try may have been written though its answer was lost.
                 Err(StoreError::Conflict(_)) if unsure && self.is_there(*next, &body).await => {
                     *next += 1;
                     drop(next);
-                    self.hub.turn(&self.task);
+                    self.kept(delivered.is_some());
                     return Ok(());
                 }
                 Err(StoreError::Unavailable(_)) if attempt < TRIES => unsure = true,

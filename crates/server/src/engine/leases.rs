@@ -33,13 +33,15 @@ pub(super) async fn run(inner: Arc<Inner>) {
                     .filter(|lease| lease.kind == LeaseKind::Task)
                     .map(|lease| lease.name.as_str())
                     .collect();
-                inner.working.retain(begun, |task| ours.contains(task));
+                let lost = inner.working.retain(begun, |task| ours.contains(task));
+                inner.counts().lease_losses.inc_by(lost);
             }
             Err(error) => {
                 inner.trouble("leases cannot be renewed", &error);
                 if last.elapsed() >= lease {
                     // Others may have taken everything by now.
-                    inner.working.retain(begun, |_| false);
+                    let lost = inner.working.retain(begun, |_| false);
+                    inner.counts().lease_losses.inc_by(lost);
                 }
             }
         }

@@ -270,6 +270,16 @@ fn unreadable(file: &str, message: &str) -> Problem {
     }
 }
 
+/// Notes what the manifests are like.
+pub(super) fn count(inner: &Inner, snapshot: &Snapshot) {
+    let problems = snapshot.files.iter().map(|file| file.problems.len()).sum();
+    let is_known = |name: &str| {
+        let mut tools = snapshot.catalog().tools();
+        tools.any(|tool| format!("{}/{}", tool.namespace, tool.name) == name)
+    };
+    inner.counts().manifests(problems, is_known);
+}
+
 /// Reads again whenever something changes, until the engine stops.
 pub(super) async fn run(inner: Arc<Inner>, mut loader: Loader) {
     let ManifestSource::Directory(directory) = &inner.source else {
@@ -303,6 +313,8 @@ pub(super) async fn run(inner: Arc<Inner>, mut loader: Loader) {
             let problems: usize = snapshot.files.iter().map(|file| file.problems.len()).sum();
             tracing::info!(version, problems, "manifests are read again");
             inner.manifests.swap(snapshot);
+            inner.counts().manifest_reloads.inc();
+            count(&inner, &inner.manifests.current());
         }
         tokio::select! {
             () = inner.stopping.cancelled() => return,

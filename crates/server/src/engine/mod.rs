@@ -29,6 +29,7 @@ mod route;
 mod schedules;
 mod signatures;
 mod starting;
+mod tally;
 mod tracker;
 mod watch;
 
@@ -47,6 +48,7 @@ pub use options::{Clock, EngineOptions, HostFactory, MAX_LEASE, MIN_LEASE};
 pub use starting::Begin;
 pub use watch::{Seen, Watch};
 
+use crate::metrics::engine::{EngineMetrics, Starter};
 use deliver::Working;
 use load::Loader;
 use tracker::Tracker;
@@ -117,6 +119,11 @@ impl Inner {
         tracing::warn!(owner = %self.owner, %error, "{what}");
     }
 
+    /// What is counted.
+    fn counts(&self) -> &EngineMetrics {
+        &self.options.metrics.engine
+    }
+
     fn out_of_time(&self) -> bool {
         self.deadline.is_cancelled()
     }
@@ -169,6 +176,7 @@ impl Engine {
             deadline: CancellationToken::new(),
             finished: CancellationToken::new(),
         });
+        load::count(&inner, &inner.manifests.current());
         let tracker = &inner.tracker;
         tracker.spawn(route::run(Arc::clone(&inner)));
         tracker.spawn(deliver::run(Arc::clone(&inner)));
@@ -229,6 +237,7 @@ impl Engine {
         let snapshot = self.inner.manifests.current();
         let task = starting::new_task_as(id, &snapshot, &self.inner.options, begin)?;
         let task = self.inner.store.create_task(task).await?;
+        self.inner.counts().begun.one(Starter::Api);
         self.inner.wake_deliverer.notify_one();
         Ok(task)
     }

@@ -12,6 +12,8 @@ use proofhouse_tools::operator::WebhookConfig;
 use proofhouse_tools::receive::webhook::PayloadLimits;
 use proofhouse_tools::runtime::Environment;
 
+use crate::metrics::Metrics;
+
 /// The longest lease: work of a process that was killed moves within twice this time.
 pub const MAX_LEASE: Duration = Duration::from_secs(15);
 /// The shortest: a loaded machine must be able to renew it in time.
@@ -55,6 +57,8 @@ pub struct EngineOptions {
     pub park: Duration,
     /// The most that any task listens after its last activity, if the operator says so.
     pub max_timeout: Option<Duration>,
+    /// Where it counts what it does.
+    pub metrics: Arc<Metrics>,
     /// Tells the time.
     pub clock: Clock,
     /// Whether that clock is set by the store's when the engine is opened. Processes on several machines then agree about
@@ -80,6 +84,7 @@ impl EngineOptions {
             look: Duration::from_millis(500),
             park: Duration::from_secs(60),
             max_timeout: None,
+            metrics: Arc::default(),
             clock: Arc::new(Timestamp::now),
             by_store_clock: true,
         }

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use super::Inner;
 use super::listener;
 use super::starting::chance;
+use crate::metrics::engine::Polled;
 
 /// Polls that are made at the same time.
 const PARALLEL: usize = 8;
@@ -51,6 +52,12 @@ pub(super) async fn run(inner: Arc<Inner>) {
 
 async fn step(inner: &Arc<Inner>, claimed: ClaimedPoll) {
     let (row, held) = (claimed.poll, claimed.lease.held());
+    let tool = row.tool.clone();
+    let count = |outcome| {
+        let now = inner.options.now().as_millisecond();
+        inner.counts().poll(&tool, outcome, now);
+    };
+    let mut outcome = Polled::Done;
     let commit = match found(inner, &row).await {
         Ok(Some((step, kind))) => {
             let events = step.items.into_iter().filter_map(|item| {
@@ -66,6 +73,9 @@ async fn step(inner: &Arc<Inner>, claimed: ClaimedPoll) {
                     target_task: Some(row.task.clone()),
                 })
             });
+            if step.problem.is_some() {
+                outcome = Polled::Failed;
+            }
             PollCommit {
                 held: held.clone(),
                 events: events.collect(),
@@ -76,23 +86,33 @@ async fn step(inner: &Arc<Inner>, claimed: ClaimedPoll) {
                 due_in_ms: i64::try_from(step.wait.as_millis()).unwrap_or(GONE_MS),
             }
         }
-        Ok(None) => PollCommit {
-            held: held.clone(),
-            events: Vec::new(),
-            failures: row.failures.saturating_add(1),
-            last_error: Some("the event is in no manifest any more".to_owned()),
-            cursor: row.cursor,
-            seen: row.seen,
-            due_in_ms: GONE_MS,
-        },
+        Ok(None) => {
+            outcome = Polled::Gone;
+            PollCommit {
+                held: held.clone(),
+                events: Vec::new(),
+                failures: row.failures.saturating_add(1),
+                last_error: Some("the event is in no manifest any more".to_owned()),
+                cursor: row.cursor,
+                seen: row.seen,
+                due_in_ms: GONE_MS,
+            }
+        }
         Err(error) => {
             inner.trouble("a poll cannot be made", &error);
+            count(Polled::Lost);
             let _ = inner.store.release(held).await;
             return;
         }
     };
     let fired = !commit.events.is_empty();
-    match inner.store.commit_poll(commit).await {
+    let committed = inner.store.commit_poll(commit).await;
+    count(match committed {
+        Ok(_) => outcome,
+        // Whoever polls next finds the same again.
+        Err(_) => Polled::Lost,
+    });
+    match committed {
         Ok(_) if fired => inner.wake_router.notify_one(),
         Ok(_) | Err(StoreError::Fenced(_)) => {}
         Err(error) => inner.trouble("a poll cannot be committed", &error),

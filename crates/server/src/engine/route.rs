@@ -24,6 +24,7 @@ use super::Inner;
 use super::manifests::Snapshot;
 use super::signatures;
 use super::starting::{self, Begin};
+use super::tally::Tally;
 
 /// Events that are claimed at once.
 const BATCH: usize = 64;
@@ -204,6 +205,7 @@ async fn record(inner: &Arc<Inner>, decided: Vec<Decided>) {
     let told = routings.iter().flat_map(|routing| &routing.deliveries);
     let told: HashSet<String> = told.map(|delivery| delivery.task.clone()).collect();
     let ids: Vec<i64> = routings.iter().map(|one| one.claim.event).collect();
+    let tallies: Vec<Tally> = routings.iter().map(Tally::of).collect();
     let outcomes = match inner.store.route_all(routings.clone()).await {
         Ok(outcomes) => outcomes,
         // A store that is away is away for each of them, and each would wait for it.
@@ -218,7 +220,9 @@ async fn record(inner: &Arc<Inner>, decided: Vec<Decided>) {
         }
         Err(error) => vec![Err(error)],
     };
-    for ((id, outcome), failures) in ids.into_iter().zip(outcomes).zip(failures) {
+    let told_of = ids.into_iter().zip(tallies);
+    for (((id, tally), outcome), failures) in told_of.zip(outcomes).zip(failures) {
+        tally.count(inner.counts(), &outcome, failures.len());
         match outcome {
             Ok(_) => {
                 for failure in failures {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::Inner;
 use super::manifests::Snapshot;
 use super::starting::{self, Begin};
+use crate::metrics::engine::Starter;
 
 /// How often the clock is looked at; cron knows minutes.
 const LOOK: Duration = Duration::from_secs(1);
@@ -93,6 +94,7 @@ async fn look(
                 tick: Some(tick.as_millisecond()),
                 next_at: millis(due.next),
             };
+            inner.counts().start_failures.one(Starter::Schedule);
             return inner.store.start_failed(failure).await;
         }
     };
@@ -107,6 +109,7 @@ async fn look(
         })
         .await?;
     if fired == Fired::Now {
+        inner.counts().begun.one(Starter::Schedule);
         inner.wake_deliverer.notify_one();
     }
     Ok(())

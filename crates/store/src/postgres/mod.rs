@@ -69,6 +69,6 @@ impl PostgresStore {
     /// When the address is wrong, the server cannot be reached, or a newer version has written the database.
     pub async fn open_postgres(options: PostgresOptions) -> Result<Self> {
         let engine = PostgresEngine::open(&options).await?;
-        Ok(Self { engine })
+        Ok(Self::on(engine))
     }
 }

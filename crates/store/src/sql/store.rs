@@ -19,10 +19,21 @@ use crate::model::{
     Swept, SweptChannel, Task, TaskFilter, ToolRef, TraceEntry, Turn, Wake,
 };
 use crate::store::Store;
+use crate::timing::Timings;
 
 /// A store whose statements an engine runs.
 pub struct SqlStore<E> {
     pub(crate) engine: E,
+    pub(crate) timings: Arc<Timings>,
+}
+
+impl<E> SqlStore<E> {
+    pub(crate) fn on(engine: E) -> Self {
+        Self {
+            engine,
+            timings: Arc::default(),
+        }
+    }
 }
 
 impl<E> std::fmt::Debug for SqlStore<E> {
@@ -42,7 +53,8 @@ macro_rules! run {
                 $statements.await
             })
         });
-        $self.engine.run(Mode::$mode, work).await
+        let transaction = $self.engine.run(Mode::$mode, work);
+        $self.timings.measured(Mode::$mode, transaction).await
     }};
 }
 
@@ -503,6 +515,10 @@ impl<E: Engine> Store for SqlStore<E> {
 
     async fn now(&self) -> Result<Millis> {
         run!(self, Read, [], |tx| upkeep::now(tx))
+    }
+
+    fn timings(&self) -> Arc<Timings> {
+        Arc::clone(&self.timings)
     }
 
     async fn close(&self) {

@@ -63,7 +63,7 @@ impl SqliteStore {
     /// When the file cannot be opened, is no database, or was written by a newer version.
     pub async fn open_sqlite(options: SqliteOptions) -> Result<Self> {
         let engine = SqliteEngine::open(options).await?;
-        Ok(Self { engine })
+        Ok(Self::on(engine))
     }
 
     /// Sets how many bytes the file may have at most. It does not shrink.

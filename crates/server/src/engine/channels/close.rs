@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::{pause, subscription_of, update};
 use crate::engine::{Inner, listener};
+use crate::metrics::engine::ChannelStep;
 
 /// How often closing is tried; after that the platform ends the channel by itself.
 const MAX_CLOSE_FAILURES: i64 = 10;
@@ -50,6 +51,10 @@ pub(super) async fn close(inner: &Arc<Inner>, swept: SweptChannel) {
             return;
         }
     };
+    inner.counts().channel_steps.one(match change.failures {
+        Some(_) => ChannelStep::CloseFailed,
+        None => ChannelStep::Closed,
+    });
     let change = ChannelUpdate {
         held: Some(held),
         ..change

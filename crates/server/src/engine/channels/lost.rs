@@ -5,6 +5,7 @@ use proofhouse_store::{Result, StoreError};
 use serde_json::json;
 
 use crate::engine::Inner;
+use crate::metrics::engine::ChannelStep;
 
 /// Stands for a channel that could not be opened, in the key of the notice about it.
 pub(super) const OPENING: &str = "opening";
@@ -18,6 +19,7 @@ pub(super) async fn lost(
     channel: &str,
     error: &str,
 ) -> Result<()> {
+    inner.counts().channel_steps.one(ChannelStep::Lost);
     tracing::error!(task = %task.id, tool = %tool.name, %event, %error, "a channel is lost");
     let about = json!({"tool": tool.name, "event": event, "error": error});
     let entry = json!({"notice": "channel_lost", "about": about});

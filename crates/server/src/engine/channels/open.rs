@@ -13,6 +13,7 @@ use proofhouse_tools::receive::subscription::{self, DEFAULT_LIFETIME, Opening, S
 use super::lost::{OPENING, lost};
 use super::{pause, subscription_of, update};
 use crate::engine::{Inner, listener};
+use crate::metrics::engine::ChannelStep;
 
 /// Channels of one task that are looked at.
 const MAX_CHANNELS: usize = 1_000;
@@ -133,6 +134,11 @@ pub(super) async fn open(
                     ..update(&opening.id)
                 };
                 inner.store.update_channel(update).await?;
+                let step = match replaces {
+                    Some(_) => ChannelStep::Renewed,
+                    None => ChannelStep::Opened,
+                };
+                inner.counts().channel_steps.one(step);
                 return Ok(Opened::Yes);
             }
             // It may be open at the platform: it is closed like any other.
@@ -158,6 +164,10 @@ pub(super) async fn open(
             }
         };
         failures += 1;
+        inner.counts().channel_steps.one(match replaces {
+            Some(_) => ChannelStep::RenewFailed,
+            None => ChannelStep::OpenFailed,
+        });
         let message = error.to_string();
         tracing::warn!(task = %task.id, %event, error = %message, "a channel cannot be opened");
         if !error.is_recoverable() {

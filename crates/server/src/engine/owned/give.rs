@@ -16,7 +16,7 @@ impl Owned<'_> {
         let input = match self.input(&delivery).await {
             Ok(Ok(input)) => input,
             Ok(Err(reason)) => {
-                return match self.discard(delivery.id, &reason).await {
+                return match self.discard_input(delivery.id, &reason).await {
                     Ok(()) => Next::GoOn,
                     Err(error) => {
                         self.inner.trouble("a delivery cannot be settled", &error);

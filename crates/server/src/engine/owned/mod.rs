@@ -19,6 +19,7 @@ use super::Inner;
 use super::commands::{Control, answer_came, wanted};
 use super::deliver::Signal;
 use super::journal::StoreJournal;
+use crate::metrics::engine::Settled;
 use restore::{Refused, restore};
 
 /// Deliveries that are looked at for the next input.
@@ -166,7 +167,7 @@ impl Owned<'_> {
             };
             if self.interrupted && delivery.event.is_some() {
                 let reason = "the task is interrupted";
-                if let Err(error) = self.discard(delivery.id, reason).await {
+                if let Err(error) = self.discard_input(delivery.id, reason).await {
                     return self.inner.trouble("a delivery cannot be settled", &error);
                 }
                 continue;
@@ -182,6 +183,13 @@ impl Owned<'_> {
         let pending = self.inner.store.pending(&self.id, PENDING).await?;
         let mut inputs = pending.into_iter();
         Ok(inputs.find(|delivery| Control::of(delivery).is_none()))
+    }
+
+    /// Discards what the task would have been given.
+    async fn discard_input(&self, delivery: i64, reason: &str) -> Result<()> {
+        self.discard(delivery, reason).await?;
+        self.inner.counts().settled.one(Settled::Discarded);
+        Ok(())
     }
 
     async fn discard(&self, delivery: i64, reason: &str) -> Result<()> {

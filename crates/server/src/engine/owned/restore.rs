@@ -89,6 +89,7 @@ pub(super) async fn restore<'a>(
         held.clone(),
         from,
         tools,
+        Arc::clone(&inner.options.metrics),
     ));
     let started_at = jiff::Timestamp::from_millisecond(row.created_at).unwrap_or_default();
     let options = TaskOptions {

@@ -1,0 +1,247 @@
+//! What the engine counts: events, polls, channels, deliveries, leases, manifests.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use proofhouse_store::model::ToolRef;
+
+use super::counts::{Counts, Kind, kinds};
+
+kinds! {
+    /// What became of an event.
+    Routed {
+        Delivered = "delivered",
+        Discarded = "discarded",
+        Unwanted = "unwanted",
+        Elsewhere = "elsewhere",
+        Failed = "failed",
+    }
+    /// What became of a delivery.
+    Settled {
+        Given = "given",
+        Discarded = "discarded",
+    }
+    /// What was done about a push channel.
+    ChannelStep {
+        Opened = "opened",
+        OpenFailed = "open_failed",
+        Renewed = "renewed",
+        RenewFailed = "renew_failed",
+        Closed = "closed",
+        CloseFailed = "close_failed",
+        Lost = "lost",
+    }
+    /// Who begins tasks.
+    Starter {
+        Api = "api",
+        Trigger = "trigger",
+        Schedule = "schedule",
+    }
+    /// How a poll went.
+    Polled {
+        Done = "done",
+        Failed = "failed",
+        Gone = "gone",
+        Lost = "lost",
+    }
+}
+
+/// Why a task did not get an event.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Because(usize);
+
+impl Because {
+    /// The one with this word of `Discard`.
+    pub(crate) fn named(word: &str) -> Option<Self> {
+        let place = Self::WORDS.iter().position(|known| *known == word)?;
+        Some(Self(place))
+    }
+}
+
+impl Kind for Because {
+    const WORDS: &'static [&'static str] = &[
+        "filter",
+        "empty_parameter",
+        "failed",
+        "budget",
+        "not_included",
+        "signature",
+        "unsigned",
+        "assertion",
+        "disabled",
+        "timed_out",
+    ];
+
+    fn place(self) -> usize {
+        self.0
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PollLabels {
+    tool: String,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ToolLabels {
+    tool: String,
+}
+
+/// What the engine counts.
+#[derive(Debug)]
+pub(crate) struct EngineMetrics {
+    pub(crate) routed: Counts<Routed>,
+    pub(crate) discards: Counts<Because>,
+    pub(crate) settled: Counts<Settled>,
+    pub(crate) channel_steps: Counts<ChannelStep>,
+    pub(crate) begun: Counts<Starter>,
+    pub(crate) start_failures: Counts<Starter>,
+    pub(crate) working: Gauge,
+    pub(crate) lease_losses: Counter,
+    pub(crate) manifest_reloads: Counter,
+    manifest_problems: Gauge<u64, AtomicU64>,
+    polls: Family<PollLabels, Counter>,
+    polled: Family<ToolLabels, Gauge<f64, AtomicU64>>,
+    /// The tools with polls: their manifests decide how many there are.
+    tools: Mutex<BTreeSet<String>>,
+}
+
+impl EngineMetrics {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let help = "Events that were decided about, by what became of them";
+        let routed = Counts::register(registry, "events_routed", help, "outcome");
+        let help = "Tasks that did not get an event they listen for, by the reason";
+        let discards = Counts::register(registry, "event_discards", help, "reason");
+        let help = "Deliveries that tasks were given, or that were discarded at last";
+        let settled = Counts::register(registry, "deliveries", help, "outcome");
+        let help = "What was done about push channels";
+        let channel_steps = Counts::register(registry, "channel_steps", help, "step");
+        let help = "Tasks that were begun, by whom";
+        let begun = Counts::register(registry, "tasks_begun", help, "by");
+        let help = "Tasks that could not be begun, by who wanted to";
+        let start_failures = Counts::register(registry, "start_failures", help, "by");
+        let working = Gauge::default();
+        let help = "Tasks that this process works on";
+        registry.register("tasks_working", help, working.clone());
+        let lease_losses = Counter::default();
+        let help = "Tasks that this process let go of because their lease had moved or run out";
+        registry.register("lease_losses", help, lease_losses.clone());
+        let manifest_reloads = Counter::default();
+        let help = "Times that changed manifests were read";
+        registry.register("manifest_reloads", help, manifest_reloads.clone());
+        let manifest_problems = Gauge::default();
+        let help = "Problems in the manifests as they are now";
+        registry.register("manifest_problems", help, manifest_problems.clone());
+        let polls = Family::default();
+        let help = "Polls, by tool and by how they went";
+        registry.register("polls", help, polls.clone());
+        let polled = Family::default();
+        let help = "When a poll of the tool last went well, in seconds since 1970";
+        registry.register("poll_last_success_timestamp_seconds", help, polled.clone());
+        Self {
+            routed,
+            discards,
+            settled,
+            channel_steps,
+            begun,
+            start_failures,
+            working,
+            lease_losses,
+            manifest_reloads,
+            manifest_problems,
+            polls,
+            polled,
+            tools: Mutex::default(),
+        }
+    }
+
+    /// Counts a poll that ended at this time, in milliseconds.
+    pub(crate) fn poll(&self, tool: &ToolRef, outcome: Polled, now: i64) {
+        let name = format!("{}/{}", tool.namespace, tool.name);
+        let labels = PollLabels {
+            tool: name.clone(),
+            outcome: Polled::WORDS[outcome.place()],
+        };
+        self.polls.get_or_create(&labels).inc();
+        if outcome == Polled::Done {
+            #[expect(clippy::cast_precision_loss, reason = "there is no such year")]
+            let seconds = now as f64 / 1_000.0;
+            let labels = ToolLabels { tool: name.clone() };
+            self.polled.get_or_create(&labels).set(seconds);
+        }
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        tools.insert(name);
+    }
+
+    /// Notes what the manifests are like, and forgets the tools that are in none any more.
+    pub(crate) fn manifests(&self, problems: usize, is_known: impl Fn(&str) -> bool) {
+        self.manifest_problems.set(problems as u64);
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        tools.retain(|tool| {
+            let keeps = is_known(tool);
+            if !keeps {
+                for outcome in Polled::WORDS {
+                    let tool = tool.clone();
+                    self.polls.remove(&PollLabels { tool, outcome });
+                }
+                self.polled.remove(&ToolLabels { tool: tool.clone() });
+            }
+            keeps
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Metrics;
+    use proofhouse_tools::receive::Discard;
+
+    #[test]
+    fn every_reason_has_its_counter() {
+        let message = || "m".to_owned();
+        let name = message;
+        let reason = proofhouse_tools::receive::webhook::Refusal::Missing;
+        let number = 0;
+        for discard in [
+            Discard::Filter,
+            Discard::EmptyParameter { name: name() },
+            Discard::Failed { message: message() },
+            Discard::Budget { message: message() },
+            Discard::NotIncluded,
+            Discard::Signature { reason },
+            Discard::Unsigned,
+            Discard::Assertion {
+                number,
+                message: Some(message()),
+            },
+            Discard::Disabled,
+            Discard::TimedOut,
+        ] {
+            assert!(Because::named(discard.word()).is_some(), "{discard:?}");
+        }
+    }
+
+    #[test]
+    fn a_tool_that_is_gone_is_forgotten() {
+        let metrics = Metrics::default();
+        let engine = &metrics.engine;
+        for name in ["stays", "goes"] {
+            engine.poll(&ToolRef::new("shop", name), Polled::Done, 5_000);
+        }
+        engine.manifests(2, |tool| tool == "shop/stays");
+        let text = metrics.text();
+        assert!(text.contains("polls_total{tool=\"shop/stays\",outcome=\"done\"} 1"));
+        let since = "poll_last_success_timestamp_seconds{tool=\"shop/stays\"} 5.0";
+        assert!(text.contains(since), "{text}");
+        assert!(text.contains("manifest_problems 2"), "{text}");
+        assert!(!text.contains("shop/goes"), "{text}");
+    }
+}
