@@ -214,6 +214,154 @@ fn a_call_under_way_is_not_repeated() {
     });
 }
 
+/// An agent that can ask another one, which asks a person before it uses the hub.
+fn with_a_helper() -> String {
+    let helper = r#"
+---
+kind: commonagents.info/v1beta2/agent
+namespace: demo
+name: helper
+description: Is asked.
+prompt: You help those who help.
+capabilities:
+  hub:
+    bindings: {owner: "'acme'"}
+    before:
+      - assert: "review('ann')"
+"#;
+    format!(
+        "{}  helper: \"*\"\n{helper}",
+        MANIFESTS.trim_end_matches(' ')
+    )
+}
+
+/// The results of calls of the other agent, which were begun as often.
+fn asked_helper(turns: &[Turn]) -> Vec<&serde_json::Value> {
+    let is_helper = |name: &str| name.contains("helper");
+    let begun = turns
+        .iter()
+        .filter(|turn| matches!(turn, Turn::Calling { function, .. } if is_helper(function)));
+    let results: Vec<_> = turns
+        .iter()
+        .filter_map(|turn| match turn {
+            Turn::Capability {
+                function, result, ..
+            } if is_helper(function) => Some(result),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(begun.count(), results.len(), "{turns:#?}");
+    results
+}
+
+/// An agent that was asked by another when the process was killed is not asked again: the call has an unknown outcome, and
+/// the one who asked goes on.
+#[test]
+fn an_agent_that_was_being_asked_is_not_asked_again() {
+    let world = World::new(&with_a_helper());
+    let lease = Duration::from_millis(600);
+    let process = Process::start(&world.database(), &world.manifests(), lease);
+    let engine = Arc::clone(&process.engine);
+    let task = process.runtime.block_on(async {
+        // The other one works until somebody stops it.
+        let task = begin(&engine, Some("call helper {\"message\": \"wait\"}"));
+        let task = task.await.id;
+        until(&engine, &task, |_, turns| {
+            matches!(turns.last(), Some(Turn::Calling { .. }))
+        })
+        .await;
+        task
+    });
+    drop(engine);
+    process.kill();
+    let process = Process::start(&world.database(), &world.manifests(), lease);
+    let engine = Arc::clone(&process.engine);
+    process.runtime.block_on(async {
+        let turns = idle_after(&engine, &task, 1).await;
+        let results = asked_helper(&turns);
+        assert_eq!(results.len(), 1, "{turns:#?}");
+        assert_eq!(results[0]["outcome_unknown"], true, "{results:?}");
+        let said = results[0].to_string();
+        assert!(said.contains("the server stopped"), "{said}");
+        assert!(
+            matches!(turns.last(), Some(Turn::Output { message, .. }) if message == "done"),
+            "{turns:#?}"
+        );
+        // It can be asked anew.
+        let again = Some("call helper {\"message\": \"hello\"}".to_owned());
+        let said = engine.message(&task, again, Map::new(), None);
+        said.await.unwrap();
+        let turns = idle_after(&engine, &task, 2).await;
+        let results = asked_helper(&turns);
+        assert_eq!(results.len(), 2, "{turns:#?}");
+        assert_eq!(results[1], "heard: hello");
+        engine.shutdown(PATIENCE).await;
+    });
+}
+
+/// The same where the other one had a question for a person: it has lost its place, so that the answer lets nothing happen.
+#[test]
+fn a_question_of_an_agent_that_is_gone_lets_nothing_happen() {
+    let world = World::new(&with_a_helper());
+    let lease = Duration::from_millis(600);
+    let process = Process::start(&world.database(), &world.manifests(), lease);
+    let engine = Arc::clone(&process.engine);
+    let task = process.runtime.block_on(async {
+        let call = r#"call helper {"message": "call hub {\"number\": 7}"}"#;
+        let task = begin(&engine, Some(call)).await.id;
+        until(&engine, &task, |row, _| row.state == TaskState::Waiting).await;
+        task
+    });
+    drop(engine);
+    process.kill();
+    let process = Process::start(&world.database(), &world.manifests(), lease);
+    let engine = Arc::clone(&process.engine);
+    process.runtime.block_on(async {
+        let decision = proofhouse_agent::task::Decision::Approve;
+        let decided = engine.decide(&task, 1, decision, serde_json::json!({}));
+        decided.await.unwrap();
+        let turns = idle_after(&engine, &task, 1).await;
+        let results = asked_helper(&turns);
+        assert_eq!(results.len(), 1, "{turns:#?}");
+        assert_eq!(results[0]["outcome_unknown"], true, "{results:?}");
+        // The answer was to that question alone: the next one waits for its own.
+        let again = Some(r#"call helper {"message": "call hub {\"number\": 8}"}"#.to_owned());
+        let said = engine.message(&task, again, Map::new(), None);
+        said.await.unwrap();
+        let asks = |row: &proofhouse_store::model::Task| {
+            row.state == TaskState::Waiting
+                && row.detail.as_ref().unwrap()["review"]["id"] == serde_json::json!(2)
+        };
+        until(&engine, &task, |row, _| asks(row)).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(asks(&engine.store().task(&task).await.unwrap()));
+        let decided = engine.decide(&task, 2, decision, serde_json::json!({}));
+        decided.await.unwrap();
+        let turns = idle_after(&engine, &task, 2).await;
+        assert_eq!(asked_helper(&turns)[1], "done", "{turns:#?}");
+        engine.shutdown(PATIENCE).await;
+    });
+}
+
+/// Questions of an agent that was asked are answered like others, however long the answer takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_of_an_agent_that_was_asked_is_answered() {
+    let world = World::new(&with_a_helper());
+    let park = Duration::from_millis(100);
+    let engine = world.engine_with(|options| options.park = park).await;
+    let call = r#"call helper {"message": "call hub {\"number\": 7}"}"#;
+    let task = begin(&engine, Some(call)).await.id;
+    until(&engine, &task, |row, _| row.state == TaskState::Waiting).await;
+    // It is not put away meanwhile, with which the other agent would be gone.
+    tokio::time::sleep(park * 10).await;
+    let decision = proofhouse_agent::task::Decision::Approve;
+    let decided = engine.decide(&task, 1, decision, serde_json::json!({}));
+    decided.await.unwrap();
+    let turns = idle_after(&engine, &task, 1).await;
+    assert_eq!(asked_helper(&turns), ["done"], "{turns:#?}");
+    engine.shutdown(PATIENCE).await;
+}
+
 /// Two processes share the work of one store, and the work of one that is killed moves to the other.
 #[test]
 fn leases_move_to_another_process() {

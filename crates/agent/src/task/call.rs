@@ -17,6 +17,7 @@ use super::restore;
 use super::review::Reviews;
 use super::runner::Shared;
 use super::steps::{Passed, Site};
+use super::watch::Events;
 use super::{Allowed, CallStatus, End, EndReason, Input, TaskEvent, TaskOptions, Turn};
 use crate::model::{Arguments, ChatMessage, ToolCall};
 
@@ -401,9 +402,19 @@ async fn delegate(
         cancel: cancel.child_token(),
         ..Input::default()
     };
-    let reviews = forward_reviews(shared, &child);
-    let output = child.send(input).await;
-    reviews.abort();
+    let _delegating = shared.delegating.one_more();
+    let output = {
+        let (answer, asking) = (
+            child.send(input),
+            forward_reviews(shared, &child, child.events()),
+        );
+        tokio::pin!(answer, asking);
+        tokio::select! {
+            biased;
+            output = &mut answer => output,
+            () = asking => answer.await,
+        }
+    };
     child.end().await;
     let failed = output
         .failed
@@ -445,34 +456,54 @@ async fn ask_elsewhere(
     }
 }
 
-/// Questions of a child are asked by its parent, whom somebody watches.
-fn forward_reviews(shared: &Shared, child: &super::Task) -> tokio::task::JoinHandle<()> {
-    let (reviews, events) = (shared.reviews.clone(), shared.events.clone());
-    let (child, mut asked) = (child.clone(), child.events());
-    tokio::spawn(async move {
-        loop {
-            match asked.recv().await {
-                // Who falls behind misses events, but questions stay open until they are answered.
-                Ok(TaskEvent::Review(_)) | Err(RecvError::Lagged(_)) => {}
-                Ok(_) => continue,
-                Err(RecvError::Closed) => return,
-            }
-            for review in child.reviews() {
-                let (mine, decision) = reviews.ask(
-                    review.reviewer,
-                    &review.function,
-                    &review.arguments,
-                    review.result.as_ref(),
-                );
-                // Nobody is asked any more once the child is gone.
-                let _open = OpenReview(&reviews, mine.id);
-                let _ = events.send(TaskEvent::Review(mine));
-                if let Ok(decision) = decision.await {
-                    child.decide(review.id, decision);
-                }
-            }
+/// Questions of a child are asked by its parent, whom somebody watches. They are kept, so that they can be answered wherever
+/// the answer is given.
+async fn forward_reviews(shared: &Shared, child: &super::Task, mut asked: Events) {
+    let time = || shared.environment.now();
+    loop {
+        match asked.recv().await {
+            // Who falls behind misses events, but questions stay open until they are answered.
+            Ok(TaskEvent::Review(_)) | Err(RecvError::Lagged(_)) => {}
+            Ok(_) => continue,
+            Err(RecvError::Closed) => return,
         }
-    })
+        for review in child.reviews() {
+            let (mine, decision) = shared.reviews.ask(
+                review.reviewer,
+                &review.function,
+                &review.arguments,
+                review.result.as_ref(),
+            );
+            // Nobody is asked any more once the child is gone.
+            let _open = OpenReview(&shared.reviews, mine.id);
+            let number = mine.id;
+            let question = |review| {
+                let time = time();
+                move || Turn::Asked { time, review }
+            };
+            if shared.keeper.turn(question(mine.clone())).await.is_err() {
+                return;
+            }
+            let _ = shared.events.send(TaskEvent::Review(mine));
+            let Ok(decision) = decision.await else {
+                continue;
+            };
+            let answered = || Turn::Decided {
+                time: time(),
+                review: number,
+            };
+            if shared.keeper.turn(answered).await.is_err() {
+                return;
+            }
+            // Another agent that was asked at the same time may still wait; only the last question is known as open.
+            if let Some(open) = shared.reviews.waiting().into_iter().next()
+                && shared.keeper.turn(question(open)).await.is_err()
+            {
+                return;
+            }
+            child.decide(review.id, decision);
+        }
+    }
 }
 
 /// A question that is taken back when this is dropped before the answer.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::review::Reviews;
-use super::runner::Interrupt;
+use super::runner::{Delegating, Interrupt};
 use super::watch::{Events, Watchers};
 use super::{AllowList, CallStatus, Decision, End, EndReason, JournalError, Review, Turn};
 use crate::model::{ChatMessage, ToolCall, ToolSpec};
@@ -134,6 +134,7 @@ pub struct Task {
     pub(super) commands: mpsc::Sender<Command>,
     pub(super) events: Watchers,
     pub(super) reviews: Reviews,
+    pub(super) delegating: Delegating,
     pub(super) known: Arc<Mutex<Known>>,
     pub(super) cancel: CancellationToken,
     pub(super) interrupt: Arc<Interrupt>,
@@ -272,6 +273,12 @@ impl Task {
     #[must_use]
     pub fn reviews(&self) -> Vec<Review> {
         self.reviews.waiting()
+    }
+
+    /// Whether another agent works for this one right now. It lives only as long as this part of the task does.
+    #[must_use]
+    pub fn is_delegating(&self) -> bool {
+        self.delegating.is_any()
     }
 
     /// Answers a question; `false` if it is not open.

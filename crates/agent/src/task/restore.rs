@@ -71,7 +71,7 @@ impl Reading {
         }
         match turn {
             Turn::Asked { review, .. } => {
-                self.last_asked = review.id;
+                self.last_asked = self.last_asked.max(review.id);
                 self.open_asked.get_or_insert(review.id);
             }
             // Steps may make calls between two questions.
@@ -178,14 +178,29 @@ impl Reading {
                 self.interrupted = true;
             }
             Turn::Ended { end, .. } => self.ended = Some(end.clone()),
-            Turn::Discarded { .. } | Turn::Asked { .. } => {}
+            Turn::Discarded { .. } | Turn::Asked { .. } | Turn::Decided { .. } => {}
         }
     }
 
     /// How many questions were asked before the next one: what is asked again has its old number.
     pub(super) fn asked(&self) -> u64 {
-        self.open_asked
-            .map_or(self.last_asked, |id| id.saturating_sub(1))
+        match self.open_asked {
+            Some(id) if self.asks_again() => id.saturating_sub(1),
+            _ => self.last_asked,
+        }
+    }
+
+    /// Whether what asked is done again. What may have had an effect is not, and its question is gone with it: were its
+    /// number given to another, an answer that is on its way would be taken for the answer to that.
+    fn asks_again(&self) -> bool {
+        match &self.open {
+            Open::Guard { begun, .. } => !begun,
+            Open::Model => {
+                let mut unanswered = self.unanswered.iter();
+                !unanswered.any(|call| self.begun.contains(&call.id))
+            }
+            Open::Nothing | Open::Answer(_) => true,
+        }
     }
 
     /// What came after an input says that the rules let it in.
@@ -248,4 +263,65 @@ pub fn last_output(turns: &[Turn]) -> Option<Value> {
         } => Some(context::task_io(message, exposes)),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::task::User;
+
+    /// How many questions were asked before the next one, after these turns.
+    fn asked(turns: &[Value]) -> u64 {
+        let turns: Vec<Turn> = turns
+            .iter()
+            .map(|turn| serde_json::from_value(turn.clone()).unwrap())
+            .collect();
+        let mut context =
+            TaskContext::new("t", "agent", "2026-01-01T00:00:00Z", &User::default(), "m");
+        Reading::new(&turns, &mut context).asked()
+    }
+
+    #[test]
+    fn a_number_belongs_to_one_question() {
+        let time = "2026-01-01T00:00:00Z";
+        let input = json!({"turn": "input", "time": time, "message": "m", "parameters": {}});
+        let llm = json!({"turn": "llm", "time": time, "model": "m", "simulation": true, "text": "",
+                         "calls": [{"id": "c1", "name": "send", "arguments": {}}],
+                         "usage": {"prompt": 0, "completion": 0}});
+        let asks = |id: u64| {
+            json!({"turn": "asked", "time": time, "review": {"id": id, "reviewer": "ann",
+                   "function": "send", "arguments": {}}})
+        };
+        let calling = |step: bool| {
+            json!({"turn": "calling", "time": time, "call": "c1", "function": "send", "arguments": {},
+                   "step": step})
+        };
+        // The call was not made: it is asked again, as the same question.
+        let before = [input.clone(), llm.clone(), asks(1)];
+        assert_eq!(asked(&before), 0);
+        // It may have been made, and is not made again. Whoever asks next asks something else.
+        for step in [false, true] {
+            let after = [input.clone(), llm.clone(), calling(step), asks(1)];
+            assert_eq!(asked(&after), 1);
+        }
+        let between = [input.clone(), llm.clone(), asks(1), calling(true)];
+        assert_eq!(asked(&between), 1);
+        let guard = [input.clone(), calling(true), asks(1)];
+        assert_eq!(asked(&guard), 1);
+        assert_eq!(asked(&[input.clone(), asks(1)]), 0);
+        // One of two that were open at once is named again when the other is answered.
+        let decided = json!({"turn": "decided", "time": time, "review": 2});
+        let both = [
+            input,
+            llm,
+            calling(false),
+            asks(1),
+            asks(2),
+            decided,
+            asks(1),
+        ];
+        assert_eq!(asked(&both), 2);
+    }
 }

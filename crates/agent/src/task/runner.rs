@@ -1,6 +1,6 @@
 //! The one owner of a task: takes inputs one after the other, asks the model, carries out its calls.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -45,12 +45,35 @@ pub(super) struct Shared {
     pub(super) depth: usize,
     pub(super) environment: Environment,
     pub(super) reviews: Reviews,
+    pub(super) delegating: Delegating,
     pub(super) events: Watchers,
     pub(super) keeper: Keeper,
     pub(super) allowed: Mutex<AllowList>,
     /// What stops the answer that is under way, and whether somebody wanted that.
     pub(super) interrupt: Arc<Interrupt>,
     invocations: AtomicU64,
+}
+
+/// How many other agents work for this one. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Delegating(Arc<AtomicUsize>);
+
+impl Delegating {
+    pub(super) fn is_any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+
+    /// Counts one for as long as this lives.
+    pub(super) fn one_more(&self) -> impl Drop + use<> {
+        struct One(Arc<AtomicUsize>);
+        impl Drop for One {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        self.0.fetch_add(1, Ordering::Relaxed);
+        One(Arc::clone(&self.0))
+    }
 }
 
 /// How an answer is stopped from outside.
@@ -147,6 +170,7 @@ pub(super) fn start(start: Start) -> Task {
     let reading = Reading::new(&restored.turns, &mut context);
     let cancel = options.cancel.child_token();
     let reviews = Reviews::after(reading.asked());
+    let delegating = Delegating::default();
     let mut history = restored.turns;
     history.retain(Turn::is_shown);
     let known = Arc::new(Mutex::new(Known {
@@ -166,6 +190,7 @@ pub(super) fn start(start: Start) -> Task {
         commands,
         events: events.clone(),
         reviews: reviews.clone(),
+        delegating: delegating.clone(),
         known: Arc::clone(&known),
         cancel: cancel.clone(),
         interrupt: Arc::clone(&interrupt),
@@ -180,6 +205,7 @@ pub(super) fn start(start: Start) -> Task {
             depth,
             environment,
             reviews,
+            delegating,
             events,
             keeper: Keeper::new(options.journal, lost, cancel.clone()),
             allowed: Mutex::new(options.allowed),

@@ -128,6 +128,13 @@ pub enum Turn {
         /// The question.
         review: Review,
     },
+    /// A person has answered a question that an agent had whom this one asked: the call goes on. Only journals have it.
+    Decided {
+        /// When.
+        time: String,
+        /// The number of the question.
+        review: u64,
+    },
     /// The agent has answered. Only journals have it: what it said is in the model's last turn, this is what
     /// the rules made of that.
     Output {
@@ -157,6 +164,7 @@ impl Turn {
             Self::Calling { .. }
                 | Self::Invoked { .. }
                 | Self::Asked { .. }
+                | Self::Decided { .. }
                 | Self::Output { .. }
                 | Self::Ended { .. }
         )
@@ -175,6 +183,7 @@ impl Turn {
             Self::Calling { .. } => "calling",
             Self::Invoked { .. } => "invoked",
             Self::Asked { .. } => "asked",
+            Self::Decided { .. } => "decided",
             Self::Output { .. } => "output",
             Self::Ended { .. } => "ended",
         }
@@ -188,7 +197,8 @@ impl Turn {
             | Self::Llm { .. }
             | Self::Capability { .. }
             | Self::Calling { .. }
-            | Self::Invoked { .. } => TaskState::Running,
+            | Self::Invoked { .. }
+            | Self::Decided { .. } => TaskState::Running,
             Self::Asked { .. } => TaskState::Waiting,
             Self::Output { .. } | Self::Failed { .. } | Self::Discarded { .. } => TaskState::Idle,
             Self::Interrupted { .. } => TaskState::Interrupted,

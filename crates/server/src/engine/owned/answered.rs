@@ -40,8 +40,9 @@ impl Owned<'_> {
                 _ => {}
             }
             self.decide();
-            let parked =
-                waiting_since.is_some_and(|since| since.elapsed() >= self.inner.options.park);
+            // Another agent whose question it is could not be put away with the task.
+            let parked = !self.task.is_delegating()
+                && waiting_since.is_some_and(|since| since.elapsed() >= self.inner.options.park);
             if parked || self.signal.let_go.is_cancelled() || self.inner.out_of_time() {
                 // Handed over: the next owner goes on from what is kept.
                 self.journal.close();
