@@ -288,7 +288,7 @@ mod tests {
         let time = "2026-01-01T00:00:00Z";
         let input = json!({"turn": "input", "time": time, "message": "m", "parameters": {}});
         let llm = json!({"turn": "llm", "time": time, "model": "m", "simulation": true, "text": "",
-                         "calls": [{"id": "c1", "name": "send", "arguments": {}}],
+                         "calls": [ToolCall::new("c1", "send", serde_json::Map::new())],
                          "usage": {"prompt": 0, "completion": 0}});
         let asks = |id: u64| {
             json!({"turn": "asked", "time": time, "review": {"id": id, "reviewer": "ann",
