@@ -17,7 +17,7 @@ use engine_support::{
 use http::HeaderMap;
 use proofhouse_agent::task::{Decision, Turn};
 use proofhouse_server::engine::{Accepted, Engine, Seen, Snapshot};
-use proofhouse_store::model::{StartKind, TaskFilter, TaskState};
+use proofhouse_store::model::{Delivery, DeliveryState, StartKind, TaskFilter, TaskState};
 use serde_json::{Map, json};
 
 fn reasons(detail: &proofhouse_store::model::EventDetail) -> serde_json::Value {
@@ -197,6 +197,48 @@ async fn an_interrupted_task_gets_nothing_until_it_goes_on() {
     assert!(engine.cancel(&task.id).await.is_err());
     let gone = routed(&engine, "hub", &ping(3)).await;
     assert_eq!(gone.event.summary.matched, 0);
+    engine.shutdown(PATIENCE).await;
+}
+
+/// A decision is wanted until what came of it is kept: whoever goes on after a process that was killed in between finds it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_outlives_a_process_that_cannot_keep_what_came_of_it() {
+    let manifests = MANIFESTS.replace(
+        "    before:\n",
+        "    before:\n      - {condition: \"!has(event)\", assert: \"review('ann')\"}\n",
+    );
+    let world = World::new(&manifests);
+    let engine = world.engine().await;
+    let task = begin(&engine, Some("call hub {\"number\": 7}")).await;
+    until(&engine, &task.id, |row, _| row.state == TaskState::Waiting).await;
+    // From now on no turn can be kept, while everything else can.
+    let beside = rusqlite::Connection::open(world.database()).unwrap();
+    beside.busy_timeout(PATIENCE).unwrap();
+    beside
+        .execute_batch(
+            "CREATE TRIGGER no_turns BEFORE INSERT ON turns BEGIN SELECT RAISE(ABORT, 'no'); END",
+        )
+        .unwrap();
+    let decided = engine.decide(&task.id, 1, Decision::Approve, json!({}));
+    decided.await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    engine.shutdown(PATIENCE).await;
+    let row = engine.store().task(&task.id).await;
+    assert!(row.is_ok_and(|row| row.state == TaskState::Waiting));
+    beside.execute_batch("DROP TRIGGER no_turns").unwrap();
+    let engine = world.engine().await;
+    let turns = idle_after(&engine, &task.id, 1).await;
+    let opened =
+        |turn: &Turn| matches!(turn, Turn::Capability { result, .. } if result["opened"] == 7);
+    assert_eq!(
+        turns.iter().filter(|turn| opened(turn)).count(),
+        1,
+        "{turns:#?}"
+    );
+    // It is settled once, and not looked at for ever.
+    let deliveries = engine.store().deliveries(&task.id, None, 10).await.unwrap();
+    let pending = |one: &&Delivery| one.state == DeliveryState::Pending;
+    assert_eq!(deliveries.iter().find(pending), None);
     engine.shutdown(PATIENCE).await;
 }
 

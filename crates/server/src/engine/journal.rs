@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -29,6 +29,8 @@ pub(super) struct StoreJournal {
     held: Held,
     /// The number of the next turn. Entries are written one after the other.
     next: Mutex<i64>,
+    /// The same, for those who do not write.
+    kept_up_to: AtomicI64,
     closed: AtomicBool,
     /// What the agent calls its tools.
     tools: Vec<(String, ToolRef)>,
@@ -51,18 +53,25 @@ impl StoreJournal {
             task: task.to_owned(),
             held,
             next: Mutex::new(next_seq),
+            kept_up_to: AtomicI64::new(next_seq),
             closed: AtomicBool::new(false),
             tools,
             metrics,
         }
     }
 
-    /// Tells that an entry is kept.
-    fn kept(&self, is_delivery: bool) {
+    /// Tells that an entry is kept, and the number of the next.
+    fn kept(&self, next: i64, is_delivery: bool) {
+        self.kept_up_to.store(next, Ordering::SeqCst);
         if is_delivery {
             self.metrics.engine.settled.one(Settled::Given);
         }
         self.hub.turn(&self.task);
+    }
+
+    /// The number that the next turn will have.
+    pub(super) fn next_seq(&self) -> i64 {
+        self.kept_up_to.load(Ordering::SeqCst)
     }
 
     /// Refuses everything from now on: the task is handed over.
@@ -111,15 +120,13 @@ impl StoreJournal {
             match self.store.append(append.clone()).await {
                 Ok(appended) => {
                     *next = appended.next_seq;
-                    drop(next);
-                    self.kept(delivered.is_some());
+                    self.kept(*next, delivered.is_some());
                     return Ok(());
                 }
                 // An earlier try may have been written though its answer was lost.
                 Err(StoreError::Conflict(_)) if unsure && self.is_there(*next, &body).await => {
                     *next += 1;
-                    drop(next);
-                    self.kept(delivered.is_some());
+                    self.kept(*next, delivered.is_some());
                     return Ok(());
                 }
                 Err(StoreError::Unavailable(_)) if attempt < TRIES => unsure = true,

@@ -36,13 +36,24 @@ struct Owned<'a> {
     held: Held,
     journal: Arc<StoreJournal>,
     agent: (String, String),
-    /// Decisions of people that came before the question was asked again.
-    decisions: Vec<(u64, Decision)>,
+    /// Decisions of people that are not settled yet.
+    decisions: Vec<PersonsDecision>,
     /// Somebody stopped the task, and nobody wants it to go on yet.
     interrupted: bool,
     /// The delivery that wants what is under way stopped, and the end of that.
     interrupting: Option<(i64, JoinHandle<Output>)>,
     slot: Option<OwnedSemaphorePermit>,
+}
+
+/// A person's decision, from when it is read until what came of it is kept.
+struct PersonsDecision {
+    /// The delivery that it came as.
+    delivery: i64,
+    /// The question, which may not have been asked again yet.
+    review: u64,
+    decision: Decision,
+    /// The number that the next turn had when the question got it.
+    given: Option<i64>,
 }
 
 /// What to do after something was obeyed or answered.

@@ -2,7 +2,7 @@
 
 use proofhouse_store::Result;
 
-use super::{Next, Owned};
+use super::{Next, Owned, PersonsDecision};
 use crate::engine::channels;
 use crate::engine::commands::{Control, wanted};
 
@@ -10,10 +10,32 @@ impl Owned<'_> {
     /// Gives the decisions that are there to the questions that are open.
     pub(super) fn decide(&mut self) {
         for review in self.task.reviews() {
-            let known = self.decisions.iter().position(|(id, _)| *id == review.id);
-            if let Some(at) = known {
-                let (_, decision) = self.decisions.remove(at);
-                self.task.decide(review.id, decision);
+            let mut known = self.decisions.iter_mut();
+            if let Some(known) = known.find(|one| one.review == review.id && one.given.is_none()) {
+                known.given = Some(self.journal.next_seq());
+                self.task.decide(review.id, known.decision);
+            }
+        }
+    }
+
+    /// Settles the decisions that a turn was kept after, and those that nobody asks for any more. One that was only given is
+    /// still wanted: were the process killed now, the same question would be asked again.
+    async fn settle_decisions(&mut self) {
+        let open: Vec<u64> = self.task.reviews().iter().map(|one| one.id).collect();
+        let (kept, oldest) = (self.journal.next_seq(), open.iter().min().copied());
+        let is_over = |one: &PersonsDecision| match one.given {
+            Some(at) => kept > at && !open.contains(&one.review),
+            // Questions are numbered in turn.
+            None => oldest.is_some_and(|oldest| one.review < oldest),
+        };
+        let (over, left) = self.decisions.drain(..).partition(is_over);
+        self.decisions = left;
+        let over: Vec<PersonsDecision> = over;
+        for one in over {
+            let done = self.discard(one.delivery, "done: a person decided").await;
+            if let Err(error) = done {
+                // It is looked at again when the task is idle.
+                tracing::debug!(%error, task = %self.id, "a decision cannot be settled yet");
             }
         }
     }
@@ -27,9 +49,13 @@ impl Owned<'_> {
         for (id, control) in wanted {
             match control {
                 Control::Decide { review, decision } => {
-                    self.decisions.push((review, decision));
-                    if self.discard(id, "done: a person decided").await.is_err() {
-                        return Next::GoOn;
+                    if self.decisions.iter().all(|known| known.delivery != id) {
+                        self.decisions.push(PersonsDecision {
+                            delivery: id,
+                            review,
+                            decision,
+                            given: None,
+                        });
                     }
                 }
                 Control::Cancel => {
@@ -50,6 +76,7 @@ impl Owned<'_> {
             }
         }
         self.decide();
+        self.settle_decisions().await;
         Next::GoOn
     }
 
@@ -60,8 +87,9 @@ impl Owned<'_> {
             Err(_) => Next::Stop,
         };
         match control {
-            Control::Decide { review, decision } => {
-                self.decisions.push((*review, *decision));
+            // Whatever it was about is kept by now.
+            Control::Decide { .. } => {
+                self.decisions.retain(|known| known.delivery != id);
                 settled(self.discard(id, "done: a person decided").await)
             }
             Control::Cancel => {
