@@ -248,12 +248,18 @@ impl Writer {
         self.sql("BEGIN IMMEDIATE")
     }
 
-    /// Commits and syncs. What was written to a file that is gone is not durable.
+    /// Commits and syncs. What was written to a file that is gone is not durable, so it is not written: whoever is told that
+    /// it was not kept may find the file put back. One that goes away at this very moment is noticed afterwards.
     fn commit(&self) -> Result<()> {
-        if let Err(error) = self.sql("COMMIT") {
+        if let Err(error) = self.is_there().and_then(|()| self.sql("COMMIT")) {
             self.rollback();
             return Err(error);
         }
+        self.is_there()
+    }
+
+    /// Refuses when the file is not the one that was opened any more.
+    fn is_there(&self) -> Result<()> {
         self.presence.as_ref().map_or(Ok(()), Presence::check)
     }
 
