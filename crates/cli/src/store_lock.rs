@@ -19,6 +19,12 @@ impl StoreLock {
     /// Takes the lock of the database at this path, which need not be there yet.
     pub(crate) fn take(database: &Path) -> Result<Self, CommandError> {
         let shown = printable_line(&database.display().to_string());
+        if has_other_names(database) {
+            return Err(CommandError::cannot_run(format!(
+                "{shown}: this file has more than one name (hard links), and SQLite keeps a log beside each: what is written \
+                 under one is not seen under the other; remove the other names or copy the file"
+            )));
+        }
         let file = lock_file(database).and_then(open);
         let file = file.map_err(|error| {
             CommandError::cannot_run(format!("{shown}: cannot lock it: {error}"))
@@ -39,7 +45,20 @@ impl StoreLock {
     }
 }
 
-/// The same file for every name that the database has.
+#[cfg(unix)]
+fn has_other_names(database: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    database
+        .metadata()
+        .is_ok_and(|file| file.is_file() && file.nlink() > 1)
+}
+
+#[cfg(not(unix))]
+fn has_other_names(_: &Path) -> bool {
+    false
+}
+
+/// The same file for every way to it.
 fn lock_file(database: &Path) -> io::Result<PathBuf> {
     let real = match database.canonicalize() {
         Ok(real) => real,
@@ -84,6 +103,16 @@ mod tests {
             let link = directory.path().join("link.db");
             std::os::unix::fs::symlink(&path, &link).unwrap();
             StoreLock::take(&link).unwrap_err();
+            let (one, other) = (
+                directory.path().join("one.db"),
+                directory.path().join("2.db"),
+            );
+            File::create(&one).unwrap();
+            std::fs::hard_link(&one, &other).unwrap();
+            for name in [&one, &other] {
+                let refused = StoreLock::take(name).unwrap_err();
+                assert!(refused.message.contains("hard links"), "{refused}");
+            }
         }
         StoreLock::take(&directory.path().join("other.db")).unwrap();
         drop(held);

@@ -33,6 +33,11 @@ enum Place {
 
 impl Place {
     fn read(text: &str) -> Result<Self, CommandError> {
+        let has = |pair: &&str| text.contains(*pair);
+        if !text.contains("://") && ["host=", "password=", "dbname="].iter().any(has) {
+            // As libpq writes it.
+            return Ok(Self::Postgres(text.to_owned()));
+        }
         let Some((scheme, rest)) = scheme(text) else {
             return Self::file(text);
         };
@@ -51,11 +56,14 @@ impl Place {
     }
 
     fn file(path: &str) -> Result<Self, CommandError> {
-        match path.is_empty() {
-            true => Err(CommandError::usage(
+        match path {
+            "" => Err(CommandError::usage(
                 "--store: the name of the file is empty",
             )),
-            false => Ok(Self::Sqlite(path.into())),
+            ":memory:" => Err(CommandError::usage(
+                "--store: a store in memory would forget what it has acknowledged; name a file",
+            )),
+            _ => Ok(Self::Sqlite(path.into())),
         }
     }
 
@@ -198,6 +206,9 @@ mod tests {
         }
         let forgotten = Place::read("user:hunter2@host/db").unwrap();
         assert!(!forgotten.to_string().contains("hunter2"));
+        Place::read(":memory:").unwrap_err();
+        let pairs = Place::read("host=h user=u password=hunter2").unwrap();
+        assert!(!pairs.to_string().contains("hunter2"));
         let url = Place::read("postgres://user:hunter2@host/db").unwrap();
         assert!(!url.to_string().contains("hunter2"));
     }

@@ -213,12 +213,24 @@ async fn a_file_that_is_gone_takes_no_more() {
     let path = directory.path().join("store.db");
     let store = open(&path).await;
     store.create_task(task("t1")).await.unwrap();
-    std::fs::remove_file(&path).unwrap();
+    let aside = directory.path().join("aside.db");
+    std::fs::rename(&path, &aside).unwrap();
     unavailable(&store.create_task(task("t2")).await);
     unavailable(&store.health().await);
     // Another file at its place is not ours either.
     std::fs::write(&path, "").unwrap();
     unavailable(&store.create_task(task("t3")).await);
+    // What was refused was not done, as is seen when the file is back.
+    std::fs::rename(&aside, &path).unwrap();
+    store.create_task(task("t4")).await.unwrap();
+    let all = TaskFilter {
+        limit: 10,
+        ..TaskFilter::default()
+    };
+    let tasks = store.tasks(all).await.unwrap();
+    let mut ids: Vec<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["t1", "t4"]);
 }
 
 #[cfg(unix)]

@@ -8,8 +8,8 @@ use http::header;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Api, Caller, store_problem};
-use crate::keys::Scope;
+use super::scraper::{PATIENCE, Scraper};
+use super::{Api, store_problem};
 use crate::problem::Problem;
 
 /// How the server is.
@@ -53,15 +53,20 @@ pub(super) async fn ready(State(api): State<Arc<Api>>) -> Result<Json<Health>, P
 )]
 pub(super) async fn metrics(
     State(api): State<Arc<Api>>,
-    caller: Caller,
-) -> Result<([(header::HeaderName, &'static str); 1], String), Problem> {
-    caller.needs(Scope::MetricsRead)?;
-    // What is counted here is worth knowing all the more when the store cannot be read.
-    let stats = api.store.stats().await;
-    if let Err(error) = &stats {
-        tracing::warn!(%error, "the store cannot be counted");
-    }
-    api.metrics.observe(stats.as_ref().ok());
+    _: Scraper,
+) -> ([(header::HeaderName, &'static str); 1], String) {
+    let stats = match tokio::time::timeout(PATIENCE, api.store.stats()).await {
+        Ok(Ok(stats)) => Some(stats),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "the store cannot be counted");
+            None
+        }
+        Err(_) => {
+            tracing::warn!("the store does not answer when it is to be counted");
+            None
+        }
+    };
+    api.metrics.observe(stats.as_ref());
     let form = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, form)], api.metrics.text()))
+    ([(header::CONTENT_TYPE, form)], api.metrics.text())
 }

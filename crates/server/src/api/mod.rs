@@ -1,5 +1,6 @@
 //! The HTTP API: tasks, events, manifests, health and metrics, described by the OpenAPI text that it serves.
 
+mod answers;
 mod caller;
 mod description;
 pub mod desk;
@@ -10,6 +11,7 @@ mod health;
 mod listening;
 mod manifests;
 mod once;
+mod scraper;
 mod sessions;
 mod stream;
 mod tasks;
@@ -85,6 +87,7 @@ pub struct Api {
     /// Wrong keys of each address.
     pub(crate) wrong_keys: RateLimit,
     pub(crate) sessions: Sessions,
+    pub(crate) scrapers: scraper::Scrapers,
 }
 
 /// Attempts to sign in: a person needs few.
@@ -119,6 +122,7 @@ impl Api {
             webhook_rate: RateLimit::new(config.webhook_rate),
             sign_in_rate: RateLimit::new(SIGN_IN_RATE),
             sessions: Sessions::default(),
+            scrapers: scraper::Scrapers::default(),
             config,
         })
     }

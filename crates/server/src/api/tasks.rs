@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
+use super::answers::{self, TaskDetailView};
 use super::desk::{Answer, Message, Order};
 use super::{Api, Body, Caller, Path, Query, TaskView, TurnView, once, store_problem};
 use crate::keys::Scope;
@@ -183,7 +184,7 @@ pub(super) async fn list(
     get, path = "/v1/tasks/{task}", tag = "tasks", security(("key" = [])),
     params(("task" = String, Path, description = "The id of the task")),
     responses(
-        (status = 200, body = TaskView),
+        (status = 200, body = TaskDetailView),
         (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
         (status = 422, body = Problem), (status = 429, body = Problem), (status = 503, body = Problem)
     )
@@ -192,10 +193,10 @@ pub(super) async fn show(
     State(api): State<Arc<Api>>,
     caller: Caller,
     Path(task): Path<String>,
-) -> Result<Json<TaskView>, Problem> {
+) -> Result<Json<TaskDetailView>, Problem> {
     caller.needs(Scope::TasksRead)?;
-    let task = api.store.task(&task).await.map_err(store_problem)?;
-    Ok(Json(task.into()))
+    let task = answers::detail(api.store.as_ref(), &task).await;
+    Ok(Json(task.map_err(store_problem)?))
 }
 
 /// Remove a task that has ended, with everything about it

@@ -34,7 +34,12 @@ pub(super) async fn receive(
     let is_question = request.method() != Method::POST;
     let (parts, body) = request.into_parts();
     let body = whole(&parts.headers, body, api.config.max_webhook_bytes).await;
-    let body = body.inspect_err(|_| api.metrics.webhook(Count::Unreadable))?;
+    let body = body.inspect_err(|problem| {
+        api.metrics.webhook(match problem.status {
+            413 => Count::TooLarge,
+            _ => Count::Unreadable,
+        });
+    })?;
     let webhook = Webhook {
         tool,
         headers: parts.headers,

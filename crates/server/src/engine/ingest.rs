@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use jiff::Timestamp;
 use proofhouse_store::StoreError;
 use proofhouse_store::model::{ChannelState, EventKind, JsonText, NewEvent, Received, ToolRef};
+use proofhouse_tools::manifest::{Event, Receive};
 use proofhouse_tools::receive::webhook::{self, Channel, Delivery, Handshake, Verification};
 use proofhouse_wire::HeaderMap;
 use serde_json::Value;
@@ -284,7 +285,11 @@ struct Target {
     event: String,
 }
 
-/// Whether anything listens at an address: a tool of that name, in any namespace, or a trigger.
+/// Whether anything listens at an address: a tool of that name, in any namespace, that is sent events and does not only ask
+/// for them, or a trigger. What nobody listens to would only fill the disk.
 fn listens(snapshot: &Snapshot, name: &str) -> bool {
-    snapshot.named(name).next().is_some() || snapshot.sources.contains_key(name)
+    let is_sent = |event: &Event| !matches!(event.receive, Receive::Poll(_));
+    let mut tools = snapshot.named(name);
+    tools.any(|compiled| compiled.tool.events.iter().any(is_sent))
+        || snapshot.sources.contains_key(name)
 }

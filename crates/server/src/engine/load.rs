@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher as _};
 use proofhouse_source::{Diagnostic, DiagnosticSeverity};
-use proofhouse_tools::manifest::{Bundle, Catalog};
+use proofhouse_tools::manifest::{Bundle, Catalog, Event, Receive, Tool};
+use proofhouse_tools::receive::webhook::WebhookKeys;
 use tokio::sync::mpsc;
 
 use super::Inner;
@@ -124,8 +125,11 @@ impl Loader {
                 .iter()
                 .flat_map(|bundle| catalog.check_all(bundle));
             let between = between.map(|finding| problem(name, &finding));
+            let unsigned = file.good.iter().flat_map(Bundle::tools);
+            let unsigned = unsigned.filter_map(|tool| takes_unsigned(name, tool, options));
             let unread = problems.iter().filter(|problem| problem.file == *name);
             let of_file = file.problems.iter().chain(unread).cloned().chain(between);
+            let of_file = of_file.chain(unsigned);
             let of_file: Vec<Problem> = of_file.take(left).collect();
             left -= of_file.len();
             files.push(LoadedFile {
@@ -171,6 +175,28 @@ fn holds(bundle: &Bundle) -> Vec<(String, String, String)> {
         .chain(triggers)
         .chain(schedules)
         .collect()
+}
+
+/// Warns of a tool whose webhooks anybody can send.
+fn takes_unsigned(file: &str, tool: &Tool, options: &EngineOptions) -> Option<Problem> {
+    let source = options.webhooks.source(&tool.name);
+    let keys = WebhookKeys::of_tool(tool, source, &options.environment);
+    let is_webhook = |event: &Event| matches!(event.receive, Receive::Webhook(_));
+    let is_open = !options.strict && tool.events.iter().any(is_webhook) && keys.accepts_unsigned();
+    is_open.then(|| Problem {
+        file: file.to_owned(),
+        line: 0,
+        column: 0,
+        severity: "warning".to_owned(),
+        code: "TM-033".to_owned(),
+        message: format!(
+            "whoever reaches the address of `{}/{}` can send it events: no secret is configured",
+            tool.namespace, tool.name
+        ),
+        help: Some(
+            "give the event a `secret`, or the server `webhooks` in its settings".to_owned(),
+        ),
+    })
 }
 
 fn problem(file: &str, finding: &Diagnostic) -> Problem {
@@ -272,6 +298,16 @@ fn unreadable(file: &str, message: &str) -> Problem {
 
 /// Notes what the manifests are like.
 pub(super) fn count(inner: &Inner, snapshot: &Snapshot) {
+    for problem in snapshot.files.iter().flat_map(|file| &file.problems) {
+        let Problem {
+            file,
+            line,
+            code,
+            message,
+            ..
+        } = problem;
+        tracing::warn!(file, line, code, "{message}");
+    }
     let problems = snapshot.files.iter().map(|file| file.problems.len()).sum();
     let is_known = |name: &str| {
         let mut tools = snapshot.catalog().tools();

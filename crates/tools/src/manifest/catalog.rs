@@ -19,6 +19,10 @@ pub struct Catalog {
     schedules: Vec<Arc<Schedule>>,
 }
 
+fn count<T>(all: &[Arc<T>], is_it: impl Fn(&T) -> bool) -> usize {
+    all.iter().filter(|one| is_it(one)).count()
+}
+
 /// What a reference names.
 #[derive(Debug, Clone)]
 pub enum Referent {
@@ -85,7 +89,47 @@ impl Catalog {
         let agents = bundle.agents().flat_map(|agent| self.check(agent));
         let triggers = bundle.triggers().flat_map(|one| self.check_trigger(one));
         let schedules = bundle.schedules().flat_map(|one| self.check_schedule(one));
-        agents.chain(triggers).chain(schedules).collect()
+        let twice = self.check_names(bundle);
+        agents
+            .chain(triggers)
+            .chain(schedules)
+            .chain(twice)
+            .collect()
+    }
+
+    /// What of a file is there more than once. A copy that was forgotten must not stand in for the one that is looked at.
+    fn check_names(&self, bundle: &Bundle) -> Vec<Diagnostic> {
+        let mut seen = BTreeSet::new();
+        let mut findings = Vec::new();
+        for manifest in &bundle.manifests {
+            let (kind, namespace, name) = match manifest {
+                Manifest::Tool(one) => ("tool", &one.namespace, &one.name),
+                Manifest::Agent(one) => ("agent", &one.namespace, &one.name),
+                Manifest::Trigger(one) => ("trigger", &one.namespace, &one.name),
+                Manifest::Schedule(one) => ("schedule", &one.namespace, &one.name),
+                Manifest::Other(_) => continue,
+            };
+            let is_it = |of: &str, its: &str| of == namespace && its == name;
+            let count = match kind {
+                "tool" => count(&self.tools, |one| is_it(&one.namespace, &one.name)),
+                "agent" => count(&self.agents, |one| is_it(&one.namespace, &one.name)),
+                "trigger" => count(&self.triggers, |one| is_it(&one.namespace, &one.name)),
+                _ => count(&self.schedules, |one| is_it(&one.namespace, &one.name)),
+            };
+            if count > 1 && seen.insert((kind, namespace, name)) {
+                findings.push(Diagnostic {
+                    severity: DiagnosticSeverity::Warning,
+                    code: "TM-032",
+                    path: None,
+                    span: None,
+                    message: format!(
+                        "the {kind} `{namespace}/{name}` is defined {count} times; the first that is read is used"
+                    ),
+                    help: Some("remove the others, or give them other names".to_owned()),
+                });
+            }
+        }
+        findings
     }
 
     /// The tools.

@@ -32,7 +32,7 @@ pub use starts::{Schedule, Trigger, TriggerSource};
 
 /// The codes whose findings are never errors: worth a look, and the manifest is fit for use. `TM-017` can
 /// be either.
-pub const WARNING_CODES: &[&str] = &["TM-002", "TM-018", "TM-025", "TM-031"];
+pub const WARNING_CODES: &[&str] = &["TM-002", "TM-018", "TM-025", "TM-031", "TM-032", "TM-033"];
 
 /// The codes of findings about manifests, and what each means.
 ///
@@ -119,5 +119,13 @@ pub const CODES: &[(&str, &str)] = &[
     (
         "TM-031",
         "A filter names a parameter that is not declared; it would discard every event.",
+    ),
+    (
+        "TM-032",
+        "A tool, agent, trigger or schedule is defined more than once; the first that is read is used.",
+    ),
+    (
+        "TM-033",
+        "Nobody has to sign the webhooks of a tool: no secret is configured for it.",
     ),
 ];

@@ -1,0 +1,67 @@
+//! What people answered to the questions of a task: who, when and why, for whoever looks into it later.
+
+use proofhouse_store::model::Delivery;
+use proofhouse_store::{Result, Store};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{TaskView, moment};
+
+/// Deliveries that are looked through for answers, newest first.
+const LOOKED_THROUGH: usize = 500;
+
+/// What a person answered.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct AnswerView {
+    /// The number of the question.
+    review: u64,
+    /// Whether the call may go ahead.
+    approve: bool,
+    /// The id of the key that it was answered with.
+    by: Option<String>,
+    /// Why, as they said.
+    reason: Option<String>,
+    /// When it was kept.
+    at: String,
+}
+
+impl AnswerView {
+    fn of(delivery: &Delivery) -> Option<Self> {
+        let approve = match delivery.name.as_str() {
+            "control.approve" => true,
+            "control.deny" => false,
+            _ => return None,
+        };
+        let about = &delivery.body["about"];
+        let text = |name: &str| about[name].as_str().map(str::to_owned);
+        Some(Self {
+            review: delivery.body.get("review").and_then(Value::as_u64)?,
+            approve,
+            by: text("by"),
+            reason: text("reason"),
+            at: moment(delivery.created_at),
+        })
+    }
+}
+
+/// A task, with what people answered.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct TaskDetailView {
+    #[serde(flatten)]
+    task: TaskView,
+    /// What people answered to its questions, oldest first.
+    answers: Vec<AnswerView>,
+}
+
+/// Reads a task with its answers.
+pub(super) async fn detail(store: &dyn Store, id: &str) -> Result<TaskDetailView> {
+    let task = store.task(id).await?;
+    let deliveries = store.deliveries(id, None, LOOKED_THROUGH).await?;
+    let mut answers: Vec<AnswerView> = deliveries.iter().filter_map(AnswerView::of).collect();
+    answers.reverse();
+    Ok(TaskDetailView {
+        task: task.into(),
+        answers,
+    })
+}
