@@ -89,6 +89,10 @@ impl Writer {
     pub(super) fn serve(mut self, mut commands: mpsc::Receiver<Box<dyn Command>>) {
         while let Some(first) = commands.blocking_recv() {
             self.group(first, &mut commands);
+            // However it went: what failed and was tried again was written to the log as well.
+            if let Some(log) = &self.log {
+                log.keep_short(&self.connection);
+            }
         }
         // Tells the planner of statements how much there is, for the next time.
         if let Err(error) = self.connection.pragma_update(None, "optimize", 0x10_000) {
@@ -130,9 +134,6 @@ impl Writer {
         }
         self.last_group = done.len();
         self.finish(done);
-        if let Some(log) = &self.log {
-            log.keep_short(&self.connection);
-        }
     }
 
     /// Commits and answers.

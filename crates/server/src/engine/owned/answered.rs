@@ -1,6 +1,6 @@
 //! Waiting for what a task answers, while people may want something of it and its lease may be lost.
 
-use proofhouse_agent::task::{Output, TaskEvent};
+use proofhouse_agent::task::Output;
 
 use super::{Next, Owned};
 
@@ -16,9 +16,6 @@ impl Owned<'_> {
             loop {
                 use tokio::sync::broadcast::error::RecvError;
                 match events.recv().await {
-                    Ok(event @ TaskEvent::Review(_)) => {
-                        hub.live(&id, event);
-                    }
                     Ok(event) => hub.live(&id, event),
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => std::future::pending().await,
