@@ -17,8 +17,8 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use proofhouse_manifest::Bundle;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::manifest::Bundle;
 use proofhouse_tools::runtime::{Limits, Runtimes};
 use serde_json::{Value, json};
 use support::{Demo, Ran, command, finish, json, run};

@@ -66,7 +66,7 @@ pub struct OtherManifest {
 /// The manifests of one file.
 ///
 /// ```
-/// use proofhouse_tools::manifest::Bundle;
+/// use proofhouse_manifest::Bundle;
 ///
 /// let (bundle, findings) = Bundle::read(r#"
 /// kind: commonagents.info/v1beta2/tool
@@ -137,7 +137,7 @@ impl Bundle {
     /// nearly one. Also texts that cannot be read to their end say so.
     ///
     /// ```
-    /// use proofhouse_tools::manifest::Bundle;
+    /// use proofhouse_manifest::Bundle;
     /// assert!(Bundle::is_meant_by("# mine\nkind: commonagents.info/v1/tool\nname: [\n"));
     /// assert!(Bundle::is_meant_by("{\"kind\": \"commonagents.info/v1/tool\"}"));
     /// assert!(!Bundle::is_meant_by("oatf: \"0.1\"\nattack:\n  kind: commonagents.info/v1/tool\n"));

@@ -36,7 +36,7 @@ impl Catalog {
     /// Adds the manifests of a file.
     ///
     /// ```
-    /// use proofhouse_tools::manifest::{Bundle, Catalog};
+    /// use proofhouse_manifest::{Bundle, Catalog};
     ///
     /// let (bundle, _) = Bundle::read(r#"
     /// kind: commonagents.info/v1beta2/agent

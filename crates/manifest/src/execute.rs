@@ -25,7 +25,7 @@ impl<'s> Decoder<'s> {
                 let mut fields = decoder.fields(node, &fields::CEL)?;
                 let expression = fields.read("expression", |decoder, node| {
                     let only = |_: &[serde_json::Value]| Err("only in a task".to_owned());
-                    let files = crate::actions::mount_functions(only, only);
+                    let files = crate::mount::mount_functions(only, only);
                     decoder.cel_with(node, &["context", "input", "now", "runtime"], &files)
                 })?;
                 Some(Execute::Cel(CelCall { expression }))

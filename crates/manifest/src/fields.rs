@@ -87,7 +87,7 @@ pub(super) const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1beta2"];
 /// The types of manifest of the specification.
 pub(super) const TYPES: [&str; 5] = ["tool", "agent", "trigger", "schedule", "bundledescription"];
 /// The methods of an HTTP call.
-pub(crate) const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+pub const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 pub(super) const TRANSPORTS: &[&str] = &["stdio", "sse", "streamable_http"];
 
 pub(super) static TOOL: TypeSpec = TypeSpec {

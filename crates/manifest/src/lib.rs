@@ -6,26 +6,30 @@ mod catalog;
 mod decode;
 mod execute;
 mod fields;
+pub mod interpolate;
+pub mod json_schema;
 mod model;
+mod mount;
 mod names;
 mod parameters;
 mod receive;
+pub mod schedule;
 mod schema;
 mod starts;
 mod texts;
 mod tool;
-
-pub(crate) use fields::METHODS;
 
 pub use agent::{
     Agent, Binding, Capability, Grant, Guardrails, MountScope, OnFail, Step, StepAction, TaskLimits,
 };
 pub use bundle::{Bundle, BundleLimits, Manifest, OtherManifest};
 pub use catalog::{Catalog, Referent};
+pub use fields::METHODS;
 pub use model::{
     Action, CelCall, DescriptionPlace, Event, EventParameters, Execute, HttpCall, KubernetesJob,
     Mcp, McpTransport, OpenApi, Poll, Receive, Session, Shared, Subscription, Tool, Webhook,
 };
+pub use mount::mount_functions;
 pub use parameters::ParameterSchema;
 pub use schema::{agent_json_schema, json_schema, schedule_json_schema, trigger_json_schema};
 pub use starts::{Schedule, Trigger, TriggerSource};
@@ -37,7 +41,7 @@ pub const WARNING_CODES: &[&str] = &["TM-002", "TM-018", "TM-025", "TM-031", "TM
 /// The codes of findings about manifests, and what each means.
 ///
 /// ```
-/// use proofhouse_tools::manifest::CODES;
+/// use proofhouse_manifest::CODES;
 /// assert!(CODES.iter().any(|(code, _)| *code == "TM-007"));
 /// ```
 pub const CODES: &[(&str, &str)] = &[

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
-use crate::schemas;
+use crate::json_schema;
 
 /// What is wrong with a schema that leads out of itself or that is too much with all references followed.
 const UNBEARABLE: &str =
@@ -26,7 +26,7 @@ impl ParameterSchema {
     /// Compiles a schema from its properties.
     ///
     /// ```
-    /// use proofhouse_tools::manifest::ParameterSchema;
+    /// use proofhouse_manifest::ParameterSchema;
     /// use serde_json::json;
     ///
     /// let properties = json!({"city": {"type": "string"}, "days": {"type": "integer", "default": 3}});
@@ -40,7 +40,7 @@ impl ParameterSchema {
     /// Returns what is wrong with the schema.
     pub fn new(properties: Map<String, Value>) -> Result<Self, String> {
         let schema = object_schema(&properties);
-        if !schemas::is_bearable(&schema) {
+        if !json_schema::is_bearable(&schema) {
             return Err(UNBEARABLE.to_owned());
         }
         let validator = jsonschema::validator_for(&schema).map_err(|error| error.to_string())?;
@@ -56,7 +56,7 @@ impl ParameterSchema {
     /// the manifest that is wrong.
     ///
     /// ```
-    /// use proofhouse_tools::manifest::ParameterSchema;
+    /// use proofhouse_manifest::ParameterSchema;
     /// use serde_json::json;
     ///
     /// let schema = ParameterSchema::given(json!({
@@ -81,7 +81,7 @@ impl ParameterSchema {
     }
 
     fn validator(&self) -> Option<&Validator> {
-        let compiled = || schemas::validator(&self.json_schema());
+        let compiled = || json_schema::validator(&self.json_schema());
         self.validator.get_or_init(compiled).as_ref()
     }
 

@@ -11,7 +11,7 @@ use super::starts::fields as starts;
 /// It says what a schema can say; [`Bundle::read`](super::Bundle::read) says the rest.
 ///
 /// ```
-/// let schema = proofhouse_tools::manifest::json_schema();
+/// let schema = proofhouse_manifest::json_schema();
 /// assert_eq!(schema["$defs"]["Execute"]["maxProperties"], 1);
 /// ```
 #[must_use]
@@ -22,7 +22,7 @@ pub fn json_schema() -> Value {
 /// The JSON Schema (2020-12) of an agent manifest.
 ///
 /// ```
-/// let schema = proofhouse_tools::manifest::agent_json_schema();
+/// let schema = proofhouse_manifest::agent_json_schema();
 /// assert!(schema["properties"]["capabilities"].is_object());
 /// ```
 #[must_use]
@@ -33,7 +33,7 @@ pub fn agent_json_schema() -> Value {
 /// The JSON Schema (2020-12) of a trigger manifest.
 ///
 /// ```
-/// let schema = proofhouse_tools::manifest::trigger_json_schema();
+/// let schema = proofhouse_manifest::trigger_json_schema();
 /// assert!(schema["properties"]["source"].is_object());
 /// ```
 #[must_use]
@@ -44,7 +44,7 @@ pub fn trigger_json_schema() -> Value {
 /// The JSON Schema (2020-12) of a schedule manifest.
 ///
 /// ```
-/// let schema = proofhouse_tools::manifest::schedule_json_schema();
+/// let schema = proofhouse_manifest::schedule_json_schema();
 /// assert!(schema["properties"]["cron"].is_object());
 /// ```
 #[must_use]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use http::{HeaderName, HeaderValue};
 use proofhouse_expr::{Compiler, Limits, Program};
 use proofhouse_source::{DiagnosticSeverity, NodeRef, Scalar, Segment};
-use proofhouse_wire::{HeaderName, HeaderValue};
 use serde_json_path::JsonPath;
 
 use super::decode::Decoder;

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 /// Bytes that a model can look at or listen to, as responses of servers come to them.
-pub(super) fn media(object: &Map<String, Value>) -> Option<Value> {
+pub fn media(object: &Map<String, Value>) -> Option<Value> {
     let (2, Some(Value::String(kind)), Some(Value::String(data))) = (
         object.len(),
         object.get("content_type"),
@@ -22,7 +22,7 @@ pub(super) fn media(object: &Map<String, Value>) -> Option<Value> {
 }
 
 /// The blocks that several parts are; none unless every one of them is a part.
-pub(super) fn blocks(parts: &[Value]) -> Option<Vec<Value>> {
+pub fn blocks(parts: &[Value]) -> Option<Vec<Value>> {
     // One part alone, or none, is never a list, so such a list is somebody's data.
     if parts.len() < 2 {
         return None;
@@ -36,7 +36,7 @@ pub(super) fn blocks(parts: &[Value]) -> Option<Vec<Value>> {
 }
 
 /// The block that a part is, if it is one; one text alone would be a text, so it is none.
-pub(super) fn block(part: &Map<String, Value>) -> Option<Value> {
+pub fn block(part: &Map<String, Value>) -> Option<Value> {
     let said = |key: &str| part.get(key).and_then(Value::as_str);
     let kind = said("type")?;
     match kind {

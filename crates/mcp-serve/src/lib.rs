@@ -1,45 +1,59 @@
 //! A server of MCP: whatever has tools, served over stdio or Streamable HTTP to clients of both eras.
 //!
-//! [`McpBackend`] opens the [`McpTools`] of each session; [`McpServer`] speaks the protocol. Tools of
-//! manifests are opened by [`ManifestTools`].
+//! [`McpBackend`] opens the [`McpTools`] of each session; [`McpServer`] speaks the protocol.
 //!
 //! ```
 //! use std::sync::Arc;
-//! use proofhouse_tools::serve::{McpServer, ManifestTools, ServeLimits, ServerInfo};
+//! use futures_util::future::BoxFuture;
+//! use proofhouse_mcp_serve::{
+//!     McpAnswer, McpBackend, McpCall, McpServer, McpTool, McpTools, Scope, ServeLimits, ServerInfo, UnknownTool,
+//! };
 //! use proofhouse_wire::CancellationToken;
-//! # use proofhouse_tools::http::EgressPolicy;
-//! # use proofhouse_tools::manifest::Bundle;
-//! # use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
-//! # use serde_json::json;
+//! use serde_json::json;
+//! use tokio::sync::watch;
+//!
+//! /// One tool that answers every call the same way.
+//! struct Echo(watch::Sender<u64>);
+//!
+//! impl McpTools for Echo {
+//!     fn list(&self, _: CancellationToken) -> BoxFuture<'_, Arc<Vec<McpTool>>> {
+//!         Box::pin(async { Arc::new(self.listed("echo").into_iter().collect()) })
+//!     }
+//!     fn listed(&self, name: &str) -> Option<McpTool> {
+//!         let (description, input_schema) = ("Echoes.".into(), json!({"type": "object"}));
+//!         (name == "echo").then(|| McpTool { name: name.into(), description, input_schema })
+//!     }
+//!     fn call(&self, call: McpCall) -> BoxFuture<'_, Result<McpAnswer, UnknownTool>> {
+//!         Box::pin(async move { Ok(McpAnswer::text(json!(call.arguments).to_string())) })
+//!     }
+//!     fn changes(&self) -> watch::Receiver<u64> {
+//!         self.0.subscribe()
+//!     }
+//!     fn close(&self) -> BoxFuture<'_, ()> {
+//!         Box::pin(async {})
+//!     }
+//! }
+//!
+//! struct Echoes;
+//!
+//! impl McpBackend for Echoes {
+//!     fn open(&self, _: Scope) -> Arc<dyn McpTools> {
+//!         Arc::new(Echo(watch::Sender::new(0)))
+//!     }
+//! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let (bundle, _) = Bundle::read(r#"
-//! # kind: commonagents.info/v1beta2/tool
-//! # namespace: demo
-//! # name: clock
-//! # description: Tells the time.
-//! # actions:
-//! #   - name: now
-//! #     description: The time.
-//! #     execute: {cel: {expression: "now"}}
-//! # "#);
-//! # let tool = Arc::new(bundle.tools().next().ok_or("no tool")?.clone());
-//! # let environment = Environment::new(json!({}), || "2026-01-01T00:00:00.000Z".to_owned());
-//! # let runtimes = Runtimes::new(&Limits::default(), EgressPolicy::default())?;
-//! let tools = ManifestTools::new(vec![(tool, environment)], runtimes, Limits::default());
+//! # async fn main() {
 //! let info = ServerInfo { name: "demo".into(), version: "1".into(), instructions: None };
-//! let server = McpServer::new(info, Arc::new(tools), ServeLimits::default());
-//! let (input, mut output) = (
+//! let server = McpServer::new(info, Arc::new(Echoes), ServeLimits::default());
+//! let (input, output) = (
 //!     &br#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#[..],
 //!     tokio::io::sink(),
 //! );
 //! server.serve_lines(input, output, CancellationToken::new()).await;
-//! # Ok(())
 //! # }
 //! ```
 
-mod binding;
 mod content;
 mod core;
 mod envelope;
@@ -57,7 +71,7 @@ use proofhouse_wire::CancellationToken;
 use proofhouse_wire::server::Bound;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub use binding::ManifestTools;
+pub use content::{block, blocks, media};
 pub use limits::ServeLimits;
 pub use protocol::{Level, Notes, ServerInfo};
 pub use tools::{McpAnswer, McpBackend, McpCall, McpTool, McpTools, Scope, Sink, UnknownTool};

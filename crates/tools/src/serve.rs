@@ -1,4 +1,40 @@
-//! Tools of manifests as a server serves them: one task per tool and session.
+//! Tools of manifests as an MCP server serves them: one task per tool and session.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use proofhouse_mcp_serve::{McpServer, ManifestTools, ServeLimits, ServerInfo};
+//! use proofhouse_wire::CancellationToken;
+//! # use proofhouse_tools::http::EgressPolicy;
+//! # use proofhouse_manifest::Bundle;
+//! # use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
+//! # use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (bundle, _) = Bundle::read(r#"
+//! # kind: commonagents.info/v1beta2/tool
+//! # namespace: demo
+//! # name: clock
+//! # description: Tells the time.
+//! # actions:
+//! #   - name: now
+//! #     description: The time.
+//! #     execute: {cel: {expression: "now"}}
+//! # "#);
+//! # let tool = Arc::new(bundle.tools().next().ok_or("no tool")?.clone());
+//! # let environment = Environment::new(json!({}), || "2026-01-01T00:00:00.000Z".to_owned());
+//! # let runtimes = Runtimes::new(&Limits::default(), EgressPolicy::default())?;
+//! let tools = ManifestTools::new(vec![(tool, environment)], runtimes, Limits::default());
+//! let info = ServerInfo { name: "demo".into(), version: "1".into(), instructions: None };
+//! let server = McpServer::new(info, Arc::new(tools), ServeLimits::default());
+//! let (input, output) = (
+//!     &br#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#[..],
+//!     tokio::io::sink(),
+//! );
+//! server.serve_lines(input, output, CancellationToken::new()).await;
+//! # Ok(())
+//! # }
+//! ```
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,14 +43,15 @@ use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::content::{block, blocks, media};
-use super::protocol::{Level, Notes};
-use super::tools::{McpAnswer, McpBackend, McpCall, McpTool, McpTools, Scope, UnknownTool};
 use crate::functions::{Functions, Reference};
-use crate::interpolate::Root;
-use crate::manifest::{Action, Tool};
 use crate::runtime::{
     ActionError, Environment, Failure, Limits, Observer, Outcome, Runtimes, ToolTask,
+};
+use proofhouse_manifest::interpolate::Root;
+use proofhouse_manifest::{Action, Tool};
+use proofhouse_mcp_serve::{
+    Level, McpAnswer, McpBackend, McpCall, McpTool, McpTools, Notes, Scope, UnknownTool, block,
+    blocks, media,
 };
 
 /// Opens tools of manifests.

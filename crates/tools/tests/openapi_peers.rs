@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proofhouse_tools::manifest::{Action, Bundle, Tool};
+use proofhouse_manifest::{Action, Bundle, Tool};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};

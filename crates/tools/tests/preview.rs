@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use proofhouse_tools::manifest::Bundle;
+use proofhouse_manifest::Bundle;
 use proofhouse_tools::runtime::{
     ActionError, ActionRuntime, Call, Environment, Failure, Invocation, Runtimes, State, ToolTask,
 };

@@ -6,7 +6,7 @@ mod serve_support;
 
 use std::time::Duration;
 
-use proofhouse_tools::serve::ServeLimits;
+use proofhouse_mcp_serve::ServeLimits;
 use proofhouse_wire::{Limits, Method};
 use serde_json::json;
 use serve_support::{Stage, json_of, limits, until};

@@ -4,7 +4,7 @@
 
 mod serve_support;
 
-use proofhouse_tools::serve::ServeLimits;
+use proofhouse_mcp_serve::ServeLimits;
 use proofhouse_wire::Method;
 use serde_json::{Value, json};
 use serve_support::{Stage, all, json_of, limits, next, until};

@@ -7,7 +7,7 @@ mod serve_support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofhouse_tools::serve::ServeLimits;
+use proofhouse_mcp_serve::ServeLimits;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 use serve_support::{Counts, Demo, limits, modern_body, server, until};

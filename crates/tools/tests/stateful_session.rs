@@ -3,7 +3,7 @@
 mod support;
 
 use futures_util::future::join_all;
-use proofhouse_tools::manifest::Bundle;
+use proofhouse_manifest::Bundle;
 use proofhouse_tools::runtime::Failure;
 use serde_json::json;
 use support::*;

@@ -11,7 +11,7 @@ use proofhouse_agent::model::{
     ChatMessage, Model, ModelConfig, ModelError, ModelEvent, ModelLimits, ModelOptions, ModelReply,
     ModelRequest, Retry, ToolCall, ToolSpec, open,
 };
-use proofhouse_tools::interpolate::Sealed;
+use proofhouse_manifest::interpolate::Sealed;
 use proofhouse_wire::server::{Bound, Handler, Reply, Request};
 use proofhouse_wire::{Bytes, CancellationToken, HeaderMap, Limits, StatusCode};
 use serde_json::{Value, json};

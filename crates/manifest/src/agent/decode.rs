@@ -7,9 +7,9 @@ use proofhouse_source::{NodeRef, Scalar, Segment};
 
 use super::fields;
 use super::model::{Agent, Binding, Capability, Grant, Guardrails, MountScope, TaskLimits};
+use crate::decode::{Decoder, Fields};
 use crate::interpolate::{Root, Template};
-use crate::manifest::decode::{Decoder, Fields};
-use crate::manifest::names::Site;
+use crate::names::Site;
 
 /// What bindings and prompts can read.
 const BINDING_VARIABLES: &[&str] = &["context", "c", "runtime", "now", "mount"];
@@ -17,7 +17,7 @@ const BINDING_VARIABLES: &[&str] = &["context", "c", "runtime", "now", "mount"];
 const NEED_A_MOUNT: &[&str] = &["image-generation", "audio-generation", "video-generation"];
 
 impl<'s> Decoder<'s> {
-    pub(in crate::manifest) fn agent(&mut self, node: NodeRef<'s>) -> Option<Agent> {
+    pub(crate) fn agent(&mut self, node: NodeRef<'s>) -> Option<Agent> {
         let mut fields = self.fields(node, &fields::AGENT)?;
         fields.text("kind");
         let namespace = fields.read("namespace", Self::name);

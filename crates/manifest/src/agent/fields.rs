@@ -1,11 +1,11 @@
 //! The fields of every block of an agent manifest, for the reader and the JSON Schema.
 
-use crate::manifest::fields::{Kind, TypeSpec, field, needed};
+use crate::fields::{Kind, TypeSpec, field, needed};
 
 pub(super) const MOUNTS: &[&str] = &["none", "task", "agent", "workspace"];
 pub(super) const ON_FAIL: &[&str] = &["block", "continue", "lock_task"];
 
-pub(in crate::manifest) static AGENT: TypeSpec = TypeSpec {
+pub(crate) static AGENT: TypeSpec = TypeSpec {
     name: "Agent",
     doc: "An agent: a prompt, what it may use, and the rules around that.",
     exactly_one: false,
@@ -128,7 +128,7 @@ pub(super) static GUARDRAILS: TypeSpec = TypeSpec {
     ],
 };
 
-pub(in crate::manifest) static STEP: TypeSpec = TypeSpec {
+pub(crate) static STEP: TypeSpec = TypeSpec {
     name: "Step",
     doc: "One step; exactly one of assert, invoke and transform.",
     exactly_one: false,
@@ -161,4 +161,4 @@ pub(in crate::manifest) static STEP: TypeSpec = TypeSpec {
 };
 
 /// Every block but the agent itself.
-pub(in crate::manifest) static ALL: [&TypeSpec; 4] = [&LIMITS, &CAPABILITY, &GUARDRAILS, &STEP];
+pub(crate) static ALL: [&TypeSpec; 4] = [&LIMITS, &CAPABILITY, &GUARDRAILS, &STEP];

@@ -5,8 +5,8 @@ use std::time::Duration;
 use proofhouse_expr::Program;
 use proofhouse_source::Span;
 
+use crate::ParameterSchema;
 use crate::interpolate::Template;
-use crate::manifest::ParameterSchema;
 
 /// An agent: a prompt, what it may use, and the rules around that.
 #[derive(Debug, Clone)]

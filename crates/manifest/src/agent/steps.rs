@@ -5,11 +5,11 @@ use proofhouse_source::NodeRef;
 
 use super::fields;
 use super::model::{OnFail, Step, StepAction};
-use crate::manifest::decode::{Decoder, Fields};
+use crate::decode::{Decoder, Fields};
 
 /// Where a step stands: what it can read, and what it may lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::manifest) enum Place {
+pub(crate) enum Place {
     Before,
     After,
     GuardrailBefore,
@@ -44,7 +44,7 @@ impl Place {
 }
 
 impl<'s> Decoder<'s> {
-    pub(in crate::manifest) fn step(&mut self, node: NodeRef<'s>, place: Place) -> Option<Step> {
+    pub(crate) fn step(&mut self, node: NodeRef<'s>, place: Place) -> Option<Step> {
         let span = self.here();
         let mut fields = self.fields(node, &fields::STEP)?;
         let action = fields.step_action(node, place);

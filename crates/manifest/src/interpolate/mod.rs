@@ -10,13 +10,13 @@ mod secret;
 mod template;
 mod url;
 
-pub(crate) use position::breaks_line;
+pub use position::breaks_line;
 pub use position::{Body, BodyTemplate, HeaderTemplate, RenderError};
-pub(crate) use scope::find_dotted;
+pub use scope::find_dotted;
 pub use scope::{ResolveError, Scope};
-pub(crate) use secret::MASK;
+pub use secret::MASK;
 pub use secret::{Sealed, Secrets};
 pub use template::{Part, Reference, Root, Template};
 
 pub use url::{UrlTemplate, UrlTemplateError};
-pub(crate) use url::{climbs, encode};
+pub use url::{climbs, encode};

@@ -1,6 +1,6 @@
 //! Headers and bodies: what a value may be in each position.
 
-use proofhouse_wire::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use super::scope::{MAX_BYTES, ResolveError, Scope, as_text};
@@ -36,7 +36,7 @@ impl RenderError {
 }
 
 /// Whether a text would break the line it is written to.
-pub(crate) fn breaks_line(text: &str) -> bool {
+pub fn breaks_line(text: &str) -> bool {
     text.contains(['\r', '\n', '\0'])
 }
 
@@ -98,7 +98,7 @@ impl BodyTemplate {
     /// Finds the references of a body.
     ///
     /// ```
-    /// use proofhouse_tools::interpolate::{BodyTemplate, Root, Scope};
+    /// use proofhouse_manifest::interpolate::{BodyTemplate, Root, Scope};
     /// use serde_json::json;
     ///
     /// let body = BodyTemplate::new(&json!({"limit": "{parameters.limit}", "q": "is {q}"}));

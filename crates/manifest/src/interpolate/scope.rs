@@ -31,7 +31,7 @@ pub enum ResolveError {
 /// Values by root, and the secrets among them.
 ///
 /// ```
-/// use proofhouse_tools::interpolate::{Root, Scope, Template};
+/// use proofhouse_manifest::interpolate::{Root, Scope, Template};
 /// use serde_json::json;
 ///
 /// let mut scope = Scope::default();
@@ -71,14 +71,14 @@ impl Scope {
     }
 
     /// The token of a provider, if it was set.
-    pub(crate) fn token(&self, provider: &str) -> Option<&str> {
+    pub fn token(&self, provider: &str) -> Option<&str> {
         self.tokens
             .get(provider)
             .map(|token| token.expose().as_str())
     }
 
     /// Whether the tokens are those of another scope.
-    pub(crate) fn has_tokens_of(&self, other: &Self) -> bool {
+    pub fn has_tokens_of(&self, other: &Self) -> bool {
         self.tokens == other.tokens
     }
 
@@ -187,7 +187,7 @@ fn find<'v>(value: &'v Value, path: &[String], camel: bool) -> Option<&'v Value>
 }
 
 /// Keys with dots in them: the longest flat key first, then nested ones.
-pub(crate) fn find_dotted<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
+pub fn find_dotted<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
     if path.is_empty() {
         return Some(value);
     }

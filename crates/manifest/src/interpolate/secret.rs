@@ -9,7 +9,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 /// What stands where a secret would be.
-pub(crate) const MASK: &str = "[redacted]";
+pub const MASK: &str = "[redacted]";
 
 /// Shorter values are not looked for: replacing every `1` in a result would destroy it and hide nothing.
 const MIN_BYTES: usize = 4;
@@ -17,7 +17,7 @@ const MIN_BYTES: usize = 4;
 /// Something that may hold secrets. It can be used, but not shown.
 ///
 /// ```
-/// use proofhouse_tools::interpolate::Sealed;
+/// use proofhouse_manifest::interpolate::Sealed;
 /// let header = Sealed::new("Bearer sk-123");
 /// assert_eq!(format!("{header:?}"), "Sealed([redacted])");
 /// assert_eq!(*header.expose(), "Bearer sk-123");
@@ -56,7 +56,7 @@ impl<T> fmt::Debug for Sealed<T> {
 /// A secret is found by its exact value: as it is, percent-encoded, and in base64.
 ///
 /// ```
-/// use proofhouse_tools::interpolate::Secrets;
+/// use proofhouse_manifest::interpolate::Secrets;
 /// let mut secrets = Secrets::default();
 /// secrets.add("p@ss/word");
 /// assert_eq!(secrets.redact("p@ss/word or p%40ss%2Fword"), "[redacted] or [redacted]");

@@ -152,7 +152,7 @@ pub enum Part {
 /// `{name}`, and `{{{name}}}` is the value of `name` in braces.
 ///
 /// ```
-/// use proofhouse_tools::interpolate::Template;
+/// use proofhouse_manifest::interpolate::Template;
 /// let template = Template::parse("repos/{parameters.owner}/{repo}");
 /// let names: Vec<String> = template.references().map(ToString::to_string).collect();
 /// assert_eq!(names, ["parameters.owner", "parameters.repo"]);

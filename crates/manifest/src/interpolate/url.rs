@@ -18,7 +18,7 @@ const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// A value as a part of a URL.
-pub(crate) fn encode(text: &str) -> String {
+pub fn encode(text: &str) -> String {
     utf8_percent_encode(text, COMPONENT).to_string()
 }
 
@@ -55,7 +55,7 @@ enum Piece {
 /// The URL of a request, with references in it.
 ///
 /// ```
-/// use proofhouse_tools::interpolate::{Root, Scope, Template, UrlTemplate};
+/// use proofhouse_manifest::interpolate::{Root, Scope, Template, UrlTemplate};
 /// use serde_json::json;
 ///
 /// let template = Template::parse("https://api.example.com/files/{path}?q={q}");
@@ -246,7 +246,7 @@ fn goes_to_the_same(one: &Url, other: &Url) -> bool {
 }
 
 /// Whether a value would climb out of its place, also for a server that decodes twice.
-pub(crate) fn climbs(value: &str) -> bool {
+pub fn climbs(value: &str) -> bool {
     let once = percent_decode_str(value).decode_utf8_lossy();
     let twice = percent_decode_str(&once).decode_utf8_lossy();
     [value, &*once, &*twice]

@@ -9,10 +9,10 @@ mod unfold;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-pub(crate) use unfold::{extent, unfolded};
+pub use unfold::{extent, unfolded};
 
 /// How large schemas may be when every reference is followed. Checking a value may take that many steps.
-pub(crate) const MAX_UNFOLDED: u64 = 1_000_000;
+pub const MAX_UNFOLDED: u64 = 1_000_000;
 
 /// How deep they may be then. Compiling and checking go as deep, on the stack of whoever calls.
 const MAX_DEPTH: usize = 256;
@@ -27,7 +27,7 @@ const MAX_PATTERN_BYTES: usize = 256 << 10;
 /// of itself, or where it could cost too much.
 ///
 /// Patterns are matched in linear time. Those that cannot be are not checked; the rest of the schema is.
-pub(crate) fn validator(schema: &Value) -> Option<Validator> {
+pub fn validator(schema: &Value) -> Option<Validator> {
     if !is_bearable(schema) {
         return None;
     }
@@ -38,7 +38,7 @@ pub(crate) fn validator(schema: &Value) -> Option<Validator> {
 }
 
 /// Whether a schema stays within itself and within bounds.
-pub(crate) fn is_bearable(schema: &Value) -> bool {
+pub fn is_bearable(schema: &Value) -> bool {
     extent(schema).is_some_and(|extent| {
         extent.values <= MAX_UNFOLDED
             && extent.depth <= MAX_DEPTH

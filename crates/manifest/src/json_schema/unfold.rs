@@ -32,15 +32,15 @@ struct Outline {
 
 /// How far a schema goes with every reference followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Extent {
-    pub(crate) values: u64,
-    pub(crate) depth: usize,
+pub struct Extent {
+    pub values: u64,
+    pub depth: usize,
     /// How many regular expressions it has; those are compiled where they stand.
-    pub(crate) patterns: usize,
+    pub patterns: usize,
 }
 
 /// The size of some schemas that share definitions, with all references followed.
-pub(crate) fn unfolded(values: &[Value], definitions: &Map<String, Value>) -> u64 {
+pub fn unfolded(values: &[Value], definitions: &Map<String, Value>) -> u64 {
     let numbers: HashMap<&str, usize> = definitions.keys().map(String::as_str).zip(0..).collect();
     let mut find = |map: &Map<String, Value>| {
         let target = map.get("$ref").and_then(Value::as_str);
@@ -64,7 +64,7 @@ pub(crate) fn unfolded(values: &[Value], definitions: &Map<String, Value>) -> u6
 }
 
 /// The extent of a schema; none if it refers to what is not in it, or in a way that cannot be followed here.
-pub(crate) fn extent(root: &Value) -> Option<Extent> {
+pub fn extent(root: &Value) -> Option<Extent> {
     let mut start = root.clone();
     if let Some(start) = start.as_object_mut() {
         // Definitions count where they are referred to, and what the root calls itself moves nothing.

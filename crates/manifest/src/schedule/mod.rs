@@ -20,7 +20,7 @@ const MAX_COUNTED: u32 = 1_000;
 /// When a schedule fires: a cron expression in a time zone.
 ///
 /// ```
-/// use proofhouse_tools::receive::schedule::Cadence;
+/// use proofhouse_manifest::schedule::Cadence;
 ///
 /// let cadence = Cadence::new("0 9 * * 1-5", Some("Australia/Sydney")).unwrap();
 /// let friday = "2026-01-02T00:00:00Z".parse().unwrap();

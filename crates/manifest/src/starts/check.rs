@@ -4,7 +4,7 @@ use proofhouse_source::{Diagnostic, DiagnosticSeverity, Span, did_you_mean};
 use serde_json::{Map, Value};
 
 use super::model::{Schedule, Trigger};
-use crate::manifest::{Agent, Catalog};
+use crate::{Agent, Catalog};
 
 impl Catalog {
     /// What is wrong between a trigger and its agent.

@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 
 use super::fields;
 use super::model::{Schedule, Trigger, TriggerSource};
-use crate::manifest::agent::{OnFail, Place, Step, StepAction};
-use crate::manifest::decode::{Decoder, Fields};
-use crate::manifest::names::Site;
-use crate::receive::schedule::{Cadence, CadenceError};
+use crate::agent::{OnFail, Place, Step, StepAction};
+use crate::decode::{Decoder, Fields};
+use crate::names::Site;
+use crate::schedule::{Cadence, CadenceError};
 
 /// The longest identity of an owner and name of a source.
 const MAX_NAME: usize = 200;
 
 impl<'s> Decoder<'s> {
-    pub(in crate::manifest) fn trigger(&mut self, node: NodeRef<'s>) -> Option<Trigger> {
+    pub(crate) fn trigger(&mut self, node: NodeRef<'s>) -> Option<Trigger> {
         // A trigger sees the raw event: there are no aliases.
         self.names.aliases = Some(BTreeSet::new());
         let mut fields = self.fields(node, &fields::TRIGGER)?;
@@ -75,7 +75,7 @@ impl<'s> Decoder<'s> {
         }
     }
 
-    pub(in crate::manifest) fn schedule(&mut self, node: NodeRef<'s>) -> Option<Schedule> {
+    pub(crate) fn schedule(&mut self, node: NodeRef<'s>) -> Option<Schedule> {
         let mut fields = self.fields(node, &fields::SCHEDULE)?;
         fields.text("kind");
         let namespace = fields.read("namespace", Self::name);

@@ -1,9 +1,9 @@
 //! The fields of triggers and schedules, for the reader and the JSON Schema.
 
-use crate::manifest::agent::fields::STEP;
-use crate::manifest::fields::{Kind, TypeSpec, field, needed};
+use crate::agent::fields::STEP;
+use crate::fields::{Kind, TypeSpec, field, needed};
 
-pub(in crate::manifest) static TRIGGER: TypeSpec = TypeSpec {
+pub(crate) static TRIGGER: TypeSpec = TypeSpec {
     name: "Trigger",
     doc: "Starts a task of an agent for each event of a source that passes its assertions.",
     exactly_one: false,
@@ -50,7 +50,7 @@ pub(super) static SOURCE: TypeSpec = TypeSpec {
     ],
 };
 
-pub(in crate::manifest) static SCHEDULE: TypeSpec = TypeSpec {
+pub(crate) static SCHEDULE: TypeSpec = TypeSpec {
     name: "Schedule",
     doc: "Starts tasks of an agent by the clock.",
     exactly_one: false,
@@ -88,4 +88,4 @@ pub(in crate::manifest) static SCHEDULE: TypeSpec = TypeSpec {
 };
 
 /// The blocks below a trigger, for the schema.
-pub(in crate::manifest) static OF_TRIGGER: [&TypeSpec; 2] = [&SOURCE, &STEP];
+pub(crate) static OF_TRIGGER: [&TypeSpec; 2] = [&SOURCE, &STEP];

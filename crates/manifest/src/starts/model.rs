@@ -3,9 +3,9 @@
 use proofhouse_source::Span;
 use serde_json::{Map, Value};
 
+use crate::Step;
 use crate::interpolate::Template;
-use crate::manifest::Step;
-use crate::receive::schedule::Cadence;
+use crate::schedule::Cadence;
 
 /// Starts a task of an agent for each event of a source that passes its assertions.
 #[derive(Debug, Clone)]
