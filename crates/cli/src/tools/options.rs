@@ -95,8 +95,11 @@ impl OperatorOptions {
         Ok(Operator {
             settings: Sealed::new(Value::Object(settings)),
             runtimes: runtimes
-                .with("kubernetes_job", Arc::new(jobs))
-                .with("mcp", Arc::new(mcp)),
+                .with(
+                    proofhouse_manifest::ActionKind::KubernetesJob,
+                    Arc::new(jobs),
+                )
+                .with(proofhouse_manifest::ActionKind::Mcp, Arc::new(mcp)),
             tokens: Arc::new(tokens.map_err(failed)?),
             limits,
             egress,
