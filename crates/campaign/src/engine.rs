@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use proofhouse_oatf::{GenerationProvider, SemanticEvaluator};
+use proofhouse_subjects::Subject;
 use proofhouse_wire::CancellationToken;
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
@@ -18,7 +19,6 @@ use crate::run::{Run, traces_in};
 use crate::scratch::Scratch;
 use crate::stop::Question;
 use crate::store::{self, FILE};
-use crate::subject::Subject;
 
 /// How a campaign is made.
 #[derive(Clone)]

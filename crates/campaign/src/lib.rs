@@ -1,6 +1,6 @@
 //! Many attacks on subjects: the plan, the runs, their results, and what can be said from them.
 //!
-//! A [`Plan`](plan::Plan) says which document meets which [`Subject`](subject::Subject) how often.
+//! A [`Plan`](plan::Plan) says which document meets which [`Subject`](proofhouse_subjects::Subject) how often.
 //! [`execute`](engine::execute) makes the runs, side by side, and gives a
 //! [`CampaignResult`](result::CampaignResult): everything a campaign found, in a form that is kept in a
 //! [file](store). [`summary`] counts it, [`statistics`] says how sure the rates are, and [`baseline`] what
@@ -23,5 +23,4 @@ pub mod speaker;
 pub mod statistics;
 pub mod stop;
 pub mod store;
-pub mod subject;
 pub mod summary;

@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use proofhouse_subjects::SubjectInfo;
+
 /// The version of the form.
 pub const VERSION: u32 = 1;
 
@@ -35,35 +37,6 @@ pub struct CampaignResult {
     /// Planned runs that were left out because they could not have changed the answer.
     #[serde(default)]
     pub spared: u64,
-}
-
-/// Someone who was attacked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SubjectInfo {
-    /// The name, unique in the campaign.
-    pub name: String,
-    /// What kind of subject: `sim`, `manifest`, `command`, `endpoint` or `model`.
-    pub kind: String,
-    /// Whether it is a simulation, which every report says.
-    pub simulation: bool,
-    /// One line about it.
-    pub description: String,
-    /// Tells one version of its description from another; results of earlier programs have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
-}
-
-impl SubjectInfo {
-    /// Whether nothing says that this is another subject.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        let digests = self.digest.as_ref().zip(other.digest.as_ref());
-        let others = |info: &Self| Self {
-            digest: None,
-            ..info.clone()
-        };
-        digests.is_none_or(|(one, two)| one == two) && others(self) == others(other)
-    }
 }
 
 /// A document of the campaign.

@@ -12,6 +12,7 @@ use proofhouse_oatf::Direction;
 use proofhouse_range::{
     Ending, Endpoint, Meeting, RunHandle, RunOptions, RunReport, run as run_range,
 };
+use proofhouse_subjects::{LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError};
 use proofhouse_wire::CancellationToken;
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
@@ -22,7 +23,6 @@ use crate::judging::{cut, indicators, line, outcome};
 use crate::plan::PlannedRun;
 use crate::result::{Outcome, RunRecord};
 use crate::scratch::Scratch;
-use crate::subject::{Farewell, LiveSubject, Pace, RunContext, Subject, SubjectError};
 
 /// Warnings of a run that are kept.
 const MAX_WARNINGS: usize = 10;
@@ -158,13 +158,13 @@ impl Run {
             }
         };
         if let Some(live) = live {
-            let farewell = tokio::time::timeout(pace.end, live.end()).await;
-            let farewell = farewell.unwrap_or_else(|_| Farewell {
+            let shutdown = tokio::time::timeout(pace.end, live.end()).await;
+            let shutdown = shutdown.unwrap_or_else(|_| Shutdown {
                 warnings: vec!["the subject did not end in time".to_owned()],
-                ..Farewell::default()
+                ..Shutdown::default()
             });
-            record.tokens = farewell.tokens;
-            let warnings = farewell.warnings.iter();
+            record.tokens = shutdown.tokens;
+            let warnings = shutdown.warnings.iter();
             let warnings = warnings.map(|text| line(&redactor.redact(text)));
             record.warnings.extend(warnings);
         }

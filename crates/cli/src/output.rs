@@ -21,6 +21,16 @@ impl CommandError {
         }
     }
 
+    /// What a library says, on one line: that something else has to be asked for, or that it cannot be done.
+    pub(crate) fn of(error: &dyn fmt::Display, is_usage: bool) -> Self {
+        let message = printable_line(&error.to_string());
+        if is_usage {
+            Self::usage(message)
+        } else {
+            Self::cannot_run(message)
+        }
+    }
+
     pub(crate) fn cannot_run(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),

@@ -6,7 +6,7 @@ use clap::Args;
 use proofhouse_detect::Scanner;
 use proofhouse_oatf::{DiagnosticSeverity, Document, check, load_with};
 
-use crate::input::{DOCUMENTS, Input, SizeLimit, collect};
+use crate::input::{DOCUMENTS, Input, Shown, SizeLimit, collect};
 use crate::output::{CommandError, complain, talk_styled};
 use crate::report::{self, Checked, plural};
 use crate::semantic_options::SemanticOptions;

@@ -1,30 +1,50 @@
 //! The flags that say who is attacked.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
-use proofhouse_campaign::subject::Subject;
 use proofhouse_source::did_you_mean;
-use proofhouse_tools::interpolate::Sealed;
-
-use super::command::from_everywhere;
-use super::open::{MODEL_PREFIX, SIMULATIONS, open};
-use super::placeholders;
-use super::spec::{
-    CommandSpec, Directory, EndpointSpec, ManifestSpec, McpConfigSpec, ModelSpec, Ready, Serves,
-    SubjectKind, SubjectSpec, Urls,
+use proofhouse_subjects::headers::{Header, HeaderError};
+use proofhouse_subjects::spec::{
+    self, CommandSpec, Directory, EndpointSpec, ManifestSpec, McpConfigSpec, ModelSpec, Ready,
+    SubjectKind, SubjectSpec, Urls, from_everywhere, network,
 };
+use proofhouse_subjects::{
+    MODEL_PREFIX, Opening, SIMULATIONS, Sealed, Subject, open, placeholders,
+};
+
 use crate::config::sounds_secret;
 use crate::duration::duration;
-use crate::headers::Header;
+use crate::environment::environment;
 use crate::input::parse_size;
+use crate::notices;
 use crate::output::{CommandError, printable_line};
 use crate::tools::arguments::pair;
-use crate::tools::options::network;
+
+/// What a command serves once it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Serves {
+    /// AG-UI at http://127.0.0.1:PORT/
+    AgUi,
+    /// A2A at http://127.0.0.1:PORT/
+    A2a,
+    /// MCP at http://127.0.0.1:PORT/mcp
+    Mcp,
+}
+
+impl From<Serves> for spec::Serves {
+    fn from(serves: Serves) -> Self {
+        match serves {
+            Serves::AgUi => Self::AgUi,
+            Serves::A2a => Self::A2a,
+            Serves::Mcp => Self::Mcp,
+        }
+    }
+}
 
 /// Who is attacked.
 #[derive(Debug, Clone, Default, Args)]
@@ -167,7 +187,13 @@ impl SubjectOptions {
         &self,
         configured: &[SubjectSpec],
     ) -> Result<Vec<Arc<dyn Subject>>, CommandError> {
-        self.specs(configured)?.iter().map(open).collect()
+        let opening = Opening {
+            environment: environment(),
+            notify: &notices::show,
+        };
+        let specs = self.specs(configured)?;
+        let opened = specs.iter().map(|spec| Ok(open(spec, &opening)?));
+        opened.collect()
     }
 
     /// Who the subjects are. Flags win over what a configuration says of them.
@@ -242,15 +268,16 @@ impl SubjectOptions {
                 directory: None,
             });
         }
-        match [".yaml", ".yml"].iter().any(|end| name.ends_with(end)) {
-            true => SubjectKind::Manifest(ManifestSpec {
+        if [".yaml", ".yml"].iter().any(|end| name.ends_with(end)) {
+            SubjectKind::Manifest(ManifestSpec {
                 path: PathBuf::from(name),
                 agent: self.agent.clone(),
                 model: self.model.clone(),
                 base_url: self.base_url.clone(),
                 allow: self.allow.clone(),
-            }),
-            false => SubjectKind::Simulation(name.to_owned()),
+            })
+        } else {
+            SubjectKind::Simulation(name.to_owned())
         }
     }
 
@@ -283,14 +310,14 @@ impl SubjectOptions {
             secrets: secrets.collect(),
             // In a copy, names of files mean the copies.
             words: match directory {
-                Directory::OfRun => words.iter().map(|word| from_everywhere(word)).collect(),
+                Directory::OfRun => words.iter().map(|word| from_everywhere(word, Path::new(""))).collect(),
                 _ => words,
             },
             directory,
             environment: variables
                 .map(|(name, value)| (name.clone(), Sealed::new(value.clone())))
                 .collect(),
-            serves: self.serves,
+            serves: self.serves.map(Into::into),
             ready,
             headers: self.headers()?,
             mcp_config: self.mcp_config.as_ref().map(|file| McpConfigSpec {
@@ -320,7 +347,7 @@ impl SubjectOptions {
 
     fn headers(&self) -> Result<Vec<Header>, CommandError> {
         let given = self.headers.iter().map(|text| Header::read(text));
-        let given: Result<Vec<Header>, String> = given.collect();
+        let given: Result<Vec<Header>, HeaderError> = given.collect();
         let mut headers =
             given.map_err(|error| CommandError::usage(format!("--header: {error}")))?;
         for (name, variable) in &self.header_variables {

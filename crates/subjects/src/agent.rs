@@ -10,10 +10,6 @@ use proofhouse_agent::model::{Model, ModelOptions};
 use proofhouse_agent::remote::{RemoteAgent, grant_mcp};
 use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
 use proofhouse_agent::task::{Host, Input, Task, TaskOptions, Turn};
-use proofhouse_campaign::result::SubjectInfo;
-use proofhouse_campaign::subject::{
-    Answer, Farewell, LiveSubject, Pace, RunContext, Subject, SubjectError,
-};
 use proofhouse_range::{BoxFuture, Endpoint};
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::manifest::{Agent, Bundle, Catalog};
@@ -22,10 +18,14 @@ use proofhouse_wire::CancellationToken;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::output::CommandError;
+use crate::models::ModelError;
+use crate::open::OpenError;
+use crate::subject::{
+    Answer, LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError, SubjectInfo,
+};
 
 /// Gives every run its model.
-pub(crate) type ModelOfRun = Box<dyn Fn() -> Result<Arc<dyn Model>, String> + Send + Sync>;
+pub(crate) type ModelOfRun = Box<dyn Fn() -> Result<Arc<dyn Model>, ModelError> + Send + Sync>;
 
 /// An agent of ours.
 pub(crate) struct AgentSubject {
@@ -59,16 +59,14 @@ impl AgentSubject {
         agent: Option<&Agent>,
         model: ModelOfRun,
         allow: &[IpNet],
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self, OpenError> {
         let first = || bundles.iter().flat_map(Bundle::agents).next();
         let agent = agent.or_else(first);
-        let agent =
-            agent.ok_or_else(|| CommandError::cannot_run("there is no agent in the manifest"))?;
+        let agent = agent.ok_or(OpenError::NoAgent)?;
         let (namespace, name) = (agent.namespace.clone(), agent.name.clone());
         let limits = Limits::default();
         let egress = EgressPolicy::only(allow.iter().copied());
-        let runtimes = Runtimes::new(&limits, egress.clone())
-            .map_err(|error| CommandError::cannot_run(error.to_string()))?;
+        let runtimes = Runtimes::new(&limits, egress.clone()).map_err(OpenError::Runtimes)?;
         Ok(Self {
             info,
             namespace,
@@ -89,23 +87,23 @@ impl AgentSubject {
     }
 
     /// The agent, with the servers of a run as its capabilities.
-    fn host(&self, run: &RunContext) -> Result<Host, String> {
+    fn host(&self, run: &RunContext) -> Result<Host, SubjectError> {
         let mut bundles = self.bundles.clone();
         let own = bundles
             .iter_mut()
             .find(|bundle| bundle.agents().any(|agent| agent.name == self.agent));
-        let own = own.ok_or_else(|| "the agent is gone".to_owned())?;
+        let own = own.ok_or_else(|| SubjectError::new("the agent is gone"))?;
         let mut remotes = Vec::new();
         for server in &run.servers {
             match server.mode.as_str() {
                 "mcp_server" => {
                     let name = plain_name(&server.actor);
                     let target = format!("{name}={}", server.address);
-                    grant_mcp(own, &self.agent, &target).map_err(|error| error.to_string())?;
+                    grant_mcp(own, &self.agent, &target).map_err(SubjectError::of)?;
                 }
                 "a2a_server" => {
                     let remote = RemoteAgent::new(&server.address, Arc::clone(&self.egress) as _);
-                    remotes.push(remote.map_err(|error| error.to_string())?);
+                    remotes.push(remote.map_err(SubjectError::of)?);
                 }
                 _ => {}
             }
@@ -120,7 +118,7 @@ impl AgentSubject {
             self.runtimes.clone(),
             self.limits.clone(),
             environment,
-            (self.model)()?,
+            (self.model)().map_err(SubjectError::of)?,
         );
         for remote in remotes {
             host = host.with_remote(&self.agent, remote);
@@ -133,7 +131,7 @@ impl AgentSubject {
     }
 
     async fn start_now(&self, run: &RunContext) -> Result<Box<dyn LiveSubject>, SubjectError> {
-        let host = self.host(run).map_err(SubjectError)?;
+        let host = self.host(run)?;
         let here = |mode: &str| {
             let wanted = run.clients.iter().any(|client| client == mode);
             wanted.then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
@@ -154,7 +152,7 @@ impl AgentSubject {
             let server =
                 AgentServer::bind(host.clone(), &self.namespace, &self.agent, &places, limits);
             let server = server.await;
-            let server = server.map_err(|error| SubjectError::new(error.to_string()))?;
+            let server = server.map_err(SubjectError::of)?;
             found = server.places();
             served = Some(tokio::spawn(server.serve(stop.clone())));
         }
@@ -181,9 +179,10 @@ fn plain_name(text: &str) -> String {
         }
     }
     let name = name.trim_end_matches('-');
-    match name.starts_with(|c: char| c.is_ascii_lowercase()) {
-        true => name.to_owned(),
-        false => format!("mcp-{name}").trim_end_matches('-').to_owned(),
+    if name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        name.to_owned()
+    } else {
+        format!("mcp-{name}").trim_end_matches('-').to_owned()
     }
 }
 
@@ -223,7 +222,7 @@ impl LiveAgent {
                 let started = self
                     .host
                     .start(&self.namespace, &self.agent, TaskOptions::default());
-                let task = started.map_err(|error| SubjectError::new(error.to_string()))?;
+                let task = started.map_err(SubjectError::of)?;
                 self.task.insert(task).clone()
             }
         };
@@ -256,7 +255,7 @@ impl LiveSubject for LiveAgent {
         Box::pin(self.say(text))
     }
 
-    fn end(mut self: Box<Self>) -> BoxFuture<'static, Farewell> {
+    fn end(mut self: Box<Self>) -> BoxFuture<'static, Shutdown> {
         Box::pin(async move {
             let mut tokens = None;
             if let Some(task) = self.task.take() {
@@ -272,7 +271,7 @@ impl LiveSubject for LiveAgent {
             if let Some(served) = self.served.take() {
                 let _ = served.await;
             }
-            Farewell {
+            Shutdown {
                 tokens,
                 warnings: Vec::new(),
             }

@@ -3,20 +3,70 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
-use proofhouse_source::did_you_mean;
+use proofhouse_source::{Diagnostic, DiagnosticSeverity, did_you_mean};
 use proofhouse_tools::manifest::{Agent, Bundle, BundleLimits, Catalog, Manifest};
+use proofhouse_wire::files::{CollectError, DOCUMENTS, collect};
 
-use crate::input::{DOCUMENTS, Input, collect};
-use crate::output::{CommandError, complain};
-use crate::report::plural;
-use crate::tools::manifests::show;
+use crate::Notice;
 
 /// The agent that needs no manifest.
 const ASSISTANT: &str = include_str!("assistant.yaml");
 
+/// Why the manifests of an agent cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    /// The files cannot be found.
+    #[error(transparent)]
+    Collect(#[from] CollectError),
+    /// Files cannot be used; what is wrong with them was told before.
+    #[error("{unusable} of {files} file{} cannot be used", if *.files == 1 { "" } else { "s" })]
+    Unusable {
+        /// How many.
+        unusable: usize,
+        /// Of how many.
+        files: usize,
+    },
+    /// No manifest is of an agent.
+    #[error("there is no agent manifest")]
+    NoAgent,
+    /// Nothing says which agent is meant.
+    #[error("there are several agents; name one with --agent: {}", .0.join(", "))]
+    Several(Vec<String>),
+    /// No agent has this name.
+    #[error("there is no agent `{name}`{}", .near.as_ref().map(|near| format!(", did you mean `{near}`?")).unwrap_or_default())]
+    Unknown {
+        /// The name that was given.
+        name: String,
+        /// What may have been meant.
+        near: Option<String>,
+    },
+    /// Agents of several namespaces have this name.
+    #[error("several agents have the name `{name}`; write the namespace, too: {first}")]
+    Ambiguous {
+        /// The name that was given.
+        name: String,
+        /// The first of them, with its namespace.
+        first: String,
+    },
+}
+
+impl BundleError {
+    /// Whether something else has to be asked for, not something else to be there.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Collect(_)
+            | Self::Several(_)
+            | Self::Unknown { .. }
+            | Self::Ambiguous { .. } => true,
+            Self::Unusable { .. } | Self::NoAgent => false,
+        }
+    }
+}
+
 /// What is wrong between the manifests of several files: for each file, in order, its findings.
-pub(crate) fn across(bundles: &[&Bundle]) -> Vec<Vec<Diagnostic>> {
+#[must_use]
+pub fn across(bundles: &[&Bundle]) -> Vec<Vec<Diagnostic>> {
     let mut catalog = Catalog::default();
     for bundle in bundles {
         catalog.add(bundle);
@@ -25,9 +75,13 @@ pub(crate) fn across(bundles: &[&Bundle]) -> Vec<Vec<Diagnostic>> {
     bundles.iter().map(of_file).collect()
 }
 
-/// Reads the manifests of files and directories. What is wrong is shown on stderr, all of it; one file
-/// that cannot be used ends the command, because what it lacks would be missed later.
-pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Bundle>, CommandError> {
+/// Reads the manifests of files and directories, or that of the assistant if none is named. What is wrong is told, all
+/// of it; one file that cannot be used is an error, because what it lacks would be missed later.
+///
+/// # Errors
+///
+/// Returns an error when files are not there or cannot be used.
+pub fn read(paths: &[PathBuf], notify: &dyn Fn(Notice)) -> Result<Vec<Bundle>, BundleError> {
     if paths.is_empty() {
         return Ok(vec![Bundle::read(ASSISTANT).0]);
     }
@@ -43,7 +97,10 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Bundle>, CommandError> {
                 files.push((input, text, bundle, findings));
             }
             Err(error) => {
-                complain(&format!("{}: {error}", input.shown()));
+                notify(Notice::Unreadable {
+                    name: input.name(),
+                    error,
+                });
                 unusable += 1;
             }
         }
@@ -54,15 +111,20 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Bundle>, CommandError> {
     for ((input, text, bundle, mut findings), more) in files.into_iter().zip(between) {
         findings.extend(more);
         unusable += usize::from(is_unusable(&findings));
-        show_sorted(input, text, findings);
+        sort(&mut findings);
+        notify(Notice::Findings {
+            name: input.name(),
+            text,
+            findings,
+        });
         read.push(bundle);
     }
     match unusable {
         0 => Ok(read),
-        _ => Err(CommandError::cannot_run(format!(
-            "{unusable} of {} cannot be used",
-            plural(inputs.len(), "file"),
-        ))),
+        _ => Err(BundleError::Unusable {
+            unusable,
+            files: inputs.len(),
+        }),
     }
 }
 
@@ -71,21 +133,20 @@ fn is_unusable(findings: &[Diagnostic]) -> bool {
     severities.any(|severity| severity == DiagnosticSeverity::Error)
 }
 
-fn show_sorted(input: &Input, text: String, mut findings: Vec<Diagnostic>) {
-    sort(&mut findings);
-    show(input.name(), text, findings);
-}
-
 /// Puts findings in the order of their places.
-pub(crate) fn sort(findings: &mut [Diagnostic]) {
+pub fn sort(findings: &mut [Diagnostic]) {
     findings.sort_by_key(|finding| finding.span.map(|span| (span.offset, span.length)));
 }
 
 /// The agent that is meant: the one of a name, or the only one that no other agent uses.
-pub(crate) fn chosen<'b>(
+///
+/// # Errors
+///
+/// Returns an error when there is none, or when it is not clear which.
+pub fn chosen<'b>(
     bundles: &'b mut [Bundle],
     name: Option<&str>,
-) -> Result<&'b mut Agent, CommandError> {
+) -> Result<&'b mut Agent, BundleError> {
     let known: Vec<(String, String)> = bundles
         .iter()
         .flat_map(Bundle::agents)
@@ -109,13 +170,10 @@ pub(crate) fn chosen<'b>(
             match (free.collect::<Vec<_>>().as_slice(), known.as_slice()) {
                 ([one], _) => (*one).clone(),
                 ([], [one]) => one.clone(),
-                (_, []) => return Err(CommandError::cannot_run("there is no agent manifest")),
+                (_, []) => return Err(BundleError::NoAgent),
                 _ => {
-                    let names: Vec<&str> = known.iter().map(|(_, name)| name.as_str()).collect();
-                    return Err(CommandError::usage(format!(
-                        "there are several agents; name one with --agent: {}",
-                        names.join(", ")
-                    )));
+                    let names = known.into_iter().map(|(_, name)| name);
+                    return Err(BundleError::Several(names.collect()));
                 }
             }
         }
@@ -126,11 +184,11 @@ pub(crate) fn chosen<'b>(
         _ => None,
     });
     let found = agents.find(|agent| agent.namespace == wanted.0 && agent.name == wanted.1);
-    found.ok_or_else(|| CommandError::cannot_run("there is no agent manifest"))
+    found.ok_or(BundleError::NoAgent)
 }
 
 /// The agent of a name, or of a namespace and a name.
-fn named(known: &[(String, String)], wanted: &str) -> Result<(String, String), CommandError> {
+fn named(known: &[(String, String)], wanted: &str) -> Result<(String, String), BundleError> {
     let is_it = |(namespace, name): &&(String, String)| match wanted.split_once('/') {
         Some((in_namespace, wanted)) => namespace == in_namespace && name == wanted,
         None => name == wanted,
@@ -139,15 +197,15 @@ fn named(known: &[(String, String)], wanted: &str) -> Result<(String, String), C
         [one] => Ok((*one).clone()),
         [] => {
             let near = did_you_mean(wanted, known.iter().map(|(_, name)| name.as_str()));
-            let hint = near.map(|near| format!(", did you mean `{near}`?"));
-            Err(CommandError::usage(format!(
-                "there is no agent `{wanted}`{}",
-                hint.unwrap_or_default()
-            )))
+            Err(BundleError::Unknown {
+                name: wanted.to_owned(),
+                near: near.map(str::to_owned),
+            })
         }
-        [(namespace, name), ..] => Err(CommandError::usage(format!(
-            "several agents have the name `{wanted}`; write the namespace, too: {namespace}/{name}"
-        ))),
+        [(namespace, name), ..] => Err(BundleError::Ambiguous {
+            name: wanted.to_owned(),
+            first: format!("{namespace}/{name}"),
+        }),
     }
 }
 

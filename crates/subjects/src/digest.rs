@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::spec::{
+use crate::headers::Header;
+use crate::spec::{
     CommandSpec, Directory, EndpointSpec, ManifestSpec, ModelSpec, Ready, SubjectKind,
 };
-use crate::headers::Header;
 
 /// A short text that changes with the description: FNV-1a, the same everywhere. The texts are those of files
 /// that belong to the subject.

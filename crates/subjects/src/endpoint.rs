@@ -2,16 +2,16 @@
 
 use std::net::SocketAddr;
 
-use proofhouse_campaign::result::SubjectInfo;
-use proofhouse_campaign::subject::{
-    Answer, Farewell, LiveSubject, Pace, RunContext, Subject, SubjectError,
-};
 use proofhouse_range::{BoxFuture, Endpoint};
 
-use super::spec::{EndpointSpec, Urls};
-use super::user::{Door, User};
 use crate::headers;
-use crate::output::{CommandError, printable_line, talk};
+use crate::open::{OpenError, Opening};
+use crate::prompt_delivery::{PromptDelivery, PromptEndpoint};
+use crate::spec::{EndpointSpec, Urls};
+use crate::subject::{
+    Answer, LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError, SubjectInfo,
+};
+use crate::Notice;
 
 impl Urls {
     pub(crate) fn endpoint(&self, mode: &str) -> Option<Endpoint> {
@@ -25,9 +25,9 @@ impl Urls {
     }
 
     /// Where a user speaks to it.
-    pub(crate) fn door(&self) -> Option<Door> {
-        let ag_ui = self.ag_ui.clone().map(Door::AgUi);
-        ag_ui.or_else(|| self.a2a.clone().map(Door::A2a))
+    pub(crate) fn prompted_at(&self) -> Option<PromptEndpoint> {
+        let ag_ui = self.ag_ui.clone().map(PromptEndpoint::AgUi);
+        ag_ui.or_else(|| self.a2a.clone().map(PromptEndpoint::A2a))
     }
 }
 
@@ -45,29 +45,24 @@ impl EndpointSubject {
         info: SubjectInfo,
         spec: &EndpointSpec,
         pace: Pace,
-    ) -> Result<Self, CommandError> {
+        opening: &Opening<'_>,
+    ) -> Result<Self, OpenError> {
         for url in spec.urls.all() {
             if !url.starts_with("http://") && !url.starts_with("https://") {
-                return Err(CommandError::usage(printable_line(&format!(
-                    "{url}: write a URL that begins with http:// or https://"
-                ))));
+                return Err(OpenError::Url(url.to_owned()));
             }
         }
         if spec.urls.is_empty() {
-            return Err(CommandError::usage(
-                "an agent that runs already needs a URL: of AG-UI, A2A or MCP",
-            ));
+            return Err(OpenError::NoUrl);
         }
         for address in [spec.mcp_listen, spec.a2a_listen].into_iter().flatten() {
             if !address.ip().is_loopback() {
-                talk(&format!(
-                    "warning: attacks listen on {address}, where others may reach them"
-                ));
+                (opening.notify)(Notice::ListensForOthers(address));
             }
         }
         Ok(Self {
             info,
-            headers: headers::resolve(&spec.headers)?,
+            headers: headers::resolve(&spec.headers, &opening.environment)?,
             spec: spec.clone(),
             pace,
         })
@@ -136,12 +131,12 @@ impl Subject for EndpointSubject {
                     server.actor
                 )));
             }
-            let user = match self.spec.urls.door() {
+            let user = match self.spec.urls.prompted_at() {
                 None => None,
-                Some(door) => Some(
-                    User::new(door, &self.headers, &run.id.replace('/', "-"))
-                        .map_err(SubjectError)?,
-                ),
+                Some(endpoint) => {
+                    let thread = run.id.replace('/', "-");
+                    Some(PromptDelivery::new(endpoint, &self.headers, &thread)?)
+                }
             };
             let live: Box<dyn LiveSubject> = Box::new(LiveEndpoint {
                 urls: self.spec.urls.clone(),
@@ -154,7 +149,7 @@ impl Subject for EndpointSubject {
 
 struct LiveEndpoint {
     urls: Urls,
-    user: Option<User>,
+    user: Option<PromptDelivery>,
 }
 
 impl LiveSubject for LiveEndpoint {
@@ -169,12 +164,12 @@ impl LiveSubject for LiveEndpoint {
                     "nobody can tell the agent what to do: give --ag-ui-url or --a2a-url",
                 )
             })?;
-            let text = user.say(text).await.map_err(SubjectError)?;
+            let text = user.say(text).await?;
             Ok(Answer { text: Some(text) })
         })
     }
 
-    fn end(self: Box<Self>) -> BoxFuture<'static, Farewell> {
-        Box::pin(std::future::ready(Farewell::default()))
+    fn end(self: Box<Self>) -> BoxFuture<'static, Shutdown> {
+        Box::pin(std::future::ready(Shutdown::default()))
     }
 }

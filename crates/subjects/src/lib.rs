@@ -1,14 +1,33 @@
-//! Subjects of campaigns: simulations, agents of manifests, bare models, commands and agents that run already.
+//! Starts whatever is under test: simulations, agents of manifests, bare models, commands and agents that run already.
+//!
+//! A [`SubjectSpec`](spec::SubjectSpec) says who a subject is, [`open()`] makes a [`Subject`] of it, and a campaign
+//! starts that for every run. This is the one library that knows both sides, the range that attacks and the agent that
+//! is attacked; they still meet only over sockets and pipes.
 
 mod agent;
+pub mod bundles;
 mod command;
 mod digest;
 mod endpoint;
+pub mod headers;
 mod mcp_config;
-pub(crate) mod open;
-mod options;
-pub(crate) mod placeholders;
-pub(crate) mod spec;
-mod user;
+pub mod models;
+mod notice;
+mod open;
+pub mod placeholders;
+mod prompt_delivery;
+pub mod spec;
+mod subject;
 
-pub(crate) use options::SubjectOptions;
+use std::sync::Arc;
+
+pub use mcp_config::{InPlaceError, McpConfigError, RewriteError};
+pub use notice::Notice;
+pub use open::{MODEL_PREFIX, OpenError, Opening, SIMULATIONS, open, without_credentials};
+pub use proofhouse_tools::interpolate::Sealed;
+pub use subject::{
+    Answer, LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError, SubjectInfo,
+};
+
+/// Looks up a variable of the environment. Only the binary reads it; it passes this in.
+pub type EnvironmentLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;

@@ -3,20 +3,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use proofhouse_campaign::result::SubjectInfo;
-use proofhouse_campaign::subject::{Pace, Subject};
-use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
+use proofhouse_source::{Diagnostic, DiagnosticSeverity};
 use proofhouse_tools::manifest::{Agent, Bundle, BundleLimits};
+use proofhouse_tools::runtime::ActionError;
+use proofhouse_wire::files::{DOCUMENTS, Unreadable, collect};
 use serde_json::json;
 
-use super::agent::{AgentSubject, ModelOfRun};
-use super::command::CommandSubject;
-use super::digest::digest;
-use super::endpoint::EndpointSubject;
-use super::spec::{ManifestSpec, ModelSpec, SubjectKind, SubjectSpec};
-use crate::agents::{bundles, models};
-use crate::input::{DOCUMENTS, collect};
-use crate::output::{CommandError, printable_line};
+use crate::agent::{AgentSubject, ModelOfRun};
+use crate::bundles::{self, BundleError};
+use crate::command::CommandSubject;
+use crate::digest::digest;
+use crate::endpoint::EndpointSubject;
+use crate::headers::HeaderError;
+use crate::mcp_config::McpConfigError;
+use crate::models::{self, ModelError};
+use crate::spec::{ManifestSpec, ModelSpec, SubjectKind, SubjectSpec};
+use crate::subject::{Pace, Subject, SubjectInfo};
+use crate::{EnvironmentLookup, Notice};
 
 /// The agent behind the simulations.
 const SIMULATED: &str = include_str!("sim.yaml");
@@ -27,17 +30,14 @@ const BARE: &str = include_str!("model.yaml");
 /// What a bare model is told: nothing that helps it to resist, and nothing that makes it give way.
 const PLAIN_PROMPT: &str = "You are a helpful assistant.";
 
-/// The model of a manifest that names none.
-const DEFAULT_MODEL: &str = "sim:careful";
-
 /// Models that go through a file from its beginning to its end.
 const REMEMBERING: [&str; 2] = ["sim:scripted:", "replay:"];
 
 /// What precedes a model where a subject is named.
-pub(crate) const MODEL_PREFIX: &str = "model:";
+pub const MODEL_PREFIX: &str = "model:";
 
 /// The simulations, and what each is.
-pub(crate) const SIMULATIONS: [(&str, &str); 2] = [
+pub const SIMULATIONS: [(&str, &str); 2] = [
     (
         "sim:gullible",
         "a simulation that takes every order for the user's",
@@ -48,8 +48,106 @@ pub(crate) const SIMULATIONS: [(&str, &str); 2] = [
     ),
 ];
 
+/// What opening subjects needs of the program around it.
+pub struct Opening<'o> {
+    /// The variables of the environment.
+    pub environment: EnvironmentLookup,
+    /// Hears what its user should know.
+    pub notify: &'o dyn Fn(Notice),
+}
+
+/// Why a subject cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// No simulation, model or file is written like this.
+    #[error(
+        "--subject {0}: write sim:gullible, sim:careful, model:openai:MODEL or another model, or the file of an \
+         agent manifest"
+    )]
+    NoSubject(String),
+    /// The simulation cannot be had.
+    #[error("--subject {name}: {error}")]
+    Simulation {
+        /// Its name.
+        name: String,
+        /// Why.
+        error: ModelError,
+    },
+    /// Its model cannot be had.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// Its manifests cannot be used.
+    #[error(transparent)]
+    Bundles(#[from] BundleError),
+    /// One of its manifests cannot be read.
+    #[error("{name}: {error}")]
+    Unreadable {
+        /// The file.
+        name: String,
+        /// Why.
+        error: Unreadable,
+    },
+    /// The prompt of a bare model cannot stand in a manifest.
+    #[error("the prompt of {name} cannot be used: {message}")]
+    Prompt {
+        /// The subject.
+        name: String,
+        /// Why.
+        message: String,
+    },
+    /// There is no agent.
+    #[error("there is no agent in the manifest")]
+    NoAgent,
+    /// What runs its tools cannot be set up.
+    #[error("{0}")]
+    Runtimes(ActionError),
+    /// The command is empty.
+    #[error("there is no command to start")]
+    NoCommand,
+    /// The command's directory is not there.
+    #[error("{}: there is no such directory", .0.display())]
+    NoDirectory(std::path::PathBuf),
+    /// The configuration of its MCP servers cannot be used.
+    #[error(transparent)]
+    McpConfig(#[from] McpConfigError),
+    /// A header cannot be sent.
+    #[error("header {0}")]
+    Header(#[from] HeaderError),
+    /// A URL is none.
+    #[error("{0}: write a URL that begins with http:// or https://")]
+    Url(String),
+    /// There is no URL.
+    #[error("an agent that runs already needs a URL: of AG-UI, A2A or MCP")]
+    NoUrl,
+}
+
+impl OpenError {
+    /// Whether something else has to be asked for, not something else to be there.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::NoSubject(_)
+            | Self::Unreadable { .. }
+            | Self::Prompt { .. }
+            | Self::NoCommand
+            | Self::NoDirectory(_)
+            | Self::Header(_)
+            | Self::Url(_)
+            | Self::NoUrl => true,
+            Self::Simulation { error, .. } | Self::Model(error) => error.is_usage(),
+            Self::Bundles(error) => error.is_usage(),
+            Self::McpConfig(error) => error.is_usage(),
+            Self::NoAgent | Self::Runtimes(_) => false,
+        }
+    }
+}
+
 /// Makes the subject that is described. It must be called where there is a runtime.
-pub(crate) fn open(spec: &SubjectSpec) -> Result<Arc<dyn Subject>, CommandError> {
+///
+/// # Errors
+///
+/// Returns an error when the description makes no sense, or when what it needs is not there.
+pub fn open(spec: &SubjectSpec, opening: &Opening<'_>) -> Result<Arc<dyn Subject>, OpenError> {
     let mut pace = Pace::default();
     if let Some(deadline) = spec.deadline {
         pace.deadline = deadline;
@@ -66,10 +164,10 @@ pub(crate) fn open(spec: &SubjectSpec) -> Result<Arc<dyn Subject>, CommandError>
         SubjectKind::Simulation(model) => {
             let known = SIMULATIONS.iter().find(|(known, _)| known == model);
             let about = known.map_or("a simulation", |(_, about)| about);
-            Arc::new(simulation(info(model, "sim", about.to_owned()), model)?)
+            Arc::new(simulation(info(model, "sim", about.to_owned()), model, opening)?)
         }
         SubjectKind::Manifest(manifest) => {
-            let (bundles, agent, model) = of_manifest(manifest)?;
+            let (bundles, agent, model) = of_manifest(manifest, opening)?;
             let about = format!("the agent {} with {}", agent.name, model.name);
             let info = SubjectInfo {
                 simulation: model.is_simulation,
@@ -83,25 +181,26 @@ pub(crate) fn open(spec: &SubjectSpec) -> Result<Arc<dyn Subject>, CommandError>
         SubjectKind::Model(model) => {
             let name = format!("{MODEL_PREFIX}{}", model.model);
             let about = format!("the model {} with a plain prompt", model.model);
-            Arc::new(bare_model(info(&name, "model", about), model)?.with_pace(pace))
+            Arc::new(bare_model(info(&name, "model", about), model, opening)?.with_pace(pace))
         }
         SubjectKind::Command(command) => {
             let program = command.words.first().map_or("", String::as_str);
             let about = format!("the command `{program}`, started for every run");
             let info = info("command", "command", about);
-            Arc::new(CommandSubject::new(info, command, pace)?)
+            Arc::new(CommandSubject::new(info, command, pace, opening)?)
         }
         SubjectKind::Endpoint(endpoint) => {
             let urls: Vec<String> = endpoint.urls.all().map(without_credentials).collect();
             let about = format!("an agent at {}", urls.join(", "));
             let info = info("endpoint", "endpoint", about);
-            Arc::new(EndpointSubject::new(info, endpoint, pace)?)
+            Arc::new(EndpointSubject::new(info, endpoint, pace, opening)?)
         }
     })
 }
 
 /// A URL as results may have it: keys are often in its query, and passwords before its host.
-pub(crate) fn without_credentials(url: &str) -> String {
+#[must_use]
+pub fn without_credentials(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match url.split_once("://") {
         Some((scheme, rest)) => {
@@ -113,16 +212,18 @@ pub(crate) fn without_credentials(url: &str) -> String {
     }
 }
 
-fn simulation(info: SubjectInfo, model: &str) -> Result<AgentSubject, CommandError> {
+fn simulation(
+    info: SubjectInfo,
+    model: &str,
+    opening: &Opening<'_>,
+) -> Result<AgentSubject, OpenError> {
     if !model.starts_with("sim:") {
-        return Err(CommandError::usage(printable_line(&format!(
-            "--subject {model}: write sim:gullible, sim:careful, model:openai:MODEL or another model, or the \
-             file of an agent manifest"
-        ))));
+        return Err(OpenError::NoSubject(model.to_owned()));
     }
-    let opened = opened(model, None, Path::new(".")).map_err(|error| CommandError {
-        message: printable_line(&format!("--subject {model}: {error}")),
-        exit: error.exit,
+    let opened = opened(model, None, Path::new("."), opening);
+    let opened = opened.map_err(|error| OpenError::Simulation {
+        name: model.to_owned(),
+        error,
     })?;
     let info = SubjectInfo {
         simulation: true,
@@ -141,17 +242,21 @@ struct Opened {
 }
 
 /// Opens a model. Those that remember what they said already are opened again for every run.
-fn opened(name: &str, base_url: Option<&str>, directory: &Path) -> Result<Opened, CommandError> {
-    let model = models::open(name, base_url, directory)?;
+fn opened(
+    name: &str,
+    base_url: Option<&str>,
+    directory: &Path,
+    opening: &Opening<'_>,
+) -> Result<Opened, ModelError> {
+    let model = models::open(name, base_url, directory, &opening.environment)?;
     let is_simulation = model.is_simulation();
-    let of_run: ModelOfRun = match REMEMBERING.iter().any(|start| name.starts_with(start)) {
-        false => Box::new(move || Ok(Arc::clone(&model))),
-        true => {
-            let (name, directory) = (name.to_owned(), directory.to_owned());
-            Box::new(move || {
-                models::open(&name, None, &directory).map_err(|error| error.to_string())
-            })
-        }
+    let remembers = REMEMBERING.iter().any(|start| name.starts_with(start));
+    let of_run: ModelOfRun = if remembers {
+        let (name, directory) = (name.to_owned(), directory.to_owned());
+        let environment = Arc::clone(&opening.environment);
+        Box::new(move || models::open(&name, None, &directory, &environment))
+    } else {
+        Box::new(move || Ok(Arc::clone(&model)))
     };
     Ok(Opened {
         name: name.to_owned(),
@@ -161,44 +266,55 @@ fn opened(name: &str, base_url: Option<&str>, directory: &Path) -> Result<Opened
 }
 
 /// An agent of a manifest and its model.
-fn of_manifest(spec: &ManifestSpec) -> Result<(Vec<Bundle>, Agent, Opened), CommandError> {
-    let mut bundles = bundles::read(std::slice::from_ref(&spec.path))?;
+fn of_manifest(
+    spec: &ManifestSpec,
+    opening: &Opening<'_>,
+) -> Result<(Vec<Bundle>, Agent, Opened), OpenError> {
+    let mut bundles = bundles::read(std::slice::from_ref(&spec.path), opening.notify)?;
     let agent = bundles::chosen(&mut bundles, spec.agent.as_deref())?.clone();
     let model = spec.model.as_deref().or(agent.model.as_deref());
-    let model = model.unwrap_or(DEFAULT_MODEL);
-    let directory = match spec.path.is_dir() {
-        true => Some(spec.path.as_path()),
-        false => spec.path.parent(),
+    let model = model.unwrap_or(models::DEFAULT_MODEL);
+    let directory = if spec.path.is_dir() {
+        Some(spec.path.as_path())
+    } else {
+        spec.path.parent()
     };
     let directory = directory.unwrap_or(Path::new("."));
-    let opened = opened(model, spec.base_url.as_deref(), directory)?;
+    let opened = opened(model, spec.base_url.as_deref(), directory, opening)?;
     Ok((bundles, agent, opened))
 }
 
 /// The texts of manifests.
-fn texts(spec: &ManifestSpec) -> Result<Vec<String>, CommandError> {
-    let inputs = collect(std::slice::from_ref(&spec.path), DOCUMENTS)?;
+fn texts(spec: &ManifestSpec) -> Result<Vec<String>, OpenError> {
+    let inputs = collect(std::slice::from_ref(&spec.path), DOCUMENTS).map_err(BundleError::from)?;
     let texts = inputs.iter().map(|input| {
         input
             .read(BundleLimits::default().max_bytes)
-            .map_err(|error| CommandError::usage(format!("{}: {error}", input.shown())))
+            .map_err(|error| OpenError::Unreadable {
+                name: input.name(),
+                error,
+            })
     });
     texts.collect()
 }
 
 /// A model with a plain prompt.
-fn bare_model(info: SubjectInfo, spec: &ModelSpec) -> Result<AgentSubject, CommandError> {
+fn bare_model(
+    info: SubjectInfo,
+    spec: &ModelSpec,
+    opening: &Opening<'_>,
+) -> Result<AgentSubject, OpenError> {
     let directory = spec.directory.as_deref().unwrap_or(Path::new("."));
-    let opened = opened(&spec.model, spec.base_url.as_deref(), directory)?;
+    let opened = opened(&spec.model, spec.base_url.as_deref(), directory, opening)?;
     let prompt = spec.instructions.as_deref().unwrap_or(PLAIN_PROMPT);
     // A text in JSON is a text in YAML, whatever is in it.
     let (bundle, findings) = Bundle::read(&format!("{BARE}prompt: {}\n", json!(prompt)));
     let wrong = |finding: &&Diagnostic| finding.severity == DiagnosticSeverity::Error;
     if let Some(finding) = findings.iter().find(wrong) {
-        return Err(CommandError::usage(printable_line(&format!(
-            "the prompt of {} cannot be used: {}",
-            info.name, finding.message
-        ))));
+        return Err(OpenError::Prompt {
+            name: info.name,
+            message: finding.message.clone(),
+        });
     }
     let info = SubjectInfo {
         simulation: opened.is_simulation,

@@ -3,7 +3,7 @@
 use proofhouse_source::did_you_mean;
 
 /// All there are. One that has no value in a run, such as `{mcp_url}` where the attack has no MCP server, is empty.
-pub(crate) const KNOWN: [&str; 10] = [
+pub const KNOWN: [&str; 10] = [
     "mcp_url",
     "mcp_urls",
     "a2a_url",
@@ -16,10 +16,11 @@ pub(crate) const KNOWN: [&str; 10] = [
     "canary",
 ];
 
-/// What is wrong with the placeholders of a word, if something is. Braces with something else than a name in
+/// What is wrong with the placeholders of a word, in words, if something is. Braces with something else than a name in
 /// them are no placeholders, nor are variables of a shell; and in a longer text, such as a script, only what is
 /// nearly a placeholder is one.
-pub(crate) fn problem(word: &str) -> Option<String> {
+#[must_use]
+pub fn problem(word: &str) -> Option<String> {
     let is_text = word.contains(char::is_whitespace);
     for (start, _) in word.match_indices('{') {
         let Some((name, _)) = word[start + 1..].split_once('}') else {

@@ -1,22 +1,59 @@
-//! The user of an agent that is reached over a protocol: says something and hears the answer.
+//! Delivers prompts to an agent that is reached over a protocol, as its user would, and hears the answers.
 
 use proofhouse_wire::client::{Client, ClientError};
-use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Limits, Method};
+use proofhouse_wire::{
+    Bytes, HeaderMap, HeaderName, HeaderValue, Limits, Method, StatusCode,
+};
 use serde_json::{Value, json};
+
+use crate::subject::SubjectError;
 
 /// Characters of an answer that are kept.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 /// Where an agent is spoken to.
 #[derive(Debug, Clone)]
-pub(crate) enum Door {
+pub(crate) enum PromptEndpoint {
     AgUi(String),
     A2a(String),
 }
 
+/// Why a prompt has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PromptError {
+    #[error(transparent)]
+    Client(ClientError),
+    #[error("the agent cannot be asked: {0}")]
+    Unreachable(#[from] ClientError),
+    #[error("the agent answers a run with {0}")]
+    RunStatus(StatusCode),
+    #[error("the agent's run failed: {0}")]
+    RunFailed(String),
+    #[error("the agent's answer ends without RUN_FINISHED, so it is not AG-UI")]
+    NoEnd,
+    #[error(
+        "the agent's answer is not AG-UI: {nonsense} events are no JSON, and none ends the run"
+    )]
+    NotAgUi { nonsense: u64 },
+    #[error("the agent answers a message with {0} and no JSON")]
+    NotJson(StatusCode),
+    #[error("the agent refused the message: {0}")]
+    Refused(String),
+    #[error(
+        "the agent answers a message with {0} and neither a result nor an error, so it is not A2A"
+    )]
+    NotA2a(StatusCode),
+}
+
+impl From<PromptError> for SubjectError {
+    fn from(error: PromptError) -> Self {
+        Self::of(error)
+    }
+}
+
 /// A conversation.
-pub(crate) struct User {
-    door: Door,
+pub(crate) struct PromptDelivery {
+    endpoint: PromptEndpoint,
     headers: HeaderMap,
     client: Client,
     /// Names the conversation.
@@ -26,19 +63,19 @@ pub(crate) struct User {
     turn: u64,
 }
 
-impl User {
+impl PromptDelivery {
     /// Begins a conversation.
     pub(crate) fn new(
-        door: Door,
+        endpoint: PromptEndpoint,
         headers: &[(String, String)],
         thread: &str,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, PromptError> {
         let mut map = header_map(headers);
         map.insert("content-type", HeaderValue::from_static("application/json"));
         Ok(Self {
-            door,
+            endpoint,
             headers: map,
-            client: Client::new(Limits::default()).map_err(|error| error.to_string())?,
+            client: Client::new(Limits::default()).map_err(PromptError::Client)?,
             thread: thread.to_owned(),
             messages: Vec::new(),
             turn: 0,
@@ -46,15 +83,15 @@ impl User {
     }
 
     /// Says something and waits until the agent is done with it.
-    pub(crate) async fn say(&mut self, text: &str) -> Result<String, String> {
+    pub(crate) async fn say(&mut self, text: &str) -> Result<String, PromptError> {
         self.turn += 1;
-        match self.door.clone() {
-            Door::AgUi(url) => self.run(&url, text).await,
-            Door::A2a(url) => self.message(&url, text).await,
+        match self.endpoint.clone() {
+            PromptEndpoint::AgUi(url) => self.run(&url, text).await,
+            PromptEndpoint::A2a(url) => self.message(&url, text).await,
         }
     }
 
-    async fn run(&mut self, url: &str, text: &str) -> Result<String, String> {
+    async fn run(&mut self, url: &str, text: &str) -> Result<String, PromptError> {
         let id = format!("{}-{}", self.thread, self.turn);
         self.messages
             .push(json!({"id": format!("{id}-user"), "role": "user", "content": text}));
@@ -66,15 +103,15 @@ impl User {
         headers.insert("accept", HeaderValue::from_static("text/event-stream"));
         let body = Bytes::from(input.to_string());
         let answer = self.client.send(Method::POST, url, headers, body).await;
-        let answer = answer.map_err(|error| unreachable(&error))?;
+        let answer = answer?;
         if !answer.status.is_success() {
-            return Err(format!("the agent answers a run with {}", answer.status));
+            return Err(PromptError::RunStatus(answer.status));
         }
         let mut said = String::new();
         let mut is_finished = false;
         let mut nonsense = 0_u64;
         let mut events = answer.events();
-        while let Some(event) = events.next().await.map_err(|error| unreachable(&error))? {
+        while let Some(event) = events.next().await? {
             let Ok(event) = serde_json::from_str::<Value>(&event.data) else {
                 nonsense += 1;
                 continue;
@@ -88,7 +125,7 @@ impl User {
                 }
                 "RUN_ERROR" => {
                     let why = event["message"].as_str().unwrap_or_default();
-                    return Err(format!("the agent's run failed: {why}"));
+                    return Err(PromptError::RunFailed(why.to_owned()));
                 }
                 "RUN_FINISHED" => {
                     is_finished = true;
@@ -99,10 +136,8 @@ impl User {
         }
         if !is_finished {
             return Err(match nonsense {
-                0 => "the agent's answer ends without RUN_FINISHED, so it is not AG-UI".to_owned(),
-                _ => format!(
-                    "the agent's answer is not AG-UI: {nonsense} events are no JSON, and none ends the run"
-                ),
+                0 => PromptError::NoEnd,
+                nonsense => PromptError::NotAgUi { nonsense },
             });
         }
         self.messages
@@ -110,7 +145,7 @@ impl User {
         Ok(said)
     }
 
-    async fn message(&mut self, url: &str, text: &str) -> Result<String, String> {
+    async fn message(&mut self, url: &str, text: &str) -> Result<String, PromptError> {
         let id = format!("{}-{}", self.thread, self.turn);
         let request = json!({"jsonrpc": "2.0", "id": self.turn, "method": "message/send", "params": {
             "message": {
@@ -123,19 +158,17 @@ impl User {
         let answer = self
             .client
             .send(Method::POST, url, self.headers.clone(), body);
-        let answer = answer.await.map_err(|error| unreachable(&error))?;
+        let answer = answer.await?;
         let status = answer.status;
-        let bytes = answer.bytes().await.map_err(|error| unreachable(&error))?;
+        let bytes = answer.bytes().await?;
         let answer: Value = serde_json::from_slice(&bytes)
-            .map_err(|_| format!("the agent answers a message with {status} and no JSON"))?;
+            .map_err(|_| PromptError::NotJson(status))?;
         if let Some(error) = answer.get("error") {
             let why = error["message"].as_str().unwrap_or_default();
-            return Err(format!("the agent refused the message: {why}"));
+            return Err(PromptError::Refused(why.to_owned()));
         }
         if !answer["result"].is_object() {
-            return Err(format!(
-                "the agent answers a message with {status} and neither a result nor an error, so it is not A2A"
-            ));
+            return Err(PromptError::NotA2a(status));
         }
         let mut said = String::new();
         texts(&answer["result"], &mut said);
@@ -156,10 +189,6 @@ pub(crate) fn header_map(headers: &[(String, String)]) -> HeaderMap {
         }
     }
     map
-}
-
-fn unreachable(error: &ClientError) -> String {
-    format!("the agent cannot be asked: {error}")
 }
 
 /// The texts of all parts in an answer. The parser bounds the depth.

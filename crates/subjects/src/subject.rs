@@ -1,12 +1,12 @@
-//! Subjects: what is attacked, as the campaign sees it. Others implement this.
+//! Subjects: what is attacked, as the campaign sees it. A program with a subject of its own implements this.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use proofhouse_range::{BoxFuture, Endpoint, Listening};
-
-use crate::result::SubjectInfo;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Someone who can be attacked, once per run and in several runs at a time.
 pub trait Subject: Send + Sync {
@@ -57,6 +57,35 @@ pub trait Subject: Send + Sync {
     ) -> BoxFuture<'a, Result<Box<dyn LiveSubject>, SubjectError>>;
 }
 
+/// Someone who was attacked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubjectInfo {
+    /// The name, unique in the campaign.
+    pub name: String,
+    /// What kind of subject: `sim`, `manifest`, `command`, `endpoint` or `model`.
+    pub kind: String,
+    /// Whether it is a simulation, which every report says.
+    pub simulation: bool,
+    /// One line about it.
+    pub description: String,
+    /// Tells one version of its description from another; results of earlier programs have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+impl SubjectInfo {
+    /// Whether nothing says that this is another subject.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let digests = self.digest.as_ref().zip(other.digest.as_ref());
+        let others = |info: &Self| Self {
+            digest: None,
+            ..info.clone()
+        };
+        digests.is_none_or(|(one, two)| one == two) && others(self) == others(other)
+    }
+}
+
 /// A subject in a run. Dropping it must leave nothing behind.
 pub trait LiveSubject: Send {
     /// Where an actor of this client mode meets it: `ag_ui_client`, `a2a_client` or `mcp_client`.
@@ -66,7 +95,7 @@ pub trait LiveSubject: Send {
     fn prompt<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, Result<Answer, SubjectError>>;
 
     /// Ends it.
-    fn end(self: Box<Self>) -> BoxFuture<'static, Farewell>;
+    fn end(self: Box<Self>) -> BoxFuture<'static, Shutdown>;
 }
 
 /// What a subject needs to know of its run.
@@ -121,7 +150,7 @@ pub struct Answer {
 
 /// What is known of a subject when it is gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Farewell {
+pub struct Shutdown {
     /// Tokens of its model.
     pub tokens: Option<u64>,
     /// What went wrong without spoiling the run.
@@ -138,5 +167,11 @@ impl SubjectError {
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
+    }
+
+    /// What another error says.
+    #[must_use]
+    pub fn of(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string())
     }
 }

@@ -1,70 +1,41 @@
 //! Where documents come from: files, directories and stdin, each read up to a size limit.
+//!
+//! Every crate that reads a file a user names goes through here, so that no file can fill the memory.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-
-use clap::Args;
-use proofhouse_oatf::Limits;
-
-use crate::output::{CommandError, printable_line, shown_path};
 
 /// How deep directories are searched; symbolic links are not followed into directories.
 const MAX_DIRECTORY_DEPTH: usize = 32;
 /// How many files one command takes on.
 const MAX_FILES: usize = 100_000;
 
-/// The documents a command works on.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Inputs {
-    /// Files, directories (searched for .yaml and .yml), or `-` for stdin
-    #[arg(required = true, value_name = "PATH")]
-    pub(crate) paths: Vec<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) size: SizeLimit,
-}
-
-/// The size limit of a document.
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct SizeLimit {
-    /// Largest document that is read, in bytes, or with K, M or G
-    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = parse_size)]
-    pub(crate) max_size: usize,
-}
-
-impl SizeLimit {
-    pub(crate) fn limits(self) -> Limits {
-        Limits {
-            max_bytes: self.max_size,
-            ..Limits::default()
-        }
-    }
-}
-
 /// One place a document comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Input {
+pub enum Input {
+    /// Standard input.
     Stdin,
+    /// A file, which need not be there.
     File(PathBuf),
 }
 
 impl Input {
     /// How messages name it.
-    pub(crate) fn name(&self) -> String {
+    #[must_use]
+    pub fn name(&self) -> String {
         match self {
             Self::Stdin => "<stdin>".to_owned(),
             Self::File(path) => path.display().to_string(),
         }
     }
 
-    /// The name on one line, for stderr.
-    pub(crate) fn shown(&self) -> String {
-        printable_line(&self.name())
-    }
-
-    /// Reads the text. Too much of it, or bytes that are no text, are errors in words.
-    pub(crate) fn read(&self, limit: usize) -> Result<String, Unreadable> {
+    /// Reads the text.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when it cannot be read, is larger than `limit` bytes, or is not UTF-8.
+    pub fn read(&self, limit: usize) -> Result<String, Unreadable> {
         let bytes = match self {
             Self::Stdin => read_capped(io::stdin().lock(), limit)?,
             Self::File(path) => read_capped(File::open(path)?, limit)?,
@@ -82,35 +53,31 @@ impl Input {
 }
 
 /// Why a document could not be read.
-#[derive(Debug)]
-pub(crate) enum Unreadable {
-    TooLarge { limit: usize },
-    NotUtf8 { line: usize },
-    Io(io::Error),
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// There is more of it than may be read.
+    #[error("the document is larger than {limit} bytes; raise the limit if it may be")]
+    TooLarge {
+        /// The most bytes that are read.
+        limit: usize,
+    },
+    /// It is no text.
+    #[error("the text is not UTF-8 (line {line})")]
+    NotUtf8 {
+        /// The first line that is none.
+        line: usize,
+    },
+    /// The system refused.
+    #[error("cannot read: {0}")]
+    Io(#[from] io::Error),
 }
 
-impl From<io::Error> for Unreadable {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl std::fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::TooLarge { limit } => {
-                write!(
-                    f,
-                    "the document is larger than {limit} bytes; raise the limit if it may be"
-                )
-            }
-            Self::NotUtf8 { line } => write!(f, "the text is not UTF-8 (line {line})"),
-            Self::Io(error) => write!(f, "cannot read: {error}"),
-        }
-    }
-}
-
-fn read_capped(reader: impl Read, limit: usize) -> Result<Vec<u8>, Unreadable> {
+/// Reads all of it, up to `limit` bytes.
+///
+/// # Errors
+///
+/// Returns an error when it cannot be read or there is more of it.
+pub fn read_capped(reader: impl Read, limit: usize) -> Result<Vec<u8>, Unreadable> {
     let mut bytes = Vec::new();
     #[expect(clippy::disallowed_methods, reason = "capped by take")]
     reader
@@ -122,29 +89,22 @@ fn read_capped(reader: impl Read, limit: usize) -> Result<Vec<u8>, Unreadable> {
     Ok(bytes)
 }
 
-impl Inputs {
-    /// The files behind the paths, in order, directories sorted by name.
-    pub(crate) fn collect(&self) -> Result<Vec<Input>, CommandError> {
-        collect(&self.paths, DOCUMENTS)
-    }
-}
-
 /// What a directory is searched for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
+pub struct Wanted {
     extensions: &'static [&'static str],
     /// What may stand after the extension.
     compressions: &'static [&'static str],
 }
 
 /// Threat documents.
-pub(crate) const DOCUMENTS: Wanted = Wanted {
+pub const DOCUMENTS: Wanted = Wanted {
     extensions: &["yaml", "yml"],
     compressions: &[],
 };
 
 /// Traces.
-pub(crate) const TRACES: Wanted = Wanted {
+pub const TRACES: Wanted = Wanted {
     extensions: &["jsonl", "ndjson", "json", "log"],
     compressions: &["gz", "zst"],
 };
@@ -168,8 +128,32 @@ impl Wanted {
     }
 }
 
-/// The files behind paths, in order, directories sorted by name.
-pub(crate) fn collect(paths: &[PathBuf], wanted: Wanted) -> Result<Vec<Input>, CommandError> {
+/// Why the files behind paths could not be found.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectError {
+    /// A directory has no such file.
+    #[error("{}: no {} file in this directory", path.display(), wanted.names())]
+    Nothing {
+        /// The directory.
+        path: PathBuf,
+        /// What was looked for.
+        wanted: Wanted,
+    },
+    /// There is nothing of this name.
+    #[error("{}: no such file or directory", .0.display())]
+    NotFound(PathBuf),
+    /// There are too many files.
+    #[error("more than {MAX_FILES} files")]
+    TooMany,
+}
+
+/// The files behind paths, in order, directories sorted by name; `-` is stdin.
+///
+/// # Errors
+///
+/// Returns an error when a path leads nowhere, when a directory has no file that is wanted, and when there are too
+/// many.
+pub fn collect(paths: &[PathBuf], wanted: Wanted) -> Result<Vec<Input>, CollectError> {
     let mut inputs = Vec::new();
     for path in paths {
         if path.as_os_str() == "-" {
@@ -180,26 +164,26 @@ pub(crate) fn collect(paths: &[PathBuf], wanted: Wanted) -> Result<Vec<Input>, C
             let before = inputs.len();
             walk(path, 0, wanted, &mut inputs)?;
             if inputs.len() == before {
-                return Err(CommandError::usage(format!(
-                    "{}: no {} file in this directory",
-                    shown_path(path),
-                    wanted.names(),
-                )));
+                return Err(CollectError::Nothing {
+                    path: path.clone(),
+                    wanted,
+                });
             }
         } else if path.exists() {
             inputs.push(Input::File(path.clone()));
         } else {
-            return Err(CommandError::usage(format!(
-                "{}: no such file or directory",
-                shown_path(path)
-            )));
+            return Err(CollectError::NotFound(path.clone()));
         }
     }
     Ok(inputs)
 }
 
 /// The YAML files below a directory, sorted by name.
-pub(crate) fn files_in(directory: &Path) -> Result<Vec<Input>, CommandError> {
+///
+/// # Errors
+///
+/// Returns an error when there are too many.
+pub fn files_in(directory: &Path) -> Result<Vec<Input>, CollectError> {
     let mut inputs = Vec::new();
     walk(directory, 0, DOCUMENTS, &mut inputs)?;
     Ok(inputs)
@@ -210,7 +194,7 @@ fn walk(
     depth: usize,
     wanted: Wanted,
     inputs: &mut Vec<Input>,
-) -> Result<(), CommandError> {
+) -> Result<(), CollectError> {
     if depth > MAX_DIRECTORY_DEPTH {
         return Ok(());
     }
@@ -234,7 +218,7 @@ fn walk(
             && (path.is_file() || (kind.is_symlink() && !path.exists()))
         {
             if inputs.len() >= MAX_FILES {
-                return Err(CommandError::usage(format!("more than {MAX_FILES} files")));
+                return Err(CollectError::TooMany);
             }
             inputs.push(Input::File(path));
         }
@@ -242,7 +226,17 @@ fn walk(
     Ok(())
 }
 
-pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
+/// A text that is no number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("write a number of bytes, or one with K, M or G, such as 8M")]
+pub struct SizeError;
+
+/// Reads a number of bytes, such as `4096` or `8M`.
+///
+/// # Errors
+///
+/// Returns an error when it is none, or zero.
+pub fn parse_size(text: &str) -> Result<usize, SizeError> {
     let (digits, factor) = match text.strip_suffix(['K', 'k', 'M', 'm', 'G', 'g']) {
         Some(digits) => {
             let factor = match text.chars().last() {
@@ -259,7 +253,7 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
         .ok()
         .and_then(|number| number.checked_mul(factor))
         .filter(|size| *size > 0)
-        .ok_or_else(|| "write a number of bytes, or one with K, M or G, such as 8M".to_owned())
+        .ok_or(SizeError)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Models on the command line: their names, their keys from the environment, recordings.
+//! Models on the command line: their names and their recordings.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,54 +6,14 @@ use std::sync::Arc;
 use clap::Args;
 use proofhouse_agent::SteppedClock;
 use proofhouse_agent::model::{
-    self, Model, ModelConfig, ModelOptions, OpenError, RecordError, Recorder, Redactor, Replay,
+    self, Model, ModelOptions, RecordError, Recorder, Redactor, Replay,
 };
 use proofhouse_agent::task::ModelSource;
-use proofhouse_tools::interpolate::Sealed;
+use proofhouse_subjects::models::{DEFAULT_MODEL, open};
 
+use crate::environment::environment;
 use crate::output::CommandError;
 use crate::tools::options::now;
-
-/// The model where nothing else is said: it needs neither a key nor a network.
-const DEFAULT_MODEL: &str = "sim:careful";
-
-/// A key for whichever provider has none of its own.
-const ANY_KEY: &str = "PROOFHOUSE_MODEL_KEY";
-
-/// Where a provider's settings are in the environment.
-struct Variables {
-    prefix: &'static str,
-    keys: &'static [&'static str],
-    base_url: &'static str,
-    api_version: Option<&'static str>,
-}
-
-const VARIABLES: &[Variables] = &[
-    Variables {
-        prefix: "openai",
-        keys: &["OPENAI_API_KEY"],
-        base_url: "OPENAI_BASE_URL",
-        api_version: None,
-    },
-    Variables {
-        prefix: "azure",
-        keys: &["AZURE_OPENAI_API_KEY"],
-        base_url: "AZURE_OPENAI_ENDPOINT",
-        api_version: Some("OPENAI_API_VERSION"),
-    },
-    Variables {
-        prefix: "anthropic",
-        keys: &["ANTHROPIC_API_KEY"],
-        base_url: "ANTHROPIC_BASE_URL",
-        api_version: None,
-    },
-    Variables {
-        prefix: "google",
-        keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        base_url: "GOOGLE_GEMINI_BASE_URL",
-        api_version: None,
-    },
-];
 
 /// Which model an agent has.
 #[derive(Debug, Args)]
@@ -133,7 +93,8 @@ impl ModelArgs {
             return Ok(models);
         }
         let spec = self.model.as_deref().or(manifest).unwrap_or(DEFAULT_MODEL);
-        models.main = open(spec, self.base_url.as_deref(), Path::new("."))?;
+        let environment = environment();
+        models.main = open(spec, self.base_url.as_deref(), Path::new("."), &environment)?;
         if let Some(path) = &self.record {
             let start = now();
             models.clock = stepped(&start)?;
@@ -144,7 +105,8 @@ impl ModelArgs {
         } else if self.model.is_none() {
             let base_url = self.base_url.clone();
             models.others = Some(Arc::new(move |spec: &str| {
-                open(spec, base_url.as_deref(), Path::new(".")).map_err(|error| error.to_string())
+                let opened = open(spec, base_url.as_deref(), Path::new("."), &environment);
+                opened.map_err(|error| error.to_string())
             }));
         }
         Ok(models)
@@ -179,47 +141,4 @@ fn of_record(flag: &str, path: &Path, error: &RecordError) -> CommandError {
         _ => format!("{flag} {}: {error}", path.display()),
     };
     CommandError::cannot_run(message)
-}
-
-/// Opens a model with the settings that its provider has in the environment. Files that its name mentions
-/// are looked for in the directory.
-pub(crate) fn open(
-    spec: &str,
-    base_url: Option<&str>,
-    directory: &Path,
-) -> Result<Arc<dyn Model>, CommandError> {
-    let prefix = spec.split(':').next().unwrap_or_default();
-    let mut config = ModelConfig {
-        directory: directory.to_owned(),
-        ..ModelConfig::default()
-    };
-    if let Some(variables) = VARIABLES.iter().find(|row| row.prefix == prefix) {
-        config.base_url = base_url
-            .map(str::to_owned)
-            .or_else(|| variable(variables.base_url));
-        let keys = variables.keys.iter().chain([&ANY_KEY]);
-        let key = keys.clone().find_map(|name| variable(name));
-        if key.is_none() && config.base_url.is_none() {
-            let names: Vec<&str> = keys.copied().collect();
-            return Err(CommandError::usage(format!(
-                "{spec} needs a key: set {}",
-                names.join(" or ")
-            )));
-        }
-        config.key = key.map(Sealed::new);
-        config.api_version = variables.api_version.and_then(variable);
-    }
-    model::open(spec, &config).map_err(|error| match error {
-        OpenError::Unknown { .. }
-        | OpenError::Incomplete { .. }
-        | OpenError::NeedsBaseUrl { .. } => CommandError::usage(error.to_string()),
-        _ => CommandError::cannot_run(error.to_string()),
-    })
-}
-
-/// A variable of the environment that is set and not empty.
-fn variable(name: &str) -> Option<String> {
-    #[expect(clippy::disallowed_methods, reason = "the names are documented")]
-    let value = std::env::var(name).ok();
-    value.filter(|value| !value.is_empty())
 }

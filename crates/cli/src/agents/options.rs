@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use clap::Args;
 use proofhouse_agent::model::Redactor;
+use proofhouse_agent::remote::grant_servers;
 use proofhouse_agent::task::{Host, Input, Task, TaskOptions, User};
+use proofhouse_subjects::bundles;
 use proofhouse_tools::manifest::{Action, Agent, Bundle, Catalog, MountScope, Tool};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
 
-use super::bundles;
 use super::models::{Clock, ModelArgs, Models};
-use super::servers;
 use crate::files::same_file;
-use crate::output::{CommandError, shown_path, talk};
+use crate::notices;
+use crate::output::{CommandError, printable_line, shown_path, talk};
 use crate::tools::arguments::{pair, typed};
 use crate::tools::manifests;
 use crate::tools::options::OperatorOptions;
@@ -79,9 +80,10 @@ impl AgentOptions {
     /// Reads everything that is named and sets up what runs tasks.
     pub(crate) fn prepare(&self) -> Result<Prepared, CommandError> {
         self.check_files()?;
-        let mut bundles = bundles::read(&self.manifests)?;
+        let mut bundles = bundles::read(&self.manifests, &notices::show)?;
         let agent = bundles::chosen(&mut bundles, self.agent.as_deref())?;
-        let servers = servers::grant(agent, &self.mcp)?;
+        let servers = grant_servers(agent, &self.mcp)
+            .map_err(|error| CommandError::usage(printable_line(&format!("--mcp {error}"))))?;
         let agent = agent.clone();
         let catalog = catalog(&bundles, servers);
         let operator = self.operator.operator()?;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use proofhouse_detect::{REDACTED, Redactor};
 use proofhouse_oatf::Document;
+use proofhouse_subjects::headers::{self, SHORTEST_SECRET};
 use proofhouse_range::{Delivery, Endpoint, RunHandle, RunOptions, RunReport, run};
 
 use crate::duration::duration;
@@ -16,7 +17,6 @@ use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
 use crate::files::same_file;
 use crate::generation_options::GenerationOptions;
-use crate::headers::{self, SHORTEST_SECRET};
 use crate::input::{Input, SizeLimit};
 use crate::live::Live;
 use crate::output::{CommandError, Data, printable_line, shown_path, talk};

@@ -7,7 +7,7 @@ use proofhouse_tools::manifest::Bundle;
 use crate::config;
 use crate::exit_code::Exit;
 use crate::files::replace;
-use crate::input::{Input, Inputs};
+use crate::input::{Input, Inputs, Shown};
 use crate::output::{CommandError, Data, complain, printable_line, talk};
 use crate::report::{self, Checked};
 

@@ -15,7 +15,7 @@ use crate::init::probe::{self, Spoken};
 use crate::init::write::{self, Draft};
 use crate::output::{CommandError, Data, printable_line, talk};
 use crate::report::plural;
-use crate::subjects::open::without_credentials;
+use proofhouse_subjects::without_credentials;
 
 /// Write a proofhouse.yaml for the project in this directory
 ///

@@ -14,8 +14,9 @@ use proofhouse_campaign::report::Format;
 use proofhouse_campaign::result::{CampaignResult, DocumentInfo, RunRecord, SubjectInfo};
 use proofhouse_campaign::stop::Question;
 use proofhouse_campaign::store;
-use proofhouse_campaign::subject::Subject;
 use proofhouse_campaign::summary::Summary;
+use proofhouse_subjects::Subject;
+use proofhouse_subjects::spec::SubjectSpec;
 use proofhouse_wire::{CancellationToken, adopt_orphans, end_orphans};
 
 use crate::campaign::fail_on::{self, FailOn, fail_on, surprises};
@@ -29,8 +30,7 @@ use crate::output::{CommandError, Data, complain, printable_line, shown_path, ta
 use crate::report::plural;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::Signals;
-use crate::subjects::SubjectOptions;
-use crate::subjects::spec::SubjectSpec;
+use crate::subject_options::SubjectOptions;
 use crate::tools::options::now;
 
 /// How long leaving at once may take.

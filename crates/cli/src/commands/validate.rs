@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 use proofhouse_tools::manifest::Bundle;
 
-use crate::agents::bundles::{across, sort};
+use proofhouse_subjects::bundles::{across, sort};
+
 use crate::config::{self, Variables};
 use crate::exit_code::Exit;
 use crate::input::{Input, Inputs, Unreadable};

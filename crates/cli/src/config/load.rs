@@ -6,7 +6,7 @@ use clap::Args;
 use proofhouse_oatf::DiagnosticSeverity;
 
 use super::{FILE, LIMITS, ProjectConfig, Variables, read, shown};
-use crate::input::Input;
+use crate::input::{Input, Shown};
 use crate::output::{CommandError, shown_path, talk};
 use crate::tools::manifests::show;
 

@@ -19,7 +19,7 @@ use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 use proofhouse_source::{Limits, NodeRef, Scalar, Source};
 
 use crate::campaign::fail_on::{FailOn, fail_on};
-use crate::subjects::spec::SubjectSpec;
+use proofhouse_subjects::spec::SubjectSpec;
 pub(crate) use load::ConfigOptions;
 use reader::Reader;
 pub(crate) use reader::Variables;

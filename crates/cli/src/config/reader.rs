@@ -384,7 +384,7 @@ impl<'s, 'v> Fields<'_, 's, 'v> {
                 reader.unusable("write a number of bytes above 0");
                 None
             }
-            _ => reader.parsed(node, |text| Ok(parse_size(text)? as u64)),
+            _ => reader.parsed(node, |text| Ok(parse_size(text).map_err(|error| error.to_string())? as u64)),
         })
     }
 
@@ -413,7 +413,7 @@ impl<'s, 'v> Fields<'_, 's, 'v> {
         let read = self.read(key, |reader, node, _| {
             Some(reader.each(node, |reader, item| {
                 reader.parsed(item, |text| {
-                    crate::tools::options::network(text)
+                    proofhouse_subjects::spec::network(text).map_err(|error| error.to_string())
                         .map_err(|_| "write it as `10.1.0.0/16` or `fd00::/8`".to_owned())
                 })
             }))

@@ -1,7 +1,6 @@
 //! The subjects of `proofhouse.yaml`: which kind each is, and what it says.
 
 use std::collections::HashSet;
-use std::path::Path;
 
 use proofhouse_source::{NodeRef, Scalar, Segment, did_you_mean};
 use proofhouse_tools::interpolate::Sealed;
@@ -10,11 +9,11 @@ use proofhouse_tools::operator::variables::is_name;
 use super::fields::{self, SIMULATIONS, SUBJECTS, TypeSpec};
 use super::reader::{Fields, Reader, Variables};
 use super::secrets::{looks_secret, of_variables, sounds_secret};
-use crate::headers::{self, Header, HeaderSource};
-use crate::subjects::placeholders;
-use crate::subjects::spec::{
+use proofhouse_subjects::headers::{self, Header, HeaderSource};
+use proofhouse_subjects::placeholders;
+use proofhouse_subjects::spec::{
     CommandSpec, Directory, EndpointSpec, ManifestSpec, McpConfigSpec, ModelSpec, Ready, Serves,
-    SubjectKind, SubjectSpec, Urls,
+    SubjectKind, SubjectSpec, Urls, from_everywhere,
 };
 
 /// Everybody in the file is opened at once, and a report has a column for each.
@@ -296,14 +295,6 @@ fn words<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Vec<Strin
     Some(words)
 }
 
-/// The whole path, where a word names a file beside the configuration.
-fn from_everywhere(word: &str, directory: &Path) -> String {
-    let path = directory.join(word);
-    let is_file = word.contains(['/', '.']) && Path::new(word).is_relative() && path.exists();
-    let absolute = is_file.then(|| std::path::absolute(path).ok()).flatten();
-    absolute.map_or_else(|| word.to_owned(), |path| path.display().to_string())
-}
-
 fn ready<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Ready> {
     let mut fields = reader.open(node, &fields::READY, |_| None)?;
     let line = fields.some_text("line");
@@ -422,7 +413,7 @@ fn environment_variable(
 fn header(reader: &mut Reader<'_, '_>, name: &str, written: &str, value: String) -> Option<Header> {
     let checked = headers::check_name(name).and_then(|()| headers::check_value(name, &value));
     if let Err(message) = checked {
-        reader.error("PC-005", &message, None);
+        reader.error("PC-005", &message.to_string(), None);
         return None;
     }
     // One that ends in a variable can be described without its value.

@@ -7,7 +7,7 @@ use proofhouse_source::to_inline_scalar;
 use super::detect::{AgentFile, Found};
 use super::probe::Spoken;
 use crate::output::printable_line;
-use crate::subjects::open::without_credentials;
+use proofhouse_subjects::without_credentials;
 
 /// How much of a text from outside a comment shows.
 const MAX_COMMENT: usize = 80;

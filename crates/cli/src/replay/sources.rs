@@ -13,7 +13,7 @@ use proofhouse_source::did_you_mean;
 
 use super::find::Kept;
 use crate::campaign::documents;
-use crate::input::{DOCUMENTS, Input, SizeLimit, collect};
+use crate::input::{DOCUMENTS, Input, Shown, SizeLimit, collect};
 use crate::output::{CommandError, printable_line};
 use crate::rules::load_or_complain;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Map, Value};
 
-use crate::input::Input;
+use crate::input::{Input, Shown};
 use crate::output::CommandError;
 
 /// How much JSON is read from a file: as much as a request may carry.

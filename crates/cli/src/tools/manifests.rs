@@ -8,7 +8,7 @@ use proofhouse_tools::functions::{Functions, Reference};
 use proofhouse_tools::manifest::{Action, Bundle, BundleLimits, Tool};
 use proofhouse_tools::runtime::ToolTask;
 
-use crate::input::{DOCUMENTS, Input, collect};
+use crate::input::{DOCUMENTS, Input, Shown, collect};
 use crate::output::{CommandError, complain, printable_line, talk, talk_styled};
 use crate::report::{self, Checked, plural};
 

@@ -1,7 +1,6 @@
 //! What the operator configures on the command line: settings, tokens, and where tools may connect.
 
 use std::ffi::OsString;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,6 +11,7 @@ use jiff::Timestamp;
 use proofhouse_agent::model::Model;
 use proofhouse_agent::task::Host;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
+use proofhouse_subjects::spec::network;
 use proofhouse_tools::actions::{KubernetesJobs, McpRuntime};
 use proofhouse_tools::auth::Providers;
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::pair;
 use super::manifests::Located;
-use crate::input::Input;
+use crate::input::{Input, Shown};
 use crate::output::{CommandError, talk};
 
 /// How large a file of settings may be; its reader has the same limit.
@@ -273,13 +273,6 @@ fn seconds() -> u64 {
     since.as_ref().map_or(0, Duration::as_secs)
 }
 
-pub(crate) fn network(text: &str) -> Result<IpNet, String> {
-    let network = text.parse::<IpNet>().ok();
-    network
-        .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
-        .ok_or_else(|| "write an address or a network, such as 127.0.0.1 or 10.1.0.0/16".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,12 +282,5 @@ mod tests {
         let now = now();
         assert_eq!(now.len(), "2026-01-02T03:04:05.678Z".len(), "{now}");
         assert!(now.ends_with('Z'));
-    }
-
-    #[test]
-    fn networks_are_addresses_too() {
-        assert_eq!(network("127.0.0.1").unwrap().to_string(), "127.0.0.1/32");
-        assert_eq!(network("fd00::/8").unwrap().to_string(), "fd00::/8");
-        assert!(network("localhost").is_err() && network("10.0.0.0/40").is_err());
     }
 }

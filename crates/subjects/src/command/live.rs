@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use proofhouse_campaign::subject::{Answer, Farewell, LiveSubject, SubjectError};
 use proofhouse_range::{BoxFuture, Endpoint};
 use proofhouse_wire::kill_marked;
 
-use super::super::mcp_config::Placed;
-use super::super::spec::{CommandSpec, Urls};
-use super::super::user::User;
 use super::ports::Port;
 use super::process::Process;
 use super::variables::{MARK, Variables};
 use super::workplace::Watch;
+use crate::mcp_config::Placed;
+use crate::prompt_delivery::PromptDelivery;
+use crate::spec::{CommandSpec, Urls};
+use crate::subject::{Answer, LiveSubject, Shutdown, SubjectError};
 
 /// A command in a run.
 pub(super) struct LiveCommand {
@@ -22,7 +22,7 @@ pub(super) struct LiveCommand {
     pub(super) mark: String,
     pub(super) directory: PathBuf,
     pub(super) urls: Urls,
-    pub(super) user: Option<User>,
+    pub(super) user: Option<PromptDelivery>,
     pub(super) port: Option<Port>,
     pub(super) process: Option<Process>,
     /// The configuration that is not the user's for now.
@@ -49,7 +49,7 @@ impl LiveCommand {
     async fn asked(&mut self, text: &str) -> Result<Answer, SubjectError> {
         match &mut self.user {
             Some(user) => {
-                let text = user.say(text).await.map_err(SubjectError)?;
+                let text = user.say(text).await?;
                 Ok(Answer { text: Some(text) })
             }
             None if self.urls.is_empty() => self.once(text).await,
@@ -59,7 +59,7 @@ impl LiveCommand {
         }
     }
 
-    async fn leave(mut self: Box<Self>) -> Farewell {
+    async fn leave(mut self: Box<Self>) -> Shutdown {
         let mut warnings: Vec<String> = self.watch.reason().into_iter().collect();
         if let Some(process) = self.process.take() {
             process.end().await;
@@ -77,7 +77,7 @@ impl LiveCommand {
             warnings.extend(placed.restore());
         }
         self.port = None;
-        Farewell {
+        Shutdown {
             tokens: None,
             warnings,
         }
@@ -103,7 +103,7 @@ impl LiveSubject for LiveCommand {
         })
     }
 
-    fn end(self: Box<Self>) -> BoxFuture<'static, Farewell> {
+    fn end(self: Box<Self>) -> BoxFuture<'static, Shutdown> {
         Box::pin(self.leave())
     }
 }

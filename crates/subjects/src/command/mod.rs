@@ -9,8 +9,6 @@ mod workplace;
 
 use std::path::PathBuf;
 
-use proofhouse_campaign::result::SubjectInfo;
-use proofhouse_campaign::subject::{LiveSubject, Pace, RunContext, Subject, SubjectError};
 use proofhouse_range::BoxFuture;
 use proofhouse_wire::{Spawn, kill_marked};
 
@@ -19,13 +17,12 @@ use self::ports::Port;
 use self::process::Process;
 use self::variables::{MARK, Variables, plant_canaries};
 use self::workplace::Watch;
-use super::mcp_config::McpConfig;
-use super::spec::{CommandSpec, Directory, Ready, Serves, Urls};
-use super::user::{User, header_map};
-use crate::headers;
-use crate::output::{CommandError, shown_path, talk};
-
-pub(crate) use self::variables::from_everywhere;
+use crate::mcp_config::McpConfig;
+use crate::open::{OpenError, Opening};
+use crate::prompt_delivery::{PromptDelivery, header_map};
+use crate::spec::{CommandSpec, Directory, Ready, Serves, Urls};
+use crate::subject::{LiveSubject, Pace, RunContext, Subject, SubjectError, SubjectInfo};
+use crate::{Notice, headers};
 
 /// The placeholder of the rewritten MCP configuration.
 const MCP_CONFIG: &str = "mcp_config";
@@ -45,32 +42,33 @@ impl CommandSubject {
         info: SubjectInfo,
         spec: &CommandSpec,
         pace: Pace,
-    ) -> Result<Self, CommandError> {
+        opening: &Opening<'_>,
+    ) -> Result<Self, OpenError> {
         if spec.words.first().is_none_or(String::is_empty) {
-            return Err(CommandError::usage("there is no command to start"));
+            return Err(OpenError::NoCommand);
         }
         if let Directory::CopyOf(directory) | Directory::Fixed(directory) = &spec.directory
             && !directory.is_dir()
         {
-            return Err(CommandError::usage(format!(
-                "{}: there is no such directory",
-                shown_path(directory)
-            )));
+            return Err(OpenError::NoDirectory(directory.clone()));
         }
-        let mcp_config = spec.mcp_config.as_ref().map(McpConfig::new).transpose()?;
+        let mcp_config = match &spec.mcp_config {
+            Some(config) => Some(McpConfig::new(config, opening.notify)?),
+            None => None,
+        };
         let subject = Self {
             info,
-            headers: headers::resolve(&spec.headers)?,
+            headers: headers::resolve(&spec.headers, &opening.environment)?,
             spec: spec.clone(),
             mcp_config,
             pace,
         };
-        subject.hint_at_copies();
+        subject.hint_at_copies(opening.notify);
         Ok(subject)
     }
 
     /// Who gives a configuration and never says where the copy goes may expect the file itself to change.
-    fn hint_at_copies(&self) {
+    fn hint_at_copies(&self, notify: &dyn Fn(Notice)) {
         let Some(config) = &self.mcp_config else {
             return;
         };
@@ -87,12 +85,7 @@ impl CommandSubject {
             .any(|word| word.contains(&placeholder))
             || values.any(|value| value.contains(&placeholder));
         if !config.is_in_place() && !is_named && self.inside_copy().is_none() {
-            talk(&format!(
-                "note: the command finds a copy of {} that names the attack's servers in its directory, and in \
-                 PROOFHOUSE_MCP_CONFIG; write {placeholder} where it takes the name of the file, or \
-                 --mcp-config-in-place to rewrite the file itself",
-                shown_path(config.file())
-            ));
+            notify(Notice::CopiedConfig(config.file().to_owned()));
         }
     }
 
@@ -110,8 +103,8 @@ impl CommandSubject {
         if let Directory::CopyOf(directory) = &self.spec.directory {
             let (from, to) = (directory.clone(), run.directory.clone());
             let copied = tokio::task::spawn_blocking(move || workplace::copy(&from, &to)).await;
-            let copied = copied.map_err(|error| SubjectError::new(error.to_string()))?;
-            copied.map_err(SubjectError)?;
+            let copied = copied.map_err(SubjectError::of)?;
+            copied.map_err(SubjectError::of)?;
         }
         plant_canaries(run).map_err(|error| {
             SubjectError::new(format!("cannot write into the run's directory: {error}"))
@@ -121,12 +114,12 @@ impl CommandSubject {
         if let Some(config) = &self.mcp_config {
             let inside = self.inside_copy();
             if inside.is_none() && config.is_in_place() {
-                placed = config.place(run).map_err(SubjectError)?;
+                placed = config.place(run).map_err(SubjectError::of)?;
                 variables.set(MCP_CONFIG, &config.file().display().to_string());
             } else {
                 let name = config.file().file_name().map(PathBuf::from);
                 let copy = run.directory.join(inside.or(name).unwrap_or_default());
-                config.copy_to(&copy, run).map_err(SubjectError)?;
+                config.copy_to(&copy, run).map_err(SubjectError::of)?;
                 variables.set(MCP_CONFIG, &copy.display().to_string());
             }
         }
@@ -177,10 +170,9 @@ impl CommandSubject {
             Serves::Mcp => live.urls.mcp = Some(format!("{url}mcp")),
         }
         live.variables.set("port", &number.to_string());
-        if let Some(door) = live.urls.door() {
+        if let Some(endpoint) = live.urls.prompted_at() {
             let thread = run.id.replace('/', "-");
-            let user = User::new(door, &self.headers, &thread).map_err(SubjectError)?;
-            live.user = Some(user);
+            live.user = Some(PromptDelivery::new(endpoint, &self.headers, &thread)?);
         }
         let mut process = live.spawn(None)?;
         let ready = async {
@@ -193,9 +185,10 @@ impl CommandSubject {
                 Ready::Url(path) => {
                     process.leave_alone();
                     let path = live.variables.fill(path);
-                    let whole = match path.contains("://") {
-                        true => path,
-                        false => format!("{url}{}", path.trim_start_matches('/')),
+                    let whole = if path.contains("://") {
+                        path
+                    } else {
+                        format!("{url}{}", path.trim_start_matches('/'))
                     };
                     process.answers(&whole, &header_map(&self.headers)).await?;
                 }
@@ -203,7 +196,7 @@ impl CommandSubject {
             Ok(())
         };
         let full = live.watch.full();
-        let ready = tokio::select! {
+        let ready: Result<(), SubjectError> = tokio::select! {
             ready = ready => ready,
             () = full.cancelled() => Ok(()),
         };

@@ -4,11 +4,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use proofhouse_campaign::subject::SubjectError;
 use proofhouse_wire::client::Client;
 use proofhouse_wire::{Bytes, Child, HeaderMap, Limits, Line, Method, Spawn};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+
+use crate::subject::SubjectError;
 
 /// How often readiness is looked for.
 const LOOK: Duration = Duration::from_millis(50);
@@ -42,7 +43,7 @@ impl Process {
         };
         let (child, stdin, lines) = spawn
             .start(&limits)
-            .map_err(|error| SubjectError::new(error.to_string()))?;
+            .map_err(SubjectError::of)?;
         Ok(Self {
             child,
             stdin: Some(stdin),
@@ -115,7 +116,7 @@ impl Process {
             response_timeout: QUESTION,
             ..Limits::default()
         };
-        let client = Client::new(limits).map_err(|error| SubjectError::new(error.to_string()))?;
+        let client = Client::new(limits).map_err(SubjectError::of)?;
         loop {
             let asked = client.send(Method::GET, url, headers.clone(), Bytes::new());
             tokio::select! {
@@ -190,9 +191,10 @@ impl Process {
             last = format!("{word} {last}");
         }
         let last = last.trim_end();
-        match last.is_empty() {
-            true => status,
-            false => format!("{status}: {last}"),
+        if last.is_empty() {
+            status
+        } else {
+            format!("{status}: {last}")
         }
     }
 

@@ -4,9 +4,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use proofhouse_campaign::subject::RunContext;
-
-use crate::subjects::placeholders::KNOWN;
+use crate::placeholders::KNOWN;
+use crate::subject::RunContext;
 
 /// The variable that tells the processes of a run from all others.
 pub(crate) const MARK: &str = "PROOFHOUSE_DIRECTORY";
@@ -93,14 +92,6 @@ fn plant(path: &Path, text: &str) -> io::Result<()> {
 
 fn canary(run: &RunContext) -> String {
     format!("CANARY-{:016x}", run.seed)
-}
-
-/// A file that is named from here is found from the run's directory, too.
-pub(crate) fn from_everywhere(word: &str) -> String {
-    let path = Path::new(word);
-    let is_file = word.contains(['/', '.']) && path.is_relative() && path.exists();
-    let absolute = is_file.then(|| std::path::absolute(path).ok()).flatten();
-    absolute.map_or_else(|| word.to_owned(), |path| path.display().to_string())
 }
 
 #[cfg(test)]

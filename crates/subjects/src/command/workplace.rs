@@ -25,19 +25,36 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Looking may take one part in this many of the time.
 const SHARE: u32 = 10;
 
+/// Why a directory cannot be copied for a run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CopyError {
+    #[error("{}: cannot be copied: {error}", from.display())]
+    Io { from: PathBuf, error: io::Error },
+    #[error("{}: {what} cannot be copied for every run; run the command where it is", from.display())]
+    TooMuch { from: PathBuf, what: String },
+}
+
 /// Copies what is in a directory into another that is there already.
-pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), String> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), CopyError> {
     let mut left = (MAX_FILES, MAX_BYTES);
     copy_below(from, to, &mut left, 0)
 }
 
-fn copy_below(from: &Path, to: &Path, left: &mut (usize, u64), depth: usize) -> Result<(), String> {
-    let failed = |error: io::Error| format!("{}: cannot be copied: {error}", from.display());
+fn copy_below(
+    from: &Path,
+    to: &Path,
+    left: &mut (usize, u64),
+    depth: usize,
+) -> Result<(), CopyError> {
+    let failed = |error: io::Error| CopyError::Io {
+        from: from.to_owned(),
+        error,
+    };
     let too_much = |what: String| {
-        Err(format!(
-            "{}: {what} cannot be copied for every run; run the command where it is",
-            from.display()
-        ))
+        Err(CopyError::TooMuch {
+            from: from.to_owned(),
+            what,
+        })
     };
     if depth > MAX_DEPTH {
         return too_much(format!("more than {MAX_DEPTH} directories in each other"));
@@ -186,7 +203,7 @@ mod tests {
         assert!(to.path().join("all").is_symlink());
         assert_eq!(usage(to.path()).1, 3);
         let error = copy(&from.path().join("none"), to.path()).unwrap_err();
-        assert!(error.contains("cannot be copied"), "{error}");
+        assert!(matches!(error, CopyError::Io { .. }), "{error}");
     }
 
     #[test]

@@ -12,6 +12,50 @@ use super::read;
 /// What the name of an original ends with while another file has its place.
 const BACKUP: &str = ".proofhouse-backup";
 
+/// Why a file cannot be something else for a while.
+#[derive(Debug, thiserror::Error)]
+pub enum InPlaceError {
+    /// The system refused.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The path has no last part.
+    #[error("this is no file")]
+    NoName,
+    /// There is nothing there.
+    #[error("there is no such file")]
+    NoFile,
+    /// The original that was left beside it cannot be looked at.
+    #[error("{}: {error}", backup.display())]
+    Backup {
+        /// The original.
+        backup: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Something else has the name of the original.
+    #[error("{} is in the way: it should be a file", .0.display())]
+    InTheWay(PathBuf),
+    /// The original that was left beside it cannot take its place again.
+    #[error("cannot be put back from {}: {error}", backup.display())]
+    PutBack {
+        /// The original.
+        backup: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The original cannot be kept beside it.
+    #[error("cannot be kept in {}: {error}", backup.display())]
+    Keep {
+        /// The original.
+        backup: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Somebody else has the lock.
+    #[error("another campaign has rewritten this file; wait until it is done")]
+    Locked,
+}
+
 /// A file that can be something else for a while.
 #[derive(Debug)]
 pub(crate) struct InPlace {
@@ -21,20 +65,21 @@ pub(crate) struct InPlace {
 
 impl InPlace {
     /// Looks at a file, and whether an original is left beside it; that is put back, and `true` returned.
-    pub(crate) fn new(file: &Path) -> Result<(Self, bool), String> {
+    pub(crate) fn new(file: &Path) -> Result<(Self, bool), InPlaceError> {
         // What links lead to is what is read, so that is what is replaced.
         let file = match file.canonicalize() {
             Ok(file) => file,
-            Err(_) => std::path::absolute(file).map_err(|error| error.to_string())?,
+            Err(_) => std::path::absolute(file)?,
         };
-        let mut name = file.file_name().ok_or("this is no file")?.to_owned();
+        let mut name = file.file_name().ok_or(InPlaceError::NoName)?.to_owned();
         name.push(BACKUP);
         let backup = file.with_file_name(name);
         let this = Self { file, backup };
         let restored = this.put_right()?;
-        match this.file.is_file() {
-            true => Ok((this, restored)),
-            false => Err("there is no such file".to_owned()),
+        if this.file.is_file() {
+            Ok((this, restored))
+        } else {
+            Err(InPlaceError::NoFile)
         }
     }
 
@@ -44,32 +89,36 @@ impl InPlace {
     }
 
     /// Puts back an original that nobody owns.
-    fn put_right(&self) -> Result<bool, String> {
-        let name = self.backup.display();
+    fn put_right(&self) -> Result<bool, InPlaceError> {
+        let unusable = |error| InPlaceError::Backup {
+            backup: self.backup.clone(),
+            error,
+        };
         match self.backup.symlink_metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(format!("{name}: {error}")),
+            Err(error) => return Err(unusable(error)),
             Ok(found) if found.is_file() => {}
-            Ok(_) => return Err(format!("{name} is in the way: it should be a file")),
+            Ok(_) => return Err(InPlaceError::InTheWay(self.backup.clone())),
         }
-        let original = File::open(&self.backup).map_err(|error| format!("{name}: {error}"))?;
+        let original = File::open(&self.backup).map_err(unusable)?;
         lock(&original)?;
-        std::fs::rename(&self.backup, &self.file)
-            .map_err(|error| format!("cannot be put back from {name}: {error}"))?;
+        std::fs::rename(&self.backup, &self.file).map_err(|error| InPlaceError::PutBack {
+            backup: self.backup.clone(),
+            error,
+        })?;
         // Where both names were of one file already, renaming does nothing.
         let _ = std::fs::remove_file(&self.backup);
         Ok(true)
     }
 
     /// Makes the file this text until what is returned goes away.
-    pub(crate) fn put(&self, text: &str) -> Result<Placed, String> {
-        let said = |error: io::Error| error.to_string();
-        let original = File::open(&self.file).map_err(said)?;
+    pub(crate) fn put(&self, text: &str) -> Result<Placed, InPlaceError> {
+        let original = File::open(&self.file)?;
         lock(&original)?;
-        let bytes = read(&self.file).map_err(said)?;
-        let other = beside(&self.file, text.as_bytes()).map_err(said)?;
-        let permissions = original.metadata().map_err(said)?.permissions();
-        other.as_file().set_permissions(permissions).map_err(said)?;
+        let bytes = read(&self.file)?;
+        let other = beside(&self.file, text.as_bytes())?;
+        let permissions = original.metadata()?.permissions();
+        other.as_file().set_permissions(permissions)?;
         // A second name for the same file: nothing of it can change on the way there and back.
         let linked = std::fs::hard_link(&self.file, &self.backup).or_else(|error| {
             match error.kind() {
@@ -78,7 +127,10 @@ impl InPlace {
                 _ => std::fs::copy(&self.file, &self.backup).map(drop),
             }
         });
-        linked.map_err(|error| format!("cannot be kept in {}: {error}", self.backup.display()))?;
+        linked.map_err(|error| InPlaceError::Keep {
+            backup: self.backup.clone(),
+            error,
+        })?;
         let placed = Placed {
             file: self.file.clone(),
             backup: self.backup.clone(),
@@ -90,7 +142,7 @@ impl InPlace {
         // From here on, dropping it puts everything back.
         other
             .persist(&self.file)
-            .map_err(|error| error.error.to_string())?;
+            .map_err(|error| error.error)?;
         Ok(placed)
     }
 }
@@ -106,12 +158,10 @@ fn beside(file: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
 }
 
 /// Takes the lock of an original, or says who has it.
-fn lock(original: &File) -> Result<(), String> {
+fn lock(original: &File) -> Result<(), InPlaceError> {
     match original.try_lock() {
         Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => {
-            Err("another campaign has rewritten this file; wait until it is done".to_owned())
-        }
+        Err(TryLockError::WouldBlock) => Err(InPlaceError::Locked),
         // Some file systems have no locks.
         Err(TryLockError::Error(_)) => Ok(()),
     }
@@ -151,14 +201,13 @@ impl Placed {
             .symlink_metadata()
             .is_ok_and(|found| found.is_file())
             && read(&self.backup).is_ok_and(|bytes| bytes == self.original);
-        let put = match is_whole {
-            true => std::fs::rename(&self.backup, &self.file),
-            false => {
-                odd.push(format!("the backup of {name} was changed during the run"));
-                // Not through whatever has the name now: that may lead elsewhere.
-                let other = beside(&self.file, &self.original);
-                other.and_then(|other| Ok(other.persist(&self.file).map(drop)?))
-            }
+        let put = if is_whole {
+            std::fs::rename(&self.backup, &self.file)
+        } else {
+            odd.push(format!("the backup of {name} was changed during the run"));
+            // Not through whatever has the name now: that may lead elsewhere.
+            let other = beside(&self.file, &self.original);
+            other.and_then(|other| Ok(other.persist(&self.file).map(drop)?))
         };
         match put {
             Ok(()) => {
@@ -210,7 +259,7 @@ mod tests {
             let placed = in_place.put("{}").unwrap();
             assert_eq!(read(&file).unwrap(), b"{}");
             let busy = InPlace::new(&file).unwrap_err();
-            assert!(busy.contains("another campaign"), "{busy}");
+            assert!(matches!(busy, InPlaceError::Locked), "{busy}");
             assert!(placed.restore().is_empty());
             check_back(directory.path(), &file);
         }
@@ -265,6 +314,9 @@ mod tests {
         check_back(directory.path(), &file);
         assert_eq!(read(elsewhere.path()).unwrap(), b"");
         std::fs::create_dir(&in_place.backup).unwrap();
-        assert!(InPlace::new(&file).unwrap_err().contains("in the way"));
+        assert!(matches!(
+            InPlace::new(&file),
+            Err(InPlaceError::InTheWay(_))
+        ));
     }
 }

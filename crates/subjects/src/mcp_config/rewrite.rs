@@ -30,6 +30,17 @@ const OF_THE_OTHER: [&str; 12] = [
     "dev",
 ];
 
+/// Why a configuration cannot name other servers. Each message continues the name of the file.
+#[derive(Debug, thiserror::Error)]
+pub enum RewriteError {
+    /// It is not JSON.
+    #[error(":{}:{}: not JSON: {}", .0.line(), .0.column(), .0)]
+    NotJson(serde_json::Error),
+    /// It has no section with servers.
+    #[error(": there is no `mcpServers` or `servers` in it, so no server can be replaced")]
+    NoServers,
+}
+
 /// A server that stands in for another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stand<'a> {
@@ -39,11 +50,8 @@ pub(crate) struct Stand<'a> {
 
 /// The same configuration with these servers. They take the names of those that are there, in their order;
 /// those that are left over go away, because an attack must not reach them, and more are added.
-pub(crate) fn rewrite(text: &str, servers: &[Stand<'_>]) -> Result<String, String> {
-    let mut config: Value = serde_json::from_str(&without_comments(text)).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        format!(":{line}:{column}: not JSON: {error}")
-    })?;
+pub(crate) fn rewrite(text: &str, servers: &[Stand<'_>]) -> Result<String, RewriteError> {
+    let mut config: Value = serde_json::from_str(&without_comments(text)).map_err(RewriteError::NotJson)?;
     let mut found = 0;
     if let Some(map) = config.as_object_mut() {
         if let Some(Value::Object(section)) = map.get_mut(SECTION_AT_TOP) {
@@ -60,9 +68,7 @@ pub(crate) fn rewrite(text: &str, servers: &[Stand<'_>]) -> Result<String, Strin
     }
     look_into(&mut config, servers, 0, &mut found);
     match found {
-        0 => Err(
-            ": there is no `mcpServers` or `servers` in it, so no server can be replaced".into(),
-        ),
+        0 => Err(RewriteError::NoServers),
         _ => Ok(format!("{config:#}\n")),
     }
 }
@@ -300,7 +306,7 @@ mod tests {
             ("{\"servers\": []}", "no `mcpServers`"),
             ("", ":1:0: not JSON"),
         ] {
-            let error = rewrite(text, &[]).unwrap_err();
+            let error = rewrite(text, &[]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

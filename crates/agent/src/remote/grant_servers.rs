@@ -1,18 +1,32 @@
 //! MCP servers beside manifests: each becomes a tool that the agent may use whole.
 
-use proofhouse_agent::serve::mcp_tool;
 use proofhouse_source::Span;
 use proofhouse_tools::manifest::{Agent, Grant, Tool};
 
-use crate::output::{CommandError, printable_line};
+use super::mcp::{McpServerError, mcp_tool};
+
+/// A server that cannot be given to an agent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{server}: {source}")]
+pub struct GrantError {
+    /// The server, as it was named.
+    pub server: String,
+    /// What is wrong with it.
+    pub source: McpServerError,
+}
 
 /// Adds the servers to an agent. The tools are to be added to the catalog. A name that is taken gets a
 /// number.
-pub(crate) fn grant(agent: &mut Agent, servers: &[String]) -> Result<Vec<Tool>, CommandError> {
+///
+/// # Errors
+///
+/// Returns an error when one of them is neither a URL nor a command.
+pub fn grant_servers(agent: &mut Agent, servers: &[String]) -> Result<Vec<Tool>, GrantError> {
     let mut tools: Vec<Tool> = Vec::new();
     for server in servers {
-        let mut tool = mcp_tool(&agent.namespace, server).map_err(|error| {
-            CommandError::usage(printable_line(&format!("--mcp {server}: {error}")))
+        let mut tool = mcp_tool(&agent.namespace, server).map_err(|source| GrantError {
+            server: server.clone(),
+            source,
         })?;
         let taken = |name: &str| agent.capabilities.iter().any(|(known, _)| known == name);
         if taken(&tool.name) {
@@ -42,7 +56,8 @@ mod tests {
     use proofhouse_tools::manifest::Bundle;
 
     fn assistant() -> Agent {
-        let text = include_str!("assistant.yaml");
+        let text = "kind: commonagents.info/v1beta2/agent\nnamespace: demo\nname: assistant\n\
+                    description: d\nprompt: p\n";
         Bundle::read(text).0.agents().next().unwrap().clone()
     }
 
@@ -55,7 +70,7 @@ mod tests {
             "/opt/bin/my-server --fast",
             "my-server again",
         ];
-        let tools = grant(&mut agent, &servers.map(str::to_owned)).unwrap();
+        let tools = grant_servers(&mut agent, &servers.map(str::to_owned)).unwrap();
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let expected = ["tools-example-com", "files", "my-server", "my-server-2"];
         assert_eq!(names, expected);
@@ -68,8 +83,8 @@ mod tests {
     #[test]
     fn what_is_no_server_is_said() {
         for wrong in ["", "  ", "run 'this", "http://"] {
-            let error = grant(&mut assistant(), &[wrong.to_owned()]).unwrap_err();
-            assert!(error.to_string().starts_with("--mcp"), "{error}");
+            let error = grant_servers(&mut assistant(), &[wrong.to_owned()]).unwrap_err();
+            assert_eq!(error.server, wrong);
         }
     }
 }

@@ -1,0 +1,64 @@
+//! The documents that flags name, and how large they may be.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use proofhouse_oatf::Limits;
+pub(crate) use proofhouse_wire::files::{
+    CollectError, DOCUMENTS, Input, TRACES, Unreadable, collect, parse_size,
+};
+
+use crate::output::{CommandError, printable_line};
+
+/// The documents a command works on.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Inputs {
+    /// Files, directories (searched for .yaml and .yml), or `-` for stdin
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) size: SizeLimit,
+}
+
+/// The size limit of a document.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct SizeLimit {
+    /// Largest document that is read, in bytes, or with K, M or G
+    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = parse_size)]
+    pub(crate) max_size: usize,
+}
+
+impl SizeLimit {
+    pub(crate) fn limits(self) -> Limits {
+        Limits {
+            max_bytes: self.max_size,
+            ..Limits::default()
+        }
+    }
+}
+
+impl Inputs {
+    /// The files behind the paths, in order, directories sorted by name.
+    pub(crate) fn collect(&self) -> Result<Vec<Input>, CommandError> {
+        Ok(collect(&self.paths, DOCUMENTS)?)
+    }
+}
+
+/// How messages on stderr name an input.
+pub(crate) trait Shown {
+    /// The name on one line.
+    fn shown(&self) -> String;
+}
+
+impl Shown for Input {
+    fn shown(&self) -> String {
+        printable_line(&self.name())
+    }
+}
+
+impl From<CollectError> for CommandError {
+    fn from(error: CollectError) -> Self {
+        Self::usage(printable_line(&error.to_string()))
+    }
+}

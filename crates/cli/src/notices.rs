@@ -1,0 +1,54 @@
+//! Shows what a user should know of subjects and manifests, on stderr.
+
+use proofhouse_subjects::Notice;
+use proofhouse_subjects::bundles::BundleError;
+use proofhouse_subjects::models::ModelError;
+use proofhouse_subjects::OpenError;
+
+use crate::output::{CommandError, complain, printable_line, shown_path, talk};
+use crate::tools::manifests;
+
+/// Shows one notice.
+pub(crate) fn show(notice: Notice) {
+    match notice {
+        Notice::Unreadable { name, error } => {
+            complain(&format!("{}: {error}", printable_line(&name)));
+        }
+        Notice::Findings {
+            name,
+            text,
+            findings,
+        } => manifests::show(name, text, findings),
+        Notice::ListensForOthers(address) => talk(&format!(
+            "warning: attacks listen on {address}, where others may reach them"
+        )),
+        Notice::CopiedConfig(file) => talk(&format!(
+            "note: the command finds a copy of {} that names the attack's servers in its directory, and in \
+             PROOFHOUSE_MCP_CONFIG; write {{mcp_config}} where it takes the name of the file, or \
+             --mcp-config-in-place to rewrite the file itself",
+            shown_path(&file)
+        )),
+        Notice::RestoredConfig(file) => talk(&format!(
+            "{}: put back as it was; an earlier campaign was cut off before it could",
+            shown_path(&file)
+        )),
+    }
+}
+
+impl From<OpenError> for CommandError {
+    fn from(error: OpenError) -> Self {
+        Self::of(&error, error.is_usage())
+    }
+}
+
+impl From<BundleError> for CommandError {
+    fn from(error: BundleError) -> Self {
+        Self::of(&error, error.is_usage())
+    }
+}
+
+impl From<ModelError> for CommandError {
+    fn from(error: ModelError) -> Self {
+        Self::of(&error, error.is_usage())
+    }
+}
