@@ -1,4 +1,4 @@
-//! Puts the threat library into the binary: a table of the files below `scenarios/`.
+//! Puts the threat library into the crate, and so into the binary: a table of the files below `scenarios/`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

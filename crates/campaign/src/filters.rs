@@ -1,46 +1,90 @@
 //! Which documents take part, and what to say of filters that nothing fits.
 
-use proofhouse_campaign::document::CampaignDocument;
-use proofhouse_campaign::plan::Filter;
-use proofhouse_campaign::result::DocumentInfo;
+use std::fmt;
+
 use proofhouse_source::did_you_mean;
 
-use crate::output::{CommandError, printable_line, talk};
+use crate::document::CampaignDocument;
+use crate::plan::Filter;
+use crate::result::DocumentInfo;
 
 /// Known values that a message names; a library has more ids than fit on a screen.
 const MAX_NAMED: usize = 20;
 
-/// Leaves the documents that fit.
-pub(crate) fn apply(
+/// A value of a filter that no document has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdleFilter {
+    /// The flag of the filter.
+    pub flag: &'static str,
+    /// The value.
+    pub value: String,
+    /// What may have been meant.
+    pub near: Option<String>,
+    /// The values that documents have, sorted.
+    pub known: Vec<String>,
+}
+
+impl fmt::Display for IdleFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { flag, value, .. } = self;
+        write!(f, "{flag} {value}: no document has it")?;
+        if let Some(near) = &self.near {
+            write!(f, " (did you mean {near}?)")?;
+        }
+        let named = self.known.get(..MAX_NAMED).unwrap_or(&self.known);
+        let more = if self.known.len() > MAX_NAMED {
+            ", …"
+        } else {
+            ""
+        };
+        write!(f, "; there are {}{more}", named.join(", "))
+    }
+}
+
+/// Why no document takes part.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// There are none at all.
+    #[error("this binary carries no threat library; name documents to run")]
+    NoLibrary,
+    /// Filters have values that no document has.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Idle(Vec<IdleFilter>),
+    /// No document fits all filters.
+    #[error("each filter fits some of {documents} documents, and none fits them all")]
+    NoneFitsAll {
+        /// How many there are.
+        documents: usize,
+    },
+}
+
+/// Leaves the documents that fit, and says which values of the filter no document has.
+///
+/// # Errors
+///
+/// Returns an error when none is left.
+pub fn apply(
     filter: &Filter,
     documents: Vec<CampaignDocument>,
-) -> Result<Vec<CampaignDocument>, CommandError> {
+) -> Result<(Vec<CampaignDocument>, Vec<IdleFilter>), FilterError> {
     if documents.is_empty() {
-        return Err(CommandError::usage(
-            "this binary carries no threat library; name documents to run",
-        ));
+        return Err(FilterError::NoLibrary);
     }
     let infos: Vec<DocumentInfo> = documents.iter().map(|one| one.info.clone()).collect();
     let idle = idle(filter, &infos);
     let fitting = documents.into_iter();
     let fitting: Vec<_> = fitting.filter(|one| filter.fits(&one.info)).collect();
-    if fitting.is_empty() {
-        return Err(CommandError::usage(match idle.is_empty() {
-            true => format!(
-                "each filter fits some of {} documents, and none fits them all",
-                infos.len()
-            ),
-            false => printable_line(&idle.join("; ")),
-        }));
+    match (fitting.is_empty(), idle.is_empty()) {
+        (false, _) => Ok((fitting, idle)),
+        (true, false) => Err(FilterError::Idle(idle)),
+        (true, true) => Err(FilterError::NoneFitsAll {
+            documents: infos.len(),
+        }),
     }
-    for line in idle {
-        talk(&printable_line(&format!("warning: {line}")));
-    }
-    Ok(fitting)
 }
 
-/// A line for every value of a filter that no document has.
-fn idle(filter: &Filter, documents: &[DocumentInfo]) -> Vec<String> {
+/// Every value of a filter that no document has.
+fn idle(filter: &Filter, documents: &[DocumentInfo]) -> Vec<IdleFilter> {
     type Values = fn(&DocumentInfo) -> Vec<String>;
     type Place = fn(&mut Filter) -> &mut Vec<String>;
     let filters: [(&str, &[String], Place, Values); 5] = [
@@ -75,7 +119,7 @@ fn idle(filter: &Filter, documents: &[DocumentInfo]) -> Vec<String> {
             |one| one.protocols.clone(),
         ),
     ];
-    let mut lines = Vec::new();
+    let mut idle = Vec::new();
     for (flag, wanted, place, values) in filters {
         for value in wanted {
             let mut alone = Filter::default();
@@ -87,16 +131,13 @@ fn idle(filter: &Filter, documents: &[DocumentInfo]) -> Vec<String> {
             known.sort();
             known.dedup();
             let near = did_you_mean(value, known.iter().map(String::as_str));
-            let near = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
-            let more = match known.len() > MAX_NAMED {
-                true => ", …",
-                false => "",
-            };
-            let known = known.get(..MAX_NAMED).unwrap_or(&known).join(", ");
-            lines.push(format!(
-                "{flag} {value}: no document has it{near}; there are {known}{more}"
-            ));
+            idle.push(IdleFilter {
+                flag,
+                value: value.clone(),
+                near: near.map(str::to_owned),
+                known,
+            });
         }
     }
-    lines
+    idle
 }

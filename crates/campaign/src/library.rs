@@ -6,22 +6,24 @@ use proofhouse_oatf::{Document, FrameworkMapping, load};
 use serde_json::Value;
 
 /// Every file of the library, twins too: its path below `scenarios/`, and its text.
-pub(crate) fn all() -> &'static [(&'static str, &'static str)] {
+#[must_use]
+pub fn all() -> &'static [(&'static str, &'static str)] {
     include!(concat!(env!("OUT_DIR"), "/scenarios.rs"))
 }
 
 /// An attack of the library.
-pub(crate) struct Scenario {
+pub struct Scenario {
     /// Its path below `scenarios/`.
-    pub(crate) path: &'static str,
+    pub path: &'static str,
     /// As it is written.
-    pub(crate) text: &'static str,
+    pub text: &'static str,
     /// As it is read.
-    pub(crate) document: Document,
+    pub document: Document,
 }
 
 /// The attacks of the library, by id. A test loads every one of them, so none is left out.
-pub(crate) fn attacks() -> Vec<Scenario> {
+#[must_use]
+pub fn attacks() -> Vec<Scenario> {
     let files = all()
         .iter()
         .filter(|(path, _)| !path.ends_with(".twin.yaml"));
@@ -40,59 +42,74 @@ pub(crate) fn attacks() -> Vec<Scenario> {
 }
 
 impl Scenario {
-    pub(crate) fn id(&self) -> &str {
+    /// The id of the attack.
+    #[must_use]
+    pub fn id(&self) -> &str {
         self.document.attack.id.as_deref().unwrap_or_default()
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
         self.document.attack.name.as_deref().unwrap_or_default()
     }
 
-    pub(crate) fn category(&self) -> &'static str {
+    /// Its category; empty where it has none.
+    #[must_use]
+    pub fn category(&self) -> &'static str {
         let classification = self.document.attack.classification.as_ref();
         let category = classification.and_then(|classification| classification.category);
         category.map_or("", |category| category.as_str())
     }
 
-    pub(crate) fn severity(&self) -> &'static str {
+    /// Its severity level; empty where it has none.
+    #[must_use]
+    pub fn severity(&self) -> &'static str {
         let severity = self.document.attack.severity.as_ref();
         severity.map_or("", |severity| severity.level.as_str())
     }
 
     /// The modes of its actors, each once.
-    pub(crate) fn modes(&self) -> BTreeSet<&str> {
+    #[must_use]
+    pub fn modes(&self) -> BTreeSet<&str> {
         let actors = self.document.attack.execution.actors();
         actors.iter().map(|actor| actor.mode.as_str()).collect()
     }
 
     /// The protocols that its actors speak. More than one makes it a chain.
-    pub(crate) fn protocols(&self) -> BTreeSet<&str> {
+    #[must_use]
+    pub fn protocols(&self) -> BTreeSet<&str> {
         let modes = self.modes().into_iter();
         modes
             .map(|mode| mode.rsplit_once('_').map_or(mode, |(protocol, _)| protocol))
             .collect()
     }
 
-    pub(crate) fn tags(&self) -> &[String] {
+    /// Its tags.
+    #[must_use]
+    pub fn tags(&self) -> &[String] {
         let classification = self.document.attack.classification.as_ref();
         let tags = classification.and_then(|classification| classification.tags.as_deref());
         tags.unwrap_or_default()
     }
 
     /// The entries of frameworks that it is an example of.
-    pub(crate) fn mappings(&self) -> &[FrameworkMapping] {
+    #[must_use]
+    pub fn mappings(&self) -> &[FrameworkMapping] {
         let classification = self.document.attack.classification.as_ref();
         let mappings = classification.and_then(|classification| classification.mappings.as_deref());
         mappings.unwrap_or_default()
     }
 
     /// What the user asks the agent.
-    pub(crate) fn prompt(&self) -> Option<&str> {
+    #[must_use]
+    pub fn prompt(&self) -> Option<&str> {
         self.own()?.get("prompt")?.as_str()
     }
 
     /// The text of its benign twin.
-    pub(crate) fn twin(&self) -> Option<&'static str> {
+    #[must_use]
+    pub fn twin(&self) -> Option<&'static str> {
         let name = self.own()?.get("twin")?.as_str()?;
         let folder = self.path.rsplit_once('/')?.0;
         let path = format!("{folder}/{name}");

@@ -39,6 +39,14 @@ pub struct CampaignResult {
     pub spared: u64,
 }
 
+impl CampaignResult {
+    /// Why the first recording that could not be kept was lost, if one was.
+    #[must_use]
+    pub fn lost_trace(&self) -> Option<&str> {
+        self.runs.iter().find_map(|run| run.trace_lost.as_deref())
+    }
+}
+
 /// A document of the campaign.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DocumentInfo {
@@ -155,6 +163,9 @@ pub struct RunRecord {
     pub tokens: Option<u64>,
     /// The recording, relative to the result's directory.
     pub trace: Option<String>,
+    /// Why there is no recording, though there should be one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_lost: Option<String>,
 }
 
 /// What came of a run.
@@ -224,4 +235,21 @@ pub struct Evidence {
     /// More, as the detector told it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub detail: Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::{result, run};
+
+    #[test]
+    fn a_lost_recording_is_known_whatever_warnings_say() {
+        let mut one = run("A", "s", 1, Outcome::Resisted);
+        one.warnings = vec!["traces/a.jsonl: cannot write: said the subject".to_owned()];
+        let mut result = result(vec![one]);
+        assert_eq!(result.lost_trace(), None);
+        result.runs[0].trace_lost = Some("traces/a.jsonl: cannot write: no space".to_owned());
+        result.runs[0].warnings.clear();
+        assert!(result.lost_trace().is_some());
+    }
 }

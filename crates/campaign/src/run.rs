@@ -64,6 +64,7 @@ impl Run {
             messages: 0,
             tokens: None,
             trace: None,
+            trace_lost: None,
         }
     }
 
@@ -97,7 +98,7 @@ impl Run {
             |error: &dyn std::fmt::Display| format!("cannot make a directory for the run: {error}");
         let scratch = self.scratch.as_ref().map_err(|error| unmade(error))?;
         let scratch = scratch.run().map_err(|error| unmade(&error))?;
-        let secrets = [self.settings.secrets.clone(), self.subject.secrets()].concat();
+        let secrets = self.subject.secrets();
         let redactor = Redactor::new(&secrets)
             .map_err(|error| format!("secrets cannot be kept out of the result: {error}"))?;
         let (handover, arrival) = oneshot::channel();
@@ -110,11 +111,11 @@ impl Run {
                 false => pace.deadline,
             },
             max_session: pace.deadline,
-            headers: [self.settings.headers.clone(), self.subject.headers()].concat(),
+            headers: self.subject.headers(),
             secrets: secrets.clone(),
             semantic: self.settings.semantic.clone(),
             generation: self.settings.generation.clone(),
-            meeting: Some(self.meeting(scratch.path(), pace, cancel.clone(), handover)),
+            meeting: Some(self.connect_subject(scratch.path(), pace, cancel.clone(), handover)),
             twin: self.script.twin.clone(),
             ..RunOptions::default()
         };
@@ -126,9 +127,11 @@ impl Run {
                     record.trace = Some(format!("traces/{file}"));
                 }
                 // What came of the run is worth more than its recording.
-                Err(error) => record
-                    .warnings
-                    .push(format!("traces/{file}: cannot write: {error}")),
+                Err(error) => {
+                    let lost = format!("traces/{file}: cannot write: {error}");
+                    record.warnings.push(lost.clone());
+                    record.trace_lost = Some(lost);
+                }
             }
         }
         let handle = RunHandle::default();
@@ -202,7 +205,7 @@ impl Run {
     }
 
     /// Starts the subject when the servers are there.
-    fn meeting(
+    fn connect_subject(
         &self,
         directory: &Path,
         pace: Pace,

@@ -232,6 +232,7 @@ pub(crate) mod tests {
             messages: 1,
             tokens: Some(5),
             trace: None,
+            trace_lost: None,
         }
     }
 

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use proofhouse_campaign::config::{FILE, LIMITS, ProjectConfig, Variables, read, shown};
 use proofhouse_oatf::DiagnosticSeverity;
 
-use super::{FILE, LIMITS, ProjectConfig, Variables, read, shown};
+use crate::environment::environment;
 use crate::input::{Input, Shown};
 use crate::output::{CommandError, shown_path, talk};
 use crate::tools::manifests::show;
@@ -50,8 +51,7 @@ impl ConfigOptions {
             CommandError::usage(format!("the configuration {}: {error}", input.shown()))
         })?;
         let directory = path.parent().unwrap_or(Path::new(""));
-        #[expect(clippy::disallowed_methods, reason = "the file names the variable")]
-        let set = |name: &str| std::env::var(name).ok();
+        let set = environment();
         // A workflow hands over an empty text for a secret that it does not have.
         let lookup = |name: &str| set(name).filter(|value| !value.is_empty());
         let (config, findings) = read(&text, directory, Variables::From(&lookup), wants);

@@ -8,9 +8,9 @@ use proofhouse_oatf::{Actor, Document, did_you_mean};
 use proofhouse_range::{DRIVERS, Endpoint};
 use proofhouse_wire::Spawn;
 
-use proofhouse_subjects::headers::Header;
 use crate::environment::environment;
 use crate::output::{CommandError, printable_line, talk};
+use proofhouse_subjects::headers::Header;
 
 /// Where actors meet the agent, by mode or by name.
 #[derive(Debug, Clone, Default, Args)]

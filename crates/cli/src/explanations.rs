@@ -4,7 +4,7 @@
 use proofhouse_oatf::{Explanation, ExplanationKind};
 use proofhouse_tools::{manifest, operator};
 
-use crate::config;
+use proofhouse_campaign::config;
 
 /// The codes about what operators configure that are never errors.
 const OPERATOR_WARNINGS: &[&str] = &["OC-008", "OC-009", "OC-010", "OC-011"];

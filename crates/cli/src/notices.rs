@@ -1,9 +1,9 @@
-//! Shows what a user should know of subjects and manifests, on stderr.
+//! Shows what a user should know of subjects, manifests and documents, on stderr.
 
-use proofhouse_subjects::Notice;
+use proofhouse_campaign::load::LoadError;
 use proofhouse_subjects::bundles::BundleError;
 use proofhouse_subjects::models::ModelError;
-use proofhouse_subjects::OpenError;
+use proofhouse_subjects::{Notice, OpenError};
 
 use crate::output::{CommandError, complain, printable_line, shown_path, talk};
 use crate::tools::manifests;
@@ -19,6 +19,9 @@ pub(crate) fn show(notice: Notice) {
             text,
             findings,
         } => manifests::show(name, text, findings),
+        Notice::Unusable { name, reason } => {
+            complain(&printable_line(&format!("{name}: {reason}")));
+        }
         Notice::ListensForOthers(address) => talk(&format!(
             "warning: attacks listen on {address}, where others may reach them"
         )),
@@ -37,6 +40,12 @@ pub(crate) fn show(notice: Notice) {
 
 impl From<OpenError> for CommandError {
     fn from(error: OpenError) -> Self {
+        Self::of(&error, error.is_usage())
+    }
+}
+
+impl From<LoadError> for CommandError {
+    fn from(error: LoadError) -> Self {
         Self::of(&error, error.is_usage())
     }
 }

@@ -17,13 +17,13 @@ use proofhouse_subjects::{
     MODEL_PREFIX, Opening, SIMULATIONS, Sealed, Subject, open, placeholders,
 };
 
-use crate::config::sounds_secret;
-use crate::duration::duration;
 use crate::environment::environment;
 use crate::input::parse_size;
 use crate::notices;
 use crate::output::{CommandError, printable_line};
 use crate::tools::arguments::pair;
+use proofhouse_campaign::config::duration;
+use proofhouse_campaign::config::sounds_secret;
 
 /// What a command serves once it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -310,7 +310,10 @@ impl SubjectOptions {
             secrets: secrets.collect(),
             // In a copy, names of files mean the copies.
             words: match directory {
-                Directory::OfRun => words.iter().map(|word| from_everywhere(word, Path::new(""))).collect(),
+                Directory::OfRun => words
+                    .iter()
+                    .map(|word| from_everywhere(word, Path::new("")))
+                    .collect(),
                 _ => words,
             },
             directory,

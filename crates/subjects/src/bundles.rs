@@ -55,10 +55,9 @@ impl BundleError {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Collect(_)
-            | Self::Several(_)
-            | Self::Unknown { .. }
-            | Self::Ambiguous { .. } => true,
+            Self::Collect(_) | Self::Several(_) | Self::Unknown { .. } | Self::Ambiguous { .. } => {
+                true
+            }
             Self::Unusable { .. } | Self::NoAgent => false,
         }
     }

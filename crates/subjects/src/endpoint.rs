@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use proofhouse_range::{BoxFuture, Endpoint};
 
+use crate::Notice;
 use crate::headers;
 use crate::open::{OpenError, Opening};
 use crate::prompt_delivery::{PromptDelivery, PromptEndpoint};
@@ -11,7 +12,6 @@ use crate::spec::{EndpointSpec, Urls};
 use crate::subject::{
     Answer, LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError, SubjectInfo,
 };
-use crate::Notice;
 
 impl Urls {
     pub(crate) fn endpoint(&self, mode: &str) -> Option<Endpoint> {

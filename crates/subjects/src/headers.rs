@@ -72,9 +72,7 @@ impl Header {
     ///
     /// Returns an error when it is no header that a user may give.
     pub fn read(text: &str) -> Result<Self, HeaderError> {
-        let (name, value) = text
-            .split_once(':')
-            .ok_or(HeaderError::NoColon)?;
+        let (name, value) = text.split_once(':').ok_or(HeaderError::NoColon)?;
         Self::new(name.trim(), value.trim())
     }
 
@@ -135,7 +133,10 @@ impl Header {
     /// # Errors
     ///
     /// Returns an error when the variable is not set or its value cannot be sent.
-    pub fn resolve(&self, environment: &EnvironmentLookup) -> Result<(String, String), HeaderError> {
+    pub fn resolve(
+        &self,
+        environment: &EnvironmentLookup,
+    ) -> Result<(String, String), HeaderError> {
         let value = match &self.value {
             HeaderSource::Given(value) => value.expose().clone(),
             HeaderSource::Variable { before, name } => {
@@ -237,11 +238,19 @@ mod tests {
         assert_eq!(header.described(), "Authorization");
         let header = Header::read("X-Key:Bearer env:PROOFHOUSE_NOT_SET").unwrap();
         assert_eq!(header.described(), "X-Key: Bearer env:PROOFHOUSE_NOT_SET");
-        assert!(matches!(header.resolve(&none()), Err(HeaderError::NotSet { .. })));
+        assert!(matches!(
+            header.resolve(&none()),
+            Err(HeaderError::NotSet { .. })
+        ));
         for wrong in ["plain", ": x", "a b: x", "Host: x", "X: env:"] {
             assert!(Header::read(wrong).is_err(), "{wrong}");
         }
-        assert!(Header::read("X: a\u{7f}b").unwrap().resolve(&none()).is_err());
+        assert!(
+            Header::read("X: a\u{7f}b")
+                .unwrap()
+                .resolve(&none())
+                .is_err()
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod agent;
 pub mod bundles;
 mod command;
 mod digest;
+pub mod discover;
 mod endpoint;
 pub mod headers;
 mod mcp_config;

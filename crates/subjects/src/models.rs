@@ -76,9 +76,9 @@ impl ModelError {
                 | OpenError::Incomplete { .. }
                 | OpenError::NeedsBaseUrl { .. },
             ) => true,
-            Self::Open(
-                OpenError::Config(_) | OpenError::Script { .. } | OpenError::Record(_),
-            ) => false,
+            Self::Open(OpenError::Config(_) | OpenError::Script { .. } | OpenError::Record(_)) => {
+                false
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a user should know while subjects are opened, though nothing failed.
+//! What a user should know while subjects are opened and documents are read.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use proofhouse_wire::files::Unreadable;
 /// Something that a user should know.
 #[derive(Debug)]
 pub enum Notice {
-    /// A manifest cannot be read.
+    /// A manifest or a document cannot be read.
     Unreadable {
         /// The file.
         name: String,
         /// Why.
         error: Unreadable,
     },
-    /// What was found in a manifest, in the order of its places; often nothing.
+    /// What was found in a manifest or a document, in the order of its places; often nothing.
     Findings {
         /// The file.
         name: String,
@@ -24,6 +24,13 @@ pub enum Notice {
         text: String,
         /// What was found in it.
         findings: Vec<Diagnostic>,
+    },
+    /// A document cannot be used.
+    Unusable {
+        /// The file.
+        name: String,
+        /// Why.
+        reason: String,
     },
     /// An attack listens at an address that is not only this machine's.
     ListensForOthers(SocketAddr),

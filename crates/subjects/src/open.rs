@@ -164,7 +164,11 @@ pub fn open(spec: &SubjectSpec, opening: &Opening<'_>) -> Result<Arc<dyn Subject
         SubjectKind::Simulation(model) => {
             let known = SIMULATIONS.iter().find(|(known, _)| known == model);
             let about = known.map_or("a simulation", |(_, about)| about);
-            Arc::new(simulation(info(model, "sim", about.to_owned()), model, opening)?)
+            Arc::new(simulation(
+                info(model, "sim", about.to_owned()),
+                model,
+                opening,
+            )?)
         }
         SubjectKind::Manifest(manifest) => {
             let (bundles, agent, model) = of_manifest(manifest, opening)?;

@@ -1,9 +1,7 @@
 //! Delivers prompts to an agent that is reached over a protocol, as its user would, and hears the answers.
 
 use proofhouse_wire::client::{Client, ClientError};
-use proofhouse_wire::{
-    Bytes, HeaderMap, HeaderName, HeaderValue, Limits, Method, StatusCode,
-};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Limits, Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::subject::SubjectError;
@@ -161,8 +159,8 @@ impl PromptDelivery {
         let answer = answer.await?;
         let status = answer.status;
         let bytes = answer.bytes().await?;
-        let answer: Value = serde_json::from_slice(&bytes)
-            .map_err(|_| PromptError::NotJson(status))?;
+        let answer: Value =
+            serde_json::from_slice(&bytes).map_err(|_| PromptError::NotJson(status))?;
         if let Some(error) = answer.get("error") {
             let why = error["message"].as_str().unwrap_or_default();
             return Err(PromptError::Refused(why.to_owned()));

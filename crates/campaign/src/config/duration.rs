@@ -1,11 +1,20 @@
-//! Durations on the command line.
+//! Durations on the command line and in `proofhouse.yaml`.
 
 use std::time::Duration;
 
 use proofhouse_oatf::parse_duration;
 
+/// A text that is no duration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("write a duration such as 100ms, 30s, 5m or PT1H")]
+pub struct NotDuration;
+
 /// Reads `100ms`, `30s`, `5m`, or ISO 8601.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+///
+/// Returns an error when it is none of them.
+pub fn duration(text: &str) -> Result<Duration, NotDuration> {
     let milliseconds = text
         .strip_suffix("ms")
         .filter(|count| count.bytes().all(|byte| byte.is_ascii_digit()))
@@ -13,7 +22,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .map(Duration::from_millis);
     milliseconds
         .or_else(|| parse_duration(text).ok())
-        .ok_or_else(|| "write a duration such as 100ms, 30s, 5m or PT1H".to_owned())
+        .ok_or(NotDuration)
 }
 
 #[cfg(test)]

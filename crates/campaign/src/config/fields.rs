@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn the_reports_are_those_there_are() {
-        let formats = proofhouse_campaign::report::FORMATS.iter();
+        let formats = crate::report::FORMATS.iter();
         let names: Vec<&str> = formats.map(|info| info.name).collect();
         assert_eq!(names, REPORTS);
     }

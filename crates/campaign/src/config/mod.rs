@@ -3,34 +3,35 @@
 //! `${NAME}` in headers, variables and URLs is a variable of the environment, as in what operators configure.
 //! Secrets do not stand in the file, and no finding shows a value.
 
+mod duration;
 mod fields;
-mod load;
 mod mask;
 mod reader;
 mod schema;
 mod secrets;
 mod subjects;
+mod write;
 
 use std::path::{Path, PathBuf};
 
-use proofhouse_campaign::plan::Filter;
-use proofhouse_campaign::report::Format;
-use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
-use proofhouse_source::{Limits, NodeRef, Scalar, Source};
-
-use crate::campaign::fail_on::{FailOn, fail_on};
+use proofhouse_source::{Diagnostic, DiagnosticSeverity, Limits, NodeRef, Scalar, Source};
 use proofhouse_subjects::spec::SubjectSpec;
-pub(crate) use load::ConfigOptions;
+
+use crate::gates::FailOn;
+use crate::plan::Filter;
+use crate::report::Format;
+pub use duration::{NotDuration, duration};
 use reader::Reader;
-pub(crate) use reader::Variables;
-pub(crate) use schema::json_schema;
-pub(crate) use secrets::sounds_secret;
+pub use reader::Variables;
+pub use schema::json_schema;
+pub use secrets::sounds_secret;
+pub use write::{Draft, text};
 
 /// What the file is called.
-pub(crate) const FILE: &str = "proofhouse.yaml";
+pub const FILE: &str = "proofhouse.yaml";
 
 /// A configuration that people write has a few KiB; one that a program writes, some more.
-pub(crate) const LIMITS: Limits = Limits {
+pub const LIMITS: Limits = Limits {
     max_bytes: 1 << 20,
     max_depth: 32,
     max_nodes: 50_000,
@@ -40,7 +41,7 @@ pub(crate) const LIMITS: Limits = Limits {
 const VERSION: i64 = 1;
 
 /// The codes of findings about the file, and what each means.
-pub(crate) const CODES: &[(&str, &str)] = &[
+pub const CODES: &[(&str, &str)] = &[
     (
         "PC-001",
         "The text is not YAML that can be read, or is larger than it may be.",
@@ -66,30 +67,45 @@ pub(crate) const CODES: &[(&str, &str)] = &[
 ];
 
 /// The codes that are never errors.
-pub(crate) const WARNING_CODES: &[&str] = &["PC-010"];
+pub const WARNING_CODES: &[&str] = &["PC-010"];
 
 /// What a file says; what it does not say is absent.
 #[derive(Debug, Default)]
-pub(crate) struct ProjectConfig {
-    pub(crate) subjects: Vec<SubjectSpec>,
-    pub(crate) documents: Vec<PathBuf>,
-    pub(crate) filter: Filter,
-    pub(crate) prompt: Option<String>,
-    pub(crate) repeats: Option<u32>,
-    pub(crate) jobs: Option<u16>,
-    pub(crate) seed: Option<u64>,
-    pub(crate) early_stop: Option<bool>,
-    pub(crate) fail_fast: Option<bool>,
-    pub(crate) fail_on: Vec<FailOn>,
-    pub(crate) baseline: Option<PathBuf>,
-    pub(crate) threshold: Option<f64>,
-    pub(crate) out: Option<PathBuf>,
-    pub(crate) reports: Vec<Format>,
+pub struct ProjectConfig {
+    /// Who is attacked.
+    pub subjects: Vec<SubjectSpec>,
+    /// Threat documents: files, or directories searched for them.
+    pub documents: Vec<PathBuf>,
+    /// Which documents take part.
+    pub filter: Filter,
+    /// What the user asks, for documents that do not say it themselves.
+    pub prompt: Option<String>,
+    /// Attacks per document and subject.
+    pub repeats: Option<u32>,
+    /// Runs at a time.
+    pub jobs: Option<u16>,
+    /// The random seed.
+    pub seed: Option<u64>,
+    /// Whether repeats that cannot change the answer are left out.
+    pub early_stop: Option<bool>,
+    /// Whether the campaign stops when an attack gets through.
+    pub fail_fast: Option<bool>,
+    /// What counts as failure.
+    pub fail_on: Vec<FailOn>,
+    /// The earlier result that this one is compared with.
+    pub baseline: Option<PathBuf>,
+    /// How unlikely a difference to the baseline must be by chance.
+    pub threshold: Option<f64>,
+    /// The directory that gets the result, the traces and the reports.
+    pub out: Option<PathBuf>,
+    /// The reports that are written there.
+    pub reports: Vec<Format>,
 }
 
 /// Whether a text, of a file of this name, is meant to be such a configuration: it has the key `proofhouse`
 /// at its top, or the file is called so.
-pub(crate) fn is_meant_by(name: &str, text: &str) -> bool {
+#[must_use]
+pub fn is_meant_by(name: &str, text: &str) -> bool {
     let file = Path::new(name).file_name();
     if file.is_some_and(|file| file == FILE) {
         return true;
@@ -109,7 +125,8 @@ pub(crate) fn is_meant_by(name: &str, text: &str) -> bool {
 }
 
 /// What of a text may be shown.
-pub(crate) fn shown(text: &str) -> String {
+#[must_use]
+pub fn shown(text: &str) -> String {
     mask::masked(text)
 }
 
@@ -117,7 +134,8 @@ pub(crate) fn shown(text: &str) -> String {
 /// not looked up.
 ///
 /// What has an error is left out; who finds an error among the findings should not use it.
-pub(crate) fn read(
+#[must_use]
+pub fn read(
     text: &str,
     directory: &Path,
     variables: Variables<'_>,
@@ -163,7 +181,11 @@ fn root<'s>(
     });
     let filter = fields.read("filters", |reader, node, _| filter(reader, node));
     let conditions = fields.read("fail_on", |reader, node, _| {
-        Some(reader.each(node, |reader, item| reader.parsed(item, fail_on)))
+        Some(reader.each(node, |reader, item| {
+            reader.parsed(item, |text| {
+                text.parse::<FailOn>().map_err(|error| error.to_string())
+            })
+        }))
     });
     let conditions = conditions.unwrap_or_default();
     if conditions.contains(&FailOn::Regression) && !fields.has("baseline") {

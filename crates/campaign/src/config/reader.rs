@@ -5,17 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
-use proofhouse_oatf::Diagnostic;
-use proofhouse_source::{NodeRef, Scalar, Segment, Source, Walk, did_you_mean};
+use proofhouse_source::{Diagnostic, NodeRef, Scalar, Segment, Source, Walk, did_you_mean};
 use proofhouse_tools::operator::variables::{Problem, fill};
+use proofhouse_wire::files::parse_size;
 
+use super::duration::duration;
 use super::fields::{Kind, TypeSpec};
-use crate::duration::duration;
-use crate::input::parse_size;
 
 /// Where `${NAME}` comes from.
 #[derive(Clone, Copy)]
-pub(crate) enum Variables<'v> {
+pub enum Variables<'v> {
     /// From nowhere: only the form is checked.
     Unread,
     /// From here; what is not set is an error.
@@ -371,7 +370,7 @@ impl<'s, 'v> Fields<'_, 's, 'v> {
         self.read(key, |reader, node, _| {
             reader.parsed(node, |text| match duration(text) {
                 Ok(time) if time.is_zero() => Err("write more than no time".to_owned()),
-                read => read,
+                read => read.map_err(|error| error.to_string()),
             })
         })
     }
@@ -384,7 +383,9 @@ impl<'s, 'v> Fields<'_, 's, 'v> {
                 reader.unusable("write a number of bytes above 0");
                 None
             }
-            _ => reader.parsed(node, |text| Ok(parse_size(text).map_err(|error| error.to_string())? as u64)),
+            _ => reader.parsed(node, |text| {
+                Ok(parse_size(text).map_err(|error| error.to_string())? as u64)
+            }),
         })
     }
 
@@ -413,7 +414,8 @@ impl<'s, 'v> Fields<'_, 's, 'v> {
         let read = self.read(key, |reader, node, _| {
             Some(reader.each(node, |reader, item| {
                 reader.parsed(item, |text| {
-                    proofhouse_subjects::spec::network(text).map_err(|error| error.to_string())
+                    proofhouse_subjects::spec::network(text)
+                        .map_err(|error| error.to_string())
                         .map_err(|_| "write it as `10.1.0.0/16` or `fd00::/8`".to_owned())
                 })
             }))

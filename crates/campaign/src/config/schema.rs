@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use super::fields::{CONFIG, FieldSpec, Kind, PARTS, SIMULATIONS, SUBJECTS, TypeSpec};
 
 /// The JSON Schema (2020-12). It says what a schema can say; the reader says the rest.
-pub(crate) fn json_schema() -> Value {
+#[must_use]
+pub fn json_schema() -> Value {
     let mut schema = Map::new();
     schema.insert(
         "$schema".to_owned(),

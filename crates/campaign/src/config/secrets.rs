@@ -25,7 +25,8 @@ const KEY_LENGTH: usize = 12;
 const SHORTEST_VALUE: usize = 8;
 
 /// Whether what has this name is usually a secret.
-pub(crate) fn sounds_secret(name: &str) -> bool {
+#[must_use]
+pub fn sounds_secret(name: &str) -> bool {
     const WORDS: [&str; 8] = [
         "authorization",
         "cookie",

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use proofhouse_source::{NodeRef, Scalar, Segment, did_you_mean};
-use proofhouse_tools::interpolate::Sealed;
+use proofhouse_subjects::Sealed;
 use proofhouse_tools::operator::variables::is_name;
 
 use super::fields::{self, SIMULATIONS, SUBJECTS, TypeSpec};

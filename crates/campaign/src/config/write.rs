@@ -2,11 +2,8 @@
 
 use std::fmt::Write;
 
-use proofhouse_source::to_inline_scalar;
-
-use super::detect::{AgentFile, Found};
-use super::probe::Spoken;
-use crate::output::printable_line;
+use proofhouse_source::{printable_line, to_inline_scalar};
+use proofhouse_subjects::discover::{AgentFile, Found, Spoken};
 use proofhouse_subjects::without_credentials;
 
 /// How much of a text from outside a comment shows.
@@ -16,23 +13,23 @@ const MAX_VARIABLE: usize = 40;
 
 /// What goes into the file.
 #[derive(Debug, Default)]
-pub(crate) struct Draft {
+pub struct Draft {
     /// A command of the user's.
-    pub(crate) command: Option<String>,
-    pub(crate) agents: Vec<AgentFile>,
-    pub(crate) endpoints: Vec<Spoken>,
+    pub command: Option<String>,
+    /// Agents of manifests.
+    pub agents: Vec<AgentFile>,
+    /// Agents that run already.
+    pub endpoints: Vec<Spoken>,
     /// Agents that nobody named or chose: they are not attacked until somebody says so.
-    pub(crate) suggested: Vec<Spoken>,
-    pub(crate) repeats: u32,
+    pub suggested: Vec<Spoken>,
+    /// How often each attack is tried.
+    pub repeats: u32,
 }
 
 impl Draft {
     /// Everything that was found.
-    pub(crate) fn of_all(
-        command: Option<String>,
-        agents: Vec<AgentFile>,
-        endpoints: Vec<Spoken>,
-    ) -> Self {
+    #[must_use]
+    pub fn of_all(command: Option<String>, agents: Vec<AgentFile>, endpoints: Vec<Spoken>) -> Self {
         Self {
             command,
             agents,
@@ -43,7 +40,8 @@ impl Draft {
     }
 
     /// The same, with agents that were only found running as suggestions.
-    pub(crate) fn without_strangers(mut self) -> Self {
+    #[must_use]
+    pub fn without_strangers(mut self) -> Self {
         self.suggested.append(&mut self.endpoints);
         self
     }
@@ -54,7 +52,8 @@ impl Draft {
 }
 
 /// The text of the file.
-pub(crate) fn text(draft: &Draft, found: &Found) -> String {
+#[must_use]
+pub fn text(draft: &Draft, found: &Found) -> String {
     let mut names = Names::default();
     let mut out = String::from(
         "# What `proofhouse run` does in this project. Flags of the command win over this file.\n\
@@ -215,19 +214,19 @@ fn without_secrets(url: &str) -> (String, Vec<String>) {
         };
         // With a word before it, so that it is none that everybody has, such as PATH.
         let upper = name.chars().take(MAX_VARIABLE);
-        let upper = upper.map(|c| match c.is_ascii_alphanumeric() {
-            true => c.to_ascii_uppercase(),
-            false => '_',
+        let upper = upper.map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
         });
         let variable = format!("AGENT_{}", upper.collect::<String>());
         written.push(if number == 0 { '?' } else { '&' });
-        match is_named {
-            true => {
-                let _ = write!(written, "{}=${{{variable}}}", name.replace("${", "$${"));
-            }
-            false => {
-                let _ = write!(written, "${{{variable}}}");
-            }
+        if is_named {
+            let _ = write!(written, "{}=${{{variable}}}", name.replace("${", "$${"));
+        } else {
+            let _ = write!(written, "${{{variable}}}");
         }
         said.push(format!(
             "Set {variable} where proofhouse runs: what stands in a query may be a secret."
@@ -323,7 +322,7 @@ impl Names {
 mod tests {
     use super::*;
     use crate::config::{self, Variables};
-    use crate::init::detect::{Hint, McpConfig};
+    use proofhouse_subjects::discover::{Hint, McpConfigFile};
 
     /// The findings about a text, with no file of it there.
     fn codes(text: &str) -> Vec<&'static str> {
@@ -373,7 +372,7 @@ mod tests {
     #[test]
     fn everything_that_was_found_is_in_it() {
         let found = Found {
-            mcp_configs: vec![McpConfig {
+            mcp_configs: vec![McpConfigFile {
                 file: ".mcp.json".to_owned(),
                 servers: 2,
                 listens: "127.0.0.1:8931".parse().ok(),
@@ -421,7 +420,7 @@ mod tests {
     fn names_from_outside_stay_where_they_are_put() {
         let hostile = "x\nfail_on: []\n# \"': {y}\u{2028}";
         let found = Found {
-            mcp_configs: vec![McpConfig {
+            mcp_configs: vec![McpConfigFile {
                 file: hostile.to_owned(),
                 servers: 1,
                 listens: None,

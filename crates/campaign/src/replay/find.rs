@@ -2,32 +2,91 @@
 
 use std::path::{Path, PathBuf};
 
-use proofhouse_campaign::plan::globs;
-use proofhouse_campaign::result::CampaignResult;
-use proofhouse_campaign::store;
 use proofhouse_source::did_you_mean;
 
-use crate::output::{CommandError, printable_line, shown_path};
-use crate::report::plural;
+use crate::plan::globs;
+use crate::result::CampaignResult;
+use crate::store::{self, StoreError};
+
+/// Why the runs that are meant cannot be found.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// Nothing was named.
+    #[error("name a run, its recording or a directory of `proofhouse run --out`")]
+    NothingNamed,
+    /// There is nothing of this name.
+    #[error(
+        "{}: no such file or directory; if it is the id of a run, say with --out DIR which campaign has it",
+        .0.display()
+    )]
+    NotFound(PathBuf),
+    /// The campaign has made no run.
+    #[error("{}: there is no run in it yet", .0.display())]
+    NoRuns(PathBuf),
+    /// The directory is not that of a campaign.
+    #[error("{}: there is no result.json in it; `proofhouse run --out DIR` keeps one", .0.display())]
+    NoResult(PathBuf),
+    /// The directory is not there.
+    #[error("{}: there is no such directory", .0.display())]
+    NoDirectory(PathBuf),
+    /// The result cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nothing is known about the run of a recording.
+    #[error(
+        "{}: there is no result.json beside its directory, so nothing is known about the run; `proofhouse scan` \
+         judges a recording alone",
+        .0.display()
+    )]
+    NoResultBeside(PathBuf),
+    /// No run has this recording.
+    #[error("{}: no run in {} was recorded in this file", file.display(), result.display())]
+    NotRecorded {
+        /// The recording.
+        file: PathBuf,
+        /// The result.
+        result: PathBuf,
+    },
+    /// The campaign has no run of this id.
+    #[error("{}: there is no run `{id}`; {hint}", result.display())]
+    Unknown {
+        /// The result.
+        result: PathBuf,
+        /// The id.
+        id: String,
+        /// What may have been meant.
+        hint: String,
+    },
+}
+
+impl FindError {
+    /// Whether something else has to be named, not something else to be there.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        !matches!(self, Self::Store(_))
+    }
+}
 
 /// A campaign, and which of its runs are replayed.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    pub(crate) directory: PathBuf,
-    pub(crate) result: CampaignResult,
+pub struct KeptCampaign {
+    /// Its directory.
+    pub directory: PathBuf,
+    /// Its result.
+    pub result: CampaignResult,
     /// The places of the runs in the result, each once.
-    pub(crate) runs: Vec<usize>,
+    pub runs: Vec<usize>,
 }
 
 /// The runs behind words; with `out`, ids are those of its campaign, and no word at all means all of them.
-pub(crate) fn find(words: &[PathBuf], out: Option<&Path>) -> Result<Vec<Kept>, CommandError> {
-    let mut found: Vec<Kept> = Vec::new();
+///
+/// # Errors
+///
+/// Returns an error when a word means no run, or a result cannot be read.
+pub fn find(words: &[PathBuf], out: Option<&Path>) -> Result<Vec<KeptCampaign>, FindError> {
+    let mut found: Vec<KeptCampaign> = Vec::new();
     if words.is_empty() {
-        let out = out.ok_or_else(|| {
-            CommandError::usage(
-                "name a run, its recording or a directory of `proofhouse run --out`",
-            )
-        })?;
+        let out = out.ok_or(FindError::NothingNamed)?;
         all_of(&mut found, out)?;
     }
     for word in words {
@@ -40,7 +99,7 @@ pub(crate) fn find(words: &[PathBuf], out: Option<&Path>) -> Result<Vec<Kept>, C
     Ok(found)
 }
 
-fn one(found: &mut Vec<Kept>, word: &Path, out: Option<&Path>) -> Result<(), CommandError> {
+fn one(found: &mut Vec<KeptCampaign>, word: &Path, out: Option<&Path>) -> Result<(), FindError> {
     if let Some(out) = out {
         let kept = open(found, out)?;
         if take(kept, &word.to_string_lossy()) {
@@ -51,9 +110,10 @@ fn one(found: &mut Vec<Kept>, word: &Path, out: Option<&Path>) -> Result<(), Com
         return all_of(found, word);
     }
     if word.is_file() {
-        return match word.file_name().is_some_and(|name| name == store::FILE) {
-            true => all_of(found, parent(word)),
-            false => recorded(found, word),
+        return if word.file_name().is_some_and(|name| name == store::FILE) {
+            all_of(found, parent(word))
+        } else {
+            recorded(found, word)
         };
     }
     if let Some(out) = out {
@@ -61,24 +121,23 @@ fn one(found: &mut Vec<Kept>, word: &Path, out: Option<&Path>) -> Result<(), Com
     }
     // `results/DOCUMENT/SUBJECT/1`: a directory, and the id of a run of it.
     for directory in word.ancestors().skip(1) {
-        let directory = match directory.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => directory,
+        let directory = if directory.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            directory
         };
         if directory.join(store::FILE).is_file() {
             let id = word.strip_prefix(directory).unwrap_or(word);
             let id = id.to_string_lossy().into_owned();
             let kept = open(found, directory)?;
-            return match take(kept, &id) {
-                true => Ok(()),
-                false => Err(unknown(kept, &id)),
+            return if take(kept, &id) {
+                Ok(())
+            } else {
+                Err(unknown(kept, &id))
             };
         }
     }
-    Err(CommandError::usage(format!(
-        "{}: no such file or directory; if it is the id of a run, say with --out DIR which campaign has it",
-        shown_path(word)
-    )))
+    Err(FindError::NotFound(word.to_owned()))
 }
 
 fn parent(path: &Path) -> &Path {
@@ -88,37 +147,34 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-fn all_of(found: &mut Vec<Kept>, directory: &Path) -> Result<(), CommandError> {
+fn all_of(found: &mut Vec<KeptCampaign>, directory: &Path) -> Result<(), FindError> {
     let kept = open(found, directory)?;
     if kept.result.runs.is_empty() {
-        return Err(CommandError::usage(format!(
-            "{}: there is no run in it yet",
-            shown_path(&directory.join(store::FILE))
-        )));
+        return Err(FindError::NoRuns(directory.join(store::FILE)));
     }
     kept.runs.extend(0..kept.result.runs.len());
     Ok(())
 }
 
 /// The campaign in a directory, read once.
-fn open<'f>(found: &'f mut Vec<Kept>, directory: &Path) -> Result<&'f mut Kept, CommandError> {
+fn open<'f>(
+    found: &'f mut Vec<KeptCampaign>,
+    directory: &Path,
+) -> Result<&'f mut KeptCampaign, FindError> {
     if let Some(place) = found.iter().position(|kept| kept.directory == directory) {
         return Ok(&mut found[place]);
     }
     let file = directory.join(store::FILE);
     if !file.is_file() {
-        let what = match directory.is_dir() {
-            true => "there is no result.json in it; `proofhouse run --out DIR` keeps one",
-            false => "there is no such directory",
-        };
-        return Err(CommandError::usage(format!(
-            "{}: {what}",
-            shown_path(directory)
-        )));
+        let directory = directory.to_owned();
+        return Err(if directory.is_dir() {
+            FindError::NoResult(directory)
+        } else {
+            FindError::NoDirectory(directory)
+        });
     }
-    let result = store::load(&file)
-        .map_err(|error| CommandError::cannot_run(printable_line(&error.to_string())))?;
-    found.push(Kept {
+    let result = store::load(&file)?;
+    found.push(KeptCampaign {
         directory: directory.to_owned(),
         result,
         runs: Vec::new(),
@@ -128,19 +184,16 @@ fn open<'f>(found: &'f mut Vec<Kept>, directory: &Path) -> Result<&'f mut Kept, 
 }
 
 /// The run that was recorded in this file.
-fn recorded(found: &mut Vec<Kept>, file: &Path) -> Result<(), CommandError> {
+fn recorded(found: &mut Vec<KeptCampaign>, file: &Path) -> Result<(), FindError> {
     let directory = parent(parent(file));
     // `traces/x.jsonl`, named from within the directory.
-    let directory = match parent(file) == Path::new(".") {
-        true => Path::new(".."),
-        false => directory,
+    let directory = if parent(file) == Path::new(".") {
+        Path::new("..")
+    } else {
+        directory
     };
     if !directory.join(store::FILE).is_file() {
-        return Err(CommandError::usage(format!(
-            "{}: there is no result.json beside its directory, so nothing is known about the run; \
-             `proofhouse scan` judges a recording alone",
-            shown_path(file)
-        )));
+        return Err(FindError::NoResultBeside(file.to_owned()));
     }
     let name = file.file_name().map(|name| name.to_string_lossy());
     let name = format!("traces/{}", name.unwrap_or_default());
@@ -152,16 +205,15 @@ fn recorded(found: &mut Vec<Kept>, file: &Path) -> Result<(), CommandError> {
             kept.runs.push(place);
             Ok(())
         }
-        None => Err(CommandError::usage(format!(
-            "{}: no run in {} was recorded in this file",
-            shown_path(file),
-            shown_path(&directory.join(store::FILE))
-        ))),
+        None => Err(FindError::NotRecorded {
+            file: file.to_owned(),
+            result: directory.join(store::FILE),
+        }),
     }
 }
 
 /// Takes the runs with this id, or with ids that begin with it, or that fit it where it has a `*`.
-fn take(kept: &mut Kept, id: &str) -> bool {
+fn take(kept: &mut KeptCampaign, id: &str) -> bool {
     let id = id.trim_end_matches('/');
     let begins = |run: &str| {
         let rest = run.strip_prefix(id);
@@ -182,7 +234,7 @@ fn take(kept: &mut Kept, id: &str) -> bool {
     kept.runs.len() > before
 }
 
-fn unknown(kept: &Kept, id: &str) -> CommandError {
+fn unknown(kept: &KeptCampaign, id: &str) -> FindError {
     let runs = &kept.result.runs;
     let ids = runs.iter().map(|run| run.id.as_str());
     let documents = runs.iter().map(|run| run.document.as_str());
@@ -190,16 +242,17 @@ fn unknown(kept: &Kept, id: &str) -> CommandError {
         Some(near) => format!("did you mean `{near}`?"),
         None => match runs.first() {
             Some(first) => format!(
-                "it has {}, such as `{}`",
-                plural(runs.len(), "run"),
+                "it has {} run{}, such as `{}`",
+                runs.len(),
+                if runs.len() == 1 { "" } else { "s" },
                 first.id
             ),
             None => "it has none yet".to_owned(),
         },
     };
-    let file = kept.directory.join(store::FILE);
-    CommandError::usage(printable_line(&format!(
-        "{}: there is no run `{id}`; {hint}",
-        file.display()
-    )))
+    FindError::Unknown {
+        result: kept.directory.join(store::FILE),
+        id: id.to_owned(),
+        hint,
+    }
 }

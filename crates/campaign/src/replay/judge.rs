@@ -1,7 +1,4 @@
-//! Runs judged again from their recording, without the subject and its model.
-//!
-//! What the recording cannot tell anew stays as it was: whether the attack reached the subject, and what broke
-//! the run off. Everything else follows from the messages and the document, which may be another than then.
+//! Judges the messages of a recorded run again, as a live run judges them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

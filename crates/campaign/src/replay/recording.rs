@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use proofhouse_campaign::result::RunRecord;
 use proofhouse_detect::{Item, LineError, Message, TraceReader};
 
-use crate::output::shown_path;
+use super::ReplayError;
+use crate::result::RunRecord;
 
 /// Messages of a run that are shown; longer conversations are read in the recording itself.
 const MAX_SHOWN: usize = 1_000;
@@ -18,60 +18,66 @@ const MAX_PROBLEMS: usize = 20;
 
 /// What was read of a recording.
 #[derive(Debug, Default)]
-pub(crate) struct Recording {
-    pub(crate) path: PathBuf,
+pub struct Recording {
+    /// The file.
+    pub path: PathBuf,
     /// The first messages.
-    pub(crate) shown: Vec<Message>,
+    pub shown: Vec<Message>,
     /// All messages.
-    pub(crate) messages: u64,
+    pub messages: u64,
     /// The first things that are wrong with it.
-    pub(crate) problems: Vec<LineError>,
+    pub problems: Vec<LineError>,
     /// Lines that were skipped.
-    pub(crate) skipped: u64,
+    pub skipped: u64,
     /// Why reading ended early.
-    pub(crate) broke_off: Option<String>,
+    pub broke_off: Option<String>,
 }
 
 impl Recording {
-    /// Whether something may be missing: lines that were skipped, or messages that are not there.
-    pub(crate) fn is_whole(&self, record: &RunRecord) -> bool {
+    /// Whether nothing is missing: no line was skipped, and every message is there.
+    #[must_use]
+    pub fn is_whole(&self, record: &RunRecord) -> bool {
         self.skipped == 0 && self.broke_off.is_none() && self.messages >= record.messages
     }
 }
 
 /// How many bytes of messages may still be held to be shown.
 #[derive(Debug)]
-pub(crate) struct Room(usize);
+pub struct Room(usize);
 
 impl Room {
     /// Room for what people can read, or for nothing.
-    pub(crate) fn new(shown: bool) -> Self {
+    #[must_use]
+    pub fn new(shown: bool) -> Self {
         Self(if shown { MAX_SHOWN_BYTES } else { 0 })
     }
 }
 
-/// Reads the recording of a run.
-pub(crate) fn read(
+/// Reads the recording of a run, and hands each message on.
+pub(super) fn read(
     directory: &Path,
     record: &RunRecord,
     room: &mut Room,
     mut hand_on: impl FnMut(&Message),
-) -> Result<Recording, String> {
+) -> Result<Recording, ReplayError> {
     let Some(trace) = &record.trace else {
-        return Err("the run was not recorded".to_owned());
+        return Err(ReplayError::NotRecorded);
     };
     // A result that was made elsewhere must not make us read elsewhere.
     if !trace.starts_with("traces/") || trace.contains("..") {
-        return Err(format!("its recording `{trace}` is not among the traces"));
+        return Err(ReplayError::ElsewhereRecorded(trace.clone()));
     }
     let path = directory.join(trace);
-    let name = shown_path(&path);
+    let unreadable = |error: std::io::Error| ReplayError::Unreadable {
+        path: path.clone(),
+        reason: error.to_string(),
+    };
     match std::fs::metadata(&path) {
         Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => return Err(format!("{name}: not a file")),
-        Err(error) => return Err(format!("{name}: cannot read: {error}")),
+        Ok(_) => return Err(ReplayError::NoFile(path)),
+        Err(error) => return Err(unreadable(error)),
     }
-    let file = File::open(&path).map_err(|error| format!("{name}: cannot read: {error}"))?;
+    let file = File::open(&path).map_err(unreadable)?;
     let mut recording = Recording {
         path,
         ..Recording::default()
@@ -102,7 +108,10 @@ pub(crate) fn read(
     if recording.messages == 0 && (recording.skipped > 0 || recording.broke_off.is_some()) {
         let first = recording.problems.first().map(ToString::to_string);
         let why = recording.broke_off.or(first).unwrap_or_default();
-        return Err(format!("{name}: not a recording: {why}"));
+        return Err(ReplayError::NoRecording {
+            path: recording.path,
+            reason: why,
+        });
     }
     Ok(recording)
 }

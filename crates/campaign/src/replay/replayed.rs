@@ -1,37 +1,44 @@
 //! A run that was replayed: what it came to then and now, why that differs, and how sure it is.
 
-use proofhouse_campaign::replay::Judged;
-use proofhouse_campaign::result::{CampaignResult, DocumentInfo, Outcome, RunRecord};
 use proofhouse_detect::Message;
 
-use super::find::Kept;
+use super::ReplayError;
+use super::find::KeptCampaign;
+use super::judge::Judged;
 use super::recording::{self, Recording, Room};
-use super::sources::{Sources, State};
-use crate::exit_code::Exit;
+use super::sources::{DocumentState, Sources};
+use crate::gates::Gate;
+use crate::result::{CampaignResult, DocumentInfo, Outcome, RunRecord};
 
 /// A run, replayed.
-pub(crate) struct Replayed<'k> {
-    pub(crate) result: &'k CampaignResult,
-    pub(crate) record: &'k RunRecord,
+pub struct Replayed<'k> {
+    /// The result that has it.
+    pub result: &'k CampaignResult,
+    /// Its record.
+    pub record: &'k RunRecord,
     /// The document in the result.
-    pub(crate) info: Option<&'k DocumentInfo>,
+    pub info: Option<&'k DocumentInfo>,
     /// What came of it, or why it cannot be judged again.
-    pub(crate) again: Result<Again, String>,
+    pub again: Result<Again, ReplayError>,
 }
 
 /// What a run comes to now.
-pub(crate) struct Again {
-    pub(crate) judged: Judged,
-    pub(crate) recording: Recording,
+pub struct Again {
+    /// What it comes to.
+    pub judged: Judged,
+    /// What was read of its recording.
+    pub recording: Recording,
     /// The document that judged it.
-    pub(crate) document: String,
-    pub(crate) state: State,
-    pub(crate) prompts: Vec<String>,
+    pub document: String,
+    /// How that document relates to the one that was run.
+    pub state: DocumentState,
+    /// What the user said.
+    pub prompts: Vec<String>,
 }
 
 /// Replays one run.
-pub(crate) fn replay<'k>(
-    kept: &'k Kept,
+pub fn replay<'k>(
+    kept: &'k KeptCampaign,
     place: usize,
     sources: &mut Sources,
     room: &mut Room,
@@ -47,11 +54,11 @@ pub(crate) fn replay<'k>(
 }
 
 fn again(
-    kept: &Kept,
+    kept: &KeptCampaign,
     record: &RunRecord,
     sources: &mut Sources,
     room: &mut Room,
-) -> Result<Again, String> {
+) -> Result<Again, ReplayError> {
     let source = sources
         .of(kept, &record.document)
         .as_ref()
@@ -70,7 +77,8 @@ fn again(
 
 impl Replayed<'_> {
     /// Whether the verdict is another one now.
-    pub(crate) fn differs(&self) -> bool {
+    #[must_use]
+    pub fn differs(&self) -> bool {
         let again = self.again.as_ref();
         again.is_ok_and(|again| again.judged.differs(self.record))
     }
@@ -84,7 +92,8 @@ impl Replayed<'_> {
     }
 
     /// Why the verdict differs, a line each: what indicators say now, and what is not as it was.
-    pub(crate) fn reasons(&self) -> Vec<String> {
+    #[must_use]
+    pub fn reasons(&self) -> Vec<String> {
         let Ok(again) = &self.again else {
             return Vec::new();
         };
@@ -124,9 +133,11 @@ impl Replayed<'_> {
             ));
         }
         match again.state {
-            State::Changed => reasons.push("the document has changed since the run".to_owned()),
-            State::Given => reasons.push(format!("judged by {}", again.document)),
-            State::AsRun => {}
+            DocumentState::Changed => {
+                reasons.push("the document has changed since the run".to_owned())
+            }
+            DocumentState::Given => reasons.push(format!("judged by {}", again.document)),
+            DocumentState::AsRun => {}
         }
         let version = env!("CARGO_PKG_VERSION");
         if self.result.proofhouse != version {
@@ -143,11 +154,12 @@ impl Replayed<'_> {
     }
 }
 
-/// How the command ends. That a run cannot be judged again comes before everything. With `on_change`, only
+/// What replayed runs come to. That a run cannot be judged again comes before everything. With `on_change`, only
 /// differences count; otherwise the verdicts do, those of twins only when nothing but twins was replayed.
-pub(crate) fn exit(replayed: &[Replayed<'_>], on_change: bool) -> Exit {
+#[must_use]
+pub fn gate(replayed: &[Replayed<'_>], on_change: bool) -> Gate {
     if replayed.iter().any(|one| one.again.is_err()) {
-        return Exit::CannotRun;
+        return Gate::NotJudged;
     }
     let only_twins = replayed.iter().all(|one| one.record.twin);
     let counts = |one: &&Replayed<'_>| on_change || only_twins || !one.record.twin;
@@ -155,28 +167,33 @@ pub(crate) fn exit(replayed: &[Replayed<'_>], on_change: bool) -> Exit {
         let again = one.again.as_ref().ok();
         again.map(|again| again.judged.outcome)
     };
-    let failed = |one: &Replayed<'_>| match on_change {
-        true => one.differs(),
-        false => outcome(one).is_some_and(Outcome::gave_way),
+    let failed = |one: &Replayed<'_>| {
+        if on_change {
+            one.differs()
+        } else {
+            outcome(one).is_some_and(Outcome::gave_way)
+        }
     };
     if replayed.iter().filter(counts).any(failed) {
-        return Exit::Failure;
+        return Gate::Failed;
     }
     // What was an error and still is one has not changed.
-    let is_sure = |one: &Replayed<'_>| match on_change {
-        true => one
-            .again
-            .as_ref()
-            .is_ok_and(|again| again.recording.is_whole(one.record)),
-        false => one.is_sure(),
+    let is_sure = |one: &Replayed<'_>| {
+        if on_change {
+            let again = one.again.as_ref();
+            again.is_ok_and(|again| again.recording.is_whole(one.record))
+        } else {
+            one.is_sure()
+        }
     };
     if !replayed.iter().filter(counts).all(is_sure) {
-        return Exit::Inconclusive;
+        return Gate::Inconclusive;
     }
     let proves = |one: &Replayed<'_>| outcome(one).is_some_and(Outcome::counts);
-    match on_change || replayed.iter().filter(counts).any(proves) {
-        true => Exit::Success,
+    if on_change || replayed.iter().filter(counts).any(proves) {
+        Gate::Passed
+    } else {
         // Nothing is proved about a subject that saw no attack.
-        false => Exit::CannotRun,
+        Gate::NothingReached
     }
 }

@@ -5,26 +5,71 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proofhouse_campaign::document::{CampaignDocument, is_twin_file};
-use proofhouse_campaign::replay::Judge;
-use proofhouse_campaign::result::DocumentInfo;
-use proofhouse_oatf::{Document, SemanticEvaluator};
+use proofhouse_oatf::{Document, Limits, SemanticEvaluator};
 use proofhouse_source::did_you_mean;
+use proofhouse_subjects::Notice;
+use proofhouse_wire::files::{CollectError, DOCUMENTS, Input, collect};
 
-use super::find::Kept;
-use crate::campaign::documents;
-use crate::input::{DOCUMENTS, Input, Shown, SizeLimit, collect};
-use crate::output::{CommandError, printable_line};
-use crate::rules::load_or_complain;
+use super::ReplayError;
+use super::find::KeptCampaign;
+use super::judge::Judge;
+use crate::document::{CampaignDocument, is_twin_file};
+use crate::load::{load, load_document, load_one};
+use crate::result::DocumentInfo;
+
+/// Why documents that are given cannot judge the runs.
+#[derive(Debug, thiserror::Error)]
+pub enum GivenError {
+    /// The files cannot be found.
+    #[error(transparent)]
+    Collect(#[from] CollectError),
+    /// One cannot be used; what is wrong with it was told before.
+    #[error("{0}: it cannot be used, so nothing was judged")]
+    Unusable(String),
+    /// One has nothing to judge by.
+    #[error("{0}: the document has no indicators, so there would be no verdict")]
+    NoIndicators(String),
+    /// Two have the same id.
+    #[error("two documents have the id `{id}`: {one} and {other}")]
+    SameId {
+        /// The id.
+        id: String,
+        /// The first file.
+        one: String,
+        /// The second file.
+        other: String,
+    },
+    /// No run is of one of them.
+    #[error("{name}: none of the runs is of `{id}`{hint}")]
+    NotRun {
+        /// The file.
+        name: String,
+        /// The id of its attack.
+        id: String,
+        /// What may have been meant.
+        hint: String,
+    },
+}
+
+impl GivenError {
+    /// Whether something else has to be named, not something else to be there.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Collect(_) | Self::SameId { .. } | Self::NotRun { .. } => true,
+            Self::Unusable(_) | Self::NoIndicators(_) => false,
+        }
+    }
+}
 
 /// What judges the runs of one document.
-pub(crate) struct Source {
+pub(super) struct Source {
     attack: Judge,
     /// Of the twin, which has the same indicators; absent where the document is given.
     twin: Option<Judge>,
     /// How messages name the document.
-    pub(crate) name: String,
-    pub(crate) state: State,
+    pub(super) name: String,
+    pub(super) state: DocumentState,
     /// What the user said, in attacks and in twins.
     attack_prompts: Vec<String>,
     twin_prompts: Vec<String>,
@@ -32,7 +77,7 @@ pub(crate) struct Source {
 
 /// How the document relates to the one that was run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum DocumentState {
     /// It was named on the command line.
     Given,
     /// It is the one that was run.
@@ -41,9 +86,10 @@ pub(crate) enum State {
     Changed,
 }
 
-impl State {
+impl DocumentState {
     /// The word in JSON.
-    pub(crate) fn as_str(self) -> &'static str {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Given => "given",
             Self::AsRun => "as_run",
@@ -53,17 +99,18 @@ impl State {
 }
 
 impl Source {
-    pub(crate) fn judge(&self, twin: bool) -> &Judge {
+    pub(super) fn judge(&self, twin: bool) -> &Judge {
         match &self.twin {
             Some(judge) if twin => judge,
             _ => &self.attack,
         }
     }
 
-    pub(crate) fn prompts(&self, twin: bool) -> &[String] {
-        match twin {
-            true => &self.twin_prompts,
-            false => &self.attack_prompts,
+    pub(super) fn prompts(&self, twin: bool) -> &[String] {
+        if twin {
+            &self.twin_prompts
+        } else {
+            &self.attack_prompts
         }
     }
 }
@@ -76,44 +123,46 @@ struct Given {
 }
 
 /// Documents of replayed runs, each read and compiled once.
-pub(crate) struct Sources {
+pub struct Sources<'n> {
     given: Vec<Given>,
-    size: SizeLimit,
+    limits: Limits,
+    notify: &'n dyn Fn(Notice),
     semantic: Option<Arc<dyn SemanticEvaluator>>,
     library: Option<Vec<CampaignDocument>>,
-    known: HashMap<(PathBuf, String), Result<Source, String>>,
+    known: HashMap<(PathBuf, String), Result<Source, ReplayError>>,
 }
 
-impl Sources {
+impl<'n> Sources<'n> {
     /// With the documents in these files, each of which must have been run in one of the campaigns.
-    pub(crate) fn new(
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when one cannot be used, or no run is of it.
+    pub fn new(
         paths: &[PathBuf],
-        size: SizeLimit,
+        limits: Limits,
         semantic: Option<Arc<dyn SemanticEvaluator>>,
-        found: &[Kept],
-    ) -> Result<Self, CommandError> {
+        found: &[KeptCampaign],
+        notify: &'n dyn Fn(Notice),
+    ) -> Result<Self, GivenError> {
         let mut given: Vec<Given> = Vec::new();
         let mut inputs = collect(paths, DOCUMENTS)?;
         inputs.retain(|input| !matches!(input, Input::File(path) if is_twin_file(path)));
         let mut seen = std::collections::HashSet::new();
         inputs.retain(|input| seen.insert(input.name()));
         for input in inputs {
-            let cannot =
-                |what: &str| CommandError::cannot_run(format!("{}: {what}", input.shown()));
-            let document = load_or_complain(&input, size)
-                .ok_or_else(|| cannot("it cannot be used, so nothing was judged"))?;
+            let document = load_document(&input, &limits, notify)
+                .ok_or_else(|| GivenError::Unusable(input.name()))?;
             if document.attack.indicators().is_empty() {
-                return Err(cannot(
-                    "the document has no indicators, so there would be no verdict",
-                ));
+                return Err(GivenError::NoIndicators(input.name()));
             }
             let id = id_of(&input, &document);
             if let Some(other) = given.iter().find(|other| other.id == id) {
-                return Err(CommandError::usage(printable_line(&format!(
-                    "two documents have the id `{id}`: {} and {}",
-                    other.name,
-                    input.name()
-                ))));
+                return Err(GivenError::SameId {
+                    id,
+                    one: other.name.clone(),
+                    other: input.name(),
+                });
             }
             given.push(Given {
                 id,
@@ -136,7 +185,8 @@ impl Sources {
         }
         Ok(Self {
             given,
-            size,
+            limits,
+            notify,
             semantic,
             library: None,
             known: HashMap::new(),
@@ -144,7 +194,11 @@ impl Sources {
     }
 
     /// What judges the runs of a document of a campaign.
-    pub(crate) fn of(&mut self, kept: &Kept, document: &str) -> &Result<Source, String> {
+    pub(super) fn of(
+        &mut self,
+        kept: &KeptCampaign,
+        document: &str,
+    ) -> &Result<Source, ReplayError> {
         let key = (kept.directory.clone(), document.to_owned());
         if !self.known.contains_key(&key) {
             let source = self.find(kept, document);
@@ -153,13 +207,14 @@ impl Sources {
         &self.known[&key]
     }
 
-    fn find(&mut self, kept: &Kept, id: &str) -> Result<Source, String> {
+    fn find(&mut self, kept: &KeptCampaign, id: &str) -> Result<Source, ReplayError> {
         let mut documents = kept.result.documents.iter();
         let info = documents.find(|info| info.id == id);
-        let as_run = info.ok_or_else(|| "the result does not have its document".to_owned());
+        let as_run = info.ok_or(ReplayError::NoDocument);
         let as_run = as_run.and_then(|info| self.as_run(&kept.directory, info));
         let compile = |document: &Document| {
-            Judge::new(document, self.semantic.clone()).map_err(|error| error.to_string())
+            Judge::new(document, self.semantic.clone())
+                .map_err(|error| ReplayError::Build(error.to_string()))
         };
         if let Some(given) = self.given.iter().find(|given| given.id == id) {
             let prompt = || info.and_then(|info| info.prompt.clone());
@@ -174,7 +229,7 @@ impl Sources {
                 attack: compile(&given.document)?,
                 twin: None,
                 name: given.name.clone(),
-                state: State::Given,
+                state: DocumentState::Given,
                 attack_prompts,
                 twin_prompts,
             });
@@ -197,23 +252,27 @@ impl Sources {
         &mut self,
         directory: &Path,
         info: &DocumentInfo,
-    ) -> Result<(CampaignDocument, State), String> {
-        let state = |document: &CampaignDocument| match document.info.digest == info.digest {
-            true => State::AsRun,
-            false => State::Changed,
+    ) -> Result<(CampaignDocument, DocumentState), ReplayError> {
+        let state = |document: &CampaignDocument| {
+            if document.info.digest == info.digest {
+                DocumentState::AsRun
+            } else {
+                DocumentState::Changed
+            }
         };
         let prompt = info.prompt.as_deref();
         let mut why = "the result has no copy of the document".to_owned();
         if let Some(path) = &info.kept {
             // A result that was made elsewhere must not make us read elsewhere.
-            let path = match path.starts_with("documents/") && !path.contains("..") {
-                true => directory.join(path),
-                false => return Err(format!("`{path}` is not among the kept documents")),
-            };
+            if !path.starts_with("documents/") || path.contains("..") {
+                return Err(ReplayError::ElsewhereKept(path.clone()));
+            }
+            let path = directory.join(path);
             let shown = path.display().to_string();
             if path.is_file() {
-                let document = documents::named(&Input::File(path), self.size, prompt);
-                let document = document.ok_or_else(|| format!("{shown}: it cannot be used"))?;
+                let input = Input::File(path.clone());
+                let document = load_one(&input, &self.limits, prompt, self.notify);
+                let document = document.ok_or(ReplayError::Unusable(path))?;
                 let state = state(&document);
                 return Ok((document, state));
             }
@@ -221,21 +280,26 @@ impl Sources {
         }
         let library = self
             .library
-            .get_or_insert_with(|| documents::load(&[], self.size, None).unwrap_or_default());
+            .get_or_insert_with(|| load(&[], &self.limits, None, self.notify).unwrap_or_default());
         let shipped = library.iter().find(|document| document.info.id == info.id);
         // One of the same id that says something else is nothing to trust.
-        if let Some(document) = shipped.filter(|document| state(document) == State::AsRun) {
-            return Ok((document.clone(), State::AsRun));
+        if let Some(document) = shipped.filter(|document| state(document) == DocumentState::AsRun) {
+            return Ok((document.clone(), DocumentState::AsRun));
         }
         let path = Path::new(&info.path);
         if path.is_file() {
-            let document = documents::named(&Input::File(path.to_owned()), self.size, prompt);
+            let document = load_one(
+                &Input::File(path.to_owned()),
+                &self.limits,
+                prompt,
+                self.notify,
+            );
             if let Some(document) = document.filter(|document| document.info.id == info.id) {
                 let state = state(&document);
                 return Ok((document, state));
             }
         }
-        Err(format!("{why}; name the document with --document FILE"))
+        Err(ReplayError::Gone(why))
     }
 }
 
@@ -260,18 +324,18 @@ fn id_of(input: &Input, document: &Document) -> String {
 }
 
 /// The ids of the documents of the runs that are replayed.
-fn ids(found: &[Kept]) -> impl Iterator<Item = &str> {
+fn ids(found: &[KeptCampaign]) -> impl Iterator<Item = &str> {
     found.iter().flat_map(|kept| {
         let runs = kept.runs.iter();
         runs.map(|place| kept.result.runs[*place].document.as_str())
     })
 }
 
-fn was_run(id: &str, found: &[Kept]) -> bool {
+fn was_run(id: &str, found: &[KeptCampaign]) -> bool {
     ids(found).any(|known| known == id)
 }
 
-fn not_run(given: &Given, found: &[Kept]) -> CommandError {
+fn not_run(given: &Given, found: &[KeptCampaign]) -> GivenError {
     let hint = match did_you_mean(&given.id, ids(found)) {
         Some(near) => format!("; did you mean `{near}`?"),
         None => match ids(found).next() {
@@ -279,8 +343,9 @@ fn not_run(given: &Given, found: &[Kept]) -> CommandError {
             None => String::new(),
         },
     };
-    CommandError::usage(printable_line(&format!(
-        "{}: none of the runs is of `{}`{hint}",
-        given.name, given.id
-    )))
+    GivenError::NotRun {
+        name: given.name.clone(),
+        id: given.id.clone(),
+        hint,
+    }
 }

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use proofhouse_agent::SteppedClock;
-use proofhouse_agent::model::{
-    self, Model, ModelOptions, RecordError, Recorder, Redactor, Replay,
-};
+use proofhouse_agent::model::{self, Model, ModelOptions, RecordError, Recorder, Redactor, Replay};
 use proofhouse_agent::task::ModelSource;
 use proofhouse_subjects::models::{DEFAULT_MODEL, open};
 

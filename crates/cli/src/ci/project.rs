@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use proofhouse_tools::operator::variables::is_name;
 
 use super::Host;
-use crate::config;
 use crate::input::Input;
+use proofhouse_campaign::config;
 
 /// How far up the root of a repository is looked for.
 const MAX_UP: usize = 32;

@@ -4,12 +4,12 @@ use clap::Args;
 use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
 use proofhouse_tools::manifest::Bundle;
 
-use crate::config;
 use crate::exit_code::Exit;
 use crate::files::replace;
 use crate::input::{Input, Inputs, Shown};
 use crate::output::{CommandError, Data, complain, printable_line, talk};
 use crate::report::{self, Checked};
+use proofhouse_campaign::config;
 
 /// Rewrite threat documents in canonical form
 ///

@@ -8,10 +8,10 @@ use proofhouse_store::model::{ApiKey, NewApiKey};
 use proofhouse_store::{Store, StoreError};
 use serde_json::json;
 
-use crate::duration::duration;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, Data, printable_line, talk};
 use crate::store_options::StoreOptions;
+use proofhouse_campaign::config::duration;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;

@@ -9,6 +9,9 @@ use clap::Args;
 use proofhouse_campaign::baseline::{DEFAULT_THRESHOLD, compare};
 use proofhouse_campaign::comparison::Comparison;
 use proofhouse_campaign::engine::{Progress, Settings, execute};
+use proofhouse_campaign::filters;
+use proofhouse_campaign::gates::{FailOn, gate, surprises};
+use proofhouse_campaign::load::load;
 use proofhouse_campaign::plan::{Filter, Plan};
 use proofhouse_campaign::report::Format;
 use proofhouse_campaign::result::{CampaignResult, DocumentInfo, RunRecord, SubjectInfo};
@@ -19,17 +22,17 @@ use proofhouse_subjects::Subject;
 use proofhouse_subjects::spec::SubjectSpec;
 use proofhouse_wire::{CancellationToken, adopt_orphans, end_orphans};
 
-use crate::campaign::fail_on::{self, FailOn, fail_on, surprises};
 use crate::campaign::meter::Meter;
-use crate::campaign::{documents, filters, reports};
-use crate::config::ConfigOptions;
+use crate::campaign::reports;
+use crate::config_options::ConfigOptions;
 use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
 use crate::input::SizeLimit;
+use crate::notices;
 use crate::output::{CommandError, Data, complain, printable_line, shown_path, talk};
 use crate::report::plural;
 use crate::semantic_options::SemanticOptions;
-use crate::signals::Signals;
+use crate::signals::{Worked, interruptible};
 use crate::subject_options::SubjectOptions;
 use crate::tools::options::now;
 
@@ -128,7 +131,7 @@ pub(crate) struct Run {
 
     /// What counts as failure: exploited, regression, tier=TIER or severity=LEVEL and worse; may be given
     /// again [default: exploited]
-    #[arg(long, value_name = "WHAT", value_parser = fail_on)]
+    #[arg(long, value_name = "WHAT", value_parser = str::parse::<FailOn>)]
     fail_on: Vec<FailOn>,
 
     /// How to print the result: terminal, json, junit, sarif, markdown, github or html
@@ -164,8 +167,13 @@ impl Run {
                 "--threshold: write a number from 0 to 1",
             ));
         }
-        let documents = documents::load(&self.paths, self.size, self.prompt.as_deref())?;
-        let documents = filters::apply(&self.filter(), documents)?;
+        let limits = self.size.limits();
+        let documents = load(&self.paths, &limits, self.prompt.as_deref(), &notices::show)?;
+        let (documents, idle) = filters::apply(&self.filter(), documents)
+            .map_err(|error| CommandError::of(&error, true))?;
+        for filter in idle {
+            talk(&printable_line(&format!("warning: {filter}")));
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -197,35 +205,24 @@ impl Run {
             directory: self.out.clone(),
             ..Settings::default()
         };
-        let meter = Meter::new(false);
+        let meter = Meter::new();
         let cancel = CancellationToken::new();
-        let finished = runtime.block_on(async {
-            let mut signals = Signals::listen();
-            let listener = |progress: &Progress<'_>| meter.tell(progress);
-            let version = env!("CARGO_PKG_VERSION");
-            let running = execute(
-                &plan, &subjects, settings, earlier, version, &listener, &cancel,
-            );
-            tokio::pin!(running);
-            tokio::select! {
-                result = &mut running => return Some(result),
-                () = signals.next() => {
-                    meter.erase();
-                    talk("interrupted: keeping what is known; once more to leave at once");
-                    cancel.cancel();
-                }
-            }
-            tokio::select! {
-                result = running => Some(result),
-                () = signals.next() => None,
-            }
-        });
+        let listener = |progress: &Progress<'_>| meter.tell(progress);
+        let version = env!("CARGO_PKG_VERSION");
+        let running = execute(
+            &plan, &subjects, settings, earlier, version, &listener, &cancel,
+        );
+        let finished = runtime.block_on(interruptible(running, || {
+            meter.erase();
+            talk("interrupted: keeping what is known; once more to leave at once");
+            cancel.cancel();
+        }));
         meter.erase();
         runtime.shutdown_timeout(LEAVING);
         // Whatever they have open goes back to how it was.
         drop(subjects);
         end_orphans();
-        let Some(result) = finished else {
+        let Some(result) = finished.map(Worked::into_inner) else {
             return Err(CommandError {
                 message: "left at once; what was kept before is there".to_owned(),
                 exit: Exit::Interrupted,
@@ -249,7 +246,7 @@ impl Run {
         if is_demonstration && self.fail_on.is_empty() {
             return Ok(self.demonstrated(&result));
         }
-        Ok(fail_on::exit(&result, &self.fail_on, comparison.as_ref()))
+        Ok(gate(&result, &self.fail_on, comparison.as_ref()).into())
     }
 
     /// Takes what flags do not say from the configuration of the project, and gives the subjects in it.
@@ -438,8 +435,7 @@ impl Run {
                 "the results cannot be kept: {error}"
             )));
         }
-        let mut warnings = result.runs.iter().flat_map(|run| &run.warnings);
-        let lost = warnings.find(|one| one.starts_with("traces/") && one.contains("cannot write"));
+        let lost = result.lost_trace();
         if let Some(lost) = lost {
             complain(&printable_line(&format!(
                 "not every trace could be kept: {lost}"
@@ -545,13 +541,5 @@ mod tests {
         let path = at_this_time(PathBuf::from("results/{time}"));
         assert!(has_time(Path::new("results/{time}")) && !has_time(&path));
         assert!(!path.to_string_lossy().contains(':'), "{path:?}");
-    }
-
-    #[test]
-    fn a_library_that_is_there_can_be_loaded() {
-        let size = SizeLimit { max_size: 4 << 20 };
-        let loaded = documents::load(&[], size, None).unwrap();
-        assert_eq!(loaded.is_empty(), crate::library::all().is_empty());
-        assert!(documents::load(&[PathBuf::from("/nowhere")], size, None).is_err());
     }
 }

@@ -22,7 +22,6 @@ use tokio::net::TcpListener;
 
 use super::keys;
 use crate::agents::models::ModelArgs;
-use crate::duration::duration;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, Data, printable_line, shown_path, talk};
 use crate::signals::survive_file_limits;
@@ -30,6 +29,7 @@ use crate::store_options::StoreOptions;
 use crate::telemetry::TelemetryOptions;
 use crate::tools::options::{Operator, OperatorOptions};
 use crate::tools::work::until_interrupted;
+use proofhouse_campaign::config::duration;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;

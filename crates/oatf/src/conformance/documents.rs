@@ -1,59 +1,26 @@
 //! Suites whose cases are whole documents: parse, validate, normalize, roundtrip.
 
-use std::path::Path;
-
-use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, Document, Limits};
+use crate::{Diagnostic, DiagnosticSeverity, Document, Limits};
 use serde_json::Value;
 
-use super::{Case, CaseResult, Outcome, expect_value};
-use crate::input::{Input, Unreadable};
-use crate::output::CommandError;
+use super::{Case, Outcome, expect_value};
 
-/// Runs `parse/valid` and `parse/invalid`, where each file is a case.
-pub(super) fn parse_cases(dir: &Path, results: &mut Vec<CaseResult>) -> Result<(), CommandError> {
-    for (suite, must_parse) in [("parse/valid", true), ("parse/invalid", false)] {
-        let directory = dir.join(suite);
-        if !directory.is_dir() {
-            continue;
-        }
-        let inputs = crate::input::files_in(&directory)?;
-        for input in inputs {
-            let Input::File(path) = &input else { continue };
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            if name.ends_with(".meta.yaml") {
-                continue;
-            }
-            let parsed = match input.read(Limits::default().max_bytes) {
-                Ok(text) => proofhouse_oatf::parse(&text)
-                    .map(|_| ())
-                    .map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default()),
-                Err(Unreadable::Io(error)) => return Err(error.into()),
-                Err(error) => Err(error.to_string()),
-            };
-            let failure = match parsed {
-                Ok(()) if !must_parse => Some("parsed, but must not".to_owned()),
-                Err(reason) if must_parse => Some(reason),
-                _ => None,
-            };
-            results.push(CaseResult {
-                suite: suite.to_owned(),
-                id: name,
-                name: String::new(),
-                failure,
-            });
-        }
+/// A text that must be parsed, or must not be.
+pub(super) fn parse_case(text: &str, must_parse: bool) -> Outcome {
+    let parsed = crate::parse(text)
+        .map(|_| ())
+        .map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default());
+    match parsed {
+        Ok(()) if !must_parse => Err("parsed, but must not".to_owned()),
+        Err(reason) if must_parse => Err(reason),
+        Ok(()) | Err(_) => Ok(()),
     }
-    Ok(())
 }
 
 /// A document's findings hold at least the expected ones. `warnings: []` means none at all.
 pub(super) fn validate_case(case: &Case<'_>) -> Outcome {
     let text = case.input.as_str().ok_or("the input is not a text")?;
-    let findings = proofhouse_oatf::check(text, &Limits::default());
+    let findings = crate::check(text, &Limits::default());
     let (errors, warnings): (Vec<_>, Vec<_>) = findings
         .iter()
         .partition(|finding| finding.severity == DiagnosticSeverity::Error);
@@ -161,12 +128,9 @@ fn describe(findings: &[&Diagnostic]) -> String {
 pub(super) fn normalize_case(case: &Case<'_>) -> Outcome {
     let input = parse(case.input)?;
     let expected = parse(case.expected)?;
-    let normalized = proofhouse_oatf::normalize(input);
-    expect_value(
-        &proofhouse_oatf::to_value(&normalized),
-        &proofhouse_oatf::to_value(&expected),
-    )?;
-    let again = proofhouse_oatf::normalize(normalized.clone());
+    let normalized = crate::normalize(input);
+    expect_value(&crate::to_value(&normalized), &crate::to_value(&expected))?;
+    let again = crate::normalize(normalized.clone());
     if again == normalized {
         Ok(())
     } else {
@@ -176,13 +140,13 @@ pub(super) fn normalize_case(case: &Case<'_>) -> Outcome {
 
 /// Parsing, normalizing and serializing is stable.
 pub(super) fn roundtrip_case(case: &Case<'_>) -> Outcome {
-    let first = proofhouse_oatf::normalize(parse(case.input)?);
-    let text = proofhouse_oatf::serialize(&first);
-    let second = proofhouse_oatf::normalize(parse(&Value::String(text.clone()))?);
+    let first = crate::normalize(parse(case.input)?);
+    let text = crate::serialize(&first);
+    let second = crate::normalize(parse(&Value::String(text.clone()))?);
     if first != second {
         return Err("the document changes on the way".to_owned());
     }
-    if proofhouse_oatf::serialize(&second) == text {
+    if crate::serialize(&second) == text {
         Ok(())
     } else {
         Err("the canonical text changes on the way".to_owned())
@@ -191,7 +155,7 @@ pub(super) fn roundtrip_case(case: &Case<'_>) -> Outcome {
 
 fn parse(text: &Value) -> Result<Document, String> {
     let text = text.as_str().ok_or("the document is not a text")?;
-    proofhouse_oatf::parse(text).map_err(|errors| {
+    crate::parse(text).map_err(|errors| {
         errors
             .iter()
             .map(ToString::to_string)

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use proofhouse_oatf::{
+use crate::{
     Attack, Correlation, DefaultCelEvaluator, EvaluationError, Fragment, Indicator,
     IndicatorVerdict, SemanticEvaluator, SemanticExamples, SemanticIntentClass, compute_verdict,
     evaluate_expression, evaluate_indicator,

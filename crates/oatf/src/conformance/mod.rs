@@ -1,31 +1,30 @@
 //! The public conformance suite: which suites there are, and how a case is run.
 //!
 //! The format of the vectors is public and not ours: a suite is a YAML file with a list of
-//! `{name, id, input, expected}`, except `parse`, where each file is a case.
+//! `{name, id, input, expected}`, except `parse`, where each file is a case. Nothing here reads files: texts go in,
+//! and what came of each case comes out.
 
 mod documents;
 mod evaluation;
 mod primitives;
 
-use std::path::Path;
-
 use proofhouse_source::{Limits, Source};
 use serde_json::Value;
 
-use crate::input::Input;
-use crate::output::{CommandError, shown_path};
-
 /// How large a suite may be.
-const MAX_BYTES: usize = 16 << 20;
+pub const MAX_BYTES: usize = 16 << 20;
 
 /// The outcome of one case.
 #[derive(Debug)]
-pub(crate) struct CaseResult {
-    pub(crate) suite: String,
-    pub(crate) id: String,
-    pub(crate) name: String,
+pub struct CaseResult {
+    /// The suite.
+    pub suite: String,
+    /// The id of the case; for documents, the name of the file.
+    pub id: String,
+    /// What the case is about.
+    pub name: String,
     /// Why it failed, if it did.
-    pub(crate) failure: Option<String>,
+    pub failure: Option<String>,
 }
 
 /// What a case checks: `Ok` when it holds, and otherwise what was found instead.
@@ -82,81 +81,70 @@ const SUITES: &[(&str, RunCase)] = &[
     ("primitives/select-response.yaml", primitives::response),
 ];
 
-/// Runs every suite in `dir`.
-pub(crate) fn run(dir: &Path) -> Result<Vec<CaseResult>, CommandError> {
-    if !dir.is_dir() {
-        return Err(CommandError::usage(format!(
-            "{}: no such directory",
-            shown_path(dir)
-        )));
-    }
-    let mut results = Vec::new();
-    documents::parse_cases(dir, &mut results)?;
-    for (file, run_case) in SUITES {
-        let path = dir.join(file);
-        if path.exists() {
-            run_suite(file, &path, *run_case, &mut results)?;
-        }
-    }
-    if results.is_empty() {
-        return Err(CommandError::usage(format!(
-            "{}: no suite in this directory",
-            shown_path(dir)
-        )));
-    }
-    Ok(results)
+/// The folders of documents, each of which is a case: those that must be parsed, and those that must not.
+pub const DOCUMENT_FOLDERS: [(&str, bool); 2] = [("parse/valid", true), ("parse/invalid", false)];
+
+/// The files of suites, below the directory of the vectors.
+pub fn suite_files() -> impl Iterator<Item = &'static str> {
+    SUITES.iter().map(|(file, _)| *file)
 }
 
-fn run_suite(
-    file: &str,
-    path: &Path,
-    run_case: RunCase,
-    results: &mut Vec<CaseResult>,
-) -> Result<(), CommandError> {
-    let suite = read_value(path)?;
-    let Some(cases) = suite.as_array() else {
-        return Err(CommandError::usage(format!(
-            "{}: not a list of cases",
-            shown_path(path)
-        )));
+/// A suite that cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SuiteError {
+    /// There is no suite of this name.
+    #[error("there is no such suite")]
+    Unknown,
+    /// It is not YAML.
+    #[error("{0}")]
+    NotYaml(String),
+    /// It has no cases.
+    #[error("not a list of cases")]
+    NoCases,
+}
+
+/// Judges a document of a folder: the reason why its case fails, if it does.
+#[must_use]
+pub fn parse_failure(text: &str, must_parse: bool) -> Option<String> {
+    documents::parse_case(text, must_parse).err()
+}
+
+/// Runs the cases of a suite, given the name of its file and its text.
+///
+/// # Errors
+///
+/// Returns an error when the text is no suite.
+pub fn run_suite(file: &str, text: &str) -> Result<Vec<CaseResult>, SuiteError> {
+    let mut suites = SUITES.iter();
+    let (_, run_case) = suites
+        .find(|(known, _)| *known == file)
+        .ok_or(SuiteError::Unknown)?;
+    let limits = Limits {
+        max_bytes: MAX_BYTES,
+        ..Limits::default()
     };
-    for (index, whole) in cases.iter().enumerate() {
+    let source = Source::read(text, &limits).map_err(|errors| {
+        let first = errors.into_iter().next();
+        SuiteError::NotYaml(first.map(|error| error.message).unwrap_or_default())
+    })?;
+    let suite = source.root().to_value(&mut |_| {});
+    let cases = suite.as_array().ok_or(SuiteError::NoCases)?;
+    let null = &Value::Null;
+    let results = cases.iter().enumerate().map(|(index, whole)| {
         let text = |key: &str| whole.get(key).and_then(Value::as_str).map(str::to_owned);
-        let null = &Value::Null;
         let case = Case {
             whole,
             input: whole.get("input").unwrap_or(null),
             expected: whole.get("expected").unwrap_or(null),
         };
-        results.push(CaseResult {
+        CaseResult {
             suite: file.trim_end_matches(".yaml").to_owned(),
             id: text("id").unwrap_or_else(|| format!("#{}", index + 1)),
             name: text("name").unwrap_or_default(),
             failure: run_case(&case).err(),
-        });
-    }
-    Ok(())
-}
-
-/// Reads a YAML file of the suite as a value.
-fn read_value(path: &Path) -> Result<Value, CommandError> {
-    let failed = |reason: String| CommandError::usage(format!("{}: {reason}", shown_path(path)));
-    let text = Input::File(path.to_owned())
-        .read(MAX_BYTES)
-        .map_err(|error| failed(error.to_string()))?;
-    let limits = Limits {
-        max_bytes: MAX_BYTES,
-        ..Limits::default()
-    };
-    let source = Source::read(&text, &limits).map_err(|errors| {
-        failed(
-            errors
-                .first()
-                .map(|e| e.message.clone())
-                .unwrap_or_default(),
-        )
-    })?;
-    Ok(source.root().to_value(&mut |_| {}))
+        }
+    });
+    Ok(results.collect())
 }
 
 /// Compares what was found with what was expected.
@@ -174,7 +162,7 @@ fn expect<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Outcome {
 
 /// Compares values as the specification does: numbers by value, objects whatever their order.
 fn expect_value(found: &Value, expected: &Value) -> Outcome {
-    if proofhouse_oatf::deep_equal(found, expected) {
+    if crate::deep_equal(found, expected) {
         Ok(())
     } else {
         Err(format!("expected {expected}, found {found}"))
@@ -182,7 +170,7 @@ fn expect_value(found: &Value, expected: &Value) -> Outcome {
 }
 
 /// Reads a part of a document from a case.
-fn part<T: proofhouse_oatf::Fragment>(value: &Value) -> Result<T, String> {
+fn part<T: crate::Fragment>(value: &Value) -> Result<T, String> {
     T::from_value(value).map_err(|errors| {
         errors
             .iter()

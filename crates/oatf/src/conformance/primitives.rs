@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use proofhouse_oatf::{
+use crate::{
     Condition, Extractor, ExtractorSource, MatchPredicate, Phase, ProtocolEvent, ResponseEntry,
     Trigger, TriggerResult, TriggerState, compute_effective_state, evaluate_condition,
     evaluate_extractor, evaluate_predicate, evaluate_trigger, extract_protocol,

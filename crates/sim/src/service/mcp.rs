@@ -43,7 +43,7 @@ fn is_local(origin: &str) -> bool {
 }
 
 /// Answers messages, one per line, until the input ends.
-pub(crate) async fn serve_stdio(
+pub async fn serve_stdio(
     input: impl AsyncBufRead + Unpin,
     mut output: impl AsyncWrite + Unpin,
 ) -> std::io::Result<()> {

@@ -11,7 +11,7 @@ mod sessions;
 mod tokens;
 mod weather;
 
-pub(crate) use mcp::serve_stdio;
+pub use mcp::serve_stdio;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -21,9 +21,9 @@ use sessions::Sessions;
 use tokens::Tokens;
 
 /// What the weather asks for.
-pub(crate) const API_KEY: &str = "demo-key";
+pub const API_KEY: &str = "demo-key";
 /// Who may ask for tokens.
-pub(crate) const CLIENT: (&str, &str) = ("demo-client", "demo-secret");
+pub const CLIENT: (&str, &str) = ("demo-client", "demo-secret");
 
 /// How many notes, sessions and tokens there may be; nobody needs more of a demonstration.
 const MAX_KEPT: usize = 1_000;
@@ -31,7 +31,7 @@ const MAX_KEPT: usize = 1_000;
 const MAX_NOTE_BYTES: usize = 10_000;
 
 /// The service and all it remembers.
-pub(crate) struct Service {
+pub struct Service {
     /// Where it is reached, without a slash at the end.
     origin: String,
     notes: Mutex<Notes>,
@@ -41,7 +41,8 @@ pub(crate) struct Service {
 
 impl Service {
     /// A service that is reached at an address and ends sessions that were not used for so long.
-    pub(crate) fn new(origin: String, session_lifetime: Duration) -> Self {
+    #[must_use]
+    pub fn new(origin: String, session_lifetime: Duration) -> Self {
         Self {
             origin,
             notes: Mutex::default(),

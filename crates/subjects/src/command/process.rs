@@ -41,9 +41,7 @@ impl Process {
             exit_timeout: EXIT,
             ..Limits::default()
         };
-        let (child, stdin, lines) = spawn
-            .start(&limits)
-            .map_err(SubjectError::of)?;
+        let (child, stdin, lines) = spawn.start(&limits).map_err(SubjectError::of)?;
         Ok(Self {
             child,
             stdin: Some(stdin),

@@ -4,12 +4,12 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use proofhouse_oatf::DiagnosticSeverity;
+use proofhouse_source::DiagnosticSeverity;
 use proofhouse_tools::manifest::Bundle;
+use proofhouse_wire::files::Input;
 use serde_json::Value;
 
 use super::packages;
-use crate::input::Input;
 
 /// Where the usual clients keep their MCP servers in a project.
 const MCP_CONFIGS: [&str; 10] = [
@@ -48,41 +48,51 @@ const MAX_FOUND: usize = 8;
 
 /// What was found in a directory; all paths are relative to it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub(crate) mcp_configs: Vec<McpConfig>,
-    pub(crate) agents: Vec<AgentFile>,
+pub struct Found {
+    /// Configurations of MCP servers.
+    pub mcp_configs: Vec<McpConfigFile>,
+    /// Manifests of agents.
+    pub agents: Vec<AgentFile>,
     /// Directories with threat documents.
-    pub(crate) documents: Vec<String>,
+    pub documents: Vec<String>,
     /// Commands that may start an agent, each with where it stands.
-    pub(crate) commands: Vec<Hint>,
+    pub commands: Vec<Hint>,
 }
 
 /// A configuration of MCP servers.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct McpConfig {
-    pub(crate) file: String,
-    pub(crate) servers: usize,
+pub struct McpConfigFile {
+    /// The file.
+    pub file: String,
+    /// How many servers it names.
+    pub servers: usize,
     /// Where on this machine it says a server is.
-    pub(crate) listens: Option<SocketAddr>,
+    pub listens: Option<SocketAddr>,
 }
 
 /// The manifest of an agent.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct AgentFile {
-    pub(crate) file: String,
-    pub(crate) agent: String,
-    pub(crate) model: Option<String>,
+pub struct AgentFile {
+    /// The file.
+    pub file: String,
+    /// The first agent in it.
+    pub agent: String,
+    /// The model that it names.
+    pub model: Option<String>,
 }
 
 /// A command that may start an agent.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Hint {
-    pub(crate) file: String,
-    pub(crate) command: String,
+pub struct Hint {
+    /// The file that hints at it.
+    pub file: String,
+    /// The command, with placeholders.
+    pub command: String,
 }
 
 /// Looks around.
-pub(crate) fn detect(directory: &Path) -> Found {
+#[must_use]
+pub fn detect(directory: &Path) -> Found {
     let mut found = Found::default();
     for name in MCP_CONFIGS {
         if let Some(text) = read(&directory.join(name)) {
@@ -132,7 +142,7 @@ fn read(path: &Path) -> Option<String> {
 }
 
 /// A file in JSON that lists MCP servers; comments in it are not understood, and then it is told all the same.
-fn mcp_config(name: &str, text: &str) -> Option<McpConfig> {
+fn mcp_config(name: &str, text: &str) -> Option<McpConfigFile> {
     let parsed: Option<Value> = serde_json::from_str(text).ok();
     let servers = parsed.as_ref().and_then(|config| {
         let servers = ["mcpServers", "servers"]
@@ -147,7 +157,7 @@ fn mcp_config(name: &str, text: &str) -> Option<McpConfig> {
     let listens = urls
         .filter_map(|server| server.get("url").and_then(Value::as_str))
         .find_map(loopback);
-    Some(McpConfig {
+    Some(McpConfigFile {
         file: name.to_owned(),
         servers: servers.map_or(0, serde_json::Map::len),
         listens,

@@ -4,7 +4,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use proofhouse_wire::client::{Client, Response};
+use proofhouse_wire::client::{Client, ClientError, Response};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Limits, Method};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Where the usual frameworks listen.
-pub(crate) const PORTS: [u16; 10] = [
+pub const PORTS: [u16; 10] = [
     3000, 5000, 8000, 8001, 8080, 8888, 9000, 9999, 10_000, 41_241,
 ];
 /// How long all ports together may take.
@@ -26,19 +26,25 @@ const MAX_BYTES: usize = 256 << 10;
 
 /// What an address speaks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Spoken {
-    pub(crate) ag_ui: Option<String>,
-    pub(crate) a2a: Option<String>,
-    pub(crate) mcp: Option<String>,
+pub struct Spoken {
+    /// Where it speaks AG-UI.
+    pub ag_ui: Option<String>,
+    /// Where it speaks A2A.
+    pub a2a: Option<String>,
+    /// Where it serves MCP.
+    pub mcp: Option<String>,
 }
 
 impl Spoken {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether it speaks nothing that we know.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// The protocols, in words.
-    pub(crate) fn protocols(&self) -> String {
+    #[must_use]
+    pub fn protocols(&self) -> String {
         let all = [
             ("AG-UI", &self.ag_ui),
             ("A2A", &self.a2a),
@@ -50,7 +56,8 @@ impl Spoken {
     }
 
     /// Where it is, of whichever protocol.
-    pub(crate) fn place(&self) -> &str {
+    #[must_use]
+    pub fn place(&self) -> &str {
         let url = self
             .ag_ui
             .as_ref()
@@ -60,22 +67,37 @@ impl Spoken {
     }
 }
 
+/// Why an address cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// It is no URL.
+    #[error("write a URL that begins with http:// or https://")]
+    NoUrl,
+    /// Nobody is there.
+    #[error(transparent)]
+    Unreachable(#[from] ClientError),
+}
+
 /// Asks an address that was named.
-pub(crate) async fn named(url: &str) -> Result<Spoken, String> {
+///
+/// # Errors
+///
+/// Returns an error when it is none, or nobody is there.
+pub async fn probe_url(url: &str) -> Result<Spoken, ProbeError> {
     let rest = url
         .strip_prefix("http://")
         .or_else(|| url.strip_prefix("https://"));
     if rest.is_none_or(str::is_empty) || url.contains(char::is_whitespace) {
-        return Err("write a URL that begins with http:// or https://".to_owned());
+        return Err(ProbeError::NoUrl);
     }
     let client = client(NAMED)?;
-    client.reach(url).await.map_err(|error| error.to_string())?;
+    client.reach(url).await?;
     let asked = timeout(NAMED, ask(&client, url, true)).await;
     Ok(asked.unwrap_or_default())
 }
 
 /// Asks ports of this machine that are open.
-pub(crate) async fn ports(ports: &[u16]) -> Vec<Spoken> {
+pub async fn probe_ports(ports: &[u16]) -> Vec<Spoken> {
     let Ok(client) = client(ANSWER) else {
         return Vec::new();
     };
@@ -105,7 +127,7 @@ pub(crate) async fn ports(ports: &[u16]) -> Vec<Spoken> {
     found.into_iter().map(|(_, spoken)| spoken).collect()
 }
 
-fn client(patience: Duration) -> Result<Client, String> {
+fn client(patience: Duration) -> Result<Client, ClientError> {
     let limits = Limits {
         max_message_bytes: MAX_BYTES,
         max_stream_bytes: MAX_BYTES as u64,
@@ -115,7 +137,7 @@ fn client(patience: Duration) -> Result<Client, String> {
         idle_timeout: patience,
         ..Limits::default()
     };
-    Client::new(limits).map_err(|error| error.to_string())
+    Client::new(limits)
 }
 
 async fn ask(client: &Client, url: &str, may_run: bool) -> Spoken {
@@ -163,12 +185,13 @@ async fn initializes(client: &Client, url: &str) -> bool {
         return false;
     };
     let session = answer.headers.get("mcp-session-id").cloned();
-    let reply = match answer.is_event_stream() {
-        true => match answer.events().next().await {
+    let reply = if answer.is_event_stream() {
+        match answer.events().next().await {
             Ok(Some(event)) => serde_json::from_str(&event.data).ok(),
             _ => None,
-        },
-        false => json_of(Some(answer)).await,
+        }
+    } else {
+        json_of(Some(answer)).await
     };
     if let Some(session) = session {
         // A session that was only asked for is not left behind.
@@ -251,7 +274,7 @@ mod tests {
         .await;
         let page = answering("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n<html>").await;
         let noise = answering("\u{0}\u{1}nonsense").await;
-        let found = ports(&[page, mcp, noise, card]).await;
+        let found = probe_ports(&[page, mcp, noise, card]).await;
         let at = |port: u16| format!("http://127.0.0.1:{port}/");
         assert_eq!(found.len(), 2, "{found:?}");
         assert_eq!(found[0].mcp, Some(format!("{}mcp", at(mcp))));
@@ -266,10 +289,14 @@ mod tests {
         )
         .await;
         let url = format!("http://127.0.0.1:{agent}/");
-        assert_eq!(named(&url).await.unwrap().ag_ui, Some(url.clone()));
-        assert_eq!(ports(&[agent]).await, [], "a run is not asked for unasked");
+        assert_eq!(probe_url(&url).await.unwrap().ag_ui, Some(url.clone()));
+        assert_eq!(
+            probe_ports(&[agent]).await,
+            [],
+            "a run is not asked for unasked"
+        );
         for wrong in ["ftp://x", "http://", "http://a b/"] {
-            assert!(named(wrong).await.is_err(), "{wrong}");
+            assert!(probe_url(wrong).await.is_err(), "{wrong}");
         }
     }
 }

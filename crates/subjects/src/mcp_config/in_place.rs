@@ -140,9 +140,7 @@ impl InPlace {
             is_back: false,
         };
         // From here on, dropping it puts everything back.
-        other
-            .persist(&self.file)
-            .map_err(|error| error.error)?;
+        other.persist(&self.file).map_err(|error| error.error)?;
         Ok(placed)
     }
 }

@@ -158,8 +158,8 @@ fn stands(run: &RunContext) -> Vec<Stand<'_>> {
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_capped(File::open(path)?, MAX_BYTES).map_err(|error| match error {
         Unreadable::Io(error) => error,
-        Unreadable::TooLarge { .. } | Unreadable::NotUtf8 { .. } => {
-            io::Error::other(format!("more than {MAX_BYTES} bytes are not a configuration"))
-        }
+        Unreadable::TooLarge { .. } | Unreadable::NotUtf8 { .. } => io::Error::other(format!(
+            "more than {MAX_BYTES} bytes are not a configuration"
+        )),
     })
 }

@@ -51,7 +51,8 @@ pub(crate) struct Stand<'a> {
 /// The same configuration with these servers. They take the names of those that are there, in their order;
 /// those that are left over go away, because an attack must not reach them, and more are added.
 pub(crate) fn rewrite(text: &str, servers: &[Stand<'_>]) -> Result<String, RewriteError> {
-    let mut config: Value = serde_json::from_str(&without_comments(text)).map_err(RewriteError::NotJson)?;
+    let mut config: Value =
+        serde_json::from_str(&without_comments(text)).map_err(RewriteError::NotJson)?;
     let mut found = 0;
     if let Some(map) = config.as_object_mut() {
         if let Some(Value::Object(section)) = map.get_mut(SECTION_AT_TOP) {

@@ -11,7 +11,6 @@ use proofhouse_tools::runtime::{ActionError, Failure, Invocation, Outcome, ToolT
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 
-use crate::duration::duration;
 use crate::exit_code::Exit;
 use crate::files::same_file;
 use crate::output::{CommandError, Data, complain, shown_path, talk};
@@ -20,6 +19,7 @@ use crate::tools::manifests::{self, Located};
 use crate::tools::options::{Operator, OperatorOptions, context};
 use crate::tools::trace::CallTrace;
 use crate::tools::work::{Worked, until_interrupted};
+use proofhouse_campaign::config::duration;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
