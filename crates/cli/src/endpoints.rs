@@ -6,11 +6,11 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use clap::Args;
 use proofhouse_oatf::{Actor, Document, did_you_mean};
 use proofhouse_range::{DRIVERS, Endpoint};
+use proofhouse_subjects::headers::Header;
 use proofhouse_wire::Spawn;
 
 use crate::environment::environment;
 use crate::output::{CommandError, printable_line, talk};
-use proofhouse_subjects::headers::Header;
 
 /// Where actors meet the agent, by mode or by name.
 #[derive(Debug, Clone, Default, Args)]

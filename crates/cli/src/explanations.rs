@@ -1,10 +1,9 @@
 //! What every code means: those of threat documents, of manifests, of what operators configure and of
 //! `proofhouse.yaml`.
 
+use proofhouse_campaign::config;
 use proofhouse_oatf::{Explanation, ExplanationKind};
 use proofhouse_tools::{manifest, operator};
-
-use proofhouse_campaign::config;
 
 /// The codes about what operators configure that are never errors.
 const OPERATOR_WARNINGS: &[&str] = &["OC-008", "OC-009", "OC-010", "OC-011"];

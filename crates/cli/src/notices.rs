@@ -2,6 +2,7 @@
 
 use proofhouse_campaign::load::LoadError;
 use proofhouse_subjects::bundles::BundleError;
+use proofhouse_subjects::call_trace::TraceError;
 use proofhouse_subjects::models::ModelError;
 use proofhouse_subjects::{Notice, OpenError};
 
@@ -47,6 +48,12 @@ impl From<OpenError> for CommandError {
 impl From<LoadError> for CommandError {
     fn from(error: LoadError) -> Self {
         Self::of(&error, error.is_usage())
+    }
+}
+
+impl From<TraceError> for CommandError {
+    fn from(error: TraceError) -> Self {
+        Self::of(&error, false)
     }
 }
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
+use proofhouse_campaign::config::duration;
+use proofhouse_campaign::config::sounds_secret;
 use proofhouse_source::did_you_mean;
 use proofhouse_subjects::headers::{Header, HeaderError};
 use proofhouse_subjects::spec::{
@@ -22,8 +24,6 @@ use crate::input::parse_size;
 use crate::notices;
 use crate::output::{CommandError, printable_line};
 use crate::tools::arguments::pair;
-use proofhouse_campaign::config::duration;
-use proofhouse_campaign::config::sounds_secret;
 
 /// What a command serves once it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

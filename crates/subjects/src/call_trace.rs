@@ -11,15 +11,24 @@ use proofhouse_oatf::Direction;
 use proofhouse_tools::runtime::{ActionError, CallEvent, Observer, Outcome};
 use serde_json::{Value, json};
 
-use crate::output::{CommandError, shown_path};
-use crate::tools::options::now;
+use crate::operator::now;
+
+/// A trace that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: cannot write: {error}", path.display())]
+pub struct TraceError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub error: io::Error,
+}
 
 /// What an action is called in the trace: namespace, tool and action make the name of a function.
 type Naming = dyn Fn(&str, &str, &str) -> Option<String> + Send + Sync;
 
 /// Writes calls to a file as they happen. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct CallTrace {
+pub struct CallTrace {
     inner: Arc<Mutex<Inner>>,
     path: PathBuf,
     naming: Arc<Naming>,
@@ -36,26 +45,34 @@ struct Inner {
 impl CallTrace {
     /// Creates the file and writes its header. `naming` says what the model calls an action; others go
     /// by their own names.
-    pub(crate) fn create(
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the file cannot be written.
+    pub fn create(
         path: &Path,
         naming: impl Fn(&str, &str, &str) -> Option<String> + Send + Sync + 'static,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self, TraceError> {
         Self::begin(path, "proofhouse tool", Arc::new(now), naming)
     }
 
     /// The same for another writer, with a clock of its own.
-    pub(crate) fn begin(
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the file cannot be written.
+    pub fn begin(
         path: &Path,
         written_by: &str,
         clock: Arc<dyn Fn() -> String + Send + Sync>,
         naming: impl Fn(&str, &str, &str) -> Option<String> + Send + Sync + 'static,
-    ) -> Result<Self, CommandError> {
-        let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
+    ) -> Result<Self, TraceError> {
+        let file = File::create(path).map_err(|error| cannot_write(path, error))?;
         let mut writer = TraceWriter::new(Box::new(file) as Box<dyn Write + Send>);
         let metadata = json!({"tool": written_by});
         if let Some(metadata) = metadata.as_object() {
             let written = writer.write_header(metadata);
-            written.map_err(|error| cannot_write(path, &error))?;
+            written.map_err(|error| cannot_write(path, error))?;
         }
         let inner = Inner {
             writer,
@@ -71,12 +88,16 @@ impl CallTrace {
     }
 
     /// Says whether everything was written.
-    pub(crate) fn finish(&self) -> Result<(), CommandError> {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when it was not.
+    pub fn finish(&self) -> Result<(), TraceError> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let failure = inner.failure.take();
         match failure.map_or_else(|| inner.writer.flush(), Err) {
             Ok(()) => Ok(()),
-            Err(error) => Err(cannot_write(&self.path, &error)),
+            Err(error) => Err(cannot_write(&self.path, error)),
         }
     }
 
@@ -117,7 +138,8 @@ impl Observer for CallTrace {
 }
 
 /// A result as an MCP server would give it.
-pub(crate) fn call_result(result: Result<&Outcome, &ActionError>) -> Value {
+#[must_use]
+pub fn call_result(result: Result<&Outcome, &ActionError>) -> Value {
     let (value, is_error) = match result {
         Ok(outcome) => (outcome.value.clone(), false),
         Err(error) => (error.to_json(), true),
@@ -133,6 +155,9 @@ pub(crate) fn call_result(result: Result<&Outcome, &ActionError>) -> Value {
     told
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::cannot_run(format!("{}: cannot write: {error}", shown_path(path)))
+fn cannot_write(path: &Path, error: io::Error) -> TraceError {
+    TraceError {
+        path: path.to_owned(),
+        error,
+    }
 }

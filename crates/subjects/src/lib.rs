@@ -6,6 +6,7 @@
 
 mod agent;
 pub mod bundles;
+pub mod call_trace;
 mod command;
 mod digest;
 pub mod discover;
@@ -15,10 +16,12 @@ mod mcp_config;
 pub mod models;
 mod notice;
 mod open;
+pub mod operator;
 pub mod placeholders;
 mod prompt_delivery;
 pub mod spec;
 mod subject;
+pub mod tool_manifests;
 
 use std::sync::Arc;
 

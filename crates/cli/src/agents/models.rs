@@ -8,10 +8,10 @@ use proofhouse_agent::SteppedClock;
 use proofhouse_agent::model::{self, Model, ModelOptions, RecordError, Recorder, Redactor, Replay};
 use proofhouse_agent::task::ModelSource;
 use proofhouse_subjects::models::{DEFAULT_MODEL, open};
+use proofhouse_subjects::operator::now;
 
 use crate::environment::environment;
 use crate::output::CommandError;
-use crate::tools::options::now;
 
 /// Which model an agent has.
 #[derive(Debug, Args)]

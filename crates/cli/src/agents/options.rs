@@ -8,6 +8,8 @@ use proofhouse_agent::model::Redactor;
 use proofhouse_agent::remote::grant_servers;
 use proofhouse_agent::task::{Host, Input, Task, TaskOptions, User};
 use proofhouse_subjects::bundles;
+use proofhouse_subjects::call_trace::CallTrace;
+use proofhouse_subjects::tool_manifests;
 use proofhouse_tools::manifest::{Action, Agent, Bundle, Catalog, MountScope, Tool};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
@@ -17,9 +19,7 @@ use crate::files::same_file;
 use crate::notices;
 use crate::output::{CommandError, printable_line, shown_path, talk};
 use crate::tools::arguments::{pair, typed};
-use crate::tools::manifests;
 use crate::tools::options::OperatorOptions;
-use crate::tools::trace::CallTrace;
 
 /// Which agent, its model, and what it may use.
 #[derive(Debug, Args)]
@@ -175,7 +175,7 @@ fn directory(path: &Path) -> Result<PathBuf, CommandError> {
 /// A trace in which actions have the names of their functions.
 fn trace_to(path: &Path, tools: Vec<Arc<Tool>>, clock: &Clock) -> Result<CallTrace, CommandError> {
     let clock = Arc::clone(clock);
-    CallTrace::begin(
+    let trace = CallTrace::begin(
         path,
         "proofhouse agent",
         clock,
@@ -183,14 +183,15 @@ fn trace_to(path: &Path, tools: Vec<Arc<Tool>>, clock: &Clock) -> Result<CallTra
             let mut tools = tools.iter();
             let tool = tools.find(|tool| tool.namespace == namespace && tool.name == name)?;
             let declared: Vec<Vec<Arc<Action>>> = vec![tool.actions.clone()];
-            let functions = manifests::functions(std::slice::from_ref(tool), &declared);
+            let functions = tool_manifests::functions(std::slice::from_ref(tool), &declared);
             Some(match functions.of(0, action) {
                 Some(function) => function.name.clone(),
                 // One that a server or a description has, of which there are usually several.
                 None => format!("{}_{action}", name.replace('-', "_")),
             })
         },
-    )
+    );
+    Ok(trace?)
 }
 
 impl Prepared {
@@ -258,7 +259,7 @@ impl Prepared {
     pub(crate) fn finish(&self) -> Result<(), CommandError> {
         self.models.finish()?;
         match &self.trace {
-            Some(trace) => trace.finish(),
+            Some(trace) => Ok(trace.finish()?),
             None => Ok(()),
         }
     }

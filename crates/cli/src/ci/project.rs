@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use proofhouse_campaign::config;
 use proofhouse_tools::operator::variables::is_name;
 
 use super::Host;
 use crate::input::Input;
-use proofhouse_campaign::config;
 
 /// How far up the root of a repository is looked for.
 const MAX_UP: usize = 32;

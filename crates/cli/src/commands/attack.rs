@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use proofhouse_campaign::config::duration;
 use proofhouse_detect::{REDACTED, Redactor};
 use proofhouse_oatf::Document;
 use proofhouse_range::{Delivery, Endpoint, RunHandle, RunOptions, RunReport, run};
@@ -23,7 +24,6 @@ use crate::report::attack;
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::interruptible;
-use proofhouse_campaign::config::duration;
 
 /// How long leaving at once may take.
 const LEAVING: Duration = Duration::from_millis(500);

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use clap::{Args, Subcommand};
+use proofhouse_campaign::config;
 
 use crate::ci::project::Project;
 use crate::ci::{Host, file};
 use crate::exit_code::Exit;
 use crate::files::create;
 use crate::output::{CommandError, Data, shown_path, talk};
-use proofhouse_campaign::config;
 
 /// Put campaigns where changes are checked
 #[derive(Debug, Args)]

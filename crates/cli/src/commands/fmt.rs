@@ -1,6 +1,7 @@
 //! `proofhouse fmt`: documents in canonical form.
 
 use clap::Args;
+use proofhouse_campaign::config;
 use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
 use proofhouse_tools::manifest::Bundle;
 
@@ -9,7 +10,6 @@ use crate::files::replace;
 use crate::input::{Input, Inputs, Shown};
 use crate::output::{CommandError, Data, complain, printable_line, talk};
 use crate::report::{self, Checked};
-use proofhouse_campaign::config;
 
 /// Rewrite threat documents in canonical form
 ///

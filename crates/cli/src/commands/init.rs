@@ -4,16 +4,16 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use clap::Args;
+use proofhouse_campaign::config::{self, Draft, FILE, Variables};
 use proofhouse_oatf::DiagnosticSeverity;
+use proofhouse_subjects::discover::{Found, PORTS, Spoken, detect, probe_ports, probe_url};
+use proofhouse_subjects::without_credentials;
 
 use crate::exit_code::Exit;
 use crate::files::create;
 use crate::init::ask::Asked;
 use crate::output::{CommandError, Data, printable_line, talk};
 use crate::report::plural;
-use proofhouse_campaign::config::{self, Draft, FILE, Variables};
-use proofhouse_subjects::discover::{Found, PORTS, Spoken, detect, probe_ports, probe_url};
-use proofhouse_subjects::without_credentials;
 
 /// Write a proofhouse.yaml for the project in this directory
 ///

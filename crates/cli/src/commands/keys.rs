@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use proofhouse_campaign::config::duration;
 use proofhouse_server::keys::{Scope, Secret};
 use proofhouse_store::model::{ApiKey, NewApiKey};
 use proofhouse_store::{Store, StoreError};
@@ -11,7 +12,6 @@ use serde_json::json;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, Data, printable_line, talk};
 use crate::store_options::StoreOptions;
-use proofhouse_campaign::config::duration;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use proofhouse_campaign::baseline::{DEFAULT_THRESHOLD, compare};
+use proofhouse_campaign::baseline::{DEFAULT_THRESHOLD, compare, missing_in_common};
 use proofhouse_campaign::comparison::Comparison;
 use proofhouse_campaign::engine::{Progress, Settings, execute};
 use proofhouse_campaign::filters;
@@ -14,11 +14,11 @@ use proofhouse_campaign::gates::{FailOn, gate, surprises};
 use proofhouse_campaign::load::load;
 use proofhouse_campaign::plan::{Filter, Plan};
 use proofhouse_campaign::report::Format;
-use proofhouse_campaign::result::{CampaignResult, DocumentInfo, RunRecord, SubjectInfo};
-use proofhouse_campaign::stop::Question;
+use proofhouse_campaign::result::{CampaignResult, RunRecord, SubjectInfo};
+use proofhouse_campaign::stop::{Question, questions};
 use proofhouse_campaign::store;
-use proofhouse_campaign::summary::Summary;
 use proofhouse_subjects::Subject;
+use proofhouse_subjects::operator::now;
 use proofhouse_subjects::spec::SubjectSpec;
 use proofhouse_wire::{CancellationToken, adopt_orphans, end_orphans};
 
@@ -34,7 +34,6 @@ use crate::report::plural;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::{Worked, interruptible};
 use crate::subject_options::SubjectOptions;
-use crate::tools::options::now;
 
 /// How long leaving at once may take.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -319,42 +318,8 @@ impl Run {
         let Some(directory) = &self.out else {
             return Ok(Vec::new());
         };
-        let cannot = |error: &dyn std::fmt::Display| {
-            CommandError::cannot_run(printable_line(&format!("--out: {error}")))
-        };
-        std::fs::create_dir_all(directory).map_err(|error| {
-            cannot(&format!(
-                "{}: cannot be made: {error}",
-                shown_path(directory)
-            ))
-        })?;
-        let file = directory.join(store::FILE);
-        let is_there = file.symlink_metadata().is_ok();
-        if is_there && !self.resume {
-            return Err(CommandError::usage(format!(
-                "--out {}: there is a result already; go on with it (--resume) or name another directory",
-                shown_path(directory)
-            )));
-        }
-        let earlier = match is_there {
-            true => {
-                let earlier = store::load(&file).map_err(|error| cannot(&error))?;
-                let runs = store::resumable(plan, subjects, &earlier);
-                runs.map_err(|error| {
-                    CommandError::usage(printable_line(&format!("--resume: {error}")))
-                })?
-            }
-            false => Vec::new(),
-        };
-        // Found out now, not after all the runs.
-        for place in ["", "traces", "documents"].map(|name| directory.join(name)) {
-            std::fs::create_dir_all(&place)
-                .and_then(|()| tempfile::tempfile_in(&place))
-                .map_err(|error| {
-                    cannot(&format!("{}: cannot write: {error}", shown_path(&place)))
-                })?;
-        }
-        Ok(earlier)
+        let prepared = store::prepare(directory, self.resume, plan, subjects);
+        prepared.map_err(|error| CommandError::of(&error, error.is_usage()))
     }
 
     /// What the repeats are to answer, with --early-stop.
@@ -364,29 +329,14 @@ impl Run {
         subjects: &[SubjectInfo],
         baseline: Option<&CampaignResult>,
     ) -> HashMap<(String, String), Question> {
-        let mut questions = HashMap::new();
         if !self.early_stop.unwrap_or_default() {
-            return questions;
+            return HashMap::new();
         }
-        let before = baseline.map(Summary::of);
         let only_regressions = self.fail_on == [FailOn::Regression];
-        for document in &plan.documents {
-            for subject in subjects {
-                let id = document.info.id.as_str();
-                let cell = before
-                    .as_ref()
-                    .and_then(|before| before.cell(id, &subject.name));
-                let question = match cell {
-                    Some(before) if only_regressions => Question::Regressed {
-                        before: before.attacks.success,
-                        threshold: self.threshold.unwrap_or(DEFAULT_THRESHOLD),
-                    },
-                    _ => Question::GivesWay,
-                };
-                questions.insert((id.to_owned(), subject.name.clone()), question);
-            }
-        }
-        questions
+        let regression = baseline
+            .filter(|_| only_regressions)
+            .map(|before| (before, self.threshold.unwrap_or(DEFAULT_THRESHOLD)));
+        questions(plan, subjects, regression)
     }
 
     fn report(
@@ -471,23 +421,12 @@ impl Run {
 
 /// A comparison in which nothing is compared is most likely a mistake.
 fn warn_of_nothing_shared(plan: &Plan, subjects: &[SubjectInfo], before: &CampaignResult) {
-    let has_subject = |one: &SubjectInfo| subjects.iter().any(|other| other.name == one.name);
-    let has_document = |one: &DocumentInfo| {
-        let mut documents = plan.documents.iter();
-        documents.any(|other| other.info.id == one.id)
-    };
-    let what = match (
-        before.subjects.iter().any(has_subject),
-        before.documents.iter().any(has_document),
-    ) {
-        (true, true) => return,
-        (false, _) => "subject",
-        (true, false) => "document",
-    };
-    complain(&format!(
-        "warning: the baseline shares no {what} with this campaign, so there is nothing to compare: whatever gets \
-         through counts as new, and nothing else is known"
-    ));
+    if let Some(what) = missing_in_common(plan, subjects, before) {
+        complain(&format!(
+            "warning: the baseline shares no {what} with this campaign, so there is nothing to compare: whatever gets \
+             through counts as new, and nothing else is known"
+        ));
+    }
 }
 
 /// Takes a list in place of one that is empty.
@@ -514,10 +453,8 @@ fn at_this_time(path: PathBuf) -> PathBuf {
 
 /// The plan without documents whose actors cannot meet a subject; how many those are is told.
 fn meetable(plan: Plan, subjects: &[Arc<dyn Subject>]) -> Result<Plan, CommandError> {
-    let meets = |number: usize, mode: &str| subjects.get(number).is_none_or(|it| it.meets(mode));
-    let left = plan.only_where(subjects.len(), meets);
-    let (plan, left_out) =
-        left.map_err(|error| CommandError::usage(printable_line(&error.to_string())))?;
+    let left = plan.meetable(subjects);
+    let (plan, left_out) = left.map_err(|error| CommandError::of(&error, true))?;
     for (subject, count) in subjects
         .iter()
         .zip(left_out)

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proofhouse_agent::model::Redactor;
+use proofhouse_campaign::config::duration;
 use proofhouse_server::api::desk::Desk;
 use proofhouse_server::api::{Api, ApiConfig};
 use proofhouse_server::engine::{Engine, EngineOptions, MAX_LEASE, MIN_LEASE, ManifestSource};
@@ -16,6 +17,7 @@ use proofhouse_server::listen::{self, Door, Limits};
 use proofhouse_server::metrics::Metrics;
 use proofhouse_server::rate::Rate;
 use proofhouse_store::Store;
+use proofhouse_subjects::operator::Operator;
 use proofhouse_wire::CancellationToken;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -27,9 +29,8 @@ use crate::output::{CommandError, Data, printable_line, shown_path, talk};
 use crate::signals::survive_file_limits;
 use crate::store_options::StoreOptions;
 use crate::telemetry::TelemetryOptions;
-use crate::tools::options::{Operator, OperatorOptions};
+use crate::tools::options::OperatorOptions;
 use crate::tools::work::until_interrupted;
-use proofhouse_campaign::config::duration;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
@@ -253,7 +254,11 @@ impl Serve {
         let models = self.model.models(None, redactor)?;
         let files = self.files.as_deref().map(directory).transpose()?;
         let environment = operator.common_environment();
-        let client = Arc::new(operator.client()?);
+        let client = Arc::new(
+            operator
+                .client()
+                .map_err(|error| CommandError::cannot_run(error.to_string()))?,
+        );
         let webhooks = operator.webhooks();
         let hosts = Hosts {
             operator,

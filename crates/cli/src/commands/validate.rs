@@ -6,13 +6,13 @@ use clap::{Args, ValueEnum};
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 use proofhouse_tools::manifest::Bundle;
 
+use proofhouse_campaign::config::{self, Variables};
 use proofhouse_subjects::bundles::{across, sort};
 
 use crate::exit_code::Exit;
 use crate::input::{Input, Inputs, Unreadable};
 use crate::output::{CommandError, Data, Progress};
 use crate::report::{self, Checked};
-use proofhouse_campaign::config::{self, Variables};
 
 /// Check threat documents, manifests (tools, agents, triggers, schedules) and proofhouse.yaml, and show what is wrong where
 #[derive(Debug, Args)]

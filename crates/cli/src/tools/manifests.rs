@@ -1,0 +1,35 @@
+//! The manifests of tools: read, with what is wrong shown in its place.
+
+use std::path::PathBuf;
+
+use proofhouse_subjects::tool_manifests::{Located, read_tools};
+use proofhouse_tools::runtime::ToolTask;
+
+use crate::notices;
+use crate::output::{CommandError, printable_line, talk, talk_styled};
+use crate::report::{self, Checked};
+
+/// Reads the tools of files and directories, and shows what is wrong with them.
+pub(crate) fn tools(paths: &[PathBuf]) -> Result<Vec<Located>, CommandError> {
+    read_tools(paths, &notices::show).map_err(|error| CommandError::of(&error, error.is_usage()))
+}
+
+/// Shows findings on stderr, each in its place.
+pub(crate) fn show(name: String, text: String, findings: Vec<proofhouse_oatf::Diagnostic>) {
+    let checked = Checked {
+        name,
+        text,
+        findings,
+    };
+    for shown in report::human::findings(&checked) {
+        talk_styled(&format!("{shown}\n"));
+    }
+}
+
+/// Ends a task. What went wrong is told, and is no reason to fail: the result is there.
+pub(crate) async fn tear_down(task: &ToolTask) {
+    for error in task.teardown().await {
+        let name = printable_line(&task.tool().name);
+        talk(&format!("warning: {name}: while it was ended: {error}"));
+    }
+}
