@@ -1,10 +1,11 @@
 //! Shows what a user should know of subjects, manifests and documents, on stderr.
 
+use proofhouse_agent::task::StartError;
 use proofhouse_campaign::load::LoadError;
-use proofhouse_subjects::bundles::BundleError;
+use proofhouse_subjects::agent_setup::{InputError, SetupError};
 use proofhouse_subjects::call_trace::TraceError;
-use proofhouse_subjects::models::ModelError;
 use proofhouse_subjects::{Notice, OpenError};
+use proofhouse_wire::write_files::WriteError;
 
 use crate::output::{CommandError, complain, printable_line, shown_path, talk};
 use crate::tools::manifests;
@@ -22,6 +23,9 @@ pub(crate) fn show(notice: Notice) {
         } => manifests::show(name, text, findings),
         Notice::Unusable { name, reason } => {
             complain(&printable_line(&format!("{name}: {reason}")));
+        }
+        Notice::MountWithoutFiles => {
+            talk("warning: the agent has a mount, but no files; give it a directory with --files");
         }
         Notice::ListensForOthers(address) => talk(&format!(
             "warning: attacks listen on {address}, where others may reach them"
@@ -57,14 +61,26 @@ impl From<TraceError> for CommandError {
     }
 }
 
-impl From<BundleError> for CommandError {
-    fn from(error: BundleError) -> Self {
+impl From<WriteError> for CommandError {
+    fn from(error: WriteError) -> Self {
+        Self::of(&error, false)
+    }
+}
+
+impl From<SetupError> for CommandError {
+    fn from(error: SetupError) -> Self {
         Self::of(&error, error.is_usage())
     }
 }
 
-impl From<ModelError> for CommandError {
-    fn from(error: ModelError) -> Self {
-        Self::of(&error, error.is_usage())
+impl From<StartError> for CommandError {
+    fn from(error: StartError) -> Self {
+        Self::of(&error, false)
+    }
+}
+
+impl From<InputError> for CommandError {
+    fn from(error: InputError) -> Self {
+        Self::of(&error, true)
     }
 }

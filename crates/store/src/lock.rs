@@ -7,41 +7,67 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::output::{CommandError, printable_line, talk};
+/// Why a store cannot be locked.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The file of the database has several names.
+    #[error(
+        "{}: this file has more than one name (hard links), and SQLite keeps a log beside each: what is written \
+         under one is not seen under the other; remove the other names or copy the file",
+        .0.display()
+    )]
+    OtherNames(PathBuf),
+    /// The file of the lock cannot be made.
+    #[error("{}: cannot lock it: {error}", database.display())]
+    Cannot {
+        /// The database.
+        database: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Another process has the lock.
+    #[error(
+        "{}: another `proofhouse serve` uses this file; end it first, or give all processes the same PostgreSQL with \
+         --store postgres://…",
+        .0.display()
+    )]
+    Held(PathBuf),
+}
 
 /// Held by the process that serves a store, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct StoreLock {
-    _file: Option<File>,
+pub struct StoreLock {
+    file: Result<File, io::Error>,
 }
 
 impl StoreLock {
     /// Takes the lock of the database at this path, which need not be there yet.
-    pub(crate) fn take(database: &Path) -> Result<Self, CommandError> {
-        let shown = printable_line(&database.display().to_string());
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when another process has it, or when a lock would not help.
+    pub fn take(database: &Path) -> Result<Self, LockError> {
         if has_other_names(database) {
-            return Err(CommandError::cannot_run(format!(
-                "{shown}: this file has more than one name (hard links), and SQLite keeps a log beside each: what is written \
-                 under one is not seen under the other; remove the other names or copy the file"
-            )));
+            return Err(LockError::OtherNames(database.to_owned()));
         }
         let file = lock_file(database).and_then(open);
-        let file = file.map_err(|error| {
-            CommandError::cannot_run(format!("{shown}: cannot lock it: {error}"))
+        let file = file.map_err(|error| LockError::Cannot {
+            database: database.to_owned(),
+            error,
         })?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: Some(file) }),
-            Err(TryLockError::WouldBlock) => Err(CommandError::cannot_run(format!(
-                "{shown}: another `proofhouse serve` uses this file; end it first, or give all processes the same \
-                 PostgreSQL with --store postgres://…"
-            ))),
-            Err(TryLockError::Error(error)) => {
-                talk(&format!(
-                    "warning: {shown} cannot be locked ({error}); see to it that only one process serves it"
-                ));
-                Ok(Self { _file: None })
-            }
+            Ok(()) => Ok(Self { file: Ok(file) }),
+            Err(TryLockError::WouldBlock) => Err(LockError::Held(database.to_owned())),
+            // Some file systems have no locks.
+            Err(TryLockError::Error(error)) => Ok(Self { file: Err(error) }),
         }
+    }
+
+    /// Why nothing is locked, where the file system has no locks: then somebody else must see to it that only one
+    /// process serves the store.
+    #[must_use]
+    pub fn failure(&self) -> Option<&io::Error> {
+        self.file.as_ref().err()
     }
 }
 
@@ -97,7 +123,7 @@ mod tests {
         File::create(&path).unwrap();
         let detour = directory.path().join(".").join("store.db");
         let refused = StoreLock::take(&detour).unwrap_err();
-        assert!(refused.message.contains("PostgreSQL"), "{refused}");
+        assert!(matches!(refused, LockError::Held(_)), "{refused}");
         #[cfg(unix)]
         {
             let link = directory.path().join("link.db");
@@ -111,7 +137,7 @@ mod tests {
             std::fs::hard_link(&one, &other).unwrap();
             for name in [&one, &other] {
                 let refused = StoreLock::take(name).unwrap_err();
-                assert!(refused.message.contains("hard links"), "{refused}");
+                assert!(matches!(refused, LockError::OtherNames(_)), "{refused}");
             }
         }
         StoreLock::take(&directory.path().join("other.db")).unwrap();

@@ -5,6 +5,8 @@
 //! is attacked; they still meet only over sockets and pipes.
 
 mod agent;
+pub mod agent_models;
+pub mod agent_setup;
 pub mod bundles;
 pub mod call_trace;
 mod command;

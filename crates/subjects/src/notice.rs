@@ -32,6 +32,8 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// The agent has a mount, and no directory is given for it.
+    MountWithoutFiles,
     /// An attack listens at an address that is not only this machine's.
     ListensForOthers(SocketAddr),
     /// A configuration of MCP servers is copied, and nothing says where the command looks for the copy. Who gives a

@@ -5,27 +5,43 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::output::{CommandError, shown_path};
+/// A file that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: cannot write: {}", path.display(), match error.kind() {
+    ErrorKind::AlreadyExists => "it exists already".to_owned(),
+    _ => error.to_string(),
+})]
+pub struct WriteError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub error: std::io::Error,
+}
 
 /// Writes a new file. One that is there is only replaced with `force`, and then in one step.
-pub(crate) fn create(path: &Path, text: &str, force: bool) -> Result<(), CommandError> {
+///
+/// # Errors
+///
+/// Returns an error when there is one already, or it cannot be written.
+pub fn create(path: &Path, text: &str, force: bool) -> Result<(), WriteError> {
     let created = OpenOptions::new().write(true).create_new(true).open(path);
     let written = match created {
         Ok(mut file) => file.write_all(text.as_bytes()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists && force => replace(path, text),
         Err(error) => Err(error),
     };
-    written.map_err(|error| {
-        let why = match error.kind() {
-            ErrorKind::AlreadyExists => "it exists already".to_owned(),
-            _ => error.to_string(),
-        };
-        CommandError::cannot_run(format!("{}: cannot write: {why}", shown_path(path)))
+    written.map_err(|error| WriteError {
+        path: path.to_owned(),
+        error,
     })
 }
 
 /// Replaces a file in one step: whoever looks sees the old text or the new one.
-pub(crate) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+///
+/// # Errors
+///
+/// Returns an error when it is not there, or cannot be written.
+pub fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     // A link is followed, so that the file behind it is replaced and the link stays.
     let path = fs::canonicalize(path)?;
     let permissions = fs::metadata(&path)?.permissions();
@@ -39,7 +55,8 @@ pub(crate) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// Whether two paths lead to one file. Devices and pipes may be given twice.
-pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
+#[must_use]
+pub fn same_file(a: &Path, b: &Path) -> bool {
     let is_special = |path: &Path| path.metadata().is_ok_and(|found| !found.is_file());
     if is_special(a) || is_special(b) {
         return false;

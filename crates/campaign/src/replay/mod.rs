@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 pub use find::{FindError, KeptCampaign, find};
 pub use judge::{IndicatorChange, Judge, Judged, Judging};
-pub use recording::{Recording, Room};
+pub use recording::{Recording, Room, Traces, traces};
 pub use replayed::{Again, Replayed, gate, replay};
 pub use sources::{DocumentState, GivenError, Sources};
 

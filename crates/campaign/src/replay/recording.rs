@@ -1,5 +1,6 @@
 //! The recording of a run, read to its end and handed on message by message.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use proofhouse_detect::{Item, LineError, Message, TraceReader};
 
 use super::ReplayError;
-use crate::result::RunRecord;
+use crate::result::{CampaignResult, RunRecord};
 
 /// Messages of a run that are shown; longer conversations are read in the recording itself.
 const MAX_SHOWN: usize = 1_000;
@@ -15,6 +16,14 @@ const MAX_SHOWN: usize = 1_000;
 const MAX_SHOWN_BYTES: usize = 256 << 20;
 /// Problems of a recording that are kept.
 const MAX_PROBLEMS: usize = 20;
+
+/// Messages of one run that a report shows.
+const MAX_REPORTED: usize = 500;
+/// Messages of all runs together; a page with more is no page.
+const MAX_REPORTED_IN_ALL: usize = 50_000;
+
+/// The messages of runs, by the id of the run.
+pub type Traces = BTreeMap<String, Vec<Message>>;
 
 /// What was read of a recording.
 #[derive(Debug, Default)]
@@ -114,4 +123,32 @@ pub(super) fn read(
         });
     }
     Ok(recording)
+}
+
+/// The recordings of a campaign, as far as a report shows them. One that cannot be read is left out: the result has what matters.
+#[must_use]
+pub fn traces(result: &CampaignResult, directory: &Path) -> Traces {
+    let mut traces = Traces::new();
+    let mut left = MAX_REPORTED_IN_ALL;
+    for run in &result.runs {
+        // A result that was made elsewhere must not make us read elsewhere.
+        let is_ours = |file: &&String| file.starts_with("traces/") && !file.contains("..");
+        let Some(file) = run.trace.as_ref().filter(is_ours) else {
+            continue;
+        };
+        let Ok(file) = File::open(directory.join(file)) else {
+            continue;
+        };
+        let messages: Vec<Message> = TraceReader::new(BufReader::new(file))
+            .map_while(Result::ok)
+            .filter_map(|item| match item {
+                Item::Message { message, .. } => Some(message),
+                Item::Problem(_) => None,
+            })
+            .take(MAX_REPORTED.min(left))
+            .collect();
+        left -= messages.len();
+        traces.insert(run.id.clone(), messages);
+    }
+    traces
 }

@@ -1,17 +1,9 @@
 //! Models on the command line: their names and their recordings.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use clap::Args;
-use proofhouse_agent::SteppedClock;
-use proofhouse_agent::model::{self, Model, ModelOptions, RecordError, Recorder, Redactor, Replay};
-use proofhouse_agent::task::ModelSource;
-use proofhouse_subjects::models::{DEFAULT_MODEL, open};
-use proofhouse_subjects::operator::now;
-
-use crate::environment::environment;
-use crate::output::CommandError;
+use proofhouse_subjects::agent_models::ModelChoice;
 
 /// Which model an agent has.
 #[derive(Debug, Args)]
@@ -42,101 +34,16 @@ pub(crate) struct ModelArgs {
     replay: Option<PathBuf>,
 }
 
-/// A clock for tasks and traces.
-pub(crate) type Clock = Arc<dyn Fn() -> String + Send + Sync>;
-
-/// The models of the tasks of one command.
-pub(crate) struct Models {
-    pub(crate) main: Arc<dyn Model>,
-    /// For agents whose manifests name others, unless the command line or a recording decides.
-    pub(crate) others: Option<Arc<ModelSource>>,
-    pub(crate) options: ModelOptions,
-    pub(crate) clock: Clock,
-    /// Whether what happens must have one order.
-    pub(crate) in_order: bool,
-    recorder: Option<Arc<Recorder>>,
-}
-
 impl ModelArgs {
-    /// The files it reads and writes.
-    pub(crate) fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        (self.replay.as_deref(), self.record.as_deref())
-    }
-
-    /// Opens the model, for an agent whose manifest names this one. The redactor keeps secrets out of
-    /// recordings.
-    pub(crate) fn models(
-        &self,
-        manifest: Option<&str>,
-        redactor: Redactor,
-    ) -> Result<Models, CommandError> {
-        let options = ModelOptions {
+    /// Which model was chosen.
+    pub(crate) fn choice(&self) -> ModelChoice {
+        ModelChoice {
+            model: self.model.clone(),
+            base_url: self.base_url.clone(),
             temperature: self.temperature,
             seed: self.seed,
-            ..ModelOptions::default()
-        };
-        let mut models = Models {
-            main: Arc::new(model::sim::CarefulModel),
-            others: None,
-            options,
-            clock: Arc::new(now),
-            in_order: self.record.is_some() || self.replay.is_some(),
-            recorder: None,
-        };
-        if let Some(path) = &self.replay {
-            let replay = Replay::open(path).map_err(|error| of_record("--replay", path, &error))?;
-            let start = replay.started_at().map_or_else(now, str::to_owned);
-            models.clock = stepped(&start)?;
-            models.main = Arc::new(replay.with_redactor(redactor));
-            return Ok(models);
-        }
-        let spec = self.model.as_deref().or(manifest).unwrap_or(DEFAULT_MODEL);
-        let environment = environment();
-        models.main = open(spec, self.base_url.as_deref(), Path::new("."), &environment)?;
-        if let Some(path) = &self.record {
-            let start = now();
-            models.clock = stepped(&start)?;
-            let recorder = Recorder::create_at(models.main, path, Some(redactor), &start);
-            let recorder = Arc::new(recorder.map_err(|error| of_record("--record", path, &error))?);
-            models.main = Arc::clone(&recorder) as Arc<dyn Model>;
-            models.recorder = Some(recorder);
-        } else if self.model.is_none() {
-            let base_url = self.base_url.clone();
-            models.others = Some(Arc::new(move |spec: &str| {
-                let opened = open(spec, base_url.as_deref(), Path::new("."), &environment);
-                opened.map_err(|error| error.to_string())
-            }));
-        }
-        Ok(models)
-    }
-}
-
-impl Models {
-    /// Says whether the recording is whole.
-    pub(crate) fn finish(&self) -> Result<(), CommandError> {
-        match self
-            .recorder
-            .as_ref()
-            .and_then(|recorder| recorder.failure())
-        {
-            None => Ok(()),
-            Some(reason) => Err(CommandError::cannot_run(format!(
-                "--record: cannot write: {reason}"
-            ))),
+            record: self.record.clone(),
+            replay: self.replay.clone(),
         }
     }
-}
-
-fn stepped(start: &str) -> Result<Clock, CommandError> {
-    let clock = SteppedClock::new(start)
-        .ok_or_else(|| CommandError::cannot_run(format!("--replay: `{start}` is not a time")))?;
-    Ok(Arc::new(move || clock.now()))
-}
-
-fn of_record(flag: &str, path: &Path, error: &RecordError) -> CommandError {
-    let message = match error {
-        RecordError::File { .. } => format!("{flag} {error}"),
-        _ => format!("{flag} {}: {error}", path.display()),
-    };
-    CommandError::cannot_run(message)
 }

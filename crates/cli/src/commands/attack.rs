@@ -12,10 +12,10 @@ use proofhouse_detect::{REDACTED, Redactor};
 use proofhouse_oatf::Document;
 use proofhouse_range::{Delivery, Endpoint, RunHandle, RunOptions, RunReport, run};
 use proofhouse_subjects::headers::{self, SHORTEST_SECRET};
+use proofhouse_wire::write_files::same_file;
 
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
-use crate::files::same_file;
 use crate::generation_options::GenerationOptions;
 use crate::input::{Input, SizeLimit};
 use crate::live::Live;

@@ -4,9 +4,9 @@ use clap::Args;
 use proofhouse_campaign::config;
 use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
 use proofhouse_tools::manifest::Bundle;
+use proofhouse_wire::write_files::replace;
 
 use crate::exit_code::Exit;
-use crate::files::replace;
 use crate::input::{Input, Inputs, Shown};
 use crate::output::{CommandError, Data, complain, printable_line, talk};
 use crate::report::{self, Checked};

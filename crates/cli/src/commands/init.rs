@@ -8,9 +8,9 @@ use proofhouse_campaign::config::{self, Draft, FILE, Variables};
 use proofhouse_oatf::DiagnosticSeverity;
 use proofhouse_subjects::discover::{Found, PORTS, Spoken, detect, probe_ports, probe_url};
 use proofhouse_subjects::without_credentials;
+use proofhouse_wire::write_files::create;
 
 use crate::exit_code::Exit;
-use crate::files::create;
 use crate::init::ask::Asked;
 use crate::output::{CommandError, Data, printable_line, talk};
 use crate::report::plural;

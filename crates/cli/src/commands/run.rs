@@ -13,6 +13,7 @@ use proofhouse_campaign::filters;
 use proofhouse_campaign::gates::{FailOn, gate, surprises};
 use proofhouse_campaign::load::load;
 use proofhouse_campaign::plan::{Filter, Plan};
+use proofhouse_campaign::replay::traces;
 use proofhouse_campaign::report::Format;
 use proofhouse_campaign::result::{CampaignResult, RunRecord, SubjectInfo};
 use proofhouse_campaign::stop::{Question, questions};
@@ -346,7 +347,7 @@ impl Run {
         is_kept: bool,
     ) -> Result<(), CommandError> {
         let traces = match &self.out {
-            Some(directory) => reports::traces(result, directory),
+            Some(directory) => traces(result, directory),
             None => Default::default(),
         };
         let text = reports::render(self.format, result, &traces, comparison);

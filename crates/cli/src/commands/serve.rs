@@ -24,6 +24,7 @@ use tokio::net::TcpListener;
 
 use super::keys;
 use crate::agents::models::ModelArgs;
+use crate::environment::environment;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, Data, printable_line, shown_path, talk};
 use crate::signals::survive_file_limits;
@@ -251,7 +252,10 @@ impl Serve {
             .reached_at(root.trim_end_matches('/'), &dashboard);
         let secrets = operator.secrets(std::iter::empty());
         let redactor: Redactor = Arc::new(move |text| secrets.redact(text));
-        let models = self.model.models(None, redactor)?;
+        let models = self.model.choice();
+        let models = models
+            .open(None, redactor, &environment())
+            .map_err(|error| CommandError::of(&error, error.is_usage()))?;
         let files = self.files.as_deref().map(directory).transpose()?;
         let environment = operator.common_environment();
         let client = Arc::new(

@@ -13,10 +13,10 @@ use proofhouse_subjects::tool_manifests::{self, Located};
 use proofhouse_tools::manifest::{Action, Execute};
 use proofhouse_tools::runtime::{ActionError, Failure, Invocation, Outcome, ToolTask};
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::write_files::same_file;
 use serde_json::{Map, Value, json};
 
 use crate::exit_code::Exit;
-use crate::files::same_file;
 use crate::output::{CommandError, Data, complain, shown_path, talk};
 use crate::tools::arguments::{Arguments, Given};
 use crate::tools::manifests;
