@@ -10,7 +10,7 @@ use std::time::Instant;
 use proofhouse_detect::Redactor;
 use proofhouse_oatf::Direction;
 use proofhouse_range::{
-    Ending, Endpoint, Meeting, RunHandle, RunOptions, RunReport, run as run_range,
+    ConnectSubject, Ending, Endpoint, RunHandle, RunOptions, RunReport, run as run_range,
 };
 use proofhouse_subjects::{LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError};
 use proofhouse_wire::CancellationToken;
@@ -115,7 +115,12 @@ impl Run {
             secrets: secrets.clone(),
             semantic: self.settings.semantic.clone(),
             generation: self.settings.generation.clone(),
-            meeting: Some(self.connect_subject(scratch.path(), pace, cancel.clone(), handover)),
+            connect_subject: Some(self.connect_subject(
+                scratch.path(),
+                pace,
+                cancel.clone(),
+                handover,
+            )),
             twin: self.script.twin.clone(),
             ..RunOptions::default()
         };
@@ -211,7 +216,7 @@ impl Run {
         pace: Pace,
         cancel: CancellationToken,
         handover: oneshot::Sender<Box<dyn LiveSubject>>,
-    ) -> Meeting {
+    ) -> ConnectSubject {
         let actors = self.script.document.attack.execution.actors();
         let callers: Vec<(String, String)> = actors
             .iter()
