@@ -4,8 +4,7 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use proofhouse_source::is_invisible;
-pub(crate) use proofhouse_source::{printable, printable_line};
+pub(crate) use proofhouse_source::{is_invisible, printable, printable_line};
 
 use crate::exit_code::Exit;
 

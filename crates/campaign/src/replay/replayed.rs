@@ -40,7 +40,7 @@ pub struct Again {
 pub fn replay<'k>(
     kept: &'k KeptCampaign,
     place: usize,
-    sources: &mut Sources,
+    sources: &mut Sources<'_>,
     room: &mut Room,
 ) -> Replayed<'k> {
     let record = &kept.result.runs[place];
@@ -56,7 +56,7 @@ pub fn replay<'k>(
 fn again(
     kept: &KeptCampaign,
     record: &RunRecord,
-    sources: &mut Sources,
+    sources: &mut Sources<'_>,
     room: &mut Room,
 ) -> Result<Again, ReplayError> {
     let source = sources

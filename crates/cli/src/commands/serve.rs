@@ -17,6 +17,7 @@ use proofhouse_server::listen::{self, Door, Limits};
 use proofhouse_server::metrics::Metrics;
 use proofhouse_server::rate::Rate;
 use proofhouse_store::Store;
+use proofhouse_subjects::agent_models::Clock;
 use proofhouse_subjects::operator::Operator;
 use proofhouse_wire::CancellationToken;
 use serde_json::json;
@@ -374,7 +375,7 @@ struct Hosts {
     main: Arc<dyn proofhouse_agent::model::Model>,
     others: Option<Arc<proofhouse_agent::task::ModelSource>>,
     options: proofhouse_agent::model::ModelOptions,
-    clock: crate::agents::models::Clock,
+    clock: Clock,
     files: Option<PathBuf>,
 }
 
@@ -404,7 +405,7 @@ fn rate(per_second: u32) -> Rate {
 /// Reads a lease. A shorter one could not be renewed in time on a loaded machine; with a longer one, work would not move as
 /// soon as is promised.
 fn lease(text: &str) -> Result<Duration, String> {
-    let lease = duration(text)?;
+    let lease = duration(text).map_err(|error| error.to_string())?;
     match (MIN_LEASE..=MAX_LEASE).contains(&lease) {
         true => Ok(lease),
         false => Err(format!(
