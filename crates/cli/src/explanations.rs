@@ -2,8 +2,9 @@
 //! `proofhouse.yaml`.
 
 use proofhouse_campaign::config;
+use proofhouse_manifest as manifest;
 use proofhouse_oatf::{Explanation, ExplanationKind};
-use proofhouse_tools::{manifest, operator};
+use proofhouse_tools::operator;
 
 /// The codes about what operators configure that are never errors.
 const OPERATOR_WARNINGS: &[&str] = &["OC-008", "OC-009", "OC-010", "OC-011"];

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use proofhouse_manifest::{Agent, Bundle, BundleLimits, Catalog, Manifest};
 use proofhouse_source::{Diagnostic, DiagnosticSeverity, did_you_mean};
-use proofhouse_tools::manifest::{Agent, Bundle, BundleLimits, Catalog, Manifest};
 use proofhouse_wire::files::{CollectError, DOCUMENTS, collect};
 
 use crate::Notice;

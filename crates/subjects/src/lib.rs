@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub use mcp_config::{InPlaceError, McpConfigError, RewriteError};
 pub use notice::Notice;
 pub use open::{MODEL_PREFIX, OpenError, Opening, SIMULATIONS, open, without_credentials};
-pub use proofhouse_tools::interpolate::Sealed;
+pub use proofhouse_manifest::interpolate::Sealed;
 pub use subject::{
     Answer, LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError, SubjectInfo,
 };

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proofhouse_agent::model::{self, Model, ModelConfig, OpenError};
-use proofhouse_tools::interpolate::Sealed;
+use proofhouse_manifest::interpolate::Sealed;
 
 use crate::EnvironmentLookup;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use proofhouse_manifest::{Agent, Bundle, BundleLimits};
 use proofhouse_source::{Diagnostic, DiagnosticSeverity};
-use proofhouse_tools::manifest::{Agent, Bundle, BundleLimits};
 use proofhouse_tools::runtime::ActionError;
 use proofhouse_wire::files::{DOCUMENTS, Unreadable, collect};
 use serde_json::json;

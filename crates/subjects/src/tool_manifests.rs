@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use proofhouse_manifest::{Action, Bundle, BundleLimits, Tool};
 use proofhouse_source::DiagnosticSeverity;
 use proofhouse_tools::functions::{Functions, Reference};
-use proofhouse_tools::manifest::{Action, Bundle, BundleLimits, Tool};
 use proofhouse_wire::files::{CollectError, DOCUMENTS, Input, collect};
 
 use crate::Notice;

@@ -1,7 +1,7 @@
 //! MCP servers beside manifests: each becomes a tool that the agent may use whole.
 
+use proofhouse_manifest::{Agent, Grant, Tool};
 use proofhouse_source::Span;
-use proofhouse_tools::manifest::{Agent, Grant, Tool};
 
 use super::mcp::{McpServerError, mcp_tool};
 
@@ -53,7 +53,7 @@ pub fn grant_servers(agent: &mut Agent, servers: &[String]) -> Result<Vec<Tool>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proofhouse_tools::manifest::Bundle;
+    use proofhouse_manifest::Bundle;
 
     fn assistant() -> Agent {
         let text = "kind: commonagents.info/v1beta2/agent\nnamespace: demo\nname: assistant\n\

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use proofhouse_campaign::config;
+use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
-use proofhouse_tools::manifest::Bundle;
 use proofhouse_wire::write_files::replace;
 
 use crate::exit_code::Exit;

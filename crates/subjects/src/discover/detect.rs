@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use proofhouse_manifest::Bundle;
 use proofhouse_source::DiagnosticSeverity;
-use proofhouse_tools::manifest::Bundle;
 use proofhouse_wire::files::Input;
 use serde_json::Value;
 

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use proofhouse_campaign::config::duration;
+use proofhouse_manifest::{Action, Execute};
 use proofhouse_source::did_you_mean;
 use proofhouse_subjects::call_trace::CallTrace;
 use proofhouse_subjects::operator::{Operator, context};
 use proofhouse_subjects::tool_manifests::{self, Located};
-use proofhouse_tools::manifest::{Action, Execute};
 use proofhouse_tools::runtime::{ActionError, Failure, Invocation, Outcome, ToolTask};
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::write_files::same_file;
