@@ -8,7 +8,7 @@ use proofhouse_oatf::{
     Action, ActionKind, Direction, Document, ExtractorSource, GenerationProvider, LogLevel,
     ProtocolEvent, evaluate_extractor, extract_protocol, interpolate_template, interpolate_value,
 };
-use proofhouse_wire::{CancellationToken, Limits};
+use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) ledger: Ledger,
     pub(crate) innocence: Option<Innocence>,
     pub(crate) generation: Option<Arc<dyn GenerationProvider>>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: WireLimits,
     pub(crate) check_origin: bool,
     /// Whether an actor speaks over our own standard input and output.
     pub(crate) over_stdio: bool,
@@ -138,7 +138,7 @@ impl ActorContext {
 
     /// The bounds on what the peer may send.
     #[must_use]
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &WireLimits {
         &self.inner.shared.limits
     }
 

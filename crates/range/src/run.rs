@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use proofhouse_detect::{BuildError, DocumentVerdict, Message, Redactor, Scanner, TraceWriter};
 use proofhouse_oatf::{Document, GenerationProvider, SemanticEvaluator};
-use proofhouse_wire::{CancellationToken, Limits};
+use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -38,7 +38,7 @@ pub struct RunOptions {
     /// The longest a run may take.
     pub max_session: Duration,
     /// Bounds on what the subject may send.
-    pub limits: Limits,
+    pub limits: WireLimits,
     /// Bounds on what is kept of the trace.
     pub trace_limits: TraceLimits,
     /// Whether HTTP servers refuse requests of foreign origins.
@@ -91,7 +91,7 @@ impl Default for RunOptions {
             grace: Duration::from_secs(5),
             quiet: Duration::from_secs(30),
             max_session: Duration::from_secs(300),
-            limits: Limits::default(),
+            limits: WireLimits::default(),
             trace_limits: TraceLimits::default(),
             check_origin: true,
             headers: Vec::new(),

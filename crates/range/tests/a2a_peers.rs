@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use a2a::{Running, attack, options, steps, verdict};
 use proofhouse_range::{RunOptions, RunReport};
-use proofhouse_wire::Limits;
+use proofhouse_wire::WireLimits;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -90,7 +90,7 @@ attack:
 
 fn patient() -> RunOptions {
     RunOptions {
-        limits: Limits::default(),
+        limits: WireLimits::default(),
         ..options()
     }
 }

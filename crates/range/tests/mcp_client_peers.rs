@@ -10,7 +10,7 @@ use std::time::Duration;
 use client_support::{contents, operations, options, try_play, verdict};
 use peers_support::{listening, peers, program};
 use proofhouse_range::{Endpoint, RunReport};
-use proofhouse_wire::Limits;
+use proofhouse_wire::WireLimits;
 use serde_json::json;
 
 const DOCUMENT: &str = r#"
@@ -76,9 +76,9 @@ const PEERS: [(&str, bool); 4] = [
 async fn play(endpoint: Endpoint) -> RunReport {
     let mut options = options(endpoint);
     options.max_session = Duration::from_secs(90);
-    options.limits = Limits {
+    options.limits = WireLimits {
         response_timeout: Duration::from_secs(30),
-        ..Limits::default()
+        ..WireLimits::default()
     };
     try_play(DOCUMENT, options).await.unwrap()
 }

@@ -7,7 +7,7 @@ mod serve_support;
 use std::time::Duration;
 
 use proofhouse_tools::serve::ServeLimits;
-use proofhouse_wire::{Limits, Method};
+use proofhouse_wire::{Method, WireLimits};
 use serde_json::json;
 use serve_support::{Stage, json_of, limits, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -65,11 +65,11 @@ async fn web_pages_are_refused() {
 
 #[tokio::test]
 async fn large_and_slow_bodies_are_cut_off() {
-    let wire = Limits {
+    let wire = WireLimits {
         max_message_bytes: 1000,
         body_timeout: Duration::from_millis(200),
         header_timeout: Duration::from_millis(500),
-        ..Limits::default()
+        ..WireLimits::default()
     };
     let stage = Stage::start(ServeLimits { wire, ..limits() }).await;
     let response = stage.send(Method::POST, &[], "x".repeat(5000)).await;

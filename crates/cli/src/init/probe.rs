@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use proofhouse_wire::client::{Client, Response};
-use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Limits, Method};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -106,14 +106,14 @@ pub(crate) async fn ports(ports: &[u16]) -> Vec<Spoken> {
 }
 
 fn client(patience: Duration) -> Result<Client, String> {
-    let limits = Limits {
+    let limits = WireLimits {
         max_message_bytes: MAX_BYTES,
         max_stream_bytes: MAX_BYTES as u64,
         max_events: 16,
         connect_timeout: patience.min(Duration::from_secs(5)),
         response_timeout: patience,
         idle_timeout: patience,
-        ..Limits::default()
+        ..WireLimits::default()
     };
     Client::new(limits).map_err(|error| error.to_string())
 }

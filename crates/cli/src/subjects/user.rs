@@ -1,7 +1,7 @@
 //! The user of an agent that is reached over a protocol: says something and hears the answer.
 
 use proofhouse_wire::client::{Client, ClientError};
-use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Limits, Method};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, WireLimits};
 use serde_json::{Value, json};
 
 /// Characters of an answer that are kept.
@@ -38,7 +38,7 @@ impl User {
         Ok(Self {
             door,
             headers: map,
-            client: Client::new(Limits::default()).map_err(|error| error.to_string())?,
+            client: Client::new(WireLimits::default()).map_err(|error| error.to_string())?,
             thread: thread.to_owned(),
             messages: Vec::new(),
             turn: 0,

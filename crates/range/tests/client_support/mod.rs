@@ -13,7 +13,7 @@ use proofhouse_range::{
     Endpoint, Happening, Observer, RunError, RunHandle, RunOptions, RunReport, run,
 };
 use proofhouse_wire::server::{Bound, Handler, Reply, Request, StreamWriter};
-use proofhouse_wire::{CancellationToken, Limits};
+use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::Value;
 
 /// A request as it arrived.
@@ -75,9 +75,9 @@ impl Scripted {
             arrived: Arc::clone(&arrived),
             script: Box::new(script),
         };
-        let limits = Limits {
+        let limits = WireLimits {
             max_message_bytes: 64 << 20,
-            ..Limits::default()
+            ..WireLimits::default()
         };
         tokio::spawn(bound.serve(Arc::new(handler), limits, cancelled.clone()));
         Self {
@@ -126,7 +126,7 @@ pub(crate) fn options(endpoint: Endpoint) -> RunOptions {
         grace: Duration::from_millis(10),
         quiet: Duration::from_millis(300),
         max_session: Duration::from_secs(60),
-        limits: Limits {
+        limits: WireLimits {
             connect_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(15),
             idle_timeout: Duration::from_secs(15),
@@ -134,7 +134,7 @@ pub(crate) fn options(endpoint: Endpoint) -> RunOptions {
             max_message_bytes: 1 << 20,
             max_stream_bytes: 4 << 20,
             max_events: 1_000,
-            ..Limits::default()
+            ..WireLimits::default()
         },
         ..RunOptions::default()
     }

@@ -19,7 +19,7 @@ use proofhouse_range::{
     RunOptions, RunReport, mcp_over, run,
 };
 use proofhouse_wire::client::{Client, Events, Response};
-use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Limits, Method};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 use tokio::sync::oneshot;
@@ -248,7 +248,7 @@ pub struct Http {
 impl Http {
     pub fn new(url: &str) -> Self {
         Self {
-            client: Client::new(Limits::default()).unwrap(),
+            client: Client::new(WireLimits::default()).unwrap(),
             url: url.to_owned(),
             session: None,
             headers: Vec::new(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proofhouse_campaign::subject::SubjectError;
 use proofhouse_wire::client::Client;
-use proofhouse_wire::{Bytes, Child, HeaderMap, Limits, Line, Method, Spawn};
+use proofhouse_wire::{Bytes, Child, HeaderMap, Line, Method, Spawn, WireLimits};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -36,9 +36,9 @@ pub(crate) struct Process {
 impl Process {
     /// Starts it.
     pub(crate) fn start(spawn: &Spawn) -> Result<Self, SubjectError> {
-        let limits = Limits {
+        let limits = WireLimits {
             exit_timeout: EXIT,
-            ..Limits::default()
+            ..WireLimits::default()
         };
         let (child, stdin, lines) = spawn
             .start(&limits)
@@ -110,10 +110,10 @@ impl Process {
         url: &str,
         headers: &HeaderMap,
     ) -> Result<(), SubjectError> {
-        let limits = Limits {
+        let limits = WireLimits {
             connect_timeout: QUESTION,
             response_timeout: QUESTION,
-            ..Limits::default()
+            ..WireLimits::default()
         };
         let client = Client::new(limits).map_err(|error| SubjectError::new(error.to_string()))?;
         loop {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proofhouse_wire::{Child, Limits, Line, LineReader, ProcessError, Spawn};
+use proofhouse_wire::{Child, Line, LineReader, ProcessError, Spawn, WireLimits};
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
@@ -34,7 +34,7 @@ struct Job {
 impl StdioLink {
     pub(in super::super) fn start(
         spawn: &Spawn,
-        limits: &Limits,
+        limits: &WireLimits,
         inbound: Sender,
     ) -> Result<Self, ProcessError> {
         let (child, stdin, lines) = spawn.start(limits)?;
