@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use proofhouse_oatf::Limits;
+use proofhouse_oatf::ReadLimits;
 
 use crate::output::{CommandError, printable_line, shown_path};
 
@@ -34,10 +34,10 @@ pub(crate) struct SizeLimit {
 }
 
 impl SizeLimit {
-    pub(crate) fn limits(self) -> Limits {
-        Limits {
+    pub(crate) fn limits(self) -> ReadLimits {
+        ReadLimits {
             max_bytes: self.max_size,
-            ..Limits::default()
+            ..ReadLimits::default()
         }
     }
 }

@@ -8,8 +8,8 @@ use proofhouse_oatf::{
     Action, ActionKind, Actor, Attack, Category, CelExpression, Classification, Condition,
     Correlation, CorrelationLogic, DateOrDateTime, DefaultCelEvaluator, Direction, Document,
     DurationText, Execution, ExpressionMatch, Extensions, Extractor, ExtractorSource,
-    ExtractorType, Fragment, FrameworkMapping, Impact, Indicator, IndicatorMethod, Limits,
-    LogLevel, MatchCondition, MatchPredicate, PatternMatch, Phase, Reference, RegexPattern,
+    ExtractorType, Fragment, FrameworkMapping, Impact, Indicator, IndicatorMethod, LogLevel,
+    MatchCondition, MatchPredicate, PatternMatch, Phase, ReadLimits, Reference, RegexPattern,
     Relationship, Selector, SemanticExamples, SemanticIntentClass, SemanticMatch, Severity,
     SeverityLevel, Status, Tier, Trigger, check, evaluate_indicator, load, normalize, parse,
     serialize, to_value, validate,
@@ -522,7 +522,7 @@ fn document() -> BoxedStrategy<Document> {
 
 /// Every finding points into the text, at whole characters, and at the line and column it says.
 fn places_hold(text: &str) -> Result<(), TestCaseError> {
-    for finding in check(text, &Limits::default()) {
+    for finding in check(text, &ReadLimits::default()) {
         let span = finding.span.unwrap();
         prop_assert!(
             text.get(span.range()).is_some(),
@@ -657,5 +657,5 @@ proptest! {
 
 #[test]
 fn the_example_is_valid() {
-    assert_eq!(check(EXAMPLE, &Limits::default()), []);
+    assert_eq!(check(EXAMPLE, &ReadLimits::default()), []);
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use proofhouse_campaign::plan::Filter;
 use proofhouse_campaign::report::Format;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
-use proofhouse_source::{Limits, NodeRef, Scalar, Source};
+use proofhouse_source::{NodeRef, ReadLimits, Scalar, Source};
 
 use crate::campaign::fail_on::{FailOn, fail_on};
 use crate::subjects::spec::SubjectSpec;
@@ -30,7 +30,7 @@ pub(crate) use secrets::sounds_secret;
 pub(crate) const FILE: &str = "proofhouse.yaml";
 
 /// A configuration that people write has a few KiB; one that a program writes, some more.
-pub(crate) const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: ReadLimits = ReadLimits {
     max_bytes: 1 << 20,
     max_depth: 32,
     max_nodes: 50_000,

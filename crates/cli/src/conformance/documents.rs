@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, Document, Limits};
+use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, Document, ReadLimits};
 use serde_json::Value;
 
 use super::{Case, CaseResult, Outcome, expect_value};
@@ -27,7 +27,7 @@ pub(super) fn parse_cases(dir: &Path, results: &mut Vec<CaseResult>) -> Result<(
             if name.ends_with(".meta.yaml") {
                 continue;
             }
-            let parsed = match input.read(Limits::default().max_bytes) {
+            let parsed = match input.read(ReadLimits::default().max_bytes) {
                 Ok(text) => proofhouse_oatf::parse(&text)
                     .map(|_| ())
                     .map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default()),
@@ -53,7 +53,7 @@ pub(super) fn parse_cases(dir: &Path, results: &mut Vec<CaseResult>) -> Result<(
 /// A document's findings hold at least the expected ones. `warnings: []` means none at all.
 pub(super) fn validate_case(case: &Case<'_>) -> Outcome {
     let text = case.input.as_str().ok_or("the input is not a text")?;
-    let findings = proofhouse_oatf::check(text, &Limits::default());
+    let findings = proofhouse_oatf::check(text, &ReadLimits::default());
     let (errors, warnings): (Vec<_>, Vec<_>) = findings
         .iter()
         .partition(|finding| finding.severity == DiagnosticSeverity::Error);
@@ -65,7 +65,7 @@ pub(super) fn validate_case(case: &Case<'_>) -> Outcome {
             describe(&errors)
         ));
     }
-    let source = super::Source::read_leniently(text, &Limits::default()).0;
+    let source = super::Source::read_leniently(text, &ReadLimits::default()).0;
     for (key, found) in [("errors", &errors), ("warnings", &warnings)] {
         for wanted in list(key).into_iter().flatten() {
             if !found

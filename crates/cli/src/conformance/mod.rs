@@ -9,7 +9,7 @@ mod primitives;
 
 use std::path::Path;
 
-use proofhouse_source::{Limits, Source};
+use proofhouse_source::{ReadLimits, Source};
 use serde_json::Value;
 
 use crate::input::Input;
@@ -144,9 +144,9 @@ fn read_value(path: &Path) -> Result<Value, CommandError> {
     let text = Input::File(path.to_owned())
         .read(MAX_BYTES)
         .map_err(|error| failed(error.to_string()))?;
-    let limits = Limits {
+    let limits = ReadLimits {
         max_bytes: MAX_BYTES,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let source = Source::read(&text, &limits).map_err(|errors| {
         failed(
