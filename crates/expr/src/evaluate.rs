@@ -24,14 +24,14 @@ use crate::ops::{self, ELEMENT, HEADER, missing, no_overload};
 use crate::patterns::PatternCache;
 use crate::value::{JsonMap, Val};
 use crate::variables::Bound;
-use crate::{Limits, Variables};
+use crate::{ExprLimits, Variables};
 
 type Outcome<'a> = Result<Val<'a>, Fault>;
 
 /// One evaluation.
 pub(crate) struct Machine<'a> {
     pub(crate) names: &'a [String],
-    pub(crate) limits: &'a Limits,
+    pub(crate) limits: &'a ExprLimits,
     pub(crate) patterns: &'a PatternCache,
     pub(crate) variables: &'a Variables<'a>,
     pub(crate) budget: Budget<'a>,

@@ -13,7 +13,7 @@ use cel::common::ast::{
 
 use serde_json::{Number, Value};
 
-use crate::Limits;
+use crate::ExprLimits;
 use crate::error::{CompileError, CompileErrorKind};
 use crate::functions::{OwnFunctions, Standard, type_named};
 use crate::node::{Constant, ConstantPattern, Loop, LoopKind, Node, Operator};
@@ -21,7 +21,7 @@ use crate::patterns::Pattern;
 use crate::scan::IS_BOUND;
 
 pub(crate) struct Lowering<'c> {
-    limits: &'c Limits,
+    limits: &'c ExprLimits,
     own: &'c OwnFunctions,
     nodes: usize,
     depth: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Lowering<'c> {
 type Lowered<T = Node> = Result<T, CompileError>;
 
 impl<'c> Lowering<'c> {
-    pub(crate) fn new(limits: &'c Limits, own: &'c OwnFunctions) -> Self {
+    pub(crate) fn new(limits: &'c ExprLimits, own: &'c OwnFunctions) -> Self {
         Self {
             limits,
             own,

@@ -18,7 +18,7 @@ use regex_automata::nfa::thompson::{self, NFA, WhichCaptures};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::Limits;
+use crate::ExprLimits;
 use crate::budget::Budget;
 use crate::error::{EvaluateErrorKind, Fault, fault};
 
@@ -72,7 +72,7 @@ impl Pattern {
     pub(crate) fn compile(
         source: &str,
         (hir, cost): (Hir, Cost),
-        limits: &Limits,
+        limits: &ExprLimits,
     ) -> Result<Self, String> {
         let too_big = || {
             format!(
@@ -224,7 +224,7 @@ impl PatternCache {
     pub(crate) fn get(
         &self,
         source: &str,
-        limits: &Limits,
+        limits: &ExprLimits,
         budget: &mut Budget<'_>,
     ) -> Result<Arc<Pattern>, Fault> {
         if let Some(pattern) = self.cached(source) {
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     fn compile(source: &str) -> Result<Pattern, String> {
-        Pattern::compile(source, Pattern::parse(source)?, &Limits::default())
+        Pattern::compile(source, Pattern::parse(source)?, &ExprLimits::default())
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
         ] {
             let pattern = compile(pattern).unwrap();
             let careful = Careful::new(&pattern.hir).unwrap();
-            let limits = Limits::default();
+            let limits = ExprLimits::default();
             for text in [text.to_owned(), format!("{long} {text}")] {
                 let expected = pattern.regex.is_match(&text);
                 assert!(
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_cache_is_bounded_and_keeps_what_is_used() {
-        let (cache, limits) = (PatternCache::default(), Limits::default());
+        let (cache, limits) = (PatternCache::default(), ExprLimits::default());
         let mut budget = Budget::new(&limits);
         cache.get("keep", &limits, &mut budget).unwrap();
         for n in 0..100 {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use proofhouse_expr::{Compiler, Form, FunctionError, Limits, Program, Variables};
+use proofhouse_expr::{Compiler, ExprLimits, Form, FunctionError, Program, Variables};
 use serde_json::{Value, json};
 
 use crate::interpolate::Root;
@@ -89,7 +89,7 @@ pub(crate) fn mount_functions(
     read: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
     write: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
 ) -> Compiler {
-    Compiler::new(Limits::default())
+    Compiler::new(ExprLimits::default())
         .function("mount.read", Form::Global, move |arguments| {
             read(arguments).map_err(FunctionError::new)
         })
