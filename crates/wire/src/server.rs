@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::WireLimits;
-use crate::patient::Patient;
+use crate::slow_client::Patient;
 
 /// Pieces of a stream that wait for a slow reader.
 const STREAM_QUEUE: usize = 64;
