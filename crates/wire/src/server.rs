@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::WireLimits;
-use crate::slow_client::Patient;
+use crate::slow_client::SlowClientGuard;
 
 /// Pieces of a stream that wait for a slow reader.
 const STREAM_QUEUE: usize = 64;
@@ -359,7 +359,7 @@ async fn serve_connection<H: Handler>(
         .max_headers(limits.max_headers)
         .max_buf_size(limits.max_header_bytes.max(8192))
         .serve_connection(
-            TokioIo::new(Patient::new(stream, limits.idle_timeout)),
+            TokioIo::new(SlowClientGuard::new(stream, limits.idle_timeout)),
             service,
         )
         .await;
