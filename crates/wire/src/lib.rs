@@ -20,7 +20,7 @@ pub mod sse;
 mod timers;
 
 pub use bytes::Bytes;
-pub use exchange::Whole;
+pub use exchange::HttpResponse;
 pub use guard::AddressGuard;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 pub use limits::WireLimits;
