@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use proofhouse_oatf::{Mode, Protocol};
+
 use crate::document::CampaignDocument;
 use crate::result::{DocumentInfo, SubjectInfo};
 
@@ -139,7 +141,7 @@ impl Plan {
     pub fn only_where(
         mut self,
         subjects: usize,
-        meets: impl Fn(usize, &str) -> bool,
+        meets: impl Fn(usize, &Mode) -> bool,
     ) -> Result<(Self, Vec<usize>), PlanError> {
         let fits = |plan: &Self, run: &PlannedRun| {
             let document = plan.documents.get(run.document);
@@ -229,7 +231,7 @@ impl Filter {
             && any(&self.severities, &|wanted| is(&document.severity, wanted))
             && any(&self.protocols, &|wanted| {
                 let wanted = wanted.replace('-', "_").to_ascii_lowercase();
-                document.protocols.contains(&wanted)
+                document.protocols.contains(&Protocol::from(wanted))
             })
     }
 }
@@ -258,6 +260,8 @@ pub fn globs(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proofhouse_oatf::{Mode, Protocol};
+
     use crate::document::CampaignDocument;
 
     fn document(id: &str, twin: bool) -> CampaignDocument {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use proofhouse_detect::Redactor;
-use proofhouse_oatf::Direction;
+use proofhouse_oatf::{Direction, Mode};
 use proofhouse_range::{
     Ending, Endpoint, Meeting, RunHandle, RunOptions, RunReport, run as run_range,
 };
@@ -180,7 +180,7 @@ impl Run {
 
     /// Where the servers listen, if the subject says so.
     fn places(&self) -> HashMap<String, Endpoint> {
-        let mut counts: HashMap<&str, u16> = HashMap::new();
+        let mut counts: HashMap<&Mode, u16> = HashMap::new();
         let mut places = HashMap::new();
         for actor in self.script.document.attack.execution.actors() {
             let Some(mut address) = self.subject.listen(&actor.mode) else {
@@ -198,7 +198,7 @@ impl Run {
 
     fn has_clients(&self) -> bool {
         let actors = self.script.document.attack.execution.actors();
-        actors.iter().any(|actor| !actor.mode.ends_with("_server"))
+        actors.iter().any(|actor| !actor.mode.is_server())
     }
 
     /// Starts the subject when the servers are there.
@@ -210,9 +210,9 @@ impl Run {
         handover: oneshot::Sender<Box<dyn LiveSubject>>,
     ) -> Meeting {
         let actors = self.script.document.attack.execution.actors();
-        let callers: Vec<(String, String)> = actors
+        let callers: Vec<(String, Mode)> = actors
             .iter()
-            .filter(|actor| !actor.mode.ends_with("_server"))
+            .filter(|actor| !actor.mode.is_server())
             .map(|actor| (actor.name.clone(), actor.mode.clone()))
             .collect();
         let subject = Arc::clone(&self.subject);
@@ -269,7 +269,7 @@ impl Run {
         };
         let actors = self.script.document.attack.execution.actors().iter();
         let clients: Vec<&str> = actors
-            .filter(|actor| !actor.mode.ends_with("_server"))
+            .filter(|actor| !actor.mode.is_server())
             .map(|actor| actor.name.as_str())
             .collect();
         let answer = answer.or_else(|| {
@@ -316,15 +316,12 @@ impl Run {
 /// Where the clients of a document meet the subject.
 fn endpoints(
     live: &dyn LiveSubject,
-    callers: &[(String, String)],
+    callers: &[(String, Mode)],
 ) -> Result<HashMap<String, Endpoint>, String> {
     let mut endpoints = HashMap::new();
     for (actor, mode) in callers {
         let endpoint = live.endpoint(mode).ok_or_else(|| {
-            let protocol = mode
-                .strip_suffix("_client")
-                .unwrap_or(mode)
-                .replace('_', "-");
+            let protocol = mode.protocol_text().replace('_', "-");
             let protocol = protocol.to_uppercase();
             format!("the subject cannot be reached over {protocol}, which actor `{actor}` needs")
         })?;

@@ -48,7 +48,7 @@ impl Live {
             actors: actors
                 .map(|actor| Row {
                     name: printable_line(&actor.name),
-                    mode: printable_line(&actor.mode),
+                    mode: printable_line(actor.mode.as_str()),
                     address: String::new(),
                     phase: String::new(),
                     messages: 0,

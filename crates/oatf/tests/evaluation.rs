@@ -7,9 +7,10 @@ use std::sync::Mutex;
 use proofhouse_oatf::{
     Attack, CelContext, CelEvaluator, CelExpression, DEFAULT_SEMANTIC_THRESHOLD,
     DefaultCelEvaluator, Diagnostic, Document, EvaluationError, EvaluationErrorKind, Fragment,
-    GenerationError, GenerationErrorKind, Indicator, IndicatorResult, IndicatorVerdict, OatfError,
-    Phase, ReadLimits, ResponseEntry, SemanticEvaluator, SemanticExamples, SemanticIntentClass,
-    evaluate_expression, evaluate_indicator, evaluate_pattern, load, normalize, parse,
+    GenerationError, GenerationErrorKind, Indicator, IndicatorResult, IndicatorVerdict, Mode,
+    OatfError, Phase, ReadLimits, ResponseEntry, SemanticEvaluator, SemanticExamples,
+    SemanticIntentClass, evaluate_expression, evaluate_indicator, evaluate_pattern, load,
+    normalize, parse,
 };
 use serde_json::{Value, json};
 
@@ -572,12 +573,12 @@ fn documents_know_their_source() {
     let made = Document::new(Attack::default());
     assert_eq!((made.source_text(), made.indicator_span(0)), (None, None));
     let actor = &document.attack.execution.actors()[0];
-    assert_eq!(actor.phases[0].mode_in(actor), "mcp_server");
+    assert_eq!(*actor.phases[0].mode_in(actor), Mode::McpServer);
     let other = Phase {
         mode: Some("a2a_client".into()),
         ..Phase::default()
     };
-    assert_eq!(other.mode_in(actor), "a2a_client");
+    assert_eq!(*other.mode_in(actor), Mode::A2aClient);
 }
 
 #[test]

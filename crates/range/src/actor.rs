@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use proofhouse_oatf::{
-    Action, ActionKind, Direction, Document, ExtractorSource, GenerationProvider, LogLevel,
-    ProtocolEvent, evaluate_extractor, extract_protocol, interpolate_template, interpolate_value,
+    Action, ActionKind, Direction, Document, ExtractorSource, GenerationProvider, LogLevel, Mode,
+    Protocol, ProtocolEvent, evaluate_extractor, interpolate_template, interpolate_value,
 };
 use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::Value;
@@ -51,8 +51,8 @@ pub struct ActorContext {
 
 struct Inner {
     name: String,
-    mode: String,
-    protocol: String,
+    mode: Mode,
+    protocol: Protocol,
     phases: Mutex<Phases>,
     shared: Arc<Shared>,
     entries: mpsc::UnboundedSender<Entry>,
@@ -108,13 +108,13 @@ impl Drop for Advance {
 }
 
 impl ActorContext {
-    pub(crate) fn new(name: &str, mode: &str, phases: Phases, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(name: &str, mode: &Mode, phases: Phases, shared: Arc<Shared>) -> Self {
         let (entries, waiting) = mpsc::unbounded_channel();
         Self {
             inner: Arc::new(Inner {
                 name: name.to_owned(),
-                mode: mode.to_owned(),
-                protocol: extract_protocol(mode).to_owned(),
+                mode: mode.clone(),
+                protocol: mode.protocol(),
                 phases: Mutex::new(phases),
                 shared,
                 entries,
@@ -132,7 +132,7 @@ impl ActorContext {
 
     /// The actor's mode.
     #[must_use]
-    pub fn mode(&self) -> &str {
+    pub fn mode(&self) -> &Mode {
         &self.inner.mode
     }
 
@@ -265,7 +265,7 @@ impl ActorContext {
     /// A frontend says what a user would say, and carries an attack only where nobody else does.
     fn carries_attack(&self) -> bool {
         let actors = self.inner.shared.document.attack.execution.actors();
-        let is_frontend = |mode: &str| mode == "ag_ui_client";
+        let is_frontend = |mode: &Mode| *mode == Mode::AgUiClient;
         !is_frontend(&self.inner.mode) || actors.iter().all(|actor| is_frontend(&actor.mode))
     }
 

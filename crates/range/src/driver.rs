@@ -4,6 +4,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 
+use proofhouse_oatf::Mode;
 use proofhouse_wire::Spawn;
 
 use crate::actor::ActorContext;
@@ -35,20 +36,47 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
+/// A flag of a command line that says where an actor of one mode meets the subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndpointFlag {
+    /// Its name, without the dashes.
+    pub name: &'static str,
+    /// What is written behind it.
+    pub form: EndpointForm,
+    /// What it does, in one line of help.
+    pub help: &'static str,
+}
+
+/// What is written where an endpoint is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndpointForm {
+    /// An address to listen on.
+    Address,
+    /// A command to start.
+    Command,
+    /// A URL to connect to.
+    Url,
+}
+
 /// Speaks the protocol of one mode.
 ///
-/// Adding one takes a file, a line in [`DRIVERS`](crate::DRIVERS) or in
+/// Adding one takes a file, a line in the table of [`BuiltInMode`](crate::BuiltInMode) or in
 /// [`RunOptions::drivers`](crate::RunOptions::drivers), and nothing else.
 pub trait Driver: Send + Sync {
-    /// The mode, such as `mcp_server`.
-    fn mode(&self) -> &str;
+    /// The mode, such as [`Mode::McpServer`].
+    fn mode(&self) -> Mode;
 
     /// Where the actor meets the subject when nobody says; `None` when someone must.
     fn default_endpoint(&self) -> Option<Endpoint>;
 
+    /// The flags with which people say where the actor meets the subject.
+    fn endpoint_flags(&self) -> &'static [EndpointFlag] {
+        &[]
+    }
+
     /// Whether the actor waits for the subject to come, so that it must be ready first.
     fn is_server(&self) -> bool {
-        self.mode().ends_with("_server")
+        self.mode().is_server()
     }
 
     /// What the driver calls an operation that documents may know by another name.

@@ -22,8 +22,10 @@ mod run;
 
 pub use actor::{ActorContext, Advance, Turn};
 pub use delivery::{Delivery, DeliveryError};
-pub use driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
-pub use drivers::{DRIVERS, mcp_over};
+pub use driver::{
+    ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, EndpointFlag, EndpointForm, Prepared,
+};
+pub use drivers::{BuiltInMode, mcp_over};
 pub use exposure::{Carrier, CarrierKind, Exposure};
 pub use phases::{Entry, PhaseView};
 pub use recorder::{Happening, Observer, TraceLimits};

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use proofhouse_detect::{
     DocumentVerdict, Evidence, Message, Outcome, REDACTED, Redactor, Scanner, Session, TraceWriter,
 };
-use proofhouse_oatf::{AdvanceReason, Direction, LogLevel};
+use proofhouse_oatf::{AdvanceReason, Direction, LogLevel, Protocol};
 use serde_json::{Map, Value};
 
 use crate::driver::ActorError;
@@ -156,7 +156,7 @@ pub(crate) struct Record {
 pub(crate) struct Recorded<'a> {
     pub(crate) actor: &'a str,
     pub(crate) phase: &'a str,
-    pub(crate) protocol: &'a str,
+    pub(crate) protocol: &'a Protocol,
     pub(crate) operation: &'a str,
     pub(crate) direction: Direction,
     pub(crate) content: &'a Value,
@@ -207,7 +207,7 @@ impl Recorder {
             direction: Some(recorded.direction),
             raw: recorded.raw,
             ..Message::new(
-                recorded.protocol,
+                recorded.protocol.clone(),
                 recorded.operation,
                 recorded.content.clone(),
             )

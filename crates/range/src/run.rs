@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use proofhouse_detect::{BuildError, DocumentVerdict, Message, Redactor, Scanner, TraceWriter};
-use proofhouse_oatf::{Document, GenerationProvider, SemanticEvaluator};
+use proofhouse_oatf::{Document, GenerationProvider, Mode, SemanticEvaluator};
 use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
@@ -19,7 +19,7 @@ use crate::actor::{ActorContext, Shared};
 use crate::aliases;
 use crate::delivery::DeliveryError;
 use crate::driver::{ActorError, BoxFuture, Driver, Endpoint, Prepared};
-use crate::drivers::DRIVERS;
+use crate::drivers::driver_of;
 use crate::exposure::{Exposure, Ledger};
 use crate::extractors::Extractors;
 use crate::innocence::Innocence;
@@ -55,7 +55,7 @@ pub struct RunOptions {
     pub generation: Option<Arc<dyn GenerationProvider>>,
     /// Judges semantic indicators.
     pub semantic: Option<Arc<dyn SemanticEvaluator>>,
-    /// Drivers besides [`DRIVERS`]; for the same mode, these win.
+    /// Drivers besides those of [`BuiltInMode`](crate::BuiltInMode); for the same mode, these win.
     pub drivers: Vec<Arc<dyn Driver>>,
     /// Starts the subject once every server is there for it, and says where clients meet it.
     pub meeting: Option<Meeting>,
@@ -69,8 +69,8 @@ pub struct RunOptions {
 pub struct Listening {
     /// The actor.
     pub actor: String,
-    /// Its mode, such as `mcp_server`.
-    pub mode: String,
+    /// Its mode, such as [`Mode::McpServer`].
+    pub mode: Mode,
     /// Where it is.
     pub address: String,
 }
@@ -239,7 +239,7 @@ pub async fn run(
         if let Some(address) = prepared.address {
             listening.push(Listening {
                 actor: context.name().to_owned(),
-                mode: context.mode().to_owned(),
+                mode: context.mode().clone(),
                 address,
             });
         }
@@ -404,15 +404,13 @@ fn cast<'d>(
     let mut cast: Vec<(ActorContext, &dyn Driver)> = Vec::new();
     let mut unknown = Vec::new();
     for actor in document.attack.execution.actors() {
-        let own = drivers.iter().map(|driver| &**driver);
-        let all = own.chain(DRIVERS.iter().copied());
-        let Some(driver) = all.into_iter().find(|driver| driver.mode() == actor.mode) else {
+        let Some(driver) = driver_of(&actor.mode, drivers) else {
             let warning = format!(
                 "there is no driver for `{}`; the actor is left out",
                 actor.mode
             );
             shared.recorder.warn(Some(&actor.name), &warning);
-            unknown.push(actor.mode.clone());
+            unknown.push(actor.mode.as_str());
             continue;
         };
         let phases = Phases::new(actor, Instant::now())?;

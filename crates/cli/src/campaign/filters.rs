@@ -72,7 +72,7 @@ fn idle(filter: &Filter, documents: &[DocumentInfo]) -> Vec<String> {
             "--protocol",
             &filter.protocols,
             |filter| &mut filter.protocols,
-            |one| one.protocols.clone(),
+            |one| one.protocols.iter().map(ToString::to_string).collect(),
         ),
     ];
     let mut lines = Vec::new();

@@ -148,7 +148,7 @@ pub struct ImportOptions {
     /// How much is read.
     pub limits: ReadLimits,
     /// The protocol of all messages, instead of what the messages suggest. A trace says it itself.
-    pub protocol: Option<String>,
+    pub protocol: Option<Protocol>,
     /// The actor of all messages, for indicators that ask for one. A trace says it itself.
     pub actor: Option<String>,
     /// Whether responses to `tools/call` and `prompts/get` of MCP get the parameters of their

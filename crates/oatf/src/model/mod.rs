@@ -10,6 +10,7 @@ mod enums;
 mod execution;
 mod indicator;
 mod lazy;
+mod open;
 mod time;
 mod verdict;
 
@@ -31,6 +32,7 @@ pub use indicator::{
     CelExpression, ExpressionMatch, Indicator, PatternMatch, SemanticExamples, SemanticMatch,
 };
 pub use lazy::{RegexPattern, Selector};
+pub use open::{Framework, Mode, OtherName, Protocol, Surface};
 pub use time::{DateOrDateTime, DurationText};
 pub use verdict::{AttackVerdict, EvaluationSummary, IndicatorVerdict};
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use proofhouse_source::DocPath;
 
 use super::view::{ActorView, Check, attack_path};
-use crate::model::DurationText;
+use crate::model::{DurationText, Mode, Protocol};
 
 fn execution_path<'d>() -> DocPath<'d> {
     attack_path().key("execution")
@@ -164,10 +164,10 @@ pub(super) fn explicit_modes(check: &mut Check<'_>) {
             if !actor.has_phases {
                 return;
             }
-            let modes: Vec<Option<&str>> = actor
+            let modes: Vec<Option<&Mode>> = actor
                 .phases
                 .iter()
-                .map(|view| view.phase.and_then(|phase| phase.mode.as_deref()))
+                .map(|view| view.phase.and_then(|phase| phase.mode.as_ref()))
                 .collect();
             for (view, mode) in actor.phases.iter().zip(&modes) {
                 if mode.is_none() {
@@ -177,7 +177,7 @@ pub(super) fn explicit_modes(check: &mut Check<'_>) {
                     );
                 }
             }
-            let written: HashSet<&str> = modes.into_iter().flatten().collect();
+            let written: HashSet<&Mode> = modes.into_iter().flatten().collect();
             if written.len() > 1 {
                 check
                     .report_key(&actor.path.key("phases"), "the phases have different modes")
@@ -226,19 +226,19 @@ pub(super) fn actors(check: &mut Check<'_>) {
 
 pub(super) fn mode_format(check: &mut Check<'_>) {
     let execution = &check.document.attack.execution;
-    if let Some(mode) = execution.mode.as_deref() {
+    if let Some(mode) = execution.mode.as_ref() {
         check_mode(check, &execution_path().key("mode"), mode);
     }
     check.each_actor(|check, actor| {
         if let (true, Some(mode)) = (actor.explicit, actor.mode)
-            && !mode.is_empty()
+            && !mode.as_str().is_empty()
         {
             check_mode(check, &actor.path.key("mode"), mode);
         }
         check_phase_modes(check, actor);
     });
     check.each_indicator(|check, view| {
-        if let Some(protocol) = view.indicator.protocol.as_deref()
+        if let Some(protocol) = view.indicator.protocol.as_ref().map(Protocol::as_str)
             && !is_identifier(protocol)
         {
             let shown: String = protocol.chars().take(60).collect();
@@ -252,16 +252,16 @@ pub(super) fn mode_format(check: &mut Check<'_>) {
 
 fn check_phase_modes<'d>(check: &mut Check<'d>, actor: &ActorView<'d>) {
     for view in &actor.phases {
-        if let Some(mode) = view.phase.and_then(|phase| phase.mode.as_deref()) {
+        if let Some(mode) = view.phase.and_then(|phase| phase.mode.as_ref()) {
             check_mode(check, &view.path.key("mode"), mode);
         }
     }
 }
 
-fn check_mode<'d>(check: &mut Check<'d>, path: &DocPath<'d>, mode: &str) {
+fn check_mode<'d>(check: &mut Check<'d>, path: &DocPath<'d>, mode: &Mode) {
     if !is_mode(mode) {
-        let shown: String = mode.chars().take(60).collect();
-        let near = check.near(mode, crate::known_modes().iter().copied());
+        let shown: String = mode.as_str().chars().take(60).collect();
+        let near = check.near(mode.as_str(), crate::known_modes().iter().copied());
         check.report(path, format!("`{shown}` is not a mode")).help = Some(match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => "a mode is a protocol and a role, such as `mcp_server`".to_owned(),
@@ -338,10 +338,15 @@ pub(super) fn phase_mode_matches(check: &mut Check<'_>) {
             return;
         }
         for view in &actor.phases {
-            if let Some(mode) = view.phase.and_then(|phase| phase.mode.as_deref())
+            if let Some(mode) = view.phase.and_then(|phase| phase.mode.as_ref())
                 && Some(mode) != actor.mode
             {
-                let shown: String = actor.mode.iter().flat_map(|m| m.chars()).take(60).collect();
+                let shown: String = actor
+                    .mode
+                    .iter()
+                    .flat_map(|m| m.as_str().chars())
+                    .take(60)
+                    .collect();
                 let message = format!("the phase's mode differs from its actor's, `{shown}`");
                 check.report(&view.path.key("mode"), message).help =
                     Some("use another actor for another mode".to_owned());
@@ -359,7 +364,7 @@ pub(super) fn is_identifier(text: &str) -> bool {
 }
 
 /// `^[a-z][a-z0-9_]*_(server|client)$`
-pub(super) fn is_mode(text: &str) -> bool {
-    let protocol = crate::extract_protocol(text);
-    protocol.len() < text.len() && is_identifier(protocol)
+pub(super) fn is_mode(mode: &Mode) -> bool {
+    let protocol = mode.protocol_text();
+    protocol.len() < mode.as_str().len() && is_identifier(protocol)
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::expressions::state_operators;
 use super::view::{Check, attack_path};
-use crate::model::{Condition, Direction, Tier};
+use crate::model::{Condition, Direction, Protocol, Tier};
 use crate::registry::MCP_SERVER_INITIATED;
 
 pub(super) fn state_is_mapping(check: &mut Check<'_>) {
@@ -119,25 +119,25 @@ struct Sides {
 
 pub(super) fn matches_own_traffic(check: &mut Check<'_>) {
     // Which sides are played, by protocol, and by protocol and actor.
-    let mut sides: HashMap<(&str, Option<&str>), Sides> = HashMap::new();
+    let mut sides: HashMap<(Protocol, Option<&str>), Sides> = HashMap::new();
     for actor in &check.actors {
         let Some(mode) = actor.mode else { continue };
-        let protocol = crate::extract_protocol(mode);
+        let protocol = mode.protocol();
         for name in [None, Some(actor.name)] {
-            let sides = sides.entry((protocol, name)).or_default();
-            sides.server |= mode.ends_with("_server");
-            sides.client |= mode.ends_with("_client");
+            let sides = sides.entry((protocol.clone(), name)).or_default();
+            sides.server |= mode.is_server();
+            sides.client |= mode.is_client();
         }
     }
     check.each_indicator(|check, view| {
         let indicator = view.indicator;
-        let (Some(direction), Some(protocol)) = (indicator.direction, view.protocol) else {
+        let (Some(direction), Some(protocol)) = (indicator.direction, view.protocol.clone()) else {
             return;
         };
         let server_initiated = indicator
             .surface
-            .as_deref()
-            .is_some_and(|s| MCP_SERVER_INITIATED.contains(&s));
+            .as_ref()
+            .is_some_and(|surface| MCP_SERVER_INITIATED.contains(surface));
         if indicator.tier == Some(Tier::Ingested) || server_initiated {
             return;
         }

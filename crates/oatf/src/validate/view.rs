@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::templates::Template;
 use super::{RULES, Rule, ValidationResult};
 use crate::error::ValidationError;
-use crate::model::{Document, Indicator, Phase};
+use crate::model::{Document, Indicator, Mode, Phase, Protocol};
 
 /// A document under validation and what was found in it.
 pub(super) struct Check<'d> {
@@ -39,7 +39,7 @@ const MAX_SUGGESTIONS: usize = 1_000;
 /// An actor, or what stands for one in the short forms.
 pub(super) struct ActorView<'d> {
     pub(super) name: &'d str,
-    pub(super) mode: Option<&'d str>,
+    pub(super) mode: Option<&'d Mode>,
     pub(super) path: DocPath<'d>,
     /// Whether it is written as an actor.
     pub(super) explicit: bool,
@@ -60,7 +60,7 @@ pub(super) struct IndicatorView<'d> {
     pub(super) path: DocPath<'d>,
     pub(super) indicator: &'d Indicator,
     /// The protocol, written or taken from `execution.mode`.
-    pub(super) protocol: Option<&'d str>,
+    pub(super) protocol: Option<Protocol>,
 }
 
 /// A list of response entries inside protocol state.
@@ -83,7 +83,7 @@ impl<'d> Check<'d> {
             }];
             actors.push(ActorView {
                 name: "default",
-                mode: execution.mode.as_deref(),
+                mode: execution.mode.as_ref(),
                 path: root.clone(),
                 explicit: false,
                 has_phases: false,
@@ -91,8 +91,8 @@ impl<'d> Check<'d> {
             });
         }
         if let Some(phases) = &execution.phases {
-            let mode = execution.mode.as_deref();
-            let mode = mode.or_else(|| phases.first().and_then(|p| p.mode.as_deref()));
+            let mode = execution.mode.as_ref();
+            let mode = mode.or_else(|| phases.first().and_then(|p| p.mode.as_ref()));
             actors.push(ActorView {
                 name: "default",
                 mode,
@@ -113,7 +113,7 @@ impl<'d> Check<'d> {
                 has_phases: true,
             });
         }
-        let default_protocol = execution.mode.as_deref().map(crate::extract_protocol);
+        let default_protocol = execution.mode.as_ref().map(Mode::protocol);
         let list = attack_path().key("indicators");
         let indicators = document
             .attack
@@ -123,7 +123,10 @@ impl<'d> Check<'d> {
             .map(|(index, indicator)| IndicatorView {
                 path: list.index(index),
                 indicator,
-                protocol: indicator.protocol.as_deref().or(default_protocol),
+                protocol: indicator
+                    .protocol
+                    .clone()
+                    .or_else(|| default_protocol.clone()),
             })
             .collect();
         let actor_names = match &execution.actors {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use proofhouse_campaign::subject::{Answer, Farewell, LiveSubject, SubjectError};
+use proofhouse_oatf::Mode;
 use proofhouse_range::{BoxFuture, Endpoint};
 use proofhouse_wire::kill_marked;
 
@@ -85,7 +86,7 @@ impl LiveCommand {
 }
 
 impl LiveSubject for LiveCommand {
-    fn endpoint(&self, mode: &str) -> Option<Endpoint> {
+    fn endpoint(&self, mode: &Mode) -> Option<Endpoint> {
         self.urls.endpoint(mode)
     }
 

@@ -8,6 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use proofhouse_campaign::subject::RunContext;
+use proofhouse_oatf::Mode;
 
 use in_place::InPlace;
 pub(crate) use in_place::Placed;
@@ -87,7 +88,7 @@ impl McpConfig {
 /// The MCP servers of a run.
 fn stands(run: &RunContext) -> Vec<Stand<'_>> {
     let servers = run.servers.iter();
-    let servers = servers.filter(|server| server.mode == "mcp_server");
+    let servers = servers.filter(|server| server.mode == Mode::McpServer);
     servers
         .map(|server| Stand {
             actor: &server.actor,

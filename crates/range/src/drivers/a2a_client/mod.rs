@@ -6,7 +6,7 @@ mod responses;
 mod sending;
 mod session;
 
-use proofhouse_oatf::ActionKind;
+use proofhouse_oatf::{ActionKind, Mode};
 use proofhouse_wire::client::Client;
 
 use self::actions::Action;
@@ -14,7 +14,9 @@ use self::session::Session;
 use super::a2a::methods::event_of;
 use super::a2a::{push, url};
 use crate::actor::ActorContext;
-use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
+use crate::driver::{
+    ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, EndpointFlag, EndpointForm, Prepared,
+};
 use crate::exposure::CarrierKind;
 
 /// Plays an agent that sends tasks to the subject.
@@ -22,8 +24,16 @@ use crate::exposure::CarrierKind;
 pub(super) struct A2aClient;
 
 impl Driver for A2aClient {
-    fn mode(&self) -> &str {
-        "a2a_client"
+    fn mode(&self) -> Mode {
+        Mode::A2aClient
+    }
+
+    fn endpoint_flags(&self) -> &'static [EndpointFlag] {
+        &[EndpointFlag {
+            name: "a2a-client-url",
+            form: EndpointForm::Url,
+            help: "Attack the A2A agent at this URL",
+        }]
     }
 
     fn default_endpoint(&self) -> Option<Endpoint> {

@@ -11,7 +11,7 @@ mod tasks;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use proofhouse_oatf::ActionKind;
+use proofhouse_oatf::{ActionKind, Mode};
 use proofhouse_wire::server::Bound;
 use serde_json::Value;
 
@@ -20,7 +20,9 @@ use self::state::State;
 use super::a2a::methods::event_of;
 use super::a2a::{push, url};
 use crate::actor::ActorContext;
-use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
+use crate::driver::{
+    ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, EndpointFlag, EndpointForm, Prepared,
+};
 use crate::exposure::CarrierKind;
 use crate::phases::Entry;
 
@@ -29,8 +31,16 @@ use crate::phases::Entry;
 pub(super) struct A2aServer;
 
 impl Driver for A2aServer {
-    fn mode(&self) -> &str {
-        "a2a_server"
+    fn mode(&self) -> Mode {
+        Mode::A2aServer
+    }
+
+    fn endpoint_flags(&self) -> &'static [EndpointFlag] {
+        &[EndpointFlag {
+            name: "a2a-server",
+            form: EndpointForm::Address,
+            help: "Serve A2A here: an address such as 127.0.0.1:8081",
+        }]
     }
 
     fn default_endpoint(&self) -> Option<Endpoint> {

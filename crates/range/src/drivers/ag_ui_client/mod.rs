@@ -6,11 +6,13 @@ mod input;
 mod names;
 mod reader;
 
-use proofhouse_oatf::ActionKind;
+use proofhouse_oatf::{ActionKind, Mode};
 use serde_json::Value;
 
 use crate::actor::ActorContext;
-use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
+use crate::driver::{
+    ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, EndpointFlag, EndpointForm, Prepared,
+};
 use crate::drivers::client::post::Poster;
 use crate::drivers::client::script::Script;
 use crate::exposure::CarrierKind;
@@ -25,8 +27,16 @@ const INPUT: &str = "run_agent_input";
 pub(crate) struct AgUiClient;
 
 impl Driver for AgUiClient {
-    fn mode(&self) -> &str {
-        "ag_ui_client"
+    fn mode(&self) -> Mode {
+        Mode::AgUiClient
+    }
+
+    fn endpoint_flags(&self) -> &'static [EndpointFlag] {
+        &[EndpointFlag {
+            name: "ag-ui-url",
+            form: EndpointForm::Url,
+            help: "Attack the AG-UI agent at this URL",
+        }]
     }
 
     fn default_endpoint(&self) -> Option<Endpoint> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use proofhouse_oatf::Document;
+use proofhouse_oatf::{Document, Surface};
 
 /// A name from the agent is cut here; real ones have a quarter of that.
 const MAX_NAME_CHARS: usize = 100;
@@ -31,7 +31,7 @@ impl Names {
         let surfaces = attack
             .indicators()
             .iter()
-            .filter_map(|i| i.surface.as_deref());
+            .filter_map(|i| i.surface.as_ref().map(Surface::as_str));
         let used: HashSet<&str> = events.chain(surfaces).collect();
         let older = ALIASES.iter().map(|(older, _)| *older);
         Self {

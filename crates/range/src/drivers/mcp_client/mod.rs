@@ -11,10 +11,13 @@ mod serve;
 mod session;
 mod state;
 
+use proofhouse_oatf::Mode;
 use serde_json::Value;
 
 use crate::actor::ActorContext;
-use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
+use crate::driver::{
+    ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, EndpointFlag, EndpointForm, Prepared,
+};
 use crate::drivers::client::post::Poster;
 use crate::exposure::CarrierKind;
 
@@ -26,8 +29,23 @@ use state::State;
 pub(crate) struct McpClient;
 
 impl Driver for McpClient {
-    fn mode(&self) -> &str {
-        "mcp_client"
+    fn mode(&self) -> Mode {
+        Mode::McpClient
+    }
+
+    fn endpoint_flags(&self) -> &'static [EndpointFlag] {
+        &[
+            EndpointFlag {
+                name: "mcp-client-command",
+                form: EndpointForm::Command,
+                help: "Start this MCP server and attack it over its standard input and output",
+            },
+            EndpointFlag {
+                name: "mcp-client-url",
+                form: EndpointForm::Url,
+                help: "Attack the MCP server at this URL",
+            },
+        ]
     }
 
     fn default_endpoint(&self) -> Option<Endpoint> {

@@ -29,12 +29,14 @@ mod uri_template;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use proofhouse_oatf::{Action, ActionKind};
+use proofhouse_oatf::{Action, ActionKind, Mode};
 use proofhouse_wire::server::Bound;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::actor::ActorContext;
-use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
+use crate::driver::{
+    ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, EndpointFlag, EndpointForm, Prepared,
+};
 use crate::exposure::CarrierKind;
 use http::Http;
 use input::Input;
@@ -46,8 +48,16 @@ use surface::Surface;
 pub(super) struct McpServer;
 
 impl Driver for McpServer {
-    fn mode(&self) -> &str {
-        "mcp_server"
+    fn mode(&self) -> Mode {
+        Mode::McpServer
+    }
+
+    fn endpoint_flags(&self) -> &'static [EndpointFlag] {
+        &[EndpointFlag {
+            name: "mcp-server",
+            form: EndpointForm::Address,
+            help: "Serve MCP here: an address such as 127.0.0.1:8080, or `stdio`",
+        }]
     }
 
     fn default_endpoint(&self) -> Option<Endpoint> {
