@@ -174,15 +174,15 @@ fn outcome(
         if cel_evaluator.is_none() {
             return Ok(skipped("CEL evaluation is not available"));
         }
-        return Ok(
-            match evaluate_expression(expression, message, cel_evaluator)? {
-                true => (
-                    IndicatorResult::Matched,
-                    Some(clip(expression.cel.as_str())),
-                ),
-                false => (IndicatorResult::NotMatched, None),
-            },
-        );
+        let matched = evaluate_expression(expression, message, cel_evaluator)?;
+        return Ok(if matched {
+            (
+                IndicatorResult::Matched,
+                Some(clip(expression.cel.as_str())),
+            )
+        } else {
+            (IndicatorResult::NotMatched, None)
+        });
     }
     if let Some(semantic) = &indicator.semantic {
         return match semantic_evaluator {

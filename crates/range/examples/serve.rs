@@ -25,9 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string(file)?;
     let loaded = proofhouse_oatf::load(&text).map_err(|errors| format!("{errors:?}"))?;
     let actors = loaded.document.attack.execution.actors();
-    let mut servers = actors
-        .iter()
-        .filter(|actor| actor.mode.ends_with("_server"));
+    let mut servers = actors.iter().filter(|actor| actor.mode.is_server());
     let name = servers.next().ok_or("no server")?.name.clone();
     let options = RunOptions {
         endpoints: HashMap::from([(name, endpoint)]),

@@ -7,7 +7,7 @@ mod a2a;
 use std::time::{Duration, Instant};
 
 use a2a::{Running, message, modern_message, options, small, steps, verdict};
-use proofhouse_oatf::{GenerationError, GenerationProvider};
+use proofhouse_oatf::{GenerationError, GenerationProvider, Protocol};
 use proofhouse_range::{Endpoint, RunOptions};
 use proofhouse_wire::client::ClientError;
 use proofhouse_wire::server::{Bound, Handler, Reply, Request};
@@ -663,12 +663,12 @@ impl GenerationProvider for Parrot {
     fn generate(
         &self,
         prompt: &str,
-        protocol: &str,
+        protocol: &Protocol,
         context: &Value,
     ) -> Result<Value, GenerationError> {
         assert_eq!(
             (protocol, &context["request"]["message"]["role"]),
-            ("a2a", &json!("user"))
+            (&Protocol::A2a, &json!("user"))
         );
         Ok(serde_json::from_str(prompt).unwrap())
     }

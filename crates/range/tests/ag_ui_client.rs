@@ -11,7 +11,7 @@ use client_support::{
     Scripted, contents, events, interrupting, operations, options, play, play_impatiently, stream,
     try_play, verdict, warned,
 };
-use proofhouse_oatf::{GenerationError, GenerationProvider};
+use proofhouse_oatf::{GenerationError, GenerationProvider, Protocol};
 use proofhouse_range::{ActorErrorKind, CarrierKind, Ending, Endpoint, RunError, RunHandle, run};
 use proofhouse_wire::StatusCode;
 use proofhouse_wire::server::Reply;
@@ -442,7 +442,7 @@ attack:
 struct Fixed(Value);
 
 impl GenerationProvider for Fixed {
-    fn generate(&self, _: &str, _: &str, _: &Value) -> Result<Value, GenerationError> {
+    fn generate(&self, _: &str, _: &Protocol, _: &Value) -> Result<Value, GenerationError> {
         Ok(self.0.clone())
     }
 }

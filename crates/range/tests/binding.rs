@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use proofhouse_oatf::{ActionKind, Direction, Document, load};
+use proofhouse_oatf::{ActionKind, Direction, Document, Mode, load};
 use proofhouse_range::{
     ActorContext, ActorError, ActorErrorKind, BoxFuture, CarrierKind, Driver, Ending, Endpoint,
     Happening, Prepared, RunError, RunHandle, RunOptions, RunReport, run,
@@ -21,8 +21,8 @@ use tokio::net::{TcpListener, TcpStream};
 struct EchoServer;
 
 impl Driver for EchoServer {
-    fn mode(&self) -> &str {
-        "echo_server"
+    fn mode(&self) -> Mode {
+        Mode::from("echo_server")
     }
 
     fn default_endpoint(&self) -> Option<Endpoint> {
@@ -102,8 +102,8 @@ async fn next_line<R: tokio::io::AsyncBufRead + Unpin, W>(
 struct EchoClient;
 
 impl Driver for EchoClient {
-    fn mode(&self) -> &str {
-        "echo_client"
+    fn mode(&self) -> Mode {
+        Mode::from("echo_client")
     }
 
     fn default_endpoint(&self) -> Option<Endpoint> {

@@ -293,9 +293,12 @@ impl State {
     ) {
         let last = is_error || ends_stream(&result);
         let fits = |request: &OpenRequest| parties.may_answer(request);
-        let request = id.and_then(|id| match self.tentative {
-            true => self.open.peek(id, fits),
-            false => self.open.answer(id, last, fits),
+        let request = id.and_then(|id| {
+            if self.tentative {
+                self.open.peek(id, fits)
+            } else {
+                self.open.answer(id, last, fits)
+            }
         });
         let Some(request) = request else {
             let (protocol, operation) = methods::guess(&result, is_error);

@@ -140,7 +140,7 @@ mod tests {
     fn request(asker: Option<&str>, operation: &str) -> OpenRequest {
         OpenRequest {
             asker: asker.map(str::to_owned),
-            protocol: "mcp".into(),
+            protocol: Protocol::Mcp,
             operation: operation.into(),
             modern_a2a: false,
             params: None,

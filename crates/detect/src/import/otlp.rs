@@ -28,7 +28,7 @@ use crate::trace::{Item, LineError, LineErrorKind, ReadError, ReadSummary};
 /// }]}]}]}).to_string();
 /// let items: Vec<_> = OtlpReader::new(document.as_bytes(), &ImportOptions::default()).collect();
 /// let Ok(Item::Message { message, .. }) = &items[0] else { panic!() };
-/// assert_eq!((&*message.protocol, &*message.operation), ("mcp", "tools/call"));
+/// assert_eq!((message.protocol.as_str(), &*message.operation), ("mcp", "tools/call"));
 /// assert_eq!(message.content, json!({"name": "weather", "arguments": {"city": "Oslo"}}));
 /// ```
 pub type OtlpReader<R> = MessageReader<R, OtlpLines>;

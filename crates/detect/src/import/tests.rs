@@ -45,7 +45,7 @@ fn check(
             let direction = message.direction.map_or("", Direction::as_str);
             (
                 *line,
-                &*message.protocol,
+                message.protocol.as_str(),
                 &*message.operation,
                 direction,
                 message.content.clone(),
@@ -226,7 +226,7 @@ fn options_override_what_the_log_suggests() {
     let (messages, ..) = read(log, None, &options);
     for (_, message) in &messages {
         assert_eq!(
-            (&*message.protocol, message.actor.as_deref()),
+            (message.protocol.as_str(), message.actor.as_deref()),
             ("own", Some("default"))
         );
     }

@@ -164,8 +164,8 @@ pub fn count(report: &RunReport, operation: &str, direction: &str) -> usize {
 struct PipeDriver(Mutex<Option<(DuplexStream, DuplexStream)>>);
 
 impl Driver for PipeDriver {
-    fn mode(&self) -> &str {
-        "mcp_server"
+    fn mode(&self) -> proofhouse_oatf::Mode {
+        proofhouse_oatf::Mode::McpServer
     }
 
     fn default_endpoint(&self) -> Option<Endpoint> {
