@@ -402,7 +402,7 @@ impl<'a> Machine<'a> {
         let text = self.value(text)?;
         match (text.as_text(), pattern) {
             (Some(text), Ok(pattern)) => pattern.is_match(text, &mut self.budget).map(Val::Bool),
-            (Some(_), Err(message)) => Err(fault(EvaluateErrorKind::Regex, message.to_string())),
+            (Some(_), Err(error)) => Err(fault(EvaluateErrorKind::Regex, error.to_string())),
             (None, _) => Err(no_overload("matches", &[text, Val::Text("")])),
         }
     }

@@ -317,7 +317,7 @@ impl<'c> Lowering<'c> {
     fn pattern(&mut self, source: &str) -> Lowered<ConstantPattern> {
         let parsed = match Pattern::parse(source) {
             Ok(parsed) => parsed,
-            Err(message) => return Ok(Err(message.into())),
+            Err(error) => return Ok(Err(error)),
         };
         // Compiling takes time by size, so the patterns of a program have a
         // limit together, a few times that of one.
@@ -327,9 +327,7 @@ impl<'c> Lowering<'c> {
             let message = "the patterns of the expression are too large together";
             return Err(CompileError::new(CompileErrorKind::TooLarge, message));
         }
-        Ok(Pattern::compile(source, parsed, self.limits)
-            .map(Arc::new)
-            .map_err(String::into_boxed_str))
+        Ok(Pattern::compile(source, parsed, self.limits).map(Arc::new))
     }
 
     fn unsupported(&mut self, name: String) -> Node {

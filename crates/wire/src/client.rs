@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::WireLimits;
 use crate::connect::{Body, Connections, Pieces, connections};
-use crate::guard::{AddressGuard, Denied};
+use crate::guard::{AddressDenied, AddressGuard};
 use crate::sse::{Decoder, Event, EventTooLarge};
 use crate::timers::Timers;
 
@@ -141,7 +141,9 @@ impl Client {
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
         match host.parse() {
-            Ok(address) => guard.check(address).map_err(ClientError::Denied),
+            Ok(address) => guard
+                .check(address)
+                .map_err(|AddressDenied(reason)| ClientError::Denied(reason)),
             Err(_) => Ok(()),
         }
     }
@@ -169,7 +171,7 @@ impl Client {
             if let Some(guard) = &self.guard {
                 for address in &found {
                     let checked = guard.check(address.ip());
-                    checked.map_err(|reason| std::io::Error::other(Denied(reason)))?;
+                    checked.map_err(std::io::Error::other)?;
                 }
             }
             tokio::net::TcpStream::connect(found.as_slice()).await
@@ -308,7 +310,7 @@ fn broken(error: &hyper::Error) -> ClientError {
 fn denied(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut cause = Some(error);
     while let Some(inner) = cause {
-        if let Some(denied) = inner.downcast_ref::<Denied>() {
+        if let Some(denied) = inner.downcast_ref::<AddressDenied>() {
             return Some(denied.0.clone());
         }
         cause = inner.source();

@@ -21,7 +21,7 @@ mod timers;
 
 pub use bytes::Bytes;
 pub use exchange::HttpResponse;
-pub use guard::AddressGuard;
+pub use guard::{AddressDenied, AddressGuard};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 pub use limits::WireLimits;
 pub use lines::{Line, LineReader};

@@ -16,11 +16,13 @@ struct Patience {
 }
 
 impl AddressGuard for Patience {
-    fn check(&self, address: IpAddr) -> Result<(), String> {
+    fn check(&self, address: IpAddr) -> Result<(), proofhouse_wire::AddressDenied> {
         self.asked.lock().expect("no panic").push(address);
         let mut left = self.left.lock().expect("no panic");
         if *left == 0 {
-            return Err(format!("{address} is not allowed any more"));
+            return Err(proofhouse_wire::AddressDenied(format!(
+                "{address} is not allowed any more"
+            )));
         }
         *left -= 1;
         Ok(())

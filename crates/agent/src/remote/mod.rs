@@ -348,7 +348,7 @@ mod tests {
     struct Anywhere;
 
     impl AddressGuard for Anywhere {
-        fn check(&self, _: std::net::IpAddr) -> Result<(), String> {
+        fn check(&self, _: std::net::IpAddr) -> Result<(), proofhouse_wire::AddressDenied> {
             Ok(())
         }
     }

@@ -208,7 +208,14 @@ impl Converter {
             "invoke_agent" => {
                 self.send(Protocol::A2a, "message/send", direction, content, time, out)
             }
-            other => self.send("gen_ai", other, direction, content, time, out),
+            other => self.send(
+                Protocol::from("gen_ai"),
+                other,
+                direction,
+                content,
+                time,
+                out,
+            ),
         }
     }
 

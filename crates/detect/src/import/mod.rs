@@ -18,6 +18,7 @@ use std::str::FromStr;
 
 pub use json_rpc::JsonRpcReader;
 pub use otlp::OtlpReader;
+use proofhouse_oatf::Protocol;
 
 use crate::trace::lines::Lines;
 use crate::trace::reader::TraceLines;

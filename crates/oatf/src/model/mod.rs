@@ -31,7 +31,7 @@ pub use execution::{
 pub use indicator::{
     CelExpression, ExpressionMatch, Indicator, PatternMatch, SemanticExamples, SemanticMatch,
 };
-pub use lazy::{RegexPattern, Selector};
+pub use lazy::{JsonPathError, RegexPattern, Selector};
 pub use open::{Framework, Mode, OtherName, Protocol, Surface};
 pub use time::{DateOrDateTime, DurationText};
 pub use verdict::{AttackVerdict, EvaluationSummary, IndicatorVerdict};

@@ -117,7 +117,7 @@ pub(super) fn json_paths(check: &mut Check<'_>) {
             if extractor.r#type == ExtractorType::JsonPath
                 && let Err(error) = extractor.selector.json_path()
             {
-                let error = error.to_owned();
+                let error = error.to_string();
                 check.report(
                     &view.path.key("extractors").index(index).key("selector"),
                     format!("not a JSONPath (RFC 9535): {error}"),
