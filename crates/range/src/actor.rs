@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use crate::driver::{ActorError, ActorErrorKind};
 use crate::exposure::{CarrierKind, Ledger, is_armed};
 use crate::extractors::Extractors;
-use crate::innocence::Innocence;
+use crate::twin_baseline::Innocence;
 use crate::phases::{Entry, PhaseView, Phases};
 use crate::recorder::{Happening, Recorded, Recorder};
 

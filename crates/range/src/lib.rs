@@ -15,7 +15,7 @@ mod driver;
 mod drivers;
 mod exposure;
 mod extractors;
-mod innocence;
+mod twin_baseline;
 mod phases;
 mod recorder;
 mod run;

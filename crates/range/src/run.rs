@@ -22,7 +22,7 @@ use crate::driver::{ActorError, BoxFuture, Driver, Endpoint, Prepared};
 use crate::drivers::driver_of;
 use crate::exposure::{Exposure, Ledger};
 use crate::extractors::Extractors;
-use crate::innocence::Innocence;
+use crate::twin_baseline::Innocence;
 use crate::phases::Phases;
 use crate::recorder::{Happening, Observer, Recorder, Secrets, TraceLimits};
 
