@@ -19,7 +19,7 @@ pub use scanner::{
     Session, dropped_by,
 };
 pub use trace::{
-    Item, LineError, LineErrorKind, Message, MessageReader, MessageSource, REDACTED, ReadError,
-    ReadErrorKind, ReadLimits, ReadSummary, RedactError, Redactor, TRACE_VERSION, TraceReader,
-    TraceWriter,
+    Item, LineError, LineErrorKind, Message, MessageReader, MessageSource, REDACTED, ReadSummary,
+    RedactError, Redactor, TRACE_VERSION, TraceReadError, TraceReadErrorKind, TraceReadLimits,
+    TraceReader, TraceWriter,
 };

@@ -14,7 +14,7 @@ use super::wrapper::{Envelope, open_envelope};
 use crate::trace::lenient::Notes;
 use crate::trace::lines::{Lines, json_error};
 use crate::trace::stream::{LineFormat, MessageReader};
-use crate::trace::{Item, LineError, LineErrorKind, Message, ReadError, ReadSummary};
+use crate::trace::{Item, LineError, LineErrorKind, Message, ReadSummary, TraceReadError};
 
 /// Reads a JSON-RPC log. What it understands is described in `docs/traces.md`.
 ///
@@ -86,7 +86,7 @@ impl LineFormat for JsonRpcLines {
         &mut self,
         lines: &mut Lines<R>,
         summary: &mut ReadSummary,
-    ) -> Result<Option<Item>, ReadError> {
+    ) -> Result<Option<Item>, TraceReadError> {
         loop {
             if let Some(item) = self.queue.pop_front() {
                 return Ok(Some(item));
