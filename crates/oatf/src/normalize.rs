@@ -7,7 +7,7 @@ use crate::model::{
 };
 
 /// One step of normalization.
-pub(crate) struct Step {
+pub(crate) struct NormalizationStep {
     pub(crate) code: &'static str,
     /// The doc comment, one line each.
     pub(crate) doc: &'static [&'static str],
@@ -17,8 +17,8 @@ pub(crate) struct Step {
 macro_rules! steps {
     ($( $(#[doc = $doc:literal])+ $code:literal => $apply:path; )+) => {
         /// Every step, in the order they are applied.
-        pub(crate) static STEPS: &[Step] =
-            &[$(Step { code: $code, doc: &[$($doc),+], apply: $apply }),+];
+        pub(crate) static STEPS: &[NormalizationStep] =
+            &[$(NormalizationStep { code: $code, doc: &[$($doc),+], apply: $apply }),+];
     };
 }
 

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::execution::{is_identifier, is_mode};
-use super::view::{Check, attack_path};
+use super::view::{ValidationPass, attack_path};
 use crate::model::{ElicitationMode, Mode, Protocol};
 use crate::registry;
 
 const ELICITATION_ACTIONS: &[&str] = &["accept", "decline", "cancel"];
 
-pub(super) fn state_enums(check: &mut Check<'_>) {
+pub(super) fn state_enums(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         for list in view.dispatch_lists().into_iter().chain(view.elicitations()) {
             let (key, members) = match list.key {
@@ -41,7 +41,7 @@ pub(super) fn state_enums(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn surfaces(check: &mut Check<'_>) {
+pub(super) fn surfaces(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
         let (Some(protocol), Some(surface)) = (&view.protocol, &view.indicator.surface) else {
             return;
@@ -57,7 +57,7 @@ pub(super) fn surfaces(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn events(check: &mut Check<'_>) {
+pub(super) fn events(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, actor, view| {
         let Some(phase) = view.phase else { return };
         let mode = phase.mode.as_ref().or(actor.mode);
@@ -79,7 +79,7 @@ pub(super) fn events(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn one_fallback(check: &mut Check<'_>) {
+pub(super) fn one_fallback(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         for list in view.dispatch_lists() {
             let fallbacks = list
@@ -96,7 +96,7 @@ pub(super) fn one_fallback(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn unknown_modes(check: &mut Check<'_>) {
+pub(super) fn unknown_modes(check: &mut ValidationPass<'_>) {
     let unknown = |mode: &Mode| !mode.is_known() && is_mode(mode);
     let describe = |mode: &Mode| {
         let shown: String = mode.as_str().chars().take(60).collect();
@@ -105,7 +105,7 @@ pub(super) fn unknown_modes(check: &mut Check<'_>) {
             crate::SUPPORTED_VERSION
         )
     };
-    let help = |check: &Check<'_>, mode: &Mode| {
+    let help = |check: &ValidationPass<'_>, mode: &Mode| {
         check
             .near(mode.as_str(), crate::known_modes().iter().copied())
             .map(|near| format!("did you mean `{near}`?"))
@@ -140,7 +140,7 @@ pub(super) fn unknown_modes(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn unknown_protocols(check: &mut Check<'_>) {
+pub(super) fn unknown_protocols(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
         if let Some(protocol) = &view.indicator.protocol
             && !protocol.is_known()
@@ -158,7 +158,7 @@ pub(super) fn unknown_protocols(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn protocols_spoken(check: &mut Check<'_>) {
+pub(super) fn protocols_spoken(check: &mut ValidationPass<'_>) {
     let spoken: HashSet<Protocol> = check
         .actors
         .iter()
@@ -179,7 +179,7 @@ pub(super) fn protocols_spoken(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn synthesize(check: &mut Check<'_>) {
+pub(super) fn synthesize(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         let mut places = Vec::new();
         for list in view.dispatch_lists() {

@@ -7,13 +7,13 @@ use proofhouse_source::{
 };
 use serde_json::Value;
 
-use super::templates::Template;
+use super::templates::FoundTemplate;
 use super::{RULES, Rule, ValidationResult};
 use crate::error::ValidationError;
 use crate::model::{Document, Indicator, Mode, Phase, Protocol};
 
 /// A document under validation and what was found in it.
-pub(super) struct Check<'d> {
+pub(super) struct ValidationPass<'d> {
     pub(super) document: &'d Document,
     pub(super) actors: Vec<ActorView<'d>>,
     pub(super) indicators: Vec<IndicatorView<'d>>,
@@ -28,7 +28,7 @@ pub(super) struct Check<'d> {
     /// How many more large regular expressions may be tried.
     pub(super) large_regexes: usize,
     /// The templates of the document, once a rule has asked for them.
-    pub(super) templates: Option<Vec<Template<'d>>>,
+    pub(super) templates: Option<Vec<FoundTemplate<'d>>>,
 }
 
 /// How many findings of one rule are kept. A hostile document may break a rule a million times.
@@ -45,11 +45,11 @@ pub(super) struct ActorView<'d> {
     pub(super) explicit: bool,
     /// Whether it is written as phases, with or without actors.
     pub(super) has_phases: bool,
-    pub(super) phases: Vec<PhaseView<'d>>,
+    pub(super) phases: Vec<CheckedPhase<'d>>,
 }
 
 /// A phase, or the single state of the single-phase form.
-pub(super) struct PhaseView<'d> {
+pub(super) struct CheckedPhase<'d> {
     pub(super) path: DocPath<'d>,
     /// Absent in single-phase form.
     pub(super) phase: Option<&'d Phase>,
@@ -70,13 +70,13 @@ pub(super) struct DispatchList<'d> {
     pub(super) entries: &'d [Value],
 }
 
-impl<'d> Check<'d> {
+impl<'d> ValidationPass<'d> {
     pub(super) fn new(document: &'d Document) -> Self {
         let execution = &document.attack.execution;
         let root = attack_path().key("execution");
         let mut actors = Vec::new();
         if let Some(state) = &execution.state {
-            let phases = vec![PhaseView {
+            let phases = vec![CheckedPhase {
                 path: root.clone(),
                 phase: None,
                 state: Some(state),
@@ -255,7 +255,7 @@ impl<'d> Check<'d> {
     /// Calls `visit` for every phase of every actor. The views are lent out for the time.
     pub(super) fn each_phase(
         &mut self,
-        mut visit: impl FnMut(&mut Self, &ActorView<'d>, &PhaseView<'d>),
+        mut visit: impl FnMut(&mut Self, &ActorView<'d>, &CheckedPhase<'d>),
     ) {
         self.each_actor(|check, actor| {
             for phase in &actor.phases {
@@ -286,7 +286,7 @@ impl<'d> Check<'d> {
     }
 }
 
-impl<'d> PhaseView<'d> {
+impl<'d> CheckedPhase<'d> {
     pub(super) fn state_path(&self) -> DocPath<'d> {
         self.path.key("state")
     }
@@ -368,12 +368,12 @@ pub(super) fn attack_path<'d>() -> DocPath<'d> {
     path
 }
 
-fn phase_views<'d>(owner: &DocPath<'d>, phases: &'d [Phase]) -> Vec<PhaseView<'d>> {
+fn phase_views<'d>(owner: &DocPath<'d>, phases: &'d [Phase]) -> Vec<CheckedPhase<'d>> {
     let list = owner.key("phases");
     phases
         .iter()
         .enumerate()
-        .map(|(index, phase)| PhaseView {
+        .map(|(index, phase)| CheckedPhase {
             path: list.index(index),
             phase: Some(phase),
             state: phase.state.as_ref(),
