@@ -10,7 +10,8 @@ use std::time::Instant;
 use proofhouse_detect::Redactor;
 use proofhouse_oatf::{Direction, Mode};
 use proofhouse_range::{
-    Ending, Endpoint, Meeting, RunHandle, RunOptions, RunReport, run as run_range,
+    ActorEndpoint, ConnectError, ConnectSubject, Ending, RunHandle, RunOptions, RunReport,
+    run as run_range,
 };
 use proofhouse_wire::CancellationToken;
 use serde_json::Value;
@@ -114,7 +115,12 @@ impl Run {
             secrets: secrets.clone(),
             semantic: self.settings.semantic.clone(),
             generation: self.settings.generation.clone(),
-            meeting: Some(self.meeting(scratch.path(), pace, cancel.clone(), handover)),
+            connect_subject: Some(self.connect_subject(
+                scratch.path(),
+                pace,
+                cancel.clone(),
+                handover,
+            )),
             twin: self.script.twin.clone(),
             ..RunOptions::default()
         };
@@ -179,7 +185,7 @@ impl Run {
     }
 
     /// Where the servers listen, if the subject says so.
-    fn places(&self) -> HashMap<String, Endpoint> {
+    fn places(&self) -> HashMap<String, ActorEndpoint> {
         let mut counts: HashMap<&Mode, u16> = HashMap::new();
         let mut places = HashMap::new();
         for actor in self.script.document.attack.execution.actors() {
@@ -191,7 +197,7 @@ impl Run {
                 address.set_port(address.port().saturating_add(*count));
             }
             *count += 1;
-            places.insert(actor.name.clone(), Endpoint::Listen(address));
+            places.insert(actor.name.clone(), ActorEndpoint::Listen(address));
         }
         places
     }
@@ -202,13 +208,13 @@ impl Run {
     }
 
     /// Starts the subject when the servers are there.
-    fn meeting(
+    fn connect_subject(
         &self,
         directory: &Path,
         pace: Pace,
         cancel: CancellationToken,
         handover: oneshot::Sender<Box<dyn LiveSubject>>,
-    ) -> Meeting {
+    ) -> ConnectSubject {
         let actors = self.script.document.attack.execution.actors();
         let callers: Vec<(String, Mode)> = actors
             .iter()
@@ -231,14 +237,16 @@ impl Run {
                 let starting = tokio::time::timeout(pace.start, subject.start(&context));
                 let started = tokio::select! {
                     started = starting => started,
-                    () = cancel.cancelled() => return Err("interrupted".to_owned()),
+                    () = cancel.cancelled() => return Err(ConnectError("interrupted".to_owned())),
                 };
                 let live = match started {
                     Ok(Ok(live)) => live,
-                    Ok(Err(SubjectError(message))) => return Err(message),
+                    Ok(Err(SubjectError(message))) => return Err(ConnectError(message)),
                     Err(_) => {
                         let seconds = pace.start.as_secs_f64();
-                        return Err(format!("the subject was not ready within {seconds} s"));
+                        return Err(ConnectError(format!(
+                            "the subject was not ready within {seconds} s"
+                        )));
                     }
                 };
                 let endpoints = endpoints(&*live, &callers)?;
@@ -317,13 +325,15 @@ impl Run {
 fn endpoints(
     live: &dyn LiveSubject,
     callers: &[(String, Mode)],
-) -> Result<HashMap<String, Endpoint>, String> {
+) -> Result<HashMap<String, ActorEndpoint>, ConnectError> {
     let mut endpoints = HashMap::new();
     for (actor, mode) in callers {
         let endpoint = live.endpoint(mode).ok_or_else(|| {
             let protocol = mode.protocol_text().replace('_', "-");
             let protocol = protocol.to_uppercase();
-            format!("the subject cannot be reached over {protocol}, which actor `{actor}` needs")
+            ConnectError(format!(
+                "the subject cannot be reached over {protocol}, which actor `{actor}` needs"
+            ))
         })?;
         endpoints.insert(actor.clone(), endpoint);
     }

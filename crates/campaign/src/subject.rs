@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use proofhouse_oatf::Mode;
-use proofhouse_range::{BoxFuture, Endpoint, Listening};
+use proofhouse_range::{ActorEndpoint, BoxFuture, ListeningServer};
 
 use crate::result::SubjectInfo;
 
@@ -61,7 +61,7 @@ pub trait Subject: Send + Sync {
 /// A subject in a run. Dropping it must leave nothing behind.
 pub trait LiveSubject: Send {
     /// Where an actor of this client mode meets it: `ag_ui_client`, `a2a_client` or `mcp_client`.
-    fn endpoint(&self, mode: &Mode) -> Option<Endpoint>;
+    fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint>;
 
     /// Says something to it as its user would, and waits until it is done with that.
     fn prompt<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, Result<Answer, SubjectError>>;
@@ -78,7 +78,7 @@ pub struct RunContext {
     /// A directory of its own, which goes away after the run.
     pub directory: PathBuf,
     /// The servers of the document.
-    pub servers: Vec<Listening>,
+    pub servers: Vec<ListeningServer>,
     /// The modes of the document's clients, which will come to the subject.
     pub clients: Vec<Mode>,
     /// Where the run's chance comes from.

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use proofhouse_oatf::{Actor, Document, did_you_mean};
-use proofhouse_range::{BuiltInMode, Endpoint, EndpointFlag, EndpointForm};
+use proofhouse_range::{ActorEndpoint, BuiltInMode, EndpointFlag, EndpointForm};
 use proofhouse_wire::Spawn;
 
 use crate::headers::Header;
@@ -85,7 +85,7 @@ impl EndpointOptions {
     pub(crate) fn of(
         &self,
         document: &Document,
-    ) -> Result<HashMap<String, Endpoint>, CommandError> {
+    ) -> Result<HashMap<String, ActorEndpoint>, CommandError> {
         let actors = document.attack.execution.actors();
         let mut endpoints = HashMap::new();
         let named: Vec<(&Actor, &str)> = self
@@ -141,7 +141,7 @@ impl EndpointOptions {
             )));
         }
         for (name, endpoint) in &endpoints {
-            if let Endpoint::Listen(address) = endpoint
+            if let ActorEndpoint::Listen(address) = endpoint
                 && !address.ip().is_loopback()
             {
                 talk(&format!(
@@ -187,17 +187,21 @@ fn find_actor<'d, 't>(
 }
 
 /// What a text means for an actor: behind the flag of its mode, or behind `--endpoint`.
-fn read(flag: Option<&EndpointFlag>, actor: &Actor, text: &str) -> Result<Endpoint, CommandError> {
+fn read(
+    flag: Option<&EndpointFlag>,
+    actor: &Actor,
+    text: &str,
+) -> Result<ActorEndpoint, CommandError> {
     let name = flag.map_or("endpoint", |flag| flag.name);
     let name = &format!("--{name}");
     let driver = BuiltInMode::of(&actor.mode).map(BuiltInMode::driver);
     let flags = driver.map_or(&[][..], |driver| driver.endpoint_flags());
     let starts_commands = flags.iter().any(|flag| flag.form == EndpointForm::Command);
     if text == "stdio" && (flag.is_none() || !starts_commands) {
-        return Ok(Endpoint::Stdio);
+        return Ok(ActorEndpoint::Stdio);
     }
     if actor.mode.is_server() {
-        return address(text).map(Endpoint::Listen).ok_or_else(|| {
+        return address(text).map(ActorEndpoint::Listen).ok_or_else(|| {
             CommandError::usage(format!(
                 "{name} {text}: write an address such as 127.0.0.1:8080 (port 0 takes a free one)"
             ))
@@ -212,14 +216,14 @@ fn read(flag: Option<&EndpointFlag>, actor: &Actor, text: &str) -> Result<Endpoi
         return command(name, text, at_url.map(|flag| flag.name));
     }
     if is_url(text) {
-        return Ok(Endpoint::Url(text.to_owned()));
+        return Ok(ActorEndpoint::Url(text.to_owned()));
     }
     Err(CommandError::usage(format!(
         "{name} {text}: write a URL that begins with http:// or https://"
     )))
 }
 
-fn command(flag: &str, text: &str, at_url: Option<&str>) -> Result<Endpoint, CommandError> {
+fn command(flag: &str, text: &str, at_url: Option<&str>) -> Result<ActorEndpoint, CommandError> {
     if is_url(text) {
         let other = at_url.map(|other| format!("; for a URL there is --{other}"));
         return Err(CommandError::usage(format!(
@@ -233,7 +237,7 @@ fn command(flag: &str, text: &str, at_url: Option<&str>) -> Result<Endpoint, Com
         ))
     })?;
     match words.split_first() {
-        Some((program, arguments)) if !program.is_empty() => Ok(Endpoint::Command(Spawn {
+        Some((program, arguments)) if !program.is_empty() => Ok(ActorEndpoint::Command(Spawn {
             program: program.clone(),
             arguments: arguments.to_vec(),
             ..Spawn::default()
@@ -311,7 +315,7 @@ attack:
             "http://127.0.0.1:2/",
             "the one that is left"
         );
-        let Endpoint::Command(spawn) = &endpoints["probe"] else {
+        let ActorEndpoint::Command(spawn) = &endpoints["probe"] else {
             panic!("not a command");
         };
         assert_eq!(spawn.arguments, ["my server.py"]);

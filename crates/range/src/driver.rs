@@ -14,7 +14,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Where an actor meets the subject.
 #[derive(Debug, Clone)]
-pub enum Endpoint {
+pub enum ActorEndpoint {
     /// Listen here; port 0 takes a free one.
     Listen(SocketAddr),
     /// Speak over our own standard input and output.
@@ -25,7 +25,7 @@ pub enum Endpoint {
     Url(String),
 }
 
-impl std::fmt::Display for Endpoint {
+impl std::fmt::Display for ActorEndpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Listen(address) => write!(f, "{address}"),
@@ -67,7 +67,7 @@ pub trait Driver: Send + Sync {
     fn mode(&self) -> Mode;
 
     /// Where the actor meets the subject when nobody says; `None` when someone must.
-    fn default_endpoint(&self) -> Option<Endpoint>;
+    fn default_endpoint(&self) -> Option<ActorEndpoint>;
 
     /// The flags with which people say where the actor meets the subject.
     fn endpoint_flags(&self) -> &'static [EndpointFlag] {
@@ -88,12 +88,12 @@ pub trait Driver: Send + Sync {
     fn prepare(
         &self,
         context: ActorContext,
-        endpoint: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>>;
+        endpoint: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>>;
 }
 
 /// An actor that is ready.
-pub struct Prepared {
+pub struct PreparedActor {
     /// Where the subject finds it, for people and for the subject: a URL or an address.
     pub address: Option<String>,
     /// Plays the actor until it has nothing left to do, its peer is gone for good, or the run is

@@ -15,20 +15,22 @@ mod driver;
 mod drivers;
 mod exposure;
 mod extractors;
-mod twin_baseline;
 mod phases;
 mod recorder;
 mod run;
+mod twin_baseline;
 
-pub use actor::{ActorContext, Advance, Turn};
-pub use delivery::{Delivery, DeliveryError};
+pub use actor::{ActorContext, ActorTurn, Advance};
+pub use delivery::{DeliveryError, DeliveryModifiers};
 pub use driver::{
-    ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, EndpointFlag, EndpointForm, Prepared,
+    ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, Driver, EndpointFlag, EndpointForm,
+    PreparedActor,
 };
 pub use drivers::{BuiltInMode, mcp_over};
 pub use exposure::{Carrier, CarrierKind, Exposure};
-pub use phases::{Entry, PhaseView};
-pub use recorder::{Happening, Observer, TraceLimits};
+pub use phases::{PhaseEntry, PhaseView};
+pub use recorder::{RunEvent, RunObserver, TraceLimits};
 pub use run::{
-    Ending, Listening, Meeting, RunError, RunHandle, RunOptions, RunReport, run, scanner,
+    ConnectError, ConnectSubject, Ending, ListeningServer, RunError, RunHandle, RunOptions,
+    RunReport, run, scanner,
 };

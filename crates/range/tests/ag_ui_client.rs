@@ -12,7 +12,9 @@ use client_support::{
     try_play, verdict, warned,
 };
 use proofhouse_oatf::{GenerationError, GenerationProvider, Protocol};
-use proofhouse_range::{ActorErrorKind, CarrierKind, Ending, Endpoint, RunError, RunHandle, run};
+use proofhouse_range::{
+    ActorEndpoint, ActorErrorKind, CarrierKind, Ending, RunError, RunHandle, run,
+};
 use proofhouse_wire::StatusCode;
 use proofhouse_wire::server::Reply;
 use serde_json::{Value, json};
@@ -320,13 +322,17 @@ async fn a_refusal_is_part_of_the_trace() {
 async fn an_endpoint_where_nobody_is_is_an_error_that_says_so() {
     for (endpoint, kind, told) in [
         (
-            Endpoint::Url("http://127.0.0.1:9/".to_owned()),
+            ActorEndpoint::Url("http://127.0.0.1:9/".to_owned()),
             ActorErrorKind::Unreachable,
             "http://127.0.0.1:9/",
         ),
-        (Endpoint::Stdio, ActorErrorKind::Endpoint, "needs a URL"),
         (
-            Endpoint::Url("agent".to_owned()),
+            ActorEndpoint::Stdio,
+            ActorErrorKind::Endpoint,
+            "needs a URL",
+        ),
+        (
+            ActorEndpoint::Url("agent".to_owned()),
             ActorErrorKind::Endpoint,
             "not a URL",
         ),
@@ -385,7 +391,7 @@ async fn an_interrupted_run_stops_at_once() {
     .await;
     let document = proofhouse_oatf::load(HELLO).unwrap().document;
     let handle = RunHandle::default();
-    let mut options = options(Endpoint::Url(agent.url.clone()));
+    let mut options = options(ActorEndpoint::Url(agent.url.clone()));
     options.observer = Some(interrupting(&handle, "run_started"));
     options.limits.idle_timeout = Duration::from_secs(60);
     let begun = Instant::now();
@@ -467,7 +473,7 @@ attack:
         (json!([]), "static"),
     ] {
         let agent = Scripted::start(|_, _| events(a_run(Vec::new()))).await;
-        let mut options = options(Endpoint::Url(agent.url.clone()));
+        let mut options = options(ActorEndpoint::Url(agent.url.clone()));
         options.generation = Some(Arc::new(Fixed(generated)));
         try_play(GENERATED, options).await.unwrap();
         let body = &agent.arrived()[0].body;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use client_support::{contents, operations, options, try_play, verdict};
 use peers_support::{listening, peers, program};
-use proofhouse_range::{Endpoint, RunReport};
+use proofhouse_range::{ActorEndpoint, RunReport};
 use proofhouse_wire::WireLimits;
 use serde_json::json;
 
@@ -73,7 +73,7 @@ const PEERS: [(&str, bool); 4] = [
     ("mcp-js-2", true),
 ];
 
-async fn play(endpoint: Endpoint) -> RunReport {
+async fn play(endpoint: ActorEndpoint) -> RunReport {
     let mut options = options(endpoint);
     options.max_session = Duration::from_secs(90);
     options.limits = WireLimits {
@@ -116,7 +116,7 @@ async fn servers_as_processes_give_the_same_verdict() {
     };
     for (peer, modern) in PEERS {
         let spawn = program(&directory, peer, &["stdio"]);
-        let report = play(Endpoint::Command(spawn)).await;
+        let report = play(ActorEndpoint::Command(spawn)).await;
         check(peer, modern, &report);
     }
 }
@@ -128,7 +128,7 @@ async fn servers_over_http_give_the_same_verdict() {
     };
     for (peer, modern) in PEERS {
         let (url, child, stdin) = listening(&program(&directory, peer, &["http"])).await;
-        let report = play(Endpoint::Url(url)).await;
+        let report = play(ActorEndpoint::Url(url)).await;
         check(peer, modern, &report);
         drop(stdin);
         drop(child);

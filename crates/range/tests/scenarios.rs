@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use client_support::{Scripted, stream};
 use proofhouse_oatf::{AttackResult, Document, Mode, load};
-use proofhouse_range::{Endpoint, Happening, RunHandle, RunOptions, RunReport, run};
+use proofhouse_range::{ActorEndpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
 use puppet_support::{Mcp, a2a_send};
 use serde_json::{Value, json};
 
@@ -96,16 +96,16 @@ async fn play(document: &Document) -> RunReport {
         endpoints: actors
             .iter()
             .filter(|actor| actor.mode == Mode::AgUiClient)
-            .map(|actor| (actor.name.clone(), Endpoint::Url(puppet.url.clone())))
+            .map(|actor| (actor.name.clone(), ActorEndpoint::Url(puppet.url.clone())))
             .collect(),
         grace: Duration::from_millis(100),
         quiet: Duration::from_millis(1_500),
         max_session: Duration::from_secs(45),
-        observer: Some(Arc::new(move |happening: &Happening| {
-            if let Happening::Ready {
+        observer: Some(Arc::new(move |event: &RunEvent| {
+            if let RunEvent::Ready {
                 actor,
                 address: Some(address),
-            } = happening
+            } = event
             {
                 let mut ready = ready.lock().unwrap();
                 ready.push((found[actor].clone(), address.clone()));

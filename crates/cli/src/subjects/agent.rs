@@ -15,7 +15,7 @@ use proofhouse_campaign::subject::{
     Answer, Farewell, LiveSubject, Pace, RunContext, Subject, SubjectError,
 };
 use proofhouse_oatf::Mode;
-use proofhouse_range::{BoxFuture, Endpoint};
+use proofhouse_range::{ActorEndpoint, BoxFuture};
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::manifest::{Agent, Bundle, Catalog};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
@@ -244,14 +244,14 @@ impl LiveAgent {
 }
 
 impl LiveSubject for LiveAgent {
-    fn endpoint(&self, mode: &Mode) -> Option<Endpoint> {
+    fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint> {
         let (place, path) = match mode {
             Mode::AgUiClient => (self.places.ag_ui, ""),
             Mode::A2aClient => (self.places.a2a, ""),
             Mode::McpClient => (self.places.mcp, "mcp"),
             _ => return None,
         };
-        place.map(|address| Endpoint::Url(format!("http://{address}/{path}")))
+        place.map(|address| ActorEndpoint::Url(format!("http://{address}/{path}")))
     }
 
     fn prompt<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, Result<Answer, SubjectError>> {

@@ -7,7 +7,7 @@ use proofhouse_campaign::subject::{
     Answer, Farewell, LiveSubject, Pace, RunContext, Subject, SubjectError,
 };
 use proofhouse_oatf::Mode;
-use proofhouse_range::{BoxFuture, Endpoint};
+use proofhouse_range::{ActorEndpoint, BoxFuture};
 
 use super::spec::{EndpointSpec, Urls};
 use super::user::{Door, User};
@@ -15,14 +15,14 @@ use crate::headers;
 use crate::output::{CommandError, printable_line, talk};
 
 impl Urls {
-    pub(crate) fn endpoint(&self, mode: &Mode) -> Option<Endpoint> {
+    pub(crate) fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint> {
         let url = match mode {
             Mode::AgUiClient => &self.ag_ui,
             Mode::A2aClient => &self.a2a,
             Mode::McpClient => &self.mcp,
             _ => &None,
         };
-        url.clone().map(Endpoint::Url)
+        url.clone().map(ActorEndpoint::Url)
     }
 
     /// Where a user speaks to it.
@@ -160,7 +160,7 @@ struct LiveEndpoint {
 }
 
 impl LiveSubject for LiveEndpoint {
-    fn endpoint(&self, mode: &Mode) -> Option<Endpoint> {
+    fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint> {
         self.urls.endpoint(mode)
     }
 

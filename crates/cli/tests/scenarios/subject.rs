@@ -11,7 +11,7 @@ use proofhouse_agent::remote::{RemoteAgent, grant_mcp};
 use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
 use proofhouse_agent::task::{Host, Input, TaskOptions};
 use proofhouse_oatf::{Actor, Direction, Document, Mode};
-use proofhouse_range::{Endpoint, Happening, RunHandle, RunOptions, RunReport, run};
+use proofhouse_range::{ActorEndpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::manifest::{Bundle, Catalog};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
@@ -39,9 +39,9 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
         .into_iter()
         .map(|actor| (actor, free_address()))
         .collect();
-    let mut endpoints: HashMap<String, Endpoint> = places
+    let mut endpoints: HashMap<String, ActorEndpoint> = places
         .iter()
-        .map(|(actor, address)| (actor.name.clone(), Endpoint::Listen(*address)))
+        .map(|(actor, address)| (actor.name.clone(), ActorEndpoint::Listen(*address)))
         .collect();
     let host = host(&places, model);
     let stop = CancellationToken::new();
@@ -64,7 +64,7 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
         for client in &clients {
             endpoints.insert(
                 client.name.clone(),
-                Endpoint::Url(address(&client.mode, server.places())),
+                ActorEndpoint::Url(address(&client.mode, server.places())),
             );
         }
         serving = Some(tokio::spawn(server.serve(stop.clone())));
@@ -75,8 +75,8 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
         grace: Duration::ZERO,
         quiet: Duration::from_secs(10),
         max_session: MAX_RUN,
-        observer: Some(Arc::new(move |happening: &Happening| {
-            if let Happening::Ready { .. } = happening {
+        observer: Some(Arc::new(move |event: &RunEvent| {
+            if let RunEvent::Ready { .. } = event {
                 let _ = ready.send(());
             }
         })),

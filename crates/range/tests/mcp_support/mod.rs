@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use proofhouse_oatf::Document;
 use proofhouse_range::{
-    ActorContext, ActorError, BoxFuture, Driver, Endpoint, Happening, Prepared, RunHandle,
+    ActorContext, ActorEndpoint, ActorError, BoxFuture, Driver, PreparedActor, RunEvent, RunHandle,
     RunOptions, RunReport, mcp_over, run,
 };
 use proofhouse_wire::client::{Client, Events, Response};
@@ -73,13 +73,13 @@ impl Stage {
         let sender = Mutex::new(Some(sender));
         let phases = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&phases);
-        options.observer = Some(Arc::new(move |happening| match happening {
-            Happening::Ready { address, .. } => {
+        options.observer = Some(Arc::new(move |event| match event {
+            RunEvent::Ready { address, .. } => {
                 if let Some(sender) = sender.lock().unwrap().take() {
                     let _ = sender.send(address.clone().unwrap_or_default());
                 }
             }
-            Happening::Phase { phase, .. } => seen.lock().unwrap().push(phase.clone()),
+            RunEvent::Phase { phase, .. } => seen.lock().unwrap().push(phase.clone()),
             _ => {}
         }));
         let handle = RunHandle::default();
@@ -168,15 +168,15 @@ impl Driver for PipeDriver {
         proofhouse_oatf::Mode::McpServer
     }
 
-    fn default_endpoint(&self) -> Option<Endpoint> {
-        Some(Endpoint::Stdio)
+    fn default_endpoint(&self) -> Option<ActorEndpoint> {
+        Some(ActorEndpoint::Stdio)
     }
 
     fn prepare(
         &self,
         context: ActorContext,
-        _: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        _: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>> {
         let pipes = self.0.lock().unwrap().take();
         Box::pin(async move {
             let (input, output) = pipes.expect("one run per driver");

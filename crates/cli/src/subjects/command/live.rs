@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use proofhouse_campaign::subject::{Answer, Farewell, LiveSubject, SubjectError};
 use proofhouse_oatf::Mode;
-use proofhouse_range::{BoxFuture, Endpoint};
+use proofhouse_range::{ActorEndpoint, BoxFuture};
 use proofhouse_wire::kill_marked;
 
 use super::super::mcp_config::Placed;
@@ -86,7 +86,7 @@ impl LiveCommand {
 }
 
 impl LiveSubject for LiveCommand {
-    fn endpoint(&self, mode: &Mode) -> Option<Endpoint> {
+    fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint> {
         self.urls.endpoint(mode)
     }
 

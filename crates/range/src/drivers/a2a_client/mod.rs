@@ -15,7 +15,8 @@ use super::a2a::methods::event_of;
 use super::a2a::{push, url};
 use crate::actor::ActorContext;
 use crate::driver::{
-    ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, EndpointFlag, EndpointForm, Prepared,
+    ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, Driver, EndpointFlag, EndpointForm,
+    PreparedActor,
 };
 use crate::exposure::CarrierKind;
 
@@ -36,7 +37,7 @@ impl Driver for A2aClient {
         }]
     }
 
-    fn default_endpoint(&self) -> Option<Endpoint> {
+    fn default_endpoint(&self) -> Option<ActorEndpoint> {
         None
     }
 
@@ -47,20 +48,23 @@ impl Driver for A2aClient {
     fn prepare(
         &self,
         context: ActorContext,
-        endpoint: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        endpoint: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>> {
         Box::pin(prepare(context, endpoint))
     }
 }
 
-async fn prepare(context: ActorContext, endpoint: Endpoint) -> Result<Prepared, ActorError> {
-    let wrong = |endpoint: &Endpoint| {
+async fn prepare(
+    context: ActorContext,
+    endpoint: ActorEndpoint,
+) -> Result<PreparedActor, ActorError> {
+    let wrong = |endpoint: &ActorEndpoint| {
         let message = format!(
             "an A2A client needs the agent's URL or that of its card; `{endpoint}` is none"
         );
         context.error(ActorErrorKind::Endpoint, message)
     };
-    let Endpoint::Url(address) = &endpoint else {
+    let ActorEndpoint::Url(address) = &endpoint else {
         return Err(wrong(&endpoint));
     };
     if url::parse(address).is_none() {
@@ -77,7 +81,7 @@ async fn prepare(context: ActorContext, endpoint: Endpoint) -> Result<Prepared, 
     plan(&context);
     let address = address.clone();
     let session = Session::new(context.clone(), client, address.clone());
-    Ok(Prepared {
+    Ok(PreparedActor {
         address: Some(address),
         play: Box::pin(async move {
             tokio::select! {

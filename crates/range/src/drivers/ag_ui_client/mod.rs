@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::actor::ActorContext;
 use crate::driver::{
-    ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, EndpointFlag, EndpointForm, Prepared,
+    ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, Driver, EndpointFlag, EndpointForm,
+    PreparedActor,
 };
 use crate::drivers::client::post::Poster;
 use crate::drivers::client::script::Script;
@@ -39,23 +40,23 @@ impl Driver for AgUiClient {
         }]
     }
 
-    fn default_endpoint(&self) -> Option<Endpoint> {
+    fn default_endpoint(&self) -> Option<ActorEndpoint> {
         None
     }
 
     fn prepare(
         &self,
         context: ActorContext,
-        endpoint: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        endpoint: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>> {
         Box::pin(async move {
-            let Endpoint::Url(url) = &endpoint else {
+            let ActorEndpoint::Url(url) = &endpoint else {
                 let message = format!("`ag_ui_client` needs a URL, not {endpoint}");
                 return Err(context.error(ActorErrorKind::Endpoint, message));
             };
             let poster = Poster::connect(&context, url).await?;
             plan(&context);
-            Ok(Prepared {
+            Ok(PreparedActor {
                 address: Some(url.clone()),
                 play: Box::pin(play(context, poster)),
             })

@@ -16,7 +16,8 @@ use serde_json::Value;
 
 use crate::actor::ActorContext;
 use crate::driver::{
-    ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, EndpointFlag, EndpointForm, Prepared,
+    ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, Driver, EndpointFlag, EndpointForm,
+    PreparedActor,
 };
 use crate::drivers::client::post::Poster;
 use crate::exposure::CarrierKind;
@@ -48,19 +49,19 @@ impl Driver for McpClient {
         ]
     }
 
-    fn default_endpoint(&self) -> Option<Endpoint> {
+    fn default_endpoint(&self) -> Option<ActorEndpoint> {
         None
     }
 
     fn prepare(
         &self,
         context: ActorContext,
-        endpoint: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        endpoint: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>> {
         Box::pin(async move {
             let capabilities = plan(&context);
             let session = connect(&context, &endpoint, &capabilities).await?;
-            Ok(Prepared {
+            Ok(PreparedActor {
                 address: Some(endpoint.to_string()),
                 play: Box::pin(play::play(session, endpoint)),
             })
@@ -91,17 +92,17 @@ fn plan(context: &ActorContext) -> Value {
 /// Connects to the server, or starts it.
 async fn connect(
     context: &ActorContext,
-    endpoint: &Endpoint,
+    endpoint: &ActorEndpoint,
     capabilities: &Value,
 ) -> Result<Session, ActorError> {
     let (sender, inbound) = queue();
     let limits = context.limits();
     let link = match endpoint {
-        Endpoint::Url(url) => {
+        ActorEndpoint::Url(url) => {
             let poster = Poster::connect(context, url).await?;
             Link::Http(HttpLink::new(poster, sender, limits.max_batch))
         }
-        Endpoint::Command(spawn) => {
+        ActorEndpoint::Command(spawn) => {
             let started = StdioLink::start(spawn, limits, sender);
             let error = |error: proofhouse_wire::ProcessError| {
                 context.error(ActorErrorKind::Command, error.to_string())

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::actor::ActorContext;
-use crate::delivery::Delivery;
+use crate::delivery::DeliveryModifiers;
 use crate::phases::PhaseView;
 
 use super::content::content_of;
@@ -314,7 +314,7 @@ impl Session {
         &mut self,
         message: &Value,
         headers: Vec<(String, String)>,
-        delivery: &Delivery,
+        delivery: &DeliveryModifiers,
     ) -> Option<Source> {
         let outgoing = Outgoing {
             message,

@@ -7,7 +7,7 @@ use proofhouse_wire::{HeaderMap, Method};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::delivery::Delivery;
+use crate::delivery::DeliveryModifiers;
 use crate::drivers::client::post::Poster;
 
 use super::{End, Inbound, Outgoing, Sender, Source, What, flood, messages};
@@ -165,9 +165,9 @@ struct Progress {
 }
 
 impl Post {
-    async fn run(self, text: String, delivery: Delivery) {
+    async fn run(self, text: String, delivery: DeliveryModifiers) {
         for notification in flood(&delivery) {
-            let plain = Delivery::default();
+            let plain = DeliveryModifiers::default();
             let posting = self.poster.post(&plain, self.headers.clone(), notification);
             if posting.await.is_err() {
                 break;

@@ -7,7 +7,7 @@ use proofhouse_wire::rpc;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::delivery::Delivery;
+use crate::delivery::DeliveryModifiers;
 
 pub(super) use http::HttpLink;
 pub(super) use stdio::StdioLink;
@@ -72,7 +72,7 @@ pub(super) struct Outgoing<'m> {
     pub(super) message: &'m Value,
     /// Headers, for those who have any.
     pub(super) headers: Vec<(String, String)>,
-    pub(super) delivery: &'m Delivery,
+    pub(super) delivery: &'m DeliveryModifiers,
 }
 
 /// A connection to a server.
@@ -104,7 +104,7 @@ impl Link {
 }
 
 /// The notifications of a flood.
-fn flood(delivery: &Delivery) -> impl Iterator<Item = String> + use<> {
+fn flood(delivery: &DeliveryModifiers) -> impl Iterator<Item = String> + use<> {
     (1..=delivery.notification_flood.unwrap_or(0)).map(|number| {
         let params = json!({"progressToken": "flood", "progress": number});
         rpc::notification("notifications/progress", Some(&params)).to_string()
