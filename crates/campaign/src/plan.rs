@@ -260,8 +260,6 @@ pub fn globs(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proofhouse_oatf::{Mode, Protocol};
-
     use crate::document::CampaignDocument;
 
     fn document(id: &str, twin: bool) -> CampaignDocument {

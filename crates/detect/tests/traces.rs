@@ -359,7 +359,7 @@ fn message() -> impl Strategy<Value = Message> {
             time,
             actor,
             phase,
-            protocol,
+            protocol: protocol.into(),
             operation,
             direction,
             content,
