@@ -155,7 +155,7 @@ impl Session {
         };
         let source = match self.link.send(outgoing).await {
             Ok(source) => source,
-            Err(reason) => return failed(reason),
+            Err(error) => return failed(error.to_string()),
         };
         let waiting = Waiting {
             id,
@@ -323,9 +323,9 @@ impl Session {
         };
         match self.link.send(outgoing).await {
             Ok(source) => Some(source),
-            Err(reason) => {
+            Err(error) => {
                 self.context
-                    .warn(&format!("a message cannot be sent: {reason}"));
+                    .warn(&format!("a message cannot be sent: {error}"));
                 None
             }
         }

@@ -75,6 +75,26 @@ pub(super) struct Outgoing<'m> {
     pub(super) delivery: &'m DeliveryModifiers,
 }
 
+/// Why a message cannot be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum SendError {
+    /// Too many requests wait.
+    #[error("{limit} requests wait for an answer already")]
+    TooManyWait {
+        /// The most that may.
+        limit: usize,
+    },
+    /// Our end of the pipe is closed.
+    #[error("the input of the process is closed")]
+    Closed,
+    /// The other end of the pipe is closed.
+    #[error("the process does not read any more")]
+    ReadsNoMore,
+    /// The pipe stays full.
+    #[error("the process does not read")]
+    DoesNotRead,
+}
+
 /// A connection to a server.
 pub(super) enum Link {
     Http(HttpLink),
@@ -87,7 +107,7 @@ impl Link {
     }
 
     /// Sends a message; the number tells which answer is its, where that can be told.
-    pub(super) async fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Source, String> {
+    pub(super) async fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Source, SendError> {
         match self {
             Self::Http(link) => link.send(&outgoing),
             Self::Stdio(link) => link.send(outgoing).await.map(|()| Source::Process),
