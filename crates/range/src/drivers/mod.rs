@@ -86,6 +86,8 @@ pub(crate) fn driver_of<'d>(mode: &Mode, own: &'d [Arc<dyn Driver>]) -> Option<&
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -94,6 +96,39 @@ mod tests {
             let mut of_mode = BuiltInMode::ALL.iter().filter(|it| it.mode() == *mode);
             assert!(of_mode.next().is_some(), "{mode}");
             assert!(of_mode.next().is_none(), "{mode}");
+        }
+    }
+
+    /// Adding a mode takes the files that CONTRIBUTING.md lists and no others, as long as nobody writes its name.
+    #[test]
+    fn the_name_of_a_mode_is_written_once() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut code = Vec::new();
+        for folder in std::fs::read_dir(crates).unwrap() {
+            read_code(&folder.unwrap().path().join("src"), &mut code);
+        }
+        for mode in Mode::KNOWN {
+            let literal = format!("\"{mode}\"");
+            let places = code.iter().filter(|(_, line)| line.contains(&literal));
+            let places: Vec<&(String, String)> = places.collect();
+            assert_eq!(places.len(), 1, "{places:?}");
+        }
+    }
+
+    /// The lines of all files below, without comments and tests.
+    fn read_code(folder: &Path, code: &mut Vec<(String, String)>) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                read_code(&path, code);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                #[expect(clippy::disallowed_methods, reason = "a file of this project")]
+                let text = std::fs::read_to_string(&path).unwrap();
+                let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
+                let lines = lines.filter(|line| !line.trim_start().starts_with("//"));
+                let name = path.display().to_string();
+                code.extend(lines.map(|line| (name.clone(), line.to_owned())));
+            }
         }
     }
 }
