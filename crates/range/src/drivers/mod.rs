@@ -52,15 +52,15 @@ macro_rules! built_in_modes {
 
 built_in_modes! {
     /// An MCP server that the subject connects to.
-    McpServer => mcp_server::McpServer;
+    McpServer => mcp_server::McpServerDriver;
     /// An MCP client that connects to the subject.
-    McpClient => mcp_client::McpClient;
+    McpClient => mcp_client::McpClientDriver;
     /// An A2A agent that the subject asks.
-    A2aServer => a2a_server::A2aServer;
+    A2aServer => a2a_server::A2aServerDriver;
     /// An A2A client that asks the subject.
-    A2aClient => a2a_client::A2aClient;
+    A2aClient => a2a_client::A2aClientDriver;
     /// A frontend that drives the subject.
-    AgUiClient => ag_ui_client::AgUiClient;
+    AgUiClient => ag_ui_client::AgUiClientDriver;
 }
 
 impl BuiltInMode {

@@ -22,9 +22,9 @@ use crate::exposure::CarrierKind;
 
 /// Plays an agent that sends tasks to the subject.
 #[derive(Debug)]
-pub(super) struct A2aClient;
+pub(super) struct A2aClientDriver;
 
-impl Driver for A2aClient {
+impl Driver for A2aClientDriver {
     fn mode(&self) -> Mode {
         Mode::A2aClient
     }

@@ -29,9 +29,9 @@ use crate::phases::PhaseEntry;
 
 /// Plays an A2A agent.
 #[derive(Debug)]
-pub(super) struct A2aServer;
+pub(super) struct A2aServerDriver;
 
-impl Driver for A2aServer {
+impl Driver for A2aServerDriver {
     fn mode(&self) -> Mode {
         Mode::A2aServer
     }

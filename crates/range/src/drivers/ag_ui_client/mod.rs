@@ -15,19 +15,19 @@ use crate::driver::{
     PreparedActor,
 };
 use crate::drivers::client::post::Poster;
-use crate::drivers::client::script::Script;
+use crate::drivers::client::script::ClientScript;
 use crate::exposure::CarrierKind;
 
-use exchange::Agent;
-use input::State;
+use exchange::AgUiAgent;
+use input::AgUiClientState;
 
 /// The operation of the input that is posted.
 const INPUT: &str = "run_agent_input";
 
 /// Plays a frontend of an agent.
-pub(crate) struct AgUiClient;
+pub(crate) struct AgUiClientDriver;
 
-impl Driver for AgUiClient {
+impl Driver for AgUiClientDriver {
     fn mode(&self) -> Mode {
         Mode::AgUiClient
     }
@@ -70,7 +70,7 @@ fn plan(context: &ActorContext) {
         if !phase.own_state {
             continue;
         }
-        let state = phase.prepared(State::new);
+        let state = phase.prepared(AgUiClientState::new);
         for problem in &state.problems {
             context.warn(&format!("phase `{}`: {problem}", phase.name));
         }
@@ -95,8 +95,8 @@ async fn play(context: ActorContext, poster: Poster) -> Result<(), ActorError> {
 }
 
 async fn play_phases(context: &ActorContext, poster: Poster) -> Result<(), ActorError> {
-    let mut script = Script::new(context);
-    let mut agent = Agent::new(context.clone(), poster);
+    let mut script = ClientScript::new(context);
+    let mut agent = AgUiAgent::new(context.clone(), poster);
     loop {
         // Events come only while an input is being answered. After that, only time leads on.
         let scene = match script.ready() {

@@ -8,7 +8,7 @@ use crate::phases::{PhaseEntry, PhaseView};
 use std::sync::Arc;
 
 /// The phases of a client, as they are entered.
-pub(crate) struct Script {
+pub(crate) struct ClientScript {
     context: ActorContext,
     entries: mpsc::UnboundedReceiver<PhaseEntry>,
     /// The phase that was entered last.
@@ -21,7 +21,7 @@ pub(crate) struct Scene {
     pub(crate) actions: Vec<ActionKind>,
 }
 
-impl Script {
+impl ClientScript {
     pub(crate) fn new(context: &ActorContext) -> Self {
         Self {
             context: context.clone(),

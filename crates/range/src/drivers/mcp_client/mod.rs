@@ -27,9 +27,9 @@ use session::Session;
 use state::State;
 
 /// Plays a client of a server.
-pub(crate) struct McpClient;
+pub(crate) struct McpClientDriver;
 
-impl Driver for McpClient {
+impl Driver for McpClientDriver {
     fn mode(&self) -> Mode {
         Mode::McpClient
     }

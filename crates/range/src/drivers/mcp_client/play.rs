@@ -6,7 +6,7 @@ use std::time::Duration;
 use proofhouse_oatf::ActionKind;
 
 use crate::driver::{ActorEndpoint, ActorError};
-use crate::drivers::client::script::{Scene, Script};
+use crate::drivers::client::script::{ClientScript, Scene};
 
 use super::connect;
 use super::era::Begun;
@@ -30,7 +30,7 @@ pub(super) async fn play(mut session: Session, endpoint: ActorEndpoint) -> Resul
 
 async fn play_phases(session: &mut Session, endpoint: &ActorEndpoint) -> Result<(), ActorError> {
     begin(session, endpoint).await?;
-    let mut script = Script::new(&session.context);
+    let mut script = ClientScript::new(&session.context);
     let mut phase = session.context.phase();
     let mut actions: VecDeque<Action> = VecDeque::new();
     loop {

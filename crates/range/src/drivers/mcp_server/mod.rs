@@ -46,9 +46,9 @@ use surface::Surface;
 
 /// The driver of `mcp_server`.
 #[derive(Debug)]
-pub(super) struct McpServer;
+pub(super) struct McpServerDriver;
 
-impl Driver for McpServer {
+impl Driver for McpServerDriver {
     fn mode(&self) -> Mode {
         Mode::McpServer
     }
