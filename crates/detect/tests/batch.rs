@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::num::NonZero;
 
 use proofhouse_detect::{
-    Format, ImportOptions, Item, LineError, LineErrorKind, Message, Outcome, ReadSummary,
-    ScanEvent, ScanOptions, Scanner, Session, TraceReadErrorKind, open,
+    Format, ImportOptions, Item, LineError, LineErrorKind, Message, ReadSummary, ScanEvent,
+    ScanOptions, ScanOutcome, Scanner, Session, TraceReadErrorKind, open,
 };
 use proofhouse_oatf::{CelContext, CelEvaluator, EvaluationError, load};
 use proptest::prelude::*;
@@ -332,7 +332,7 @@ fn feeding_can_tell_what_was_found() {
     let mut told: Vec<_> = found
         .iter()
         .map(|found| {
-            let matched = matches!(found.outcome, Outcome::Matched(_));
+            let matched = matches!(found.outcome, ScanOutcome::Matched(_));
             (found.document, found.indicator, matched)
         })
         .collect();

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use proofhouse_detect::{
-    DocumentVerdict, Evidence, Message, Outcome, REDACTED, Redactor, Scanner, Session, TraceWriter,
+    DocumentVerdict, Evidence, Message, REDACTED, Redactor, ScanOutcome, Scanner, Session,
+    TraceWriter,
 };
 use proofhouse_oatf::{AdvanceReason, Direction, LogLevel, Protocol};
 use serde_json::{Map, Value};
@@ -244,7 +245,7 @@ impl RunRecorder {
             direction: recorded.direction,
         });
         for found in matched {
-            if let Outcome::Matched(evidence) = found.outcome {
+            if let ScanOutcome::Matched(evidence) = found.outcome {
                 let indicator = self.indicator(found.document, found.indicator);
                 self.tell(&RunEvent::Matched {
                     indicator,

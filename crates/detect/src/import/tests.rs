@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::trace::{Item, LineErrorKind, Message, ReadSummary};
 
-type Found = (Vec<(u64, Message)>, Vec<(u64, LineErrorKind)>, ReadSummary);
+type ReadResult = (Vec<(u64, Message)>, Vec<(u64, LineErrorKind)>, ReadSummary);
 
 type Row = (u64, &'static str, &'static str, &'static str, Value);
 
 /// Reads and splits into messages and `(line, kind)` of the problems.
-fn read(text: &str, format: Option<Format>, options: &ImportOptions) -> Found {
+fn read(text: &str, format: Option<Format>, options: &ImportOptions) -> ReadResult {
     let (_, mut source) = open(text.as_bytes(), format, options);
     let (mut messages, mut problems) = (Vec::new(), Vec::new());
     for item in &mut source {

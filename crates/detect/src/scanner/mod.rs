@@ -30,7 +30,7 @@ pub use evidence::Evidence;
 pub use explain::{Check, Judgement, Kept, Resolved};
 pub use explanation::{Case, DroppedMessages, Explanation, Place};
 use group::{ConditionId, Group, RuleId};
-pub use scan::{Found, Outcome};
+pub use scan::{ScanFinding, ScanOutcome};
 pub use session::{DocumentVerdict, IndicatorReport, Session};
 pub(crate) use session::{Part, Worker};
 

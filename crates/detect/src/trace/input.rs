@@ -13,7 +13,7 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// The input with the bytes that were looked at put back.
-type Whole<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
+type BufferedInput<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
 
 /// The plain bytes of an input.
 pub(crate) struct Input<R: Read> {
@@ -26,8 +26,8 @@ enum Decoder<R: Read> {
     /// Not looked at yet, so that opening reads nothing and cannot fail.
     Unopened(Option<R>, u64),
     Plain(Chain<Cursor<Vec<u8>>, R>),
-    Gzip(Box<MultiGzDecoder<Whole<R>>>),
-    Zstd(Box<Frames<Whole<R>>>),
+    Gzip(Box<MultiGzDecoder<BufferedInput<R>>>),
+    Zstd(Box<Frames<BufferedInput<R>>>),
 }
 
 impl<R: Read> Input<R> {

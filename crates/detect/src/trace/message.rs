@@ -333,7 +333,7 @@ impl Visitor<'_> for KeySeed {
 /// without repeating what it was.
 struct Field(&'static str);
 
-struct Found {
+struct FieldValue {
     field: &'static str,
     scalar: Scalar,
 }
@@ -345,7 +345,7 @@ enum Scalar {
     Other(&'static str),
 }
 
-impl Found {
+impl FieldValue {
     fn wrong<E: serde::de::Error>(&self, wanted: &str) -> E {
         let found = match &self.scalar {
             Scalar::Null => "null",
@@ -397,12 +397,12 @@ impl Found {
 }
 
 impl<'de> DeserializeSeed<'de> for Field {
-    type Value = Found;
+    type Value = FieldValue;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<FieldValue, D::Error> {
         let field = self.0;
         let scalar = deserializer.deserialize_any(ScalarVisitor)?;
-        Ok(Found { field, scalar })
+        Ok(FieldValue { field, scalar })
     }
 }
 
