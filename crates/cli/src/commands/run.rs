@@ -16,6 +16,7 @@ use proofhouse_campaign::stop::Question;
 use proofhouse_campaign::store;
 use proofhouse_campaign::subject::Subject;
 use proofhouse_campaign::summary::Summary;
+use proofhouse_oatf::Mode;
 use proofhouse_wire::{CancellationToken, adopt_orphans, end_orphans};
 
 use crate::campaign::fail_on::{self, FailOn, fail_on, surprises};
@@ -518,7 +519,7 @@ fn at_this_time(path: PathBuf) -> PathBuf {
 
 /// The plan without documents whose actors cannot meet a subject; how many those are is told.
 fn meetable(plan: Plan, subjects: &[Arc<dyn Subject>]) -> Result<Plan, CommandError> {
-    let meets = |number: usize, mode: &str| subjects.get(number).is_none_or(|it| it.meets(mode));
+    let meets = |number: usize, mode: &Mode| subjects.get(number).is_none_or(|it| it.meets(mode));
     let left = plan.only_where(subjects.len(), meets);
     let (plan, left_out) =
         left.map_err(|error| CommandError::usage(printable_line(&error.to_string())))?;
