@@ -7,7 +7,7 @@
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use proofhouse_oatf::{Document, serialize};
+use proofhouse_oatf::{Document, Mode, Protocol, serialize};
 use serde_json::{Map, Value};
 
 use crate::result::{ActorInfo, DocumentInfo, IndicatorInfo, Mapping};
@@ -231,7 +231,7 @@ fn success(ours: &Map<String, Value>) -> Result<Option<Success>, DocumentError> 
 /// given, or something that suits the document.
 fn spoken(document: &Document, own: Vec<String>, given: Option<&str>) -> Vec<String> {
     let mut actors = document.attack.execution.actors().iter();
-    if actors.any(|actor| actor.mode.ends_with("_client")) {
+    if actors.any(|actor| actor.mode.is_client()) {
         return Vec::new();
     }
     match own.is_empty() {
@@ -247,10 +247,10 @@ fn usual_prompt(document: &Document) -> String {
         let text = |pointer: &str| {
             states().find_map(|state| state.pointer(pointer).and_then(Value::as_str))
         };
-        let prompt = match actor.mode.as_str() {
-            "mcp_server" => text("/tools/0/name")
+        let prompt = match actor.mode {
+            Mode::McpServer => text("/tools/0/name")
                 .map(|tool| format!("Please use {tool} for me and tell me what it says.")),
-            "a2a_server" => text("/agent_card/name").map(|agent| {
+            Mode::A2aServer => text("/agent_card/name").map(|agent| {
                 format!("Please ask the agent {agent} for help and tell me what it says.")
             }),
             _ => None,
@@ -267,20 +267,15 @@ fn info(path: &str, attack: &Script, twin: Option<&Script>) -> DocumentInfo {
     let of = &document.attack;
     let classification = of.classification.clone().unwrap_or_default();
     let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
-    let mut modes: Vec<String> = Vec::new();
-    let mut protocols: Vec<String> = Vec::new();
+    let mut modes: Vec<Mode> = Vec::new();
+    let mut protocols: Vec<Protocol> = Vec::new();
     for actor in of.execution.actors() {
-        let protocol = ["_server", "_client"]
-            .iter()
-            .find_map(|end| actor.mode.strip_suffix(end))
-            .unwrap_or(&actor.mode);
-        for (list, word) in [
-            (&mut modes, actor.mode.as_str()),
-            (&mut protocols, protocol),
-        ] {
-            if !list.iter().any(|known| known == word) {
-                list.push(word.to_owned());
-            }
+        let protocol = actor.mode.protocol();
+        if !modes.contains(&actor.mode) {
+            modes.push(actor.mode.clone());
+        }
+        if !protocols.contains(&protocol) {
+            protocols.push(protocol);
         }
     }
     let indicators = of.indicators().iter().enumerate();

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use proofhouse_subjects::Subject;
 
+use proofhouse_oatf::{Mode, Protocol};
+
 use crate::document::CampaignDocument;
 use crate::result::{DocumentInfo, SubjectInfo};
 
@@ -140,7 +142,7 @@ impl Plan {
     ///
     /// Returns an error when nothing is left.
     pub fn meetable(self, subjects: &[Arc<dyn Subject>]) -> Result<(Self, Vec<usize>), PlanError> {
-        let meets = |number: usize, mode: &str| {
+        let meets = |number: usize, mode: &Mode| {
             let subject = subjects.get(number);
             subject.is_none_or(|subject| subject.meets(mode))
         };
@@ -156,7 +158,7 @@ impl Plan {
     pub fn only_where(
         mut self,
         subjects: usize,
-        meets: impl Fn(usize, &str) -> bool,
+        meets: impl Fn(usize, &Mode) -> bool,
     ) -> Result<(Self, Vec<usize>), PlanError> {
         let fits = |plan: &Self, run: &PlannedRun| {
             let document = plan.documents.get(run.document);
@@ -245,7 +247,7 @@ impl Filter {
             && any(&self.severities, &|wanted| is(&document.severity, wanted))
             && any(&self.protocols, &|wanted| {
                 let wanted = wanted.replace('-', "_").to_ascii_lowercase();
-                document.protocols.contains(&wanted)
+                document.protocols.contains(&Protocol::from(wanted))
             })
     }
 }

@@ -89,7 +89,7 @@ impl TypeSpec {
 }
 
 /// The protocols that documents can be filtered by.
-pub(super) const PROTOCOLS: &[&str] = &["mcp", "a2a", "ag_ui"];
+pub(super) const PROTOCOLS: &[&str] = proofhouse_oatf::Protocol::NAMES;
 /// The simulations.
 pub(super) const SIMULATIONS: &[&str] = &["sim:gullible", "sim:careful"];
 /// What a command may serve.

@@ -98,7 +98,9 @@ pub(super) fn write(view: &View<'_>, out: &mut String) {
     let mut lists: BTreeMap<String, BTreeMap<&str, Entry<'_>>> = BTreeMap::new();
     for (number, document) in view.result.documents.iter().enumerate() {
         for mapping in &document.mappings {
-            let list = lists.entry(framework(&mapping.framework)).or_default();
+            let list = lists
+                .entry(framework(mapping.framework.as_str()))
+                .or_default();
             let entry = list.entry(mapping.id.as_str()).or_default();
             entry.name = entry.name.or(mapping.name.as_deref());
             entry.documents.insert(number);

@@ -65,7 +65,7 @@ impl<'a> Lanes<'a> {
 mod tests {
     use super::*;
     use crate::result::ActorInfo;
-    use proofhouse_oatf::Direction;
+    use proofhouse_oatf::{Direction, Mode};
     use serde_json::Value;
 
     #[test]
@@ -74,11 +74,11 @@ mod tests {
             actors: vec![
                 ActorInfo {
                     name: "server".to_owned(),
-                    mode: "mcp_server".to_owned(),
+                    mode: Mode::McpServer,
                 },
                 ActorInfo {
                     name: "user".to_owned(),
-                    mode: "ag_ui_client".to_owned(),
+                    mode: Mode::AgUiClient,
                 },
             ],
             ..DocumentInfo::default()

@@ -353,7 +353,7 @@ fn step(lanes: &Lanes<'_>, message: &Message, evidence: &[&Evidence], out: &mut 
     };
     let name = |lane: usize| lanes.names.get(lane).copied().unwrap_or_default();
     let direction = message.direction.map_or("", |direction| direction.as_str());
-    let mut details = vec![short(&message.protocol)];
+    let mut details = vec![short(message.protocol.as_str())];
     details.extend((!direction.is_empty()).then(|| direction.to_owned()));
     details.extend(message.phase.as_deref().map(escape));
     let _ = write!(
