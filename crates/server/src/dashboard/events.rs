@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use proofhouse_store::model::{EventFilter, EventSummary};
 use serde::Deserialize;
 
-use super::html::{Page, badge, escape, json, link};
+use super::page::{Page, badge, escape, json, link};
 use super::{trouble, visitor};
 use crate::api::{Api, Caller, EventDetailView, Path, Query, moment, store_problem};
 use crate::keys::Scope;

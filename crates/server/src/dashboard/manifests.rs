@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 
-use super::html::{Page, badge, escape, link};
+use super::page::{Page, badge, escape, link};
 use super::{trouble, visitor};
 use crate::api::{Api, Caller, ManifestView, StartView, store_problem};
 use crate::keys::Scope;

@@ -1,8 +1,8 @@
 //! The dashboard: pages without scripts about tasks, events and manifests, for people with a key.
 
 mod events;
-mod html;
 mod manifests;
+mod page;
 mod sign_in;
 mod tasks;
 
@@ -16,7 +16,7 @@ use http::{StatusCode, header};
 use crate::api::{Api, Caller};
 use crate::keys::Scope;
 use crate::problem::Problem;
-use html::Page;
+use page::Page;
 
 /// The pages.
 pub(crate) fn router() -> Router<Arc<Api>> {

@@ -8,7 +8,7 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use http::{HeaderMap, StatusCode, header};
 
-use super::html::Page;
+use super::page::Page;
 use super::trouble;
 use crate::api::{Api, COOKIE, LIFETIME, cookie, recognise, whole};
 use crate::keys;

@@ -8,7 +8,7 @@ use proofhouse_store::model::TaskFilter;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::html::{Page, badge, escape, json, link};
+use super::page::{Page, badge, escape, json, link};
 use super::{trouble, visitor};
 use crate::api::{Api, Caller, Path, Query, moment, store_problem};
 use crate::keys::Scope;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::escape::push;
+use super::untrusted::push;
 use crate::result::Evidence;
 
 /// How much of one text is shown; around evidence, if there is any in it.

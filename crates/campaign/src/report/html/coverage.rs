@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::escape::{code, escape, short};
 use super::overview::{close_table, open_table};
+use super::untrusted::{code, escape, short};
 use crate::report::view::{Pair, View};
 use crate::result::Outcome;
 

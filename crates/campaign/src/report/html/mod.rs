@@ -1,21 +1,21 @@
 //! The report as one HTML file that needs nothing else: no scripts, no network.
 //!
-//! Everything from outside goes through [`escape`]. A policy in the file forbids scripts and all that
+//! Everything from outside goes through [`untrusted`]. A policy in the file forbids scripts and all that
 //! would have to be fetched, should anything get through all the same.
 
 mod content;
 mod coverage;
-mod escape;
-mod lanes;
 mod overview;
-mod pairs;
+mod participants;
+mod runs;
+mod untrusted;
 
 use std::fmt::Write;
 
 use super::text::plural;
 use super::view::View;
-use escape::{escape, short};
-use pairs::Budget;
+use runs::Budget;
+use untrusted::{escape, short};
 
 /// How the page looks, in light, dark and on paper.
 const STYLE: &str = include_str!("style.css");
@@ -45,7 +45,7 @@ pub(super) fn render(view: &View<'_>) -> String {
     overview::changes(view, &mut out);
     overview::categories(view, &mut out);
     coverage::write(view, &mut out);
-    pairs::write(view, &mut Budget::new(view), &mut out);
+    runs::write(view, &mut Budget::new(view), &mut out);
     let _ = write!(
         out,
         "</main>\n<footer><p>Made by proofhouse {}. Everything in this file came from documents, subjects and \

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::escape::{code, escape, short};
+use super::untrusted::{code, escape, short};
 use crate::comparison::Change;
 use crate::report::text::{amount, duration, interval, of, percent, words};
 use crate::report::view::{Pair, View};

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use proofhouse_detect::Message;
 
 use super::content;
-use super::escape::{code, escape, short};
-use super::lanes::Lanes;
 use super::overview::{badge, chips, close_table, open_table, twin_badge};
+use super::participants::Lanes;
+use super::untrusted::{code, escape, short};
 use crate::report::text::{amount, duration, interval, of, plural, words};
 use crate::report::view::{Pair, View};
 use crate::result::{Evidence, RunRecord};
