@@ -7,6 +7,7 @@
 pub mod client;
 mod connect;
 mod exchange;
+pub mod fnv;
 mod guard;
 mod leftovers;
 mod limits;
