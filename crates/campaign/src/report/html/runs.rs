@@ -1,27 +1,22 @@
-//! Each document against each subject: facts, evidence, and its runs with their sequence diagrams.
+//! Each document against each subject: facts, evidence, and its runs.
 
-use std::fmt::Write;
-
+use maud::{Markup, html};
 use proofhouse_detect::Message;
 
-use super::content;
-use super::overview::{badge, chips, close_table, open_table, twin_badge};
-use super::participants::Lanes;
-use super::untrusted::{code, escape, short};
+use super::elements::{anchor, badge, chips, facts, table, twin_badge};
+use super::sequence::{diagram, quote};
+use super::untrusted::{code, name, text};
 use crate::report::text::{amount, duration, interval, of, plural, words};
-use crate::report::view::{Pair, View};
-use crate::result::{Evidence, RunRecord};
+use crate::report::view::{Finding, MatrixCell, View};
+use crate::result::RunRecord;
 
-/// How many attack runs are shown with their messages, all pairs together, and how many of one pair. One
-/// twin run of each pair comes on top.
+/// How many attack runs are shown with their messages, all cells of the matrix together, and how many of
+/// one cell. One twin run of each comes on top.
 const MOST_FULL_RUNS: usize = 200;
-const MOST_FULL_RUNS_OF_PAIR: usize = 5;
+const MOST_FULL_RUNS_OF_CELL: usize = 5;
 
-/// How many runs of a pair are listed at all.
-const MOST_RUNS_OF_PAIR: usize = 100;
-
-/// How many messages of a run are shown, beside those with evidence.
-const MOST_MESSAGES: usize = 60;
+/// How many runs of a cell are listed at all.
+const MOST_RUNS_OF_CELL: usize = 100;
 
 /// How many bytes all messages take together, so that a browser can still open the file.
 const MOST_BYTES: usize = 16 << 20;
@@ -30,365 +25,242 @@ const MOST_BYTES: usize = 16 << 20;
 const MOST_EVIDENCE: usize = 5;
 
 /// What may still be shown in full.
-pub(super) struct Budget {
-    runs_of_pair: usize,
+struct Budget {
+    runs_of_cell: usize,
     bytes: usize,
 }
 
 impl Budget {
-    /// Each pair has the same share, and one run at least.
-    pub(super) fn new(view: &View<'_>) -> Self {
+    /// Each cell has the same share, and one run at least.
+    fn new(view: &View<'_>) -> Self {
         let share = MOST_FULL_RUNS / view.summary.cells.len().max(1);
         Self {
-            runs_of_pair: share.clamp(1, MOST_FULL_RUNS_OF_PAIR),
+            runs_of_cell: share.clamp(1, MOST_FULL_RUNS_OF_CELL),
             bytes: MOST_BYTES,
         }
     }
 
-    /// Which runs of a pair are shown with their messages, by position: those that tell most.
-    fn choose(&self, view: &View<'_>, pair: &Pair<'_>) -> Vec<usize> {
+    /// Which runs of a cell are shown with their messages, by position: those that tell most.
+    fn choose(&self, view: &View<'_>, cell: &MatrixCell<'_>) -> Vec<usize> {
         let recorded = |run: &RunRecord| view.input.traces.contains_key(&run.id);
-        let runs = pair
+        let runs = cell
             .runs
             .iter()
             .enumerate()
             .filter(|(_, run)| recorded(run));
         let (twins, mut attacks): (Vec<_>, Vec<_>) = runs.partition(|(_, run)| run.twin);
         attacks.sort_by_key(|(position, run)| (run.outcome, *position));
-        let chosen = attacks.into_iter().take(self.runs_of_pair);
+        let chosen = attacks.into_iter().take(self.runs_of_cell);
         let chosen = chosen.chain(twins.into_iter().take(1));
         chosen.map(|(position, _)| position).collect()
     }
+
+    /// Counts what is shown of a run.
+    fn spend(&mut self, run: Markup) -> Markup {
+        self.bytes = self.bytes.saturating_sub(run.0.len());
+        run
+    }
 }
 
-pub(super) fn write(view: &View<'_>, budget: &mut Budget, out: &mut String) {
-    out.push_str("<section id=\"runs\"><h2>Runs</h2>\n");
-    for pair in view.pairs() {
-        write_pair(view, &pair, budget, out);
+pub(super) fn section(view: &View<'_>) -> Markup {
+    let mut budget = Budget::new(view);
+    html! {
+        section #runs { h2 { "Runs" } "\n"
+            @for cell in view.cells() { (article(view, &cell, &mut budget)) }
+        } "\n"
     }
-    out.push_str("</section>\n");
 }
 
-fn write_pair(view: &View<'_>, pair: &Pair<'_>, budget: &mut Budget, out: &mut String) {
-    let anchor = format!("pair-{}-{}", pair.document_number, pair.subject_number);
-    let document = pair.document;
-    let _ = write!(
-        out,
-        "<article id=\"{anchor}\" aria-labelledby=\"{anchor}-title\">\n<h3 id=\"{anchor}-title\"><code>{}</code> {} \
-         <span class=\"muted\">against</span> {}</h3>\n<p>{}",
-        short(&document.id),
-        short(&document.name),
-        short(&pair.subject.name),
-        badge(pair.cell.outcome),
-    );
-    chips(pair, out);
-    out.push_str("</p>\n");
-    if !document.description.is_empty() {
-        let _ = writeln!(
-            out,
-            "<p class=\"description\">{}</p>",
-            escape(document.description.trim())
-        );
+fn article(view: &View<'_>, cell: &MatrixCell<'_>, budget: &mut Budget) -> Markup {
+    let anchor = anchor(cell.document_number, cell.subject_number);
+    let document = cell.document;
+    html! {
+        article id=(anchor) aria-labelledby={ (anchor) "-title" } { "\n"
+            h3 id={ (anchor) "-title" } {
+                (code(&document.id)) " " (name(&document.name)) " "
+                span.muted { "against" } " " (name(&cell.subject.name))
+            } "\n"
+            p { (badge(cell.summary.outcome)) (chips(cell)) } "\n"
+            @if !document.description.is_empty() {
+                p.description { (text(document.description.trim())) } "\n"
+            }
+            (facts(&facts_of_cell(cell)))
+            (findings(&cell.findings()))
+            (runs(view, cell, budget))
+            @if cell.runs.len() > MOST_RUNS_OF_CELL {
+                p.note { (cell.runs.len() - MOST_RUNS_OF_CELL) " more runs are left out." } "\n"
+            }
+            p.back { a href="#matrix" { "Back to the matrix" } } "\n"
+        } "\n"
     }
-    facts(pair, out);
-    findings(pair, out);
-    let chosen = budget.choose(view, pair);
-    for (position, run) in pair.runs.iter().take(MOST_RUNS_OF_PAIR).enumerate() {
-        let trace = view.input.traces.get(&run.id).map(Vec::as_slice);
-        let has_room = chosen.contains(&position) && budget.bytes > 0;
-        let messages = match trace {
-            None => Messages::Missing,
-            Some(_) if !has_room => Messages::LeftOut,
-            Some(messages) => Messages::There(messages),
-        };
-        let before = out.len();
-        write_run(pair, run, &messages, out);
-        budget.bytes = budget.bytes.saturating_sub(out.len() - before);
-    }
-    if pair.runs.len() > MOST_RUNS_OF_PAIR {
-        let more = pair.runs.len() - MOST_RUNS_OF_PAIR;
-        let _ = writeln!(out, "<p class=\"note\">{more} more runs are left out.</p>");
-    }
-    out.push_str("<p class=\"back\"><a href=\"#matrix\">Back to the matrix</a></p>\n</article>\n");
 }
 
-fn facts(pair: &Pair<'_>, out: &mut String) {
-    let cell = pair.cell;
-    let mut facts: Vec<(&str, String)> = vec![
+fn facts_of_cell(cell: &MatrixCell<'_>) -> Vec<(&'static str, Markup)> {
+    let summary = cell.summary;
+    let success = &summary.attacks.success;
+    let mut facts = vec![
         (
             "Attack success",
-            format!(
-                "{} runs, 95% interval {}",
-                of(&cell.attacks.success),
-                interval(&cell.attacks.success)
-            ),
+            html! { (of(success)) " runs, 95% interval " (interval(success)) },
         ),
-        ("Not reached", cell.attacks.not_reached.to_string()),
-        ("Without verdict", cell.attacks.errors.to_string()),
+        ("Not reached", html! { (summary.attacks.not_reached) }),
+        ("Without verdict", html! { (summary.attacks.errors) }),
     ];
-    let twins = &cell.twins;
+    let twins = &summary.twins;
     facts.push((
         "Twin, without attack",
-        if twins.runs == 0 {
-            "not run".to_owned()
-        } else {
-            format!(
-                "task done {}, false positives {}",
-                of(&twins.task_success),
-                of(&twins.false_positives)
-            )
+        html! {
+            @if twins.runs == 0 {
+                "not run"
+            } @else {
+                "task done " (of(&twins.task_success)) ", false positives " (of(&twins.false_positives))
+            }
         },
     ));
-    if let Some(change) = pair.change {
+    if let Some(change) = cell.change {
         let before = change.before.as_ref().map_or_else(|| "–".to_owned(), of);
-        let p = change
-            .p_value
-            .map_or_else(String::new, |p| format!(", p = {p:.3}"));
         facts.push((
             "Since the baseline",
-            format!("{} (was {before}{p})", change.change.word()),
+            html! {
+                (change.change.word()) " (was " (before)
+                @if let Some(p) = change.p_value { ", p = " (format_args!("{p:.3}")) }
+                ")"
+            },
         ));
     }
-    let tokens = cell
-        .cost
-        .tokens
-        .map_or_else(String::new, |tokens| format!(", {} tokens", amount(tokens)));
     facts.push((
         "Cost",
-        format!("{}{tokens}", duration(cell.cost.milliseconds)),
+        html! { (duration(summary.cost.milliseconds)) (tokens(summary.cost.tokens)) },
     ));
-    facts.push(("Document", code(&pair.document.path)));
-    if let Some(prompt) = &pair.document.prompt {
-        facts.push(("Prompt", escape(prompt)));
+    facts.push(("Document", code(&cell.document.path)));
+    if let Some(prompt) = &cell.document.prompt {
+        facts.push(("Prompt", text(prompt)));
     }
-    out.push_str("<dl class=\"facts\">");
-    for (name, value) in facts {
-        let _ = write!(out, "<div><dt>{name}</dt><dd>{value}</dd></div>");
-    }
-    out.push_str("</dl>\n");
+    facts
 }
 
-fn findings(pair: &Pair<'_>, out: &mut String) {
-    let findings = pair.findings();
+/// The number of tokens after something else, if it is known.
+fn tokens(tokens: Option<u64>) -> Markup {
+    html! { @if let Some(tokens) = tokens { ", " (amount(tokens)) " tokens" } }
+}
+
+fn findings(findings: &[Finding<'_>]) -> Markup {
     if findings.is_empty() {
-        return;
+        return html! {};
     }
-    open_table("Evidence", &["Indicator", "Tier", "Runs", "Evidence"], out);
-    for finding in &findings {
-        let about = finding
-            .info
-            .and_then(|info| info.description.as_deref())
-            .unwrap_or_default();
-        let tier = finding
-            .info
-            .and_then(|info| info.tier.as_deref())
-            .unwrap_or("–");
-        let _ = write!(
-            out,
-            "<tr><th scope=\"row\">{}<br><small>{}</small></th><td>{}</td><td>{}</td><td>",
-            code(&finding.indicator.id),
-            escape(about),
-            short(&words(tier)),
-            finding.runs,
-        );
-        if let Some(evidence) = finding.evidence {
-            quote(evidence, out);
+    let rows = html! {
+        @for finding in findings {
+            @let about = finding.info.and_then(|info| info.description.as_deref());
+            @let tier = finding.info.and_then(|info| info.tier.as_deref());
+            tr {
+                th scope="row" {
+                    (code(&finding.indicator.id)) br;
+                    small { (text(about.unwrap_or_default())) }
+                }
+                td { (name(&words(tier.unwrap_or("–")))) }
+                td { (finding.runs) }
+                td { @if let Some(evidence) = finding.evidence { (quote(evidence)) } }
+            } "\n"
         }
-        out.push_str("</td></tr>\n");
-    }
-    close_table(out);
-}
-
-/// A piece of evidence: where, and what.
-fn quote(evidence: &Evidence, out: &mut String) {
-    let _ = write!(out, "message {}", evidence.seq);
-    if let Some(path) = evidence.path.as_deref().filter(|path| !path.is_empty()) {
-        let _ = write!(out, " at {}", code(path));
-    }
-    if let Some(text) = &evidence.text {
-        let _ = write!(out, ": <mark>{}</mark>", escape(text));
-    }
+    };
+    table(
+        "Evidence",
+        &["Indicator", "Tier", "Runs", "Evidence"],
+        &rows,
+    )
 }
 
 /// The messages of a run.
 enum Messages<'a> {
-    There(&'a [Message]),
+    Recorded(&'a [Message]),
     Missing,
     LeftOut,
 }
 
-fn write_run(pair: &Pair<'_>, run: &RunRecord, messages: &Messages<'_>, out: &mut String) {
-    let kind = if run.twin { "Twin run" } else { "Run" };
-    let _ = writeln!(
-        out,
-        "<details class=\"run\"><summary>{kind} {} {} <span class=\"muted\">{}, {}{}</span></summary>",
-        run.repeat,
-        if run.twin {
-            twin_badge(run.outcome)
-        } else {
-            badge(Some(run.outcome))
-        },
-        plural(run.messages, "message"),
-        duration(run.milliseconds),
-        run.tokens
-            .map_or_else(String::new, |tokens| format!(", {} tokens", amount(tokens))),
-    );
-    let exposure = if run.reached {
-        format!(
-            "reached: {} of {} carriers delivered",
-            run.carriers.0, run.carriers.1
-        )
-    } else {
-        format!(
-            "not reached: {} of {} carriers delivered",
-            run.carriers.0, run.carriers.1
-        )
-    };
-    out.push_str("<dl class=\"facts\">");
-    let mut fact = |name: &str, value: &str| {
-        let _ = write!(out, "<div><dt>{name}</dt><dd>{value}</dd></div>");
-    };
-    fact("Run", &code(&run.id));
-    fact("Exposure", &exposure);
+fn runs(view: &View<'_>, cell: &MatrixCell<'_>, budget: &mut Budget) -> Markup {
+    let chosen = budget.choose(view, cell);
+    html! {
+        @for (position, run) in cell.runs.iter().take(MOST_RUNS_OF_CELL).enumerate() {
+            @let has_room = chosen.contains(&position) && budget.bytes > 0;
+            @let messages = match view.input.traces.get(&run.id) {
+                None => Messages::Missing,
+                Some(_) if !has_room => Messages::LeftOut,
+                Some(messages) => Messages::Recorded(messages),
+            };
+            (budget.spend(details(cell, run, &messages)))
+        }
+    }
+}
+
+fn details(cell: &MatrixCell<'_>, run: &RunRecord, messages: &Messages<'_>) -> Markup {
+    html! {
+        details.run {
+            summary {
+                @if run.twin { "Twin run " } @else { "Run " }
+                (run.repeat) " "
+                @if run.twin { (twin_badge(run.outcome)) } @else { (badge(Some(run.outcome))) }
+                " "
+                span.muted {
+                    (plural(run.messages, "message")) ", " (duration(run.milliseconds)) (tokens(run.tokens))
+                }
+            } "\n"
+            (facts(&facts_of_run(run)))
+            (indicators(run))
+            @match messages {
+                Messages::Recorded(messages) => { (diagram(cell, run, messages)) }
+                Messages::Missing => { p.note { "No messages were recorded." } "\n" }
+                Messages::LeftOut => {
+                    p.note { "The messages are left out to keep this file small; the recording has them." } "\n"
+                }
+            }
+        } "\n"
+    }
+}
+
+fn facts_of_run(run: &RunRecord) -> Vec<(&'static str, Markup)> {
+    let (delivered, carriers) = run.carriers;
+    let mut facts = vec![
+        ("Run", code(&run.id)),
+        (
+            "Exposure",
+            html! {
+                @if !run.reached { "not " }
+                "reached: " (delivered) " of " (carriers) " carriers delivered"
+            },
+        ),
+    ];
     if let Some(tier) = &run.tier {
-        fact("Tier", &short(&words(tier)));
+        facts.push(("Tier", name(&words(tier))));
     }
     if let Some(done) = run.task_done {
-        fact("Task", if done { "done" } else { "not done" });
+        facts.push(("Task", html! { @if done { "done" } @else { "not done" } }));
     }
     if let Some(answer) = &run.answer {
-        fact("Answer", &escape(answer));
+        facts.push(("Answer", text(answer)));
     }
     if let Some(error) = &run.error {
-        fact("Error", &escape(error));
+        facts.push(("Error", text(error)));
     }
-    for warning in run.warnings.iter().take(MOST_EVIDENCE) {
-        fact("Warning", &escape(warning));
-    }
+    let warnings = run.warnings.iter().take(MOST_EVIDENCE);
+    facts.extend(warnings.map(|warning| ("Warning", text(warning))));
     if let Some(trace) = &run.trace {
-        fact("Recording", &code(trace));
+        facts.push(("Recording", code(trace)));
     }
-    out.push_str("</dl>\n");
-    indicators(run, out);
-    match messages {
-        Messages::There(messages) => diagram(pair, run, messages, out),
-        Messages::Missing => out.push_str("<p class=\"note\">No messages were recorded.</p>\n"),
-        Messages::LeftOut => out.push_str(
-            "<p class=\"note\">The messages are left out to keep this file small; the recording has them.</p>\n",
-        ),
-    }
-    out.push_str("</details>\n");
+    facts
 }
 
-fn indicators(run: &RunRecord, out: &mut String) {
+fn indicators(run: &RunRecord) -> Markup {
     if run.indicators.is_empty() {
-        return;
+        return html! {};
     }
-    out.push_str("<ul class=\"indicators\">");
-    for indicator in &run.indicators {
-        let _ = write!(
-            out,
-            "<li>{} {}",
-            code(&indicator.id),
-            short(&words(&indicator.result))
-        );
-        for evidence in indicator.evidence.iter().take(MOST_EVIDENCE) {
-            out.push_str("<br>");
-            quote(evidence, out);
-        }
-        out.push_str("</li>");
+    html! {
+        ul.indicators {
+            @for indicator in &run.indicators {
+                li {
+                    (code(&indicator.id)) " " (name(&words(&indicator.result)))
+                    @for evidence in indicator.evidence.iter().take(MOST_EVIDENCE) { br; (quote(evidence)) }
+                }
+            }
+        } "\n"
     }
-    out.push_str("</ul>\n");
-}
-
-/// The messages in order, each an arrow between two lanes that unfolds to its content.
-fn diagram(pair: &Pair<'_>, run: &RunRecord, messages: &[Message], out: &mut String) {
-    let lanes = Lanes::new(&pair.subject.name, pair.document, messages);
-    let count = lanes.names.len();
-    let _ = write!(
-        out,
-        "<div class=\"sequence\" style=\"--lanes:{count}\">\n<div class=\"lanes\">"
-    );
-    for (number, name) in lanes.names.iter().enumerate() {
-        let role = if number == 0 { "subject" } else { "actor" };
-        let _ = write!(
-            out,
-            "<div class=\"lane {role}\"><b>{}</b><small>{role}</small></div>",
-            escape(name)
-        );
-    }
-    out.push_str("</div>\n<ol>\n");
-    let mut left_out = 0;
-    for (position, message) in messages.iter().enumerate() {
-        let evidence: Vec<&Evidence> = run
-            .indicators
-            .iter()
-            .filter(|indicator| indicator.result == "matched")
-            .flat_map(|indicator| &indicator.evidence)
-            .filter(|evidence| evidence.seq == message.sequence)
-            .collect();
-        if position >= MOST_MESSAGES && evidence.is_empty() {
-            left_out += 1;
-            continue;
-        }
-        step(&lanes, message, &evidence, out);
-    }
-    out.push_str("</ol>\n</div>\n");
-    if left_out > 0 {
-        let _ = writeln!(
-            out,
-            "<p class=\"note\">{} left out.</p>",
-            plural(left_out, "message")
-        );
-    }
-}
-
-fn step(lanes: &Lanes<'_>, message: &Message, evidence: &[&Evidence], out: &mut String) {
-    let arrow = lanes.arrow(message);
-    let (low, high) = (arrow.from.min(arrow.to), arrow.from.max(arrow.to));
-    let way = match (arrow.directed, arrow.from < arrow.to) {
-        (false, _) => "unknown",
-        (true, true) => "right",
-        (true, false) => "left",
-    };
-    let name = |lane: usize| lanes.names.get(lane).copied().unwrap_or_default();
-    let direction = message.direction.map_or("", |direction| direction.as_str());
-    let mut details = vec![short(&message.protocol)];
-    details.extend((!direction.is_empty()).then(|| direction.to_owned()));
-    details.extend(message.phase.as_deref().map(escape));
-    let _ = write!(
-        out,
-        "<li class=\"{}\"><details{}><summary><span class=\"arrow {way}\" style=\"grid-column:{}/{};--span:{}\">\
-         <span class=\"label\"><span class=\"number\">{}</span> <b>{}</b> <small>{}</small>\
-         {}</span></span><span class=\"unseen\">from {} to {}</span></summary>\n<pre tabindex=\"0\">",
-        if evidence.is_empty() {
-            "step"
-        } else {
-            "step found"
-        },
-        if evidence.is_empty() { "" } else { " open" },
-        low + 1,
-        high + 2,
-        high - low + 1,
-        message.sequence,
-        short(&message.operation),
-        details.join(" · "),
-        if evidence.is_empty() {
-            ""
-        } else {
-            " <span class=\"chip bad\">evidence</span>"
-        },
-        escape(name(arrow.from)),
-        escape(name(arrow.to)),
-    );
-    let marked = content::write(&message.content, evidence, out);
-    out.push_str("</pre>");
-    if !marked {
-        for evidence in evidence {
-            out.push_str("<p class=\"note\">Found: ");
-            quote(evidence, out);
-            out.push_str("</p>");
-        }
-    }
-    out.push_str("</details></li>\n");
 }

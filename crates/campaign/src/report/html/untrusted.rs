@@ -1,48 +1,67 @@
-//! Texts from outside in HTML: nothing in them is markup, and nothing in them is hidden.
+//! Texts from outside in HTML: nothing in them is hidden, and long ones are cut. That nothing in them is
+//! markup is the work of `maud`.
 
-use std::fmt::Write;
+use maud::{Markup, html};
 
-use crate::report::text::{cut, is_hidden, number_of};
+use crate::report::text::{code_point, cut, is_hidden};
 
 /// How much of a text is shown where it is not the content of a message.
 const MOST_CHARACTERS: usize = 2_000;
 
-/// A text as content of an element; it is cut when it is long.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    push(&cut(text, MOST_CHARACTERS), &mut out);
-    out
-}
-
 /// How much of a name is shown: names stand in tables and headings.
 const MOST_OF_NAME: usize = 160;
 
+/// A text as content of an element; it is cut when it is long.
+pub(super) fn text(text: &str) -> Markup {
+    visible(&cut(text, MOST_CHARACTERS))
+}
+
 /// A name as content of an element.
-pub(super) fn short(text: &str) -> String {
-    escape(&cut(text, MOST_OF_NAME))
+pub(super) fn name(name: &str) -> Markup {
+    visible(&cut(name, MOST_OF_NAME))
 }
 
 /// A name in a fixed font.
-pub(super) fn code(text: &str) -> String {
-    format!("<code>{}</code>", short(text))
+pub(super) fn code(text: &str) -> Markup {
+    html! { code { (name(text)) } }
 }
 
-/// Writes a text as content of an element, all of it. Characters that cannot be seen stand as their number.
-pub(super) fn push(text: &str, out: &mut String) {
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(c),
-            c if is_hidden(c) => {
-                let number = number_of(c);
-                let number = number.trim_matches(['<', '>']);
-                let _ = write!(out, "<span class=\"hidden-character\">{number}</span>");
+/// A text as content of an element, all of it. Characters that cannot be seen stand as their number.
+pub(super) fn visible(text: &str) -> Markup {
+    let is_shown_by_number = |c: char| is_hidden(c) && c != '\n' && c != '\t';
+    html! {
+        @for piece in text.split_inclusive(is_shown_by_number) {
+            @match piece.char_indices().next_back() {
+                Some((end, last)) if is_shown_by_number(last) => {
+                    (piece[..end])
+                    span.hidden-character { (code_point(last)) }
+                }
+                _ => { (piece) }
             }
-            c => out.push(c),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_characters_stand_as_their_number() {
+        for (text, expected) in [
+            ("", ""),
+            ("a\n\tb", "a\n\tb"),
+            ("<b>&\"", "&lt;b&gt;&amp;&quot;"),
+            (
+                "a\u{202e}\u{0}",
+                "a<span class=\"hidden-character\">U+202E</span><span class=\"hidden-character\">U+0000</span>",
+            ),
+            (
+                "\u{200b}ü",
+                "<span class=\"hidden-character\">U+200B</span>ü",
+            ),
+        ] {
+            assert_eq!(visible(text).into_string(), expected);
         }
     }
 }
