@@ -5,8 +5,13 @@ use serde_json::{Value, json};
 
 use super::Checked;
 use crate::explanations::explanations;
+use crate::output::{CommandError, Data};
 
-pub(crate) fn document(checked: &[Checked]) -> Value {
+pub(super) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
+    data.json(&document(checked))
+}
+
+fn document(checked: &[Checked]) -> Value {
     let mut used: Vec<&str> = checked
         .iter()
         .flat_map(|file| &file.findings)
@@ -25,7 +30,7 @@ pub(crate) fn document(checked: &[Checked]) -> Value {
 }
 
 /// A log of one run, with what the tool has to say about itself.
-pub(crate) fn log(rules: Vec<Value>, results: Vec<Value>, notifications: &[Value]) -> Value {
+pub(super) fn log(rules: Vec<Value>, results: Vec<Value>, notifications: &[Value]) -> Value {
     let failed = notifications.iter().any(|note| note["level"] == "error");
     SarifLog {
         version: env!("CARGO_PKG_VERSION"),
@@ -38,7 +43,7 @@ pub(crate) fn log(rules: Vec<Value>, results: Vec<Value>, notifications: &[Value
 }
 
 /// A place in a file: all of it, or the lines and columns of `region`.
-pub(crate) fn location(name: &str, region: Option<Value>, logical: Option<&str>) -> Value {
+pub(super) fn location(name: &str, region: Option<Value>, logical: Option<&str>) -> Value {
     let mut place = sarif_log::location(name, region);
     if let Some(logical) = logical {
         place["logicalLocations"] = json!([{"fullyQualifiedName": logical}]);
