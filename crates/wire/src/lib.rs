@@ -8,6 +8,7 @@ pub mod client;
 mod connect;
 mod exchange;
 pub mod files;
+pub mod fnv;
 mod guard;
 mod limits;
 mod lines;
