@@ -4,6 +4,7 @@
 //! bounded by [`Limits`], and what it sends wrong becomes a value, never a panic. The sending side
 //! is free: a caller may write any bytes, also those that no library would send.
 
+mod blocking;
 pub mod client;
 mod connect;
 mod exchange;
@@ -14,11 +15,13 @@ mod lines;
 pub mod origin;
 mod patient;
 mod process;
+mod proxy;
 pub mod rpc;
 pub mod server;
 pub mod sse;
 mod timers;
 
+pub use blocking::Blocking;
 pub use bytes::Bytes;
 pub use exchange::Whole;
 pub use guard::AddressGuard;
@@ -27,5 +30,6 @@ pub use leftovers::{adopt_orphans, end_orphans, kill_marked};
 pub use limits::Limits;
 pub use lines::{Line, LineReader};
 pub use process::{Child, ProcessError, Spawn};
+pub use proxy::{ProxySettings, is_this_machine};
 pub use tokio_util::sync::CancellationToken;
 pub use url::Url;
