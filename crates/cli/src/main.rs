@@ -3,6 +3,7 @@
 mod agents;
 mod campaign;
 mod ci;
+mod collector;
 mod commands;
 mod config;
 mod conformance;
@@ -21,6 +22,7 @@ mod library;
 mod live;
 mod output;
 mod progress;
+mod proxies;
 mod replay;
 mod report;
 mod rules;
