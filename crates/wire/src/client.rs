@@ -582,6 +582,13 @@ mod tests {
         );
     }
 
+    #[test]
+    fn somebody_is_always_believed() {
+        for roots in [Roots::Bundled, Roots::System] {
+            assert!(!roots.certificates().is_empty(), "{roots:?}");
+        }
+    }
+
     #[tokio::test]
     async fn other_schemes_are_not_spoken() {
         for url in ["ftp://127.0.0.1/", "file:///etc/passwd", "nothing"] {
