@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofhouse_tools::interpolate::Sealed;
+use proofhouse_manifest::interpolate::Sealed;
 use proofhouse_wire::AddressGuard;
 
 /// What [`open`](super::open) needs beside the name of a model.

@@ -9,7 +9,7 @@ use proofhouse_agent::model::{
     self, Model, ModelConfig, ModelOptions, OpenError, RecordError, Recorder, Redactor, Replay,
 };
 use proofhouse_agent::task::ModelSource;
-use proofhouse_tools::interpolate::Sealed;
+use proofhouse_manifest::interpolate::Sealed;
 
 use crate::output::CommandError;
 use crate::tools::options::now;
