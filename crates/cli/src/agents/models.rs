@@ -118,7 +118,7 @@ impl ModelArgs {
             ..ModelOptions::default()
         };
         let mut models = Models {
-            main: Arc::new(model::sim::CarefulModel),
+            main: Arc::new(proofhouse_sim::SimulatedModel::CAREFUL),
             others: None,
             options,
             clock: Arc::new(now),

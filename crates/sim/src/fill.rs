@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::literals::{Kind, first, literals, number, quoted};
+use super::literals::{LiteralKind, first, literals, number, quoted};
 use super::sentences::bare;
-use super::toolbox::{Parameter, Role, ToolView};
+use super::toolbox::{Role, ToolParameter, ToolView};
 use super::words::{is_filler, is_order, tokens};
 
 /// The longest text that is made of the words of an order.
 const MAX_WORDS_BYTES: usize = 4 << 10;
 
 /// The value of a parameter in some words, if they have one. `wide` are the words around them.
-pub(super) fn from_words(parameter: &Parameter, words: &str, wide: &str) -> Option<Value> {
+pub(super) fn from_words(parameter: &ToolParameter, words: &str, wide: &str) -> Option<Value> {
     let named = named_value(&parameter.name, words).or_else(|| named_value(&parameter.name, wide));
     if let Some(text) = named
         && let Some(value) = fit(parameter, &text)
@@ -23,7 +23,7 @@ pub(super) fn from_words(parameter: &Parameter, words: &str, wide: &str) -> Opti
     }
     let text = match parameter.role {
         Role::Email => email(parameter, words).or_else(|| email(parameter, wide)),
-        Role::Url => first(words, Kind::Url).or_else(|| first(wide, Kind::Url)),
+        Role::Url => first(words, LiteralKind::Url).or_else(|| first(wide, LiteralKind::Url)),
         Role::Path => path(parameter, words).or_else(|| path(parameter, wide)),
         Role::Place => place(words).or_else(|| place(wide)),
         Role::Subject | Role::Content | Role::Query => None,
@@ -40,7 +40,7 @@ pub(super) fn from_words(parameter: &Parameter, words: &str, wide: &str) -> Opti
 }
 
 /// What a tool wants that no words say: a choice, or the emptiest value of the type.
-pub(super) fn filler(parameter: &Parameter) -> Value {
+pub(super) fn filler(parameter: &ToolParameter) -> Value {
     if let Some(first) = parameter.choices.first() {
         return first.clone();
     }
@@ -54,7 +54,7 @@ pub(super) fn filler(parameter: &Parameter) -> Value {
 }
 
 /// A text as a value of the parameter's type.
-pub(super) fn fit(parameter: &Parameter, text: &str) -> Option<Value> {
+pub(super) fn fit(parameter: &ToolParameter, text: &str) -> Option<Value> {
     match parameter.kind.as_str() {
         "integer" => {
             let value = number(text)?;
@@ -143,11 +143,11 @@ fn value_after(rest: &str) -> Option<String> {
 }
 
 /// Copies go to someone only where words say so; everyone else is a recipient.
-fn email(parameter: &Parameter, words: &str) -> Option<String> {
+fn email(parameter: &ToolParameter, words: &str) -> Option<String> {
     let is_copy = parameter.name.to_lowercase().contains("cc");
     let found: Vec<_> = literals(words)
         .into_iter()
-        .filter(|literal| literal.kind == Kind::Email)
+        .filter(|literal| literal.kind == LiteralKind::Email)
         .collect();
     let is_copied = |start: usize| {
         let before = words[..start].trim_end().to_lowercase();
@@ -159,11 +159,11 @@ fn email(parameter: &Parameter, words: &str) -> Option<String> {
         .map(|literal| literal.text)
 }
 
-fn path(parameter: &Parameter, words: &str) -> Option<String> {
-    first(words, Kind::Path).or_else(|| beside_noun(parameter, words))
+fn path(parameter: &ToolParameter, words: &str) -> Option<String> {
+    first(words, LiteralKind::Path).or_else(|| beside_noun(parameter, words))
 }
 
-fn choice(parameter: &Parameter, words: &str) -> Option<Value> {
+fn choice(parameter: &ToolParameter, words: &str) -> Option<Value> {
     let said = tokens(words);
     parameter
         .choices
@@ -206,7 +206,7 @@ fn place(words: &str) -> Option<String> {
 }
 
 /// The number next to the noun of a parameter, else the only kind of number there is.
-fn counted(parameter: &Parameter, words: &str) -> Option<String> {
+fn counted(parameter: &ToolParameter, words: &str) -> Option<String> {
     let own = tokens(&parameter.name);
     let all: Vec<&str> = words.split_whitespace().collect();
     for (index, word) in all.iter().enumerate() {
@@ -226,14 +226,14 @@ fn counted(parameter: &Parameter, words: &str) -> Option<String> {
             .iter()
             .any(|word| matches!(word.as_str(), "count" | "limit" | "amount" | "number"));
     if wants_any {
-        first(words, Kind::Number)
+        first(words, LiteralKind::Number)
     } else {
         None
     }
 }
 
 /// "from X to Y": what stands after the word that the name of a parameter begins with.
-fn directed(parameter: &Parameter, words: &str) -> Option<String> {
+fn directed(parameter: &ToolParameter, words: &str) -> Option<String> {
     let own = tokens(&parameter.name);
     let lead = match own.first().map(String::as_str) {
         Some("from" | "source" | "sender") => " from ",
@@ -251,7 +251,7 @@ fn directed(parameter: &Parameter, words: &str) -> Option<String> {
     let piece = tidy(&rest[..end]);
     let named = literals(piece)
         .into_iter()
-        .find(|literal| literal.kind != Kind::Path)
+        .find(|literal| literal.kind != LiteralKind::Path)
         .map(|literal| literal.text);
     named.or_else(|| {
         let piece = piece.strip_prefix("the ").unwrap_or(piece);
@@ -260,7 +260,7 @@ fn directed(parameter: &Parameter, words: &str) -> Option<String> {
 }
 
 /// One of the words that the description lists in capitals, such as `HEAD` of "GET, POST, HEAD".
-fn listed(parameter: &Parameter, words: &str) -> Option<String> {
+fn listed(parameter: &ToolParameter, words: &str) -> Option<String> {
     let is_constant =
         |word: &&str| word.len() > 2 && word.chars().all(|letter| letter.is_ascii_uppercase());
     let known: Vec<&str> = parameter
@@ -275,7 +275,7 @@ fn listed(parameter: &Parameter, words: &str) -> Option<String> {
 }
 
 /// The word after or before the noun that a parameter is named by: "project alpha", "the alpha project".
-fn beside_noun(parameter: &Parameter, words: &str) -> Option<String> {
+fn beside_noun(parameter: &ToolParameter, words: &str) -> Option<String> {
     let own: Vec<String> = tokens(&parameter.name)
         .into_iter()
         .filter(|word| {

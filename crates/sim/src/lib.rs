@@ -16,9 +16,9 @@ mod fill;
 mod gullible;
 mod literals;
 mod plan;
+mod reply;
 mod scripted;
 mod sentences;
-mod speak;
 mod toolbox;
 mod words;
 
@@ -26,48 +26,42 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use proofhouse_wire::CancellationToken;
 
-use super::{Model, ModelError, ModelReply, ModelRequest, ModelSink};
+use proofhouse_model::{Model, ModelError, ModelReply, ModelRequest, ModelSink};
 
-pub use scripted::ScriptedModel;
+use self::reply::SimReply;
 
-/// A simulation that obeys whoever speaks to it.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct GullibleModel;
+pub use scripted::{ScriptError, ScriptedModel};
 
-/// A simulation that only obeys the user.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct CarefulModel;
+/// A simulation by rules about words, without memory between requests.
+#[derive(Clone, Copy)]
+pub struct SimulatedModel {
+    name: &'static str,
+    answer: fn(&ModelRequest) -> SimReply,
+}
 
-impl Model for GullibleModel {
-    fn name(&self) -> &str {
-        "sim:gullible"
-    }
+impl SimulatedModel {
+    /// Obeys whoever speaks to it.
+    pub const GULLIBLE: Self = Self {
+        name: "sim:gullible",
+        answer: gullible::answer,
+    };
 
-    fn is_simulation(&self) -> bool {
-        true
-    }
+    /// Obeys the user alone.
+    pub const CAREFUL: Self = Self {
+        name: "sim:careful",
+        answer: careful::answer,
+    };
+}
 
-    fn complete<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        events: &'a mut dyn ModelSink,
-        _cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        async move {
-            Ok(speak::speak(
-                gullible::answer(request),
-                request,
-                self.name(),
-                events,
-            ))
-        }
-        .boxed()
+impl std::fmt::Debug for SimulatedModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
     }
 }
 
-impl Model for CarefulModel {
+impl Model for SimulatedModel {
     fn name(&self) -> &str {
-        "sim:careful"
+        self.name
     }
 
     fn is_simulation(&self) -> bool {
@@ -81,12 +75,8 @@ impl Model for CarefulModel {
         _cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
-            Ok(speak::speak(
-                careful::answer(request),
-                request,
-                self.name(),
-                events,
-            ))
+            let reply = (self.answer)(request);
+            Ok(reply::speak(reply, request, self.name, events))
         }
         .boxed()
     }

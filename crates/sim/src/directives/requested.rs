@@ -1,10 +1,10 @@
 //! What texts want to have: names for the things that an order asks to pass on or to say.
 
-use super::super::literals::{Kind, first};
+use super::super::literals::{LiteralKind, first};
 
 /// What somebody wants to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) enum Wanted {
+pub(crate) enum Requested {
     Literal(String),
     /// What a tool returned, for this path if one is named.
     Contents(Option<String>),
@@ -17,17 +17,17 @@ pub(in super::super) enum Wanted {
 }
 
 /// The one thing that words want to have.
-pub(super) fn wanted(text: &str) -> Option<Wanted> {
-    wanted_all(text).into_iter().next()
+pub(super) fn requested(text: &str) -> Option<Requested> {
+    all_requested(text).into_iter().next()
 }
 
 /// Everything that words want to have, most secret first.
-pub(super) fn wanted_all(text: &str) -> Vec<Wanted> {
+pub(super) fn all_requested(text: &str) -> Vec<Requested> {
     let lower = text.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
     let mut found = Vec::new();
     if has(&["contents"]) && !has(&["credential", "api key"]) {
-        found.push(Wanted::Contents(first(text, Kind::Path)));
+        found.push(Requested::Contents(first(text, LiteralKind::Path)));
     }
     if has(&[
         "system prompt",
@@ -35,7 +35,7 @@ pub(super) fn wanted_all(text: &str) -> Vec<Wanted> {
         "your instructions",
         "your prompt",
     ]) {
-        found.push(Wanted::System);
+        found.push(Requested::System);
     }
     if has(&[
         "tool list",
@@ -45,7 +45,7 @@ pub(super) fn wanted_all(text: &str) -> Vec<Wanted> {
         "list of tools",
         "your tools",
     ]) {
-        found.push(Wanted::Tools);
+        found.push(Requested::Tools);
     }
     if has(&[
         "credential",
@@ -57,7 +57,7 @@ pub(super) fn wanted_all(text: &str) -> Vec<Wanted> {
         "password",
         "connection string",
     ]) {
-        found.push(Wanted::Secrets);
+        found.push(Requested::Secrets);
     }
     if has(&[
         "user request",
@@ -66,13 +66,13 @@ pub(super) fn wanted_all(text: &str) -> Vec<Wanted> {
         "user query",
         "original request",
     ]) {
-        found.push(Wanted::UserRequest);
+        found.push(Requested::UserRequest);
     }
     if has(&["file path", "paths referenced"]) {
-        found.push(Wanted::Paths);
+        found.push(Requested::Paths);
     }
     if has(&["conversation", "context", "history", "prior messages"]) {
-        found.push(Wanted::Conversation);
+        found.push(Requested::Conversation);
     }
     if found.is_empty()
         && has(&[
@@ -89,7 +89,7 @@ pub(super) fn wanted_all(text: &str) -> Vec<Wanted> {
             "private key",
         ])
     {
-        found.push(Wanted::Contents(first(text, Kind::Path)));
+        found.push(Requested::Contents(first(text, LiteralKind::Path)));
     }
     found
 }

@@ -11,11 +11,11 @@ use proofhouse_source::{Limits, NodeRef, Source, did_you_mean};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
 
-use super::super::{
-    Arguments, ChatMessage, Model, ModelError, ModelErrorKind, ModelEvent, ModelReply,
-    ModelRequest, ModelSink, StopReason, ToolCall,
+use super::reply::{SimReply, speak};
+use proofhouse_model::{
+    Arguments, ChatMessage, MAX_CALLS_PER_TURN, Model, ModelError, ModelErrorKind, ModelEvent,
+    ModelReply, ModelRequest, ModelSink, StopReason, ToolCall,
 };
-use super::speak::{Said, speak};
 
 /// The largest script.
 const MAX_BYTES: u64 = 2 << 20;
@@ -23,18 +23,41 @@ const MAX_BYTES: u64 = 2 << 20;
 const MAX_TURNS: usize = 10_000;
 const MAX_CALLS: usize = 20_000;
 
+/// What is wrong with a script, in one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ScriptError(String);
+
+impl From<String> for ScriptError {
+    fn from(reason: String) -> Self {
+        Self(reason)
+    }
+}
+
+impl From<&str> for ScriptError {
+    fn from(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
+}
+
+impl From<std::io::Error> for ScriptError {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
 /// Replies from a file, one per request.
 ///
 /// Turns are taken in order. A turn with `when` is passed over until the last message contains its words;
 /// a turn with `repeat: true` stays.
 pub struct ScriptedModel {
     name: String,
-    turns: Vec<Turn>,
+    turns: Vec<ScriptedTurn>,
     used: Mutex<Vec<bool>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Turn {
+struct ScriptedTurn {
     text: String,
     calls: Vec<ScriptedCall>,
     when: Option<String>,
@@ -55,15 +78,13 @@ impl ScriptedModel {
     /// # Errors
     ///
     /// Returns what is wrong with the file, in one sentence.
-    pub fn open(name: &str, path: &Path) -> Result<Self, String> {
-        let file = File::open(path).map_err(|error| error.to_string())?;
+    pub fn open(name: &str, path: &Path) -> Result<Self, ScriptError> {
+        let file = File::open(path)?;
         let mut text = String::new();
         #[expect(clippy::disallowed_methods, reason = "`take` caps it")]
-        file.take(MAX_BYTES + 1)
-            .read_to_string(&mut text)
-            .map_err(|error| error.to_string())?;
+        file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
         if text.len() as u64 > MAX_BYTES {
-            return Err(format!("the script has more than {MAX_BYTES} bytes"));
+            return Err(format!("the script has more than {MAX_BYTES} bytes").into());
         }
         Self::read(name, &text)
     }
@@ -71,7 +92,7 @@ impl ScriptedModel {
     /// Reads a script: a list of turns in YAML or JSON.
     ///
     /// ```
-    /// use proofhouse_agent::model::sim::ScriptedModel;
+    /// use proofhouse_sim::ScriptedModel;
     /// let script = "- calls: [{name: add, arguments: {a: 1, b: 2}}]\n- text: It is 3.\n";
     /// assert!(ScriptedModel::read("sum.yaml", script).is_ok());
     /// ```
@@ -79,16 +100,16 @@ impl ScriptedModel {
     /// # Errors
     ///
     /// Returns what is wrong with it, in one sentence.
-    pub fn read(name: &str, text: &str) -> Result<Self, String> {
+    pub fn read(name: &str, text: &str) -> Result<Self, ScriptError> {
         let source = Source::read(text, &Limits::default()).map_err(|errors| {
             let first = errors.first().map(|error| error.message.clone());
             first.unwrap_or_else(|| "not YAML".to_owned())
         })?;
         let items = source.root().items().ok_or("a script is a list of turns")?;
         if items.len() > MAX_TURNS {
-            return Err(format!("a script has at most {MAX_TURNS} turns"));
+            return Err(format!("a script has at most {MAX_TURNS} turns").into());
         }
-        let turns: Vec<Turn> = items
+        let turns: Vec<ScriptedTurn> = items
             .enumerate()
             .map(|(place, node)| {
                 turn(node).map_err(|reason| format!("turn {}: {reason}", place + 1))
@@ -96,7 +117,7 @@ impl ScriptedModel {
             .collect::<Result<_, _>>()?;
         let calls: usize = turns.iter().map(|turn| turn.calls.len()).sum();
         if calls > MAX_CALLS {
-            return Err(format!("a script has at most {MAX_CALLS} calls"));
+            return Err(format!("a script has at most {MAX_CALLS} calls").into());
         }
         Ok(Self {
             name: format!("sim:scripted:{name}"),
@@ -106,14 +127,14 @@ impl ScriptedModel {
     }
 
     /// The first turn that is left and fits.
-    fn take(&self, request: &ModelRequest) -> Option<Turn> {
+    fn take(&self, request: &ModelRequest) -> Option<ScriptedTurn> {
         let last = match request.messages.last() {
             Some(ChatMessage::User { text } | ChatMessage::Assistant { text, .. }) => text.as_str(),
             Some(ChatMessage::Tool { content, .. }) => content.as_str(),
             None => "",
         };
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |turn: &Turn| {
+        let fits = |turn: &ScriptedTurn| {
             turn.when
                 .as_deref()
                 .is_none_or(|words| last.contains(words))
@@ -149,7 +170,7 @@ impl Model for ScriptedModel {
             if let Some(message) = turn.fails {
                 return Err(ModelError::new(ModelErrorKind::Server, message));
             }
-            let said = Said {
+            let said = SimReply {
                 text: turn.text,
                 calls: turn
                     .calls
@@ -167,7 +188,7 @@ impl Model for ScriptedModel {
                 call.arguments = scripted.arguments;
                 call.id = scripted.id.unwrap_or_else(|| call.id.clone());
             }
-            let limit = super::super::ModelLimits::default().max_calls;
+            let limit = MAX_CALLS_PER_TURN;
             if reply.calls.len() > limit {
                 reply.calls.truncate(limit);
                 reply.stop = StopReason::CallLimit;
@@ -192,19 +213,19 @@ impl Model for ScriptedModel {
     }
 }
 
-fn turn(node: NodeRef<'_>) -> Result<Turn, String> {
+fn turn(node: NodeRef<'_>) -> Result<ScriptedTurn, ScriptError> {
     const KEYS: [&str; 5] = ["text", "calls", "when", "repeat", "error"];
     let value = plain(node);
     let Value::Object(fields) = &value else {
-        return Err("a turn has `text` or `calls`".to_owned());
+        return Err("a turn has `text` or `calls`".into());
     };
     known(fields, &KEYS)?;
     let calls = match fields.get("calls") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(list)) => list.iter().map(call).collect::<Result<_, _>>()?,
-        Some(_) => return Err("`calls` is a list".to_owned()),
+        Some(_) => return Err("`calls` is a list".into()),
     };
-    Ok(Turn {
+    Ok(ScriptedTurn {
         text: text(fields, "text")?.unwrap_or_default(),
         calls,
         when: text(fields, "when")?,
@@ -216,10 +237,10 @@ fn turn(node: NodeRef<'_>) -> Result<Turn, String> {
     })
 }
 
-fn call(value: &Value) -> Result<ScriptedCall, String> {
+fn call(value: &Value) -> Result<ScriptedCall, ScriptError> {
     const KEYS: [&str; 3] = ["name", "arguments", "id"];
     let Value::Object(fields) = value else {
-        return Err("a call has a `name`".to_owned());
+        return Err("a call has a `name`".into());
     };
     known(fields, &KEYS)?;
     let arguments = match fields.get("arguments") {
@@ -235,21 +256,21 @@ fn call(value: &Value) -> Result<ScriptedCall, String> {
     })
 }
 
-fn text(fields: &Map<String, Value>, key: &str) -> Result<Option<String>, String> {
+fn text(fields: &Map<String, Value>, key: &str) -> Result<Option<String>, ScriptError> {
     match fields.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(format!("`{key}` is text")),
+        Some(_) => Err(format!("`{key}` is text").into()),
     }
 }
 
-fn known(fields: &Map<String, Value>, keys: &[&'static str]) -> Result<(), String> {
+fn known(fields: &Map<String, Value>, keys: &[&'static str]) -> Result<(), ScriptError> {
     match fields.keys().find(|key| !keys.contains(&key.as_str())) {
         None => Ok(()),
-        Some(key) => Err(match did_you_mean(key, keys.iter().copied()) {
+        Some(key) => Err(ScriptError(match did_you_mean(key, keys.iter().copied()) {
             Some(near) => format!("`{key}` is not known; did you mean `{near}`?"),
             None => format!("`{key}` is not known; there are {}", keys.join(", ")),
-        }),
+        })),
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn akin(one: &str, other: &str) -> bool {
 
 /// What is done with something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum VerbClass {
     Retrieve,
     Send,
     Move,
@@ -66,28 +66,28 @@ pub(super) enum Deed {
 }
 
 /// The deed a word stands for.
-pub(super) fn deed(word: &str) -> Option<Deed> {
+pub(super) fn deed(word: &str) -> Option<VerbClass> {
     Some(match word {
         "get" | "fetch" | "retrieve" | "find" | "look" | "lookup" | "search" | "query" | "show"
         | "list" | "check" | "read" | "open" | "load" | "view" | "pull" | "collect" | "gather"
         | "obtain" | "download" | "display" | "describe" | "what" | "which" | "who" | "when"
-        | "where" | "how" | "is" | "are" | "see" | "browse" => Deed::Retrieve,
+        | "where" | "how" | "is" | "are" | "see" | "browse" => VerbClass::Retrieve,
         "send" | "email" | "mail" | "forward" | "post" | "submit" | "notify" | "upload"
         | "share" | "transmit" | "deliver" | "message" | "dispatch" | "push" | "publish"
-        | "webhook" => Deed::Send,
+        | "webhook" => VerbClass::Send,
         "transfer" | "pay" | "payment" | "transaction" | "wire" | "withdraw" | "remit"
-        | "refund" => Deed::Move,
-        "delegate" | "redelegate" | "assign" | "consult" => Deed::Delegate,
-        "delete" | "remove" | "drop" | "erase" | "purge" | "wipe" | "destroy" => Deed::Remove,
+        | "refund" => VerbClass::Move,
+        "delegate" | "redelegate" | "assign" | "consult" => VerbClass::Delegate,
+        "delete" | "remove" | "drop" | "erase" | "purge" | "wipe" | "destroy" => VerbClass::Remove,
         "write" | "save" | "create" | "store" | "append" | "update" | "edit" | "generate"
-        | "make" | "draft" | "schedule" | "set" => Deed::Write,
+        | "make" | "draft" | "schedule" | "set" => VerbClass::Write,
         "run" | "execute" | "trigger" | "start" | "launch" | "invoke" | "deploy" | "build"
-        | "rerun" | "restart" => Deed::Run,
+        | "rerun" | "restart" => VerbClass::Run,
         _ => return None,
     })
 }
 
-/// Words that begin an order, beside those that are a [`Deed`].
+/// Words that begin an order, beside those that are a [`VerbClass`].
 pub(super) fn is_order(word: &str) -> bool {
     let is_question = matches!(
         word,

@@ -2,7 +2,7 @@
 
 /// What a literal looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LiteralKind {
     Path,
     Url,
     Email,
@@ -15,7 +15,7 @@ pub(super) enum Kind {
 /// A literal and where it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Literal {
-    pub(super) kind: Kind,
+    pub(super) kind: LiteralKind,
     pub(super) text: String,
     pub(super) start: usize,
 }
@@ -29,15 +29,15 @@ pub(super) fn literals(text: &str) -> Vec<Literal> {
     for (start, end) in quoted(text) {
         let inner = &text[start..end];
         found.push(Literal {
-            kind: kind_of(inner).unwrap_or(Kind::Quoted),
+            kind: kind_of(inner).unwrap_or(LiteralKind::Quoted),
             text: inner.to_owned(),
             start,
         });
-        if kind_of(inner).is_none_or(|kind| kind == Kind::Identifier)
+        if kind_of(inner).is_none_or(|kind| kind == LiteralKind::Identifier)
             && found.len() < MAX_LITERALS
             && let Some(last) = found.last_mut()
         {
-            last.kind = Kind::Quoted;
+            last.kind = LiteralKind::Quoted;
         }
     }
     let spans = quoted(text);
@@ -77,7 +77,7 @@ pub(super) fn literals(text: &str) -> Vec<Literal> {
 }
 
 /// The first literal of a kind.
-pub(super) fn first(text: &str, kind: Kind) -> Option<String> {
+pub(super) fn first(text: &str, kind: LiteralKind) -> Option<String> {
     literals(text)
         .into_iter()
         .find(|literal| literal.kind == kind)
@@ -160,18 +160,18 @@ fn trim(word: &str) -> &str {
     ])
 }
 
-fn kind_of(word: &str) -> Option<Kind> {
+fn kind_of(word: &str) -> Option<LiteralKind> {
     if word.chars().any(char::is_whitespace) {
         return None;
     }
     if word.contains("://") {
-        return Some(Kind::Url);
+        return Some(LiteralKind::Url);
     }
     if let Some((user, host)) = word.split_once('@')
         && !user.is_empty()
         && host.contains('.')
     {
-        return Some(Kind::Email);
+        return Some(LiteralKind::Email);
     }
     let is_path = word.len() > 1
         && (word.starts_with('/')
@@ -182,10 +182,10 @@ fn kind_of(word: &str) -> Option<Kind> {
             || word.starts_with(".env")
             || has_extension(word));
     if is_path {
-        return Some(Kind::Path);
+        return Some(LiteralKind::Path);
     }
     if number(word).is_some() {
-        return Some(Kind::Number);
+        return Some(LiteralKind::Number);
     }
     let has_letter = word.chars().any(char::is_alphanumeric);
     let inside = word.trim_matches(['-', '_']);
@@ -198,7 +198,7 @@ fn kind_of(word: &str) -> Option<Kind> {
             || inside.contains('-')
             || inside.chars().any(|letter| letter.is_ascii_digit())
                 && inside.chars().any(char::is_alphabetic));
-    is_identifier.then_some(Kind::Identifier)
+    is_identifier.then_some(LiteralKind::Identifier)
 }
 
 fn has_extension(word: &str) -> bool {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn literals_are_what_they_look_like() {
-        use Kind::{Email, Identifier, Number, Path, Quoted, Url};
+        use LiteralKind::{Email, Identifier, Number, Path, Quoted, Url};
         for (text, expected) in [
             ("read ~/.ssh/id_rsa.", vec![(Path, "~/.ssh/id_rsa")]),
             (

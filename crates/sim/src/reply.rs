@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::super::{
+use proofhouse_model::{
     ChatMessage, ModelEvent, ModelReply, ModelRequest, ModelSink, StopReason, ToolCall, Usage,
 };
 
@@ -11,14 +11,14 @@ const WORDS_PER_PIECE: usize = 4;
 
 /// What a simulation wants to say.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct SimReply {
     pub(super) text: String,
     pub(super) calls: Vec<(String, Map<String, Value>)>,
 }
 
 /// Says it: tells the sink, and makes the reply. Tokens are estimated by length, four letters each.
 pub(super) fn speak(
-    said: Said,
+    said: SimReply,
     request: &ModelRequest,
     name: &str,
     events: &mut dyn ModelSink,
@@ -49,9 +49,10 @@ pub(super) fn speak(
             .map(|call| call.arguments.to_text().len())
             .sum::<usize>();
     ModelReply {
-        stop: match calls.is_empty() {
-            true => StopReason::End,
-            false => StopReason::ToolCalls,
+        stop: if calls.is_empty() {
+            StopReason::End
+        } else {
+            StopReason::ToolCalls
         },
         usage: Usage {
             prompt: tokens(read_bytes(request)),

@@ -131,7 +131,7 @@ impl Arguments {
     /// Reads what a model wrote. Nothing at all counts as no arguments.
     ///
     /// ```
-    /// use proofhouse_agent::model::Arguments;
+    /// use proofhouse_model::Arguments;
     /// assert!(Arguments::parse(r#"{"city": "Paris"}"#).object().is_some());
     /// assert!(Arguments::parse(r#"{"city": "Par"#).object().is_none());
     /// ```
@@ -182,7 +182,7 @@ impl Arguments {
 
     /// The arguments as an object, for providers that take nothing else.
     #[must_use]
-    pub(crate) fn to_object(&self) -> Value {
+    pub fn to_object(&self) -> Value {
         match self {
             Self::Object(object) => Value::Object(object.clone()),
             Self::Malformed { text, .. } => serde_json::json!({ "malformed_arguments": text }),
@@ -212,7 +212,7 @@ pub const BUILT_IN: [&str; 1] = ["web-search"];
 
 impl ModelOptions {
     /// Whether the model may search the web by itself.
-    pub(crate) fn searches(&self) -> bool {
+    pub fn searches(&self) -> bool {
         self.built_in.iter().any(|name| name == BUILT_IN[0])
     }
 }

@@ -3,11 +3,11 @@
 
 use serde_json::Value;
 
-use super::super::ToolSpec;
 use super::clean::clean;
-use super::literals::{Kind, literals};
+use super::literals::{LiteralKind, literals};
 use super::sentences::sentences;
-use super::words::{Deed, akin, deed, is_filler, noun_group, stem, tokens};
+use super::words::{VerbClass, akin, deed, is_filler, noun_group, stem, tokens};
+use proofhouse_model::ToolSpec;
 
 /// Tools and parameters that are looked at; a request with more is answered with these.
 const MAX_TOOLS: usize = 256;
@@ -28,14 +28,14 @@ pub(super) struct ToolView {
     pub(super) name: String,
     /// The description, cleaned.
     pub(super) description: String,
-    pub(super) parameters: Vec<Parameter>,
+    pub(super) parameters: Vec<ToolParameter>,
     words: Vec<String>,
     about: Vec<String>,
-    deeds: Vec<Deed>,
+    deeds: Vec<VerbClass>,
 }
 
 /// One parameter of a tool.
-pub(super) struct Parameter {
+pub(super) struct ToolParameter {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) kind: String,
@@ -118,7 +118,7 @@ impl ToolView {
         let description = clean(&spec.description);
         let words = tokens(&spec.name);
         let first_word = tokens(&description).into_iter().next().unwrap_or_default();
-        let mut deeds: Vec<Deed> = words.iter().filter_map(|word| deed(word)).collect();
+        let mut deeds: Vec<VerbClass> = words.iter().filter_map(|word| deed(word)).collect();
         if deeds.is_empty() {
             deeds.extend(deed(&first_word));
         }
@@ -141,14 +141,14 @@ impl ToolView {
         }
     }
 
-    pub(super) fn parameter(&self, name: &str) -> Option<&Parameter> {
+    pub(super) fn parameter(&self, name: &str) -> Option<&ToolParameter> {
         self.parameters
             .iter()
             .find(|parameter| parameter.name.eq_ignore_ascii_case(name))
     }
 
     /// The parameter that takes whatever is to be told.
-    pub(super) fn main_text(&self) -> Option<&Parameter> {
+    pub(super) fn main_text(&self) -> Option<&ToolParameter> {
         let with = |role| {
             self.parameters
                 .iter()
@@ -168,10 +168,10 @@ impl ToolView {
 
     /// Whether it brings something rather than doing something.
     pub(super) fn retrieves(&self) -> bool {
-        self.deeds.contains(&Deed::Retrieve)
+        self.deeds.contains(&VerbClass::Retrieve)
     }
 
-    pub(super) fn deeds(&self) -> &[Deed] {
+    pub(super) fn deeds(&self) -> &[VerbClass] {
         &self.deeds
     }
 
@@ -201,7 +201,7 @@ impl ToolView {
             && !self.deeds.is_empty()
             && !self.deeds.contains(&wanted)
             && !self.words.iter().any(|word| akin(word, verb))
-            && !(wanted == Deed::Delegate && self.is_agent())
+            && !(wanted == VerbClass::Delegate && self.is_agent())
         {
             // Who asks to see transactions does not ask to make one.
             return 0;
@@ -235,10 +235,10 @@ impl ToolView {
         }
         for literal in literals(text) {
             let role = match literal.kind {
-                Kind::Path => Role::Path,
-                Kind::Url => Role::Url,
-                Kind::Email => Role::Email,
-                Kind::Quoted | Kind::Number | Kind::Identifier => continue,
+                LiteralKind::Path => Role::Path,
+                LiteralKind::Url => Role::Url,
+                LiteralKind::Email => Role::Email,
+                LiteralKind::Quoted | LiteralKind::Number | LiteralKind::Identifier => continue,
             };
             score += 2 * i32::from(
                 self.parameters
@@ -293,7 +293,7 @@ fn found_at(lower: &str, name: &str) -> Option<usize> {
     })
 }
 
-fn parameters(schema: &Value) -> Vec<Parameter> {
+fn parameters(schema: &Value) -> Vec<ToolParameter> {
     let required: Vec<&str> = schema
         .get("required")
         .and_then(Value::as_array)
@@ -302,7 +302,7 @@ fn parameters(schema: &Value) -> Vec<Parameter> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return Vec::new();
     };
-    let mut found: Vec<Parameter> = properties
+    let mut found: Vec<ToolParameter> = properties
         .iter()
         .take(MAX_PARAMETERS)
         .map(|(name, property)| {
@@ -323,7 +323,7 @@ fn parameters(schema: &Value) -> Vec<Parameter> {
                 _ => "string".to_owned(),
             };
             let description = clean(text("description"));
-            Parameter {
+            ToolParameter {
                 role: role(name, &description, text("format")),
                 name: name.clone(),
                 description,

@@ -4,15 +4,15 @@
 //! whoever wrote it.
 
 use super::fill::named_value;
-use super::literals::{Kind, Literal, first, literals};
-use super::sentences::{Order, Sentence, bare, orders, sentences};
+use super::literals::{Literal, LiteralKind, first, literals};
+use super::sentences::{Imperative, Sentence, bare, orders, sentences};
 use super::toolbox::Toolbox;
-use super::words::{Deed, deed, is_filler, tokens};
+use super::words::{VerbClass, deed, is_filler, tokens};
 
-mod wanted;
+mod requested;
 
-pub(super) use wanted::Wanted;
-use wanted::{wanted, wanted_all};
+pub(super) use requested::Requested;
+use requested::{all_requested, requested};
 
 /// Directives of one text; who orders more is obeyed this far.
 const MAX_DIRECTIVES: usize = 64;
@@ -24,15 +24,15 @@ const MAX_ORDERS: usize = 150;
 const MAX_REPEATS: usize = 10;
 
 /// A text that may tell its reader what to do.
-pub(super) struct Source {
-    pub(super) origin: Origin,
+pub(super) struct DirectiveSource {
+    pub(super) origin: DirectiveOrigin,
     /// Cleaned.
     pub(super) text: String,
 }
 
 /// Where a text stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum DirectiveOrigin {
     System,
     /// The description of a tool.
     Description(usize),
@@ -45,14 +45,14 @@ pub(super) enum Origin {
 /// One thing to do.
 #[derive(Debug, Clone)]
 pub(super) enum Directive {
-    Call(Call),
+    Call(DirectiveCall),
     /// An argument to add to every call of a tool.
     Argument {
         tool: usize,
         name: String,
-        value: Wanted,
+        value: Requested,
     },
-    Say(Wanted),
+    Say(Requested),
     /// Do not speak of this.
     Hush,
     /// Do the last thing again.
@@ -61,7 +61,7 @@ pub(super) enum Directive {
 
 /// A call that a text orders.
 #[derive(Debug, Clone)]
-pub(super) struct Call {
+pub(super) struct DirectiveCall {
     pub(super) tool: usize,
     /// The order.
     pub(super) words: String,
@@ -71,11 +71,11 @@ pub(super) struct Call {
     pub(super) each: Vec<String>,
     pub(super) repeat: usize,
     /// What else is to go along.
-    pub(super) attached: Vec<Wanted>,
+    pub(super) attached: Vec<Requested>,
 }
 
 /// The directives of a text, in order.
-pub(super) fn directives(source: &Source, toolbox: &Toolbox) -> Vec<Directive> {
+pub(super) fn directives(source: &DirectiveSource, toolbox: &Toolbox) -> Vec<Directive> {
     let mut reader = Reader {
         source,
         toolbox,
@@ -118,7 +118,7 @@ pub(super) fn is_directive(sentence: &str, toolbox: &Toolbox) -> bool {
 }
 
 struct Reader<'a> {
-    source: &'a Source,
+    source: &'a DirectiveSource,
     toolbox: &'a Toolbox,
     found: Vec<Directive>,
     list: List,
@@ -151,7 +151,7 @@ impl Reader<'_> {
         let describes = is_first
             && matches!(
                 self.source.origin,
-                Origin::Description(_) | Origin::Parameter(..)
+                DirectiveOrigin::Description(_) | DirectiveOrigin::Parameter(..)
             )
             && !self.points_elsewhere(text);
         if describes {
@@ -191,7 +191,7 @@ impl Reader<'_> {
                     return false;
                 };
                 let value =
-                    wanted(about).unwrap_or_else(|| Wanted::Literal(about.trim().to_owned()));
+                    requested(about).unwrap_or_else(|| Requested::Literal(about.trim().to_owned()));
                 self.found.push(Directive::Argument {
                     tool,
                     name: name.trim().trim_matches(['"', '`']).to_owned(),
@@ -200,7 +200,7 @@ impl Reader<'_> {
                 true
             }
             List::Say => {
-                for part in wanted_all(text) {
+                for part in all_requested(text) {
                     self.found.push(Directive::Say(part));
                 }
                 true
@@ -226,7 +226,7 @@ impl Reader<'_> {
         }
     }
 
-    fn order(&mut self, order: &Order, sentence: &str) {
+    fn order(&mut self, order: &Imperative, sentence: &str) {
         let lower = order.text.to_lowercase();
         if order.forbids {
             let hides = [
@@ -255,7 +255,7 @@ impl Reader<'_> {
     }
 
     /// "… as the `auth_token` parameter in your `web_search` call."
-    fn argument(&mut self, order: &Order, lower: &str, sentence: &str) -> bool {
+    fn argument(&mut self, order: &Imperative, lower: &str, sentence: &str) -> bool {
         let named = self.toolbox.named(&order.text);
         if order.verb == "use" && !named.is_empty() {
             return false;
@@ -267,7 +267,7 @@ impl Reader<'_> {
             "this argument",
         ];
         let target = match &self.source.origin {
-            Origin::Parameter(tool, name)
+            DirectiveOrigin::Parameter(tool, name)
                 if this_one.iter().any(|phrase| lower.contains(phrase)) =>
             {
                 Some((*tool, name.clone()))
@@ -279,14 +279,17 @@ impl Reader<'_> {
         let Some((tool, name)) = target else {
             return false;
         };
-        let copied = (name.to_lowercase().ends_with("cc")).then(|| first(&order.text, Kind::Email));
+        let copied =
+            (name.to_lowercase().ends_with("cc")).then(|| first(&order.text, LiteralKind::Email));
         let value = named_value(&name, &order.text)
             .or(copied.flatten())
-            .map(Wanted::Literal)
-            .or_else(|| wanted(&order.text))
+            .map(Requested::Literal)
+            .or_else(|| requested(&order.text))
             .map(|value| match value {
                 // "read X and pass its contents": X stands in the same sentence.
-                Wanted::Contents(None) => Wanted::Contents(first(sentence, Kind::Path)),
+                Requested::Contents(None) => {
+                    Requested::Contents(first(sentence, LiteralKind::Path))
+                }
                 other => other,
             });
         if let Some(value) = value {
@@ -298,7 +301,7 @@ impl Reader<'_> {
     /// A parameter that the order names, of a tool that has it.
     fn named_parameter(
         &self,
-        order: &Order,
+        order: &Imperative,
         lower: &str,
         named: &[usize],
     ) -> Option<(usize, String)> {
@@ -349,7 +352,7 @@ impl Reader<'_> {
         is_name.then(|| (tool, name.to_owned()))
     }
 
-    fn say(&mut self, order: &Order, lower: &str) -> bool {
+    fn say(&mut self, order: &Imperative, lower: &str) -> bool {
         let talks = matches!(
             order.verb.as_str(),
             "say"
@@ -368,12 +371,12 @@ impl Reader<'_> {
         if talks {
             let words = literals(&order.text)
                 .into_iter()
-                .find(|literal| matches!(literal.kind, Kind::Quoted | Kind::Url))
+                .find(|literal| matches!(literal.kind, LiteralKind::Quoted | LiteralKind::Url))
                 .map(|literal| literal.text)
                 .or_else(|| after_any(&order.text, &[" that ", " with: ", " with ", ": "]));
             return match words {
                 Some(words) => {
-                    self.found.push(Directive::Say(Wanted::Literal(words)));
+                    self.found.push(Directive::Say(Requested::Literal(words)));
                     true
                 }
                 None => self.say_all(&order.text),
@@ -394,20 +397,20 @@ impl Reader<'_> {
         if !self.say_all(&order.text) {
             let words = order.text.split_once(' ').map_or("", |(_, rest)| rest);
             self.found
-                .push(Directive::Say(Wanted::Literal(words.to_owned())));
+                .push(Directive::Say(Requested::Literal(words.to_owned())));
         }
         true
     }
 
     fn say_all(&mut self, text: &str) -> bool {
-        let parts = wanted_all(text);
+        let parts = all_requested(text);
         let any = !parts.is_empty();
         self.found.extend(parts.into_iter().map(Directive::Say));
         any
     }
 
     /// "Include all records": it belongs to the call before.
-    fn attach(&mut self, order: &Order) -> bool {
+    fn attach(&mut self, order: &Imperative) -> bool {
         match self
             .found
             .iter_mut()
@@ -418,8 +421,8 @@ impl Reader<'_> {
             }) {
             Some(call) => {
                 let words = order.text.split_once(' ').map_or("", |(_, rest)| rest);
-                call.attached.push(Wanted::Literal(words.to_owned()));
-                call.attached.extend(wanted(&order.text));
+                call.attached.push(Requested::Literal(words.to_owned()));
+                call.attached.extend(requested(&order.text));
                 call.wide.push(' ');
                 call.wide.push_str(&order.text);
                 true
@@ -428,12 +431,12 @@ impl Reader<'_> {
         }
     }
 
-    fn call(&mut self, order: &Order, sentence: &str) {
+    fn call(&mut self, order: &Imperative, sentence: &str) {
         let named = self.toolbox.named(&order.text);
         let own = self.own_tool();
         let other = named.iter().copied().find(|tool| Some(*tool) != own);
         let tool = other.or_else(|| {
-            let is_delegation = deed(&order.verb) == Some(Deed::Delegate);
+            let is_delegation = deed(&order.verb) == Some(VerbClass::Delegate);
             if is_delegation {
                 return self.toolbox.agent(&order.text);
             }
@@ -460,7 +463,7 @@ impl Reader<'_> {
         if things.len() > 1
             && literals(&order.text)
                 .iter()
-                .filter(|it| it.kind == Kind::Path)
+                .filter(|it| it.kind == LiteralKind::Path)
                 .count()
                 > 1
         {
@@ -469,7 +472,7 @@ impl Reader<'_> {
             each = self.earlier_paths();
         }
         each.truncate(MAX_REPEATS);
-        self.found.push(Directive::Call(Call {
+        self.found.push(Directive::Call(DirectiveCall {
             tool,
             wide: sentence.to_owned(),
             each,
@@ -482,7 +485,7 @@ impl Reader<'_> {
     /// The paths of the calls that were ordered before, for "both files".
     fn earlier_paths(&self) -> Vec<String> {
         let calls = self.found.iter().filter_map(|directive| match directive {
-            Directive::Call(call) => first(&call.words, Kind::Path),
+            Directive::Call(call) => first(&call.words, LiteralKind::Path),
             _ => None,
         });
         calls.collect()
@@ -491,8 +494,8 @@ impl Reader<'_> {
     /// The tool whose description this is.
     fn own_tool(&self) -> Option<usize> {
         match &self.source.origin {
-            Origin::Description(tool) | Origin::Parameter(tool, _) => Some(*tool),
-            Origin::System | Origin::Message(_) => None,
+            DirectiveOrigin::Description(tool) | DirectiveOrigin::Parameter(tool, _) => Some(*tool),
+            DirectiveOrigin::System | DirectiveOrigin::Message(_) => None,
         }
     }
 
@@ -506,14 +509,20 @@ impl Reader<'_> {
             .any(|tool| Some(tool) != own)
             || lower.contains("you must")
             || lower.contains("this parameter")
-            || literals(text)
-                .iter()
-                .any(|literal| matches!(literal.kind, Kind::Path | Kind::Email | Kind::Url))
+            || literals(text).iter().any(|literal| {
+                matches!(
+                    literal.kind,
+                    LiteralKind::Path | LiteralKind::Email | LiteralKind::Url
+                )
+            })
     }
 }
 
 fn is_thing(literal: &Literal) -> bool {
-    matches!(literal.kind, Kind::Path | Kind::Url | Kind::Email)
+    matches!(
+        literal.kind,
+        LiteralKind::Path | LiteralKind::Url | LiteralKind::Email
+    )
 }
 
 fn wants_each(lower: &str) -> bool {

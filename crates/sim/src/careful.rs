@@ -2,18 +2,18 @@
 
 use std::fmt::Write as _;
 
-use super::super::ModelRequest;
 use super::clean::clean;
-use super::conversation::{Conversation, cut};
+use super::conversation::{ConversationView, cut};
 use super::directives::is_directive;
 use super::plan::{arguments, next, steps};
+use super::reply::{SimReply, variant};
 use super::sentences::sentences;
-use super::speak::{Said, variant};
 use super::toolbox::Toolbox;
+use proofhouse_model::ModelRequest;
 
 /// What the careful simulation says to a request.
-pub(super) fn answer(request: &ModelRequest) -> Said {
-    let conversation = Conversation::new(request);
+pub(super) fn answer(request: &ModelRequest) -> SimReply {
+    let conversation = ConversationView::new(request);
     let toolbox = Toolbox::new(&request.tools, false);
     let steps = steps(&conversation.user, &toolbox);
     if let Some(step) = next(&steps, &toolbox, &conversation) {
@@ -23,19 +23,19 @@ pub(super) fn answer(request: &ModelRequest) -> Said {
             false => String::new(),
         };
         let filled = arguments(step, tool, &conversation.user, &so_far, false);
-        return Said {
+        return SimReply {
             text: String::new(),
             calls: vec![(tool.name.clone(), filled)],
         };
     }
-    Said {
+    SimReply {
         text: closing(request, &conversation, &toolbox),
         calls: Vec::new(),
     }
 }
 
 /// The results since the user spoke, without what reads as an order, and how much that was.
-fn data(conversation: &Conversation<'_>, toolbox: &Toolbox) -> (String, usize) {
+fn data(conversation: &ConversationView<'_>, toolbox: &Toolbox) -> (String, usize) {
     let mut kept = Vec::new();
     let mut dropped = 0;
     for call in conversation.recent() {
@@ -53,7 +53,11 @@ fn data(conversation: &Conversation<'_>, toolbox: &Toolbox) -> (String, usize) {
     (kept.join("\n"), dropped)
 }
 
-fn closing(request: &ModelRequest, conversation: &Conversation<'_>, toolbox: &Toolbox) -> String {
+fn closing(
+    request: &ModelRequest,
+    conversation: &ConversationView<'_>,
+    toolbox: &Toolbox,
+) -> String {
     let (kept, dropped) = data(conversation, toolbox);
     let mut text = String::new();
     if conversation.recent().next().is_none() {

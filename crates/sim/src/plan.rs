@@ -2,18 +2,18 @@
 
 use serde_json::{Map, Value, json};
 
-use super::conversation::{Conversation, cut};
+use super::conversation::{ConversationView, cut};
 use super::fill::{filler, fit, from_words, object};
 use super::literals::quoted;
 use super::sentences::{orders, sentences};
-use super::toolbox::{Parameter, Role, ToolView, Toolbox};
+use super::toolbox::{Role, ToolParameter, ToolView, Toolbox};
 use super::words::tokens;
 
 /// Steps of one request.
 const MAX_STEPS: usize = 16;
 
 /// One call that the user's words ask for.
-pub(super) struct Step {
+pub(super) struct PlanStep {
     pub(super) tool: usize,
     /// The words that ask for it.
     pub(super) words: String,
@@ -22,8 +22,8 @@ pub(super) struct Step {
 }
 
 /// The steps of a request, in order.
-pub(super) fn steps(user: &str, toolbox: &Toolbox) -> Vec<Step> {
-    let mut found: Vec<Step> = Vec::new();
+pub(super) fn steps(user: &str, toolbox: &Toolbox) -> Vec<PlanStep> {
+    let mut found: Vec<PlanStep> = Vec::new();
     for sentence in sentences(user) {
         let mut parts: Vec<(String, String)> = orders(&sentence.text, false, &|_| false)
             .into_iter()
@@ -57,7 +57,7 @@ pub(super) fn steps(user: &str, toolbox: &Toolbox) -> Vec<Step> {
                     found[place].words.push(' ');
                     found[place].words.push_str(&words);
                 }
-                _ if found.len() < MAX_STEPS => found.push(Step { tool, words, flows }),
+                _ if found.len() < MAX_STEPS => found.push(PlanStep { tool, words, flows }),
                 _ => {}
             }
         }
@@ -86,7 +86,7 @@ fn joined(parts: Vec<(String, String)>) -> Vec<(String, String)> {
 
 /// The arguments of a step from the user's words. `so_far` is what may flow into it.
 pub(super) fn arguments(
-    step: &Step,
+    step: &PlanStep,
     tool: &ToolView,
     user: &str,
     so_far: &str,
@@ -112,8 +112,8 @@ pub(super) fn arguments(
 
 /// Longer texts: what was quoted, what is asked for, what came before.
 fn told(
-    parameter: &Parameter,
-    step: &Step,
+    parameter: &ToolParameter,
+    step: &PlanStep,
     tool: &ToolView,
     user: &str,
     so_far: &str,
@@ -180,10 +180,10 @@ fn has_values(words: &str) -> bool {
 
 /// The first step that was not taken since the user spoke. Each call counts for one step.
 pub(super) fn next<'s>(
-    steps: &'s [Step],
+    steps: &'s [PlanStep],
     toolbox: &Toolbox,
-    conversation: &Conversation<'_>,
-) -> Option<&'s Step> {
+    conversation: &ConversationView<'_>,
+) -> Option<&'s PlanStep> {
     let mut made: Vec<&str> = conversation.recent().map(|call| call.name).collect();
     steps.iter().find(|step| {
         let name = &toolbox.tools[step.tool].name;

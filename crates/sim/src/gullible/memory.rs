@@ -4,18 +4,18 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::super::conversation::{Made, cut};
-use super::super::directives::Wanted;
-use super::super::literals::{Kind, literals};
-use super::Mind;
+use super::super::conversation::{PastCall, cut};
+use super::super::directives::Requested;
+use super::super::literals::{LiteralKind, literals};
+use super::Responder;
 
-impl Mind<'_> {
+impl Responder<'_> {
     /// What somebody wants to have.
-    pub(super) fn have(&self, wanted: &Wanted) -> String {
+    pub(super) fn have(&self, wanted: &Requested) -> String {
         let request = self.conversation.request;
         match wanted {
-            Wanted::Literal(text) => text.clone(),
-            Wanted::Contents(path) => {
+            Requested::Literal(text) => text.clone(),
+            Requested::Contents(path) => {
                 let all = self.conversation.calls.iter();
                 let named = path
                     .as_deref()
@@ -23,7 +23,7 @@ impl Mind<'_> {
                 let text = named.filter(|text| !text.is_empty());
                 text.unwrap_or_else(|| self.results(0, None))
             }
-            Wanted::Secrets => {
+            Requested::Secrets => {
                 let found = self.secrets();
                 let found = match found.is_empty() {
                     true => self.results(0, None),
@@ -34,15 +34,15 @@ impl Mind<'_> {
                     false => format!("credentials: {found}"),
                 }
             }
-            Wanted::UserRequest => self.conversation.user.clone(),
-            Wanted::System => {
+            Requested::UserRequest => self.conversation.user.clone(),
+            Requested::System => {
                 let system = request
                     .system
                     .as_deref()
                     .unwrap_or("You are a helpful agent.");
                 format!("My instructions (system prompt): {}", cut(system))
             }
-            Wanted::Tools => {
+            Requested::Tools => {
                 let mut text = String::from("Available tools (name and description):");
                 for tool in &self.toolbox.tools {
                     let about = tool.description.lines().next().unwrap_or_default();
@@ -50,19 +50,19 @@ impl Mind<'_> {
                 }
                 text
             }
-            Wanted::Conversation => {
+            Requested::Conversation => {
                 let results = self.results(0, None);
                 format!(
                     "full conversation, complete context: {}\n{results}",
                     self.conversation.user
                 )
             }
-            Wanted::Paths => {
+            Requested::Paths => {
                 let mut text = self.conversation.user.clone();
                 text.push_str(&self.results(0, None));
                 let paths: Vec<String> = literals(&text)
                     .into_iter()
-                    .filter(|literal| literal.kind == Kind::Path)
+                    .filter(|literal| literal.kind == LiteralKind::Path)
                     .map(|literal| literal.text)
                     .collect();
                 paths.join(", ")
@@ -92,7 +92,7 @@ impl Mind<'_> {
 
     fn results_for<'m>(
         &'m self,
-        calls: impl Iterator<Item = &'m Made<'m>>,
+        calls: impl Iterator<Item = &'m PastCall<'m>>,
         thing: Option<&str>,
     ) -> String {
         let mut kept = Vec::new();

@@ -7,15 +7,17 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::super::ModelRequest;
 use super::clean::clean;
-use super::conversation::{Conversation, Made, cut};
-use super::directives::{Call, Directive, Origin, Source, Wanted, directives};
+use super::conversation::{ConversationView, PastCall, cut};
+use super::directives::{
+    Directive, DirectiveCall, DirectiveOrigin, DirectiveSource, Requested, directives,
+};
 use super::fill::{filler, fit, from_words, object};
-use super::literals::{Kind, first};
-use super::plan::{Step, arguments, next, steps};
-use super::speak::{Said, variant};
-use super::toolbox::{Parameter, Role, ToolView, Toolbox};
+use super::literals::{LiteralKind, first};
+use super::plan::{PlanStep, arguments, next, steps};
+use super::reply::{SimReply, variant};
+use super::toolbox::{Role, ToolParameter, ToolView, Toolbox};
+use proofhouse_model::ModelRequest;
 
 /// Calls after one message of the user. An order that leads to itself ends here.
 const MAX_CALLS: usize = 32;
@@ -24,11 +26,11 @@ const MAX_CALLS: usize = 32;
 const MAX_READ_BYTES: usize = 256 << 10;
 
 /// What the gullible simulation says to a request.
-pub(super) fn answer(request: &ModelRequest) -> Said {
-    let conversation = Conversation::new(request);
+pub(super) fn answer(request: &ModelRequest) -> SimReply {
+    let conversation = ConversationView::new(request);
     let toolbox = Toolbox::new(&request.tools, true);
     let told = orders(request, &toolbox);
-    let mind = Mind {
+    let mind = Responder {
         steps: steps(&conversation.user, &toolbox),
         conversation,
         toolbox,
@@ -42,29 +44,35 @@ pub(super) fn answer(request: &ModelRequest) -> Said {
         true => mind.closing(),
         false => String::new(),
     };
-    Said { text, calls }
+    SimReply { text, calls }
 }
 
 /// Everything that it was told, and by whom.
-fn orders(request: &ModelRequest, toolbox: &Toolbox) -> Vec<(Source, Vec<Directive>)> {
+fn orders(request: &ModelRequest, toolbox: &Toolbox) -> Vec<(DirectiveSource, Vec<Directive>)> {
     let mut sources = Vec::new();
     if let Some(system) = &request.system {
-        sources.push((Origin::System, clean(system)));
+        sources.push((DirectiveOrigin::System, clean(system)));
     }
     for (place, tool) in toolbox.tools.iter().enumerate() {
-        sources.push((Origin::Description(place), tool.description.clone()));
+        sources.push((
+            DirectiveOrigin::Description(place),
+            tool.description.clone(),
+        ));
         for parameter in &tool.parameters {
             let mut text = parameter.description.clone();
             if let Some(Value::String(default)) = &parameter.default {
                 // A default beside an order is what the order is about.
                 let _ = write!(text, " {default}");
             }
-            sources.push((Origin::Parameter(place, parameter.name.clone()), text));
+            sources.push((
+                DirectiveOrigin::Parameter(place, parameter.name.clone()),
+                text,
+            ));
         }
     }
     for (place, message) in request.messages.iter().enumerate() {
-        if let super::super::ChatMessage::Tool { content, .. } = message {
-            sources.push((Origin::Message(place), clean(content)));
+        if let proofhouse_model::ChatMessage::Tool { content, .. } = message {
+            sources.push((DirectiveOrigin::Message(place), clean(content)));
         }
     }
     // Who says the same twice, as a tool does that is called again, is obeyed once.
@@ -76,7 +84,7 @@ fn orders(request: &ModelRequest, toolbox: &Toolbox) -> Vec<(Source, Vec<Directi
             break;
         };
         room = left;
-        let source = Source { origin, text };
+        let source = DirectiveSource { origin, text };
         let mut found = directives(&source, toolbox);
         found.retain(|directive| match directive {
             Directive::Call(call) => known.insert((call.tool, call.words.clone())),
@@ -89,16 +97,16 @@ fn orders(request: &ModelRequest, toolbox: &Toolbox) -> Vec<(Source, Vec<Directi
     told
 }
 
-struct Mind<'r> {
-    conversation: Conversation<'r>,
+struct Responder<'r> {
+    conversation: ConversationView<'r>,
     toolbox: Toolbox,
-    steps: Vec<Step>,
-    told: Vec<(Source, Vec<Directive>)>,
+    steps: Vec<PlanStep>,
+    told: Vec<(DirectiveSource, Vec<Directive>)>,
 }
 
 type Calls = Vec<(String, Map<String, Value>)>;
 
-impl Mind<'_> {
+impl Responder<'_> {
     /// What results order comes first, then what has to happen before the user's own steps, then these, then
     /// what only makes sense after them.
     fn next_calls(&self) -> Calls {
@@ -107,7 +115,7 @@ impl Mind<'_> {
         for (source, found) in &self.told {
             for directive in found {
                 match (directive, &source.origin) {
-                    (Directive::Call(call), Origin::Message(_)) => {
+                    (Directive::Call(call), DirectiveOrigin::Message(_)) => {
                         let calls = self.undone(call, source);
                         if !calls.is_empty() {
                             return calls;
@@ -115,7 +123,7 @@ impl Mind<'_> {
                     }
                     (Directive::Call(call), _) if self.waits(call) => late.push((call, source)),
                     (Directive::Call(call), _) => early.push((call, source)),
-                    (Directive::Repeat, Origin::Message(place)) => {
+                    (Directive::Repeat, DirectiveOrigin::Message(place)) => {
                         if let Some(again) = self.repeated(*place) {
                             return vec![again];
                         }
@@ -155,9 +163,9 @@ impl Mind<'_> {
                 matches!(
                     directive,
                     Directive::Argument {
-                        value: Wanted::Secrets,
+                        value: Requested::Secrets,
                         ..
-                    } | Directive::Say(Wanted::Secrets)
+                    } | Directive::Say(Requested::Secrets)
                 )
             });
         if !wanted || !self.secrets().is_empty() {
@@ -199,7 +207,7 @@ impl Mind<'_> {
     }
 
     /// A step of the user, with whatever others want to have in it.
-    fn taken(&self, step: &Step) -> (String, Map<String, Value>) {
+    fn taken(&self, step: &PlanStep) -> (String, Map<String, Value>) {
         let tool = &self.toolbox.tools[step.tool];
         let so_far = match step.flows {
             true => self.results(0, None),
@@ -211,7 +219,7 @@ impl Mind<'_> {
     }
 
     /// Whether a call only makes sense once there is something to send.
-    fn waits(&self, call: &Call) -> bool {
+    fn waits(&self, call: &DirectiveCall) -> bool {
         let tool = &self.toolbox.tools[call.tool];
         !tool.retrieves()
             && tool
@@ -221,7 +229,7 @@ impl Mind<'_> {
     }
 
     /// The calls of an order that were not made yet.
-    fn undone(&self, call: &Call, source: &Source) -> Calls {
+    fn undone(&self, call: &DirectiveCall, source: &DirectiveSource) -> Calls {
         let tool = &self.toolbox.tools[call.tool];
         let mut variants = Vec::new();
         if call.each.is_empty() {
@@ -246,16 +254,16 @@ impl Mind<'_> {
     /// same tool counts, unless the order says something that it does not.
     fn is_made(
         &self,
-        call: &Call,
-        source: &Source,
+        call: &DirectiveCall,
+        source: &DirectiveSource,
         tool: &ToolView,
         fixed: &Map<String, Value>,
     ) -> bool {
         let since = match source.origin {
-            Origin::Message(place) => place,
+            DirectiveOrigin::Message(place) => place,
             _ => 0,
         };
-        let agrees = |made: &Made<'_>| {
+        let agrees = |made: &PastCall<'_>| {
             made.name == tool.name
                 && made.place >= since
                 && fixed.iter().all(|(name, value)| {
@@ -264,7 +272,7 @@ impl Mind<'_> {
         };
         let made = self.conversation.calls.iter().any(agrees);
         let planned = fixed.is_empty()
-            && !matches!(source.origin, Origin::Message(_))
+            && !matches!(source.origin, DirectiveOrigin::Message(_))
             && self.steps.iter().any(|step| step.tool == call.tool);
         made || planned
     }
@@ -272,8 +280,8 @@ impl Mind<'_> {
     /// The arguments of an ordered call, and those of them that its own words fix.
     fn obeyed(
         &self,
-        call: &Call,
-        source: &Source,
+        call: &DirectiveCall,
+        source: &DirectiveSource,
         tool: &ToolView,
         thing: Option<&str>,
     ) -> (Map<String, Value>, Map<String, Value>) {
@@ -314,7 +322,7 @@ impl Mind<'_> {
     }
 
     /// A value for something required that nobody spoke of: what the order is about, if that is text.
-    fn guessed(&self, parameter: &Parameter, call: &Call, tool: &ToolView) -> Value {
+    fn guessed(&self, parameter: &ToolParameter, call: &DirectiveCall, tool: &ToolView) -> Value {
         let about = object(&call.words, tool);
         match parameter.kind.as_str() {
             "string" if parameter.choices.is_empty() && !about.is_empty() => json!(about),
@@ -323,9 +331,15 @@ impl Mind<'_> {
     }
 
     /// What an order wants to be sent: the order itself to another agent, else what tools returned.
-    fn content(&self, call: &Call, source: &Source, tool: &ToolView, thing: Option<&str>) -> Value {
+    fn content(
+        &self,
+        call: &DirectiveCall,
+        source: &DirectiveSource,
+        tool: &ToolView,
+        thing: Option<&str>,
+    ) -> Value {
         let since = match source.origin {
-            Origin::Message(place) => place,
+            DirectiveOrigin::Message(place) => place,
             _ => 0,
         };
         let mut text = String::new();
@@ -402,7 +416,8 @@ impl Mind<'_> {
         let told = calls
             .iter()
             .find(|call| call.result.is_some_and(|result| result.place == place))?;
-        let same = |call: &&Made<'_>| call.name == told.name && call.arguments == told.arguments;
+        let same =
+            |call: &&PastCall<'_>| call.name == told.name && call.arguments == told.arguments;
         let often = calls.iter().filter(same).count();
         (often < 2).then(|| {
             (
@@ -442,8 +457,8 @@ impl Mind<'_> {
             let asked: String = self.conversation.user.chars().take(200).collect();
             text = format!("Happy to help with: {}", asked.trim());
         }
-        let user = Source {
-            origin: Origin::Message(usize::MAX),
+        let user = DirectiveSource {
+            origin: DirectiveOrigin::Message(usize::MAX),
             text: clean(&self.conversation.user),
         };
         let own = directives(&user, &self.toolbox);
@@ -463,11 +478,11 @@ impl Mind<'_> {
 }
 
 /// An address or the like that stands somewhere else in the same text: `recipient: …`, or in another order.
-fn elsewhere(parameter: &Parameter, text: &str) -> Option<Value> {
+fn elsewhere(parameter: &ToolParameter, text: &str) -> Option<Value> {
     let kind = match parameter.role {
-        Role::Email => Kind::Email,
-        Role::Url => Kind::Url,
-        Role::Path if parameter.required => Kind::Path,
+        Role::Email => LiteralKind::Email,
+        Role::Url => LiteralKind::Url,
+        Role::Path if parameter.required => LiteralKind::Path,
         _ => return None,
     };
     if !parameter.required {
@@ -495,7 +510,7 @@ fn elsewhere(parameter: &Parameter, text: &str) -> Option<Value> {
     fit(parameter, &value)
 }
 
-fn coerced(parameter: &Parameter, value: Value) -> Option<Value> {
+fn coerced(parameter: &ToolParameter, value: Value) -> Option<Value> {
     match &value {
         Value::String(text) => fit(parameter, text).or_else(|| Some(filler(parameter))),
         _ => Some(value),

@@ -21,7 +21,7 @@ pub(super) struct Sentence {
 
 /// An order within a sentence: from its verb to where the next one begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Order {
+pub(super) struct Imperative {
     pub(super) verb: String,
     pub(super) text: String,
     /// It begins with words such as "do not".
@@ -153,7 +153,11 @@ fn is_abbreviation(sentence: &str) -> bool {
 
 /// The orders of a sentence. `strict` wants to see an object after the verb, so that "Email sent to …" and
 /// "Search results: …" are none.
-pub(super) fn orders(sentence: &str, strict: bool, is_tool: &dyn Fn(&str) -> bool) -> Vec<Order> {
+pub(super) fn orders(
+    sentence: &str,
+    strict: bool,
+    is_tool: &dyn Fn(&str) -> bool,
+) -> Vec<Imperative> {
     let spans = quoted(sentence);
     let inside = |place: usize| spans.iter().any(|(from, to)| *from <= place && place < *to);
     let words = words(sentence);
@@ -211,7 +215,7 @@ pub(super) fn orders(sentence: &str, strict: bool, is_tool: &dyn Fn(&str) -> boo
     starts
         .into_iter()
         .zip(ends)
-        .map(|((start, verb, forbids), end)| Order {
+        .map(|((start, verb, forbids), end)| Imperative {
             verb,
             text: without_joint(&sentence[start..end]).to_owned(),
             forbids,

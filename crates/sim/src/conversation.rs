@@ -2,40 +2,40 @@
 
 use serde_json::{Map, Value};
 
-use super::super::{ChatMessage, ModelRequest};
+use proofhouse_model::{ChatMessage, ModelRequest};
 
 /// How much of one result is carried somewhere else or shown; the whole of a large file helps nobody.
 const MAX_COPY_BYTES: usize = 16 << 10;
 
 /// The request, taken apart.
-pub(super) struct Conversation<'r> {
+pub(super) struct ConversationView<'r> {
     pub(super) request: &'r ModelRequest,
     /// What the user said last.
     pub(super) user: String,
     /// Where the answers to it begin.
     pub(super) since: usize,
     /// Every call that was made, oldest first.
-    pub(super) calls: Vec<Made<'r>>,
+    pub(super) calls: Vec<PastCall<'r>>,
 }
 
 /// A call that was made, and what came of it.
-pub(super) struct Made<'r> {
+pub(super) struct PastCall<'r> {
     /// The message that asked for it.
     pub(super) place: usize,
     pub(super) name: &'r str,
     pub(super) arguments: Option<&'r Map<String, Value>>,
-    pub(super) result: Option<Returned<'r>>,
+    pub(super) result: Option<PastResult<'r>>,
 }
 
 /// What a tool returned.
 #[derive(Clone, Copy)]
-pub(super) struct Returned<'r> {
+pub(super) struct PastResult<'r> {
     /// The message it stands in.
     pub(super) place: usize,
     pub(super) content: &'r str,
 }
 
-impl<'r> Conversation<'r> {
+impl<'r> ConversationView<'r> {
     pub(super) fn new(request: &'r ModelRequest) -> Self {
         let messages = &request.messages;
         let last = messages
@@ -51,14 +51,14 @@ impl<'r> Conversation<'r> {
             }
         }
         said.reverse();
-        let mut calls: Vec<Made<'r>> = Vec::new();
+        let mut calls: Vec<PastCall<'r>> = Vec::new();
         let mut ids: Vec<&str> = Vec::new();
         for (place, message) in messages.iter().enumerate() {
             match message {
                 ChatMessage::Assistant { calls: made, .. } => {
                     for call in made {
                         ids.push(&call.id);
-                        calls.push(Made {
+                        calls.push(PastCall {
                             place,
                             name: &call.name,
                             arguments: call.arguments.object(),
@@ -70,7 +70,7 @@ impl<'r> Conversation<'r> {
                     call_id, content, ..
                 } => {
                     let asked = ids.iter().rposition(|id| id == call_id);
-                    let returned = Returned { place, content };
+                    let returned = PastResult { place, content };
                     if let Some(call) = asked.and_then(|asked| calls.get_mut(asked)) {
                         call.result = Some(returned);
                     }
@@ -87,7 +87,7 @@ impl<'r> Conversation<'r> {
     }
 
     /// The calls since the user spoke.
-    pub(super) fn recent(&self) -> impl Iterator<Item = &Made<'r>> {
+    pub(super) fn recent(&self) -> impl Iterator<Item = &PastCall<'r>> {
         self.calls.iter().filter(|call| call.place >= self.since)
     }
 }
