@@ -8,6 +8,7 @@ mod blocking;
 pub mod client;
 mod connect;
 mod exchange;
+pub mod files;
 mod guard;
 mod leftovers;
 mod limits;
@@ -20,6 +21,7 @@ pub mod rpc;
 pub mod server;
 pub mod sse;
 mod timers;
+pub mod write_files;
 
 pub use blocking::Blocking;
 pub use bytes::Bytes;

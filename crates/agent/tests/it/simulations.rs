@@ -711,7 +711,10 @@ async fn scripts_say_what_they_say() {
             "turn 1: `nam` is not known; did you mean `name`?",
         ),
     ] {
-        assert_eq!(ScriptedModel::read("s", script).err().unwrap().to_string(), message);
+        assert_eq!(
+            ScriptedModel::read("s", script).err().unwrap().to_string(),
+            message
+        );
     }
 }
 
