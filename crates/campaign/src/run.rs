@@ -13,6 +13,7 @@ use proofhouse_range::{
     ActorEndpoint, ConnectError, ConnectSubject, Ending, RunHandle, RunOptions, RunReport,
     run as run_range,
 };
+use proofhouse_subjects::{LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError};
 use proofhouse_wire::CancellationToken;
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
@@ -23,7 +24,6 @@ use crate::judging::{cut, indicators, line, outcome};
 use crate::plan::PlannedRun;
 use crate::result::{Outcome, RunRecord};
 use crate::scratch::Scratch;
-use crate::subject::{Farewell, LiveSubject, Pace, RunContext, Subject, SubjectError};
 
 /// Warnings of a run that are kept.
 const MAX_WARNINGS: usize = 10;
@@ -65,6 +65,7 @@ impl Run {
             messages: 0,
             tokens: None,
             trace: None,
+            trace_lost: None,
         }
     }
 
@@ -98,7 +99,7 @@ impl Run {
             |error: &dyn std::fmt::Display| format!("cannot make a directory for the run: {error}");
         let scratch = self.scratch.as_ref().map_err(|error| unmade(error))?;
         let scratch = scratch.run().map_err(|error| unmade(&error))?;
-        let secrets = [self.settings.secrets.clone(), self.subject.secrets()].concat();
+        let secrets = self.subject.secrets();
         let redactor = Redactor::new(&secrets)
             .map_err(|error| format!("secrets cannot be kept out of the result: {error}"))?;
         let (handover, arrival) = oneshot::channel();
@@ -111,7 +112,7 @@ impl Run {
                 false => pace.deadline,
             },
             max_session: pace.deadline,
-            headers: [self.settings.headers.clone(), self.subject.headers()].concat(),
+            headers: self.subject.headers(),
             secrets: secrets.clone(),
             semantic: self.settings.semantic.clone(),
             generation: self.settings.generation.clone(),
@@ -132,9 +133,11 @@ impl Run {
                     record.trace = Some(format!("traces/{file}"));
                 }
                 // What came of the run is worth more than its recording.
-                Err(error) => record
-                    .warnings
-                    .push(format!("traces/{file}: cannot write: {error}")),
+                Err(error) => {
+                    let lost = format!("traces/{file}: cannot write: {error}");
+                    record.warnings.push(lost.clone());
+                    record.trace_lost = Some(lost);
+                }
             }
         }
         let handle = RunHandle::default();
@@ -164,13 +167,13 @@ impl Run {
             }
         };
         if let Some(live) = live {
-            let farewell = tokio::time::timeout(pace.end, live.end()).await;
-            let farewell = farewell.unwrap_or_else(|_| Farewell {
+            let shutdown = tokio::time::timeout(pace.end, live.end()).await;
+            let shutdown = shutdown.unwrap_or_else(|_| Shutdown {
                 warnings: vec!["the subject did not end in time".to_owned()],
-                ..Farewell::default()
+                ..Shutdown::default()
             });
-            record.tokens = farewell.tokens;
-            let warnings = farewell.warnings.iter();
+            record.tokens = shutdown.tokens;
+            let warnings = shutdown.warnings.iter();
             let warnings = warnings.map(|text| line(&redactor.redact(text)));
             record.warnings.extend(warnings);
         }
