@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use proofhouse_oatf::Mode;
 use proofhouse_wire::files::{Unreadable, read_capped};
 
 use in_place::InPlace;
