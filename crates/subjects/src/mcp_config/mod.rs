@@ -16,8 +16,6 @@ pub(crate) use in_place::Placed;
 pub use rewrite::RewriteError;
 use rewrite::{Stand, rewrite};
 
-use proofhouse_oatf::Mode;
-
 use crate::Notice;
 use crate::spec::McpConfigSpec;
 use crate::subject::RunContext;
