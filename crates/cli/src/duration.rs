@@ -2,18 +2,12 @@
 
 use std::time::Duration;
 
-use proofhouse_oatf::parse_duration;
+use proofhouse_source::format::Durations;
 
 /// Reads `100ms`, `30s`, `5m`, or ISO 8601.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let milliseconds = text
-        .strip_suffix("ms")
-        .filter(|count| count.bytes().all(|byte| byte.is_ascii_digit()))
-        .and_then(|count| count.parse().ok())
-        .map(Duration::from_millis);
-    milliseconds
-        .or_else(|| parse_duration(text).ok())
-        .ok_or_else(|| "write a duration such as 100ms, 30s, 5m or PT1H".to_owned())
+    let parsed = Durations::MILLISECONDS.parse(text);
+    parsed.map_err(|_| "write a duration such as 100ms, 30s, 5m or PT1H".to_owned())
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@
 //! ```
 
 mod diagnostic;
+pub mod format;
+mod json;
 mod path;
 mod places;
 mod suggest;
@@ -22,6 +24,7 @@ mod walk;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, DiagnosticSeverity, Span};
+pub use json::ValueError;
 pub use path::{DocPath, Segment};
 pub use suggest::did_you_mean;
 pub use tree::{NodeRef, Source};

@@ -16,14 +16,15 @@ use std::path::{Path, PathBuf};
 use proofhouse_campaign::plan::Filter;
 use proofhouse_campaign::report::Format;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{Limits, NodeRef, Scalar, Source};
 
 use crate::campaign::fail_on::{FailOn, fail_on};
 use crate::subjects::spec::SubjectSpec;
 pub(crate) use load::ConfigOptions;
-use reader::Reader;
 pub(crate) use reader::Variables;
-pub(crate) use schema::json_schema;
+use reader::{ConfigFields, Reader};
+pub(crate) use schema::{json_schema, reference};
 pub(crate) use secrets::sounds_secret;
 
 /// What the file is called.
@@ -148,22 +149,22 @@ fn root<'s>(
     node: NodeRef<'s>,
     wants: &dyn Fn(&str) -> bool,
 ) -> Option<ProjectConfig> {
-    let mut fields = reader.open(node, &fields::CONFIG, |_| None)?;
-    fields.read("proofhouse", |reader, node, _| {
+    let mut fields = reader.fields(node, &fields::CONFIG)?;
+    fields.read("proofhouse", |reader, node| {
         if node.scalar() != Some(Scalar::Int(VERSION)) {
             reader.unusable("write `proofhouse: 1`; other versions are not known");
         }
         Some(())
     });
-    let subjects = fields.read("subjects", |reader, node, _| {
+    let subjects = fields.read("subjects", |reader, node| {
         Some(subjects::read(reader, node, wants))
     });
-    let documents = fields.read("documents", |reader, node, _| {
-        Some(reader.each(node, Reader::existing))
+    let documents = fields.read("documents", |reader, node| {
+        Some(reader.one_or_more(node, Reader::existing))
     });
-    let filter = fields.read("filters", |reader, node, _| filter(reader, node));
-    let conditions = fields.read("fail_on", |reader, node, _| {
-        Some(reader.each(node, |reader, item| reader.parsed(item, fail_on)))
+    let filter = fields.read("filters", |reader, node| filter(reader, node));
+    let conditions = fields.read("fail_on", |reader, node| {
+        Some(reader.one_or_more(node, |reader, item| reader.parsed(item, fail_on)))
     });
     let conditions = conditions.unwrap_or_default();
     if conditions.contains(&FailOn::Regression) && !fields.has("baseline") {
@@ -198,11 +199,11 @@ fn root<'s>(
 }
 
 fn filter<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Filter> {
-    let mut fields = reader.open(node, &fields::FILTERS, |_| None)?;
+    let mut fields = reader.fields(node, &fields::FILTERS)?;
     let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect();
     Some(Filter {
-        ids: fields.texts("ids"),
-        tags: fields.texts("tags"),
+        ids: fields.some_texts("ids"),
+        tags: fields.some_texts("tags"),
         categories: owned(fields.choices("categories")),
         severities: owned(fields.choices("severities")),
         protocols: owned(fields.choices("protocols")),

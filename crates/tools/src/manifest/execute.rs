@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use proofhouse_source::format::{FormatReader, TypeSpec};
 use proofhouse_source::{NodeRef, Scalar, Segment};
 use serde_json_path::JsonPath;
 
 use super::decode::Decoder;
-use super::fields::{self, TypeSpec};
+use super::fields;
 use super::model::{
     CelCall, DescriptionPlace, Execute, HttpCall, KubernetesJob, Mcp, McpTransport, OpenApi,
     Session, Shared,
@@ -19,7 +20,7 @@ impl<'s> Decoder<'s> {
     pub(super) fn execute(&mut self, node: NodeRef<'s>, shared: &Shared) -> Option<Execute> {
         let mut block = self.fields(node, &fields::EXECUTE)?;
         let key = block.only()?;
-        let before = block.decoder.walk.findings().len();
+        let before = block.reader.walk.findings().len();
         match key {
             "cel" => block.read(key, |decoder, node| {
                 let mut fields = decoder.fields(node, &fields::CEL)?;
@@ -187,7 +188,7 @@ impl<'s> Decoder<'s> {
         } else {
             Site::Execute
         };
-        fields.decoder.names.session = Some(keys);
+        fields.reader.names.session = Some(keys);
         let mut session = Session {
             create,
             initialize: fields.read("initialize", call(site)),
@@ -195,7 +196,7 @@ impl<'s> Decoder<'s> {
             execute: fields.read("execute", call(Site::Session)),
             destroy: fields.read("destroy", call(Site::Session)),
         };
-        fields.decoder.names.session = None;
+        fields.reader.names.session = None;
         if !has_create {
             session.create = session.initialize.take();
         }
