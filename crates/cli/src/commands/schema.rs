@@ -67,11 +67,11 @@ impl Kind {
     fn schema(self) -> serde_json::Value {
         match self {
             Self::Oatf => proofhouse_oatf::json_schema(),
-            Self::Tool => proofhouse_tools::manifest::json_schema(),
+            Self::Tool => proofhouse_manifest::json_schema(),
             Self::Result => proofhouse_campaign::report::json_schema(),
-            Self::Agent => proofhouse_tools::manifest::agent_json_schema(),
-            Self::Trigger => proofhouse_tools::manifest::trigger_json_schema(),
-            Self::Schedule => proofhouse_tools::manifest::schedule_json_schema(),
+            Self::Agent => proofhouse_manifest::agent_json_schema(),
+            Self::Trigger => proofhouse_manifest::trigger_json_schema(),
+            Self::Schedule => proofhouse_manifest::schedule_json_schema(),
             Self::Config => crate::config::json_schema(),
             Self::Operator => proofhouse_tools::operator::json_schema(),
         }
@@ -81,11 +81,11 @@ impl Kind {
     fn reference(self) -> Option<String> {
         match self {
             Self::Oatf => Some(proofhouse_oatf::reference()),
-            Self::Tool => Some(proofhouse_tools::manifest::reference()),
+            Self::Tool => Some(proofhouse_manifest::reference()),
             Self::Result => None,
-            Self::Agent => Some(proofhouse_tools::manifest::agent_reference()),
-            Self::Trigger => Some(proofhouse_tools::manifest::trigger_reference()),
-            Self::Schedule => Some(proofhouse_tools::manifest::schedule_reference()),
+            Self::Agent => Some(proofhouse_manifest::agent_reference()),
+            Self::Trigger => Some(proofhouse_manifest::trigger_reference()),
+            Self::Schedule => Some(proofhouse_manifest::schedule_reference()),
             Self::Config => Some(crate::config::reference()),
             Self::Operator => Some(proofhouse_tools::operator::reference()),
         }

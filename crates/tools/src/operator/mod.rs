@@ -43,9 +43,9 @@ use serde_json::{Map, Value};
 
 use crate::auth::AuthConfig;
 use crate::http::EgressPolicy;
-use crate::interpolate::Sealed;
 pub use cluster::KubernetesConfig;
 use fields::{EGRESS, OPERATOR};
+use proofhouse_manifest::interpolate::Sealed;
 use reader::Reader;
 pub use schema::{json_schema, reference};
 pub use webhooks::{WebhookConfig, WebhookSource};

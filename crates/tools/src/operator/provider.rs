@@ -12,7 +12,7 @@ use crate::auth::{
     AuthConfig, ClientAuthentication, ClientCredentials, GithubApp, OauthClient, ProviderConfig,
     RefreshToken, SigningKey,
 };
-use crate::interpolate::{Root, Sealed, Template};
+use proofhouse_manifest::interpolate::{Root, Sealed, Template};
 
 /// What a request for a token says by itself.
 const TAKEN: [&str; 6] = [

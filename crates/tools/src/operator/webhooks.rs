@@ -9,8 +9,8 @@ use proofhouse_wire::HeaderName;
 
 use super::fields::{OF_EVERY_SCHEME, WEBHOOK};
 use super::reader::{Fields, Reader};
-use crate::interpolate::Sealed;
 use crate::receive::webhook::{Encoding, Hash, SCHEMES, Scheme};
+use proofhouse_manifest::interpolate::Sealed;
 
 const HASHES: [(&str, Hash); 4] = [
     ("sha1", Hash::Sha1),

@@ -1,0 +1,139 @@
+//! The JSON Schemas and the reference pages of manifests, made from the table of fields.
+
+use proofhouse_source::format::schema::{self, SchemaMaker};
+use proofhouse_source::format::{SchemaStyle, TypeSpec, reference};
+use serde_json::{Value, json};
+
+use super::agent::fields as agent;
+use super::fields::{self, VERSIONS};
+use super::starts::fields as starts;
+
+/// The JSON Schema (2020-12) of a tool manifest.
+///
+/// It says what a schema can say; [`Bundle::read`](super::Bundle::read) says the rest.
+///
+/// ```
+/// let schema = proofhouse_manifest::json_schema();
+/// assert_eq!(schema["$defs"]["Execute"]["maxProperties"], 1);
+/// ```
+#[must_use]
+pub fn json_schema() -> Value {
+    document(&fields::TOOL, "tool", "Tool", &fields::ALL)
+}
+
+/// The JSON Schema (2020-12) of an agent manifest.
+///
+/// ```
+/// let schema = proofhouse_manifest::agent_json_schema();
+/// assert!(schema["properties"]["capabilities"].is_object());
+/// ```
+#[must_use]
+pub fn agent_json_schema() -> Value {
+    document(&agent::AGENT, "agent", "Agent", &agent::ALL)
+}
+
+/// The JSON Schema (2020-12) of a trigger manifest.
+///
+/// ```
+/// let schema = proofhouse_manifest::trigger_json_schema();
+/// assert!(schema["properties"]["source"].is_object());
+/// ```
+#[must_use]
+pub fn trigger_json_schema() -> Value {
+    document(&starts::TRIGGER, "trigger", "Trigger", &starts::OF_TRIGGER)
+}
+
+/// The JSON Schema (2020-12) of a schedule manifest.
+///
+/// ```
+/// let schema = proofhouse_manifest::schedule_json_schema();
+/// assert!(schema["properties"]["cron"].is_object());
+/// ```
+#[must_use]
+pub fn schedule_json_schema() -> Value {
+    document(&starts::SCHEDULE, "schedule", "Schedule", &[])
+}
+
+/// The keys of tool manifests as a page in Markdown.
+#[must_use]
+pub fn reference() -> String {
+    page("tool", &fields::TOOL, &fields::ALL)
+}
+
+/// The keys of agent manifests as a page in Markdown.
+#[must_use]
+pub fn agent_reference() -> String {
+    page("agent", &agent::AGENT, &agent::ALL)
+}
+
+/// The keys of trigger manifests as a page in Markdown.
+#[must_use]
+pub fn trigger_reference() -> String {
+    page("trigger", &starts::TRIGGER, &starts::OF_TRIGGER)
+}
+
+/// The keys of schedule manifests as a page in Markdown.
+#[must_use]
+pub fn schedule_reference() -> String {
+    page("schedule", &starts::SCHEDULE, &[])
+}
+
+fn page(kind: &str, root: &TypeSpec, parts: &[&'static TypeSpec]) -> String {
+    reference::markdown(
+        &format!("Keys of {kind} manifests"),
+        &format!("proofhouse schema {kind} --reference"),
+        root,
+        parts.iter().copied(),
+    )
+}
+
+fn document(root: &TypeSpec, kind: &str, title: &str, parts: &[&'static TypeSpec]) -> Value {
+    let maker = SchemaMaker::new(SchemaStyle {
+        required_first: false,
+        typed_choices: true,
+    });
+    let title = format!("{title} manifest of the Common Agent Specification");
+    let mut schema = maker.document(&title, root, parts.iter().copied());
+    let kinds: Vec<String> = VERSIONS
+        .iter()
+        .map(|version| format!("commonagents.info/{version}/{kind}"))
+        .collect();
+    if let Some(kind) = schema
+        .get_mut("properties")
+        .and_then(|properties| properties.get_mut("kind"))
+    {
+        kind["enum"] = json!(kinds);
+    }
+    if let Some(Value::Object(defs)) = schema.get_mut("$defs") {
+        defs.insert(
+            "Parameters".to_owned(),
+            json!({
+                "type": "object",
+                "description": "Values by name; one without a default is required.",
+                "properties": {"properties": {
+                    "type": "object",
+                    "additionalProperties": {
+                        "type": "object",
+                        "properties": {"require_binding": {"type": "boolean"}},
+                    },
+                }},
+            }),
+        );
+    }
+    Value::Object(schema)
+}
+
+/// Aliases in CEL, or a parameter schema.
+pub(super) fn event_parameters() -> Value {
+    json!({"anyOf": [
+        {"$ref": "#/$defs/Parameters", "required": ["properties"]},
+        {"type": "object", "additionalProperties": {"type": "string"}},
+    ]})
+}
+
+/// References to tools and agents, each `"*"` or the mapping.
+pub(super) fn capabilities() -> Value {
+    let mut rules = schema::reference(agent::CAPABILITY.name);
+    rules["minProperties"] = json!(1);
+    json!({"type": "object", "additionalProperties": {"anyOf": [{"const": "*"}, rules]}})
+}
