@@ -167,12 +167,12 @@ pub trait FormatReader<'s>: Sized {
                     .unknown_key(Self::WORDING.unknown_key, key, near, help);
             }
         }
-        Some(self.open(node, spec))
+        Some(self.peek(node, spec))
     }
 
     /// Opens a mapping whose unknown keys are not reported, for a reader that does not know yet which mapping
     /// it is.
-    fn open(&mut self, node: NodeRef<'s>, spec: &'static TypeSpec) -> Fields<'_, 's, Self> {
+    fn peek(&mut self, node: NodeRef<'s>, spec: &'static TypeSpec) -> Fields<'_, 's, Self> {
         Fields {
             reader: self,
             node,

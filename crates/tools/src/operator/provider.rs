@@ -60,7 +60,7 @@ fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Option<ProviderCo
     if !reader.is_mapping(node) {
         return None;
     }
-    let spec = reader.open(node, &PROVIDER).read("type", |reader, node| {
+    let spec = reader.peek(node, &PROVIDER).read("type", |reader, node| {
         let of = reader.text(node)?;
         let found = PROVIDERS.iter().find(|(name, _)| *name == of);
         if found.is_none() {
