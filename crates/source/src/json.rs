@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::tree::{Data, Entries, Entry, Node, Source, Text};
-use crate::yaml::read::{Limits, ReadErrorKind};
+use crate::yaml::read::{ReadErrorKind, ReadLimits};
 
 /// Why a value has no tree: it is larger than the limits allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,17 +18,17 @@ impl Source {
     /// The tree of a value. Strings are texts whatever they look like; every place is the start of an empty text.
     ///
     /// ```
-    /// use proofhouse_source::{Limits, Scalar, Source};
+    /// use proofhouse_source::{ReadLimits, Scalar, Source};
     /// use serde_json::json;
     ///
-    /// let source = Source::from_value(&json!({"a": "yes"}), &Limits::default()).unwrap();
+    /// let source = Source::from_value(&json!({"a": "yes"}), &ReadLimits::default()).unwrap();
     /// assert_eq!(source.root().get("a").unwrap().scalar(), Some(Scalar::Text("yes")));
     /// ```
     ///
     /// # Errors
     ///
     /// Says which limit the value exceeds.
-    pub fn from_value(value: &Value, limits: &Limits) -> Result<Self, ValueError> {
+    pub fn from_value(value: &Value, limits: &ReadLimits) -> Result<Self, ValueError> {
         let mut builder = Builder {
             limits,
             bytes: 0,
@@ -40,7 +40,7 @@ impl Source {
 }
 
 struct Builder<'l> {
-    limits: &'l Limits,
+    limits: &'l ReadLimits,
     bytes: usize,
     nodes: usize,
 }
@@ -132,7 +132,7 @@ mod tests {
     use serde_json::json;
 
     fn there_and_back(value: &Value) -> Value {
-        let source = Source::from_value(value, &Limits::default()).unwrap();
+        let source = Source::from_value(value, &ReadLimits::default()).unwrap();
         source.root().to_value(&mut |_| panic!("{value}"))
     }
 
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn limits_hold() {
-        let limits = Limits {
+        let limits = ReadLimits {
             max_bytes: 10,
             max_depth: 2,
             max_nodes: 5,
@@ -226,7 +226,7 @@ mod tests {
             deep = json!([deep]);
         }
         assert_eq!(there_and_back(&deep), deep);
-        let deeper = Source::from_value(&json!([deep]), &Limits::default());
+        let deeper = Source::from_value(&json!([deep]), &ReadLimits::default());
         assert_eq!(deeper.unwrap_err().kind, ReadErrorKind::TooDeep);
     }
 
@@ -236,7 +236,7 @@ mod tests {
             .rev()
             .map(|n| (format!("k{n}"), json!(n)))
             .collect();
-        let source = Source::from_value(&Value::Object(map), &Limits::default()).unwrap();
+        let source = Source::from_value(&Value::Object(map), &ReadLimits::default()).unwrap();
         let found = source.root().get("k42").unwrap();
         assert_eq!(found.raw_text(), Some("42"));
         assert!(source.root().get("k100").is_none());

@@ -72,7 +72,7 @@ impl Kind {
             Self::Agent => proofhouse_manifest::agent_json_schema(),
             Self::Trigger => proofhouse_manifest::trigger_json_schema(),
             Self::Schedule => proofhouse_manifest::schedule_json_schema(),
-            Self::Config => crate::config::json_schema(),
+            Self::Config => proofhouse_campaign::config::json_schema(),
             Self::Operator => proofhouse_tools::operator::json_schema(),
         }
     }
@@ -86,7 +86,7 @@ impl Kind {
             Self::Agent => Some(proofhouse_manifest::agent_reference()),
             Self::Trigger => Some(proofhouse_manifest::trigger_reference()),
             Self::Schedule => Some(proofhouse_manifest::schedule_reference()),
-            Self::Config => Some(crate::config::reference()),
+            Self::Config => Some(proofhouse_campaign::config::reference()),
             Self::Operator => Some(proofhouse_tools::operator::reference()),
         }
     }

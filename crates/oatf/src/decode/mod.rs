@@ -119,6 +119,17 @@ impl<'s> Decoder<'s> {
             .unknown_key(Self::WORDING.unknown_key, key, near, help);
     }
 
+    /// A name of an open enumeration, which any text is.
+    fn open<E: From<&'s str>>(&mut self, node: NodeRef<'s>) -> Option<E> {
+        match node.scalar() {
+            Some(Scalar::Text(text)) => Some(E::from(text)),
+            _ => {
+                self.mismatch(node, "a string");
+                None
+            }
+        }
+    }
+
     fn integer(&mut self, node: NodeRef<'s>) -> Option<i64> {
         match node.scalar() {
             Some(Scalar::Int(value)) => Some(value),
@@ -196,6 +207,8 @@ trait DocumentFields<'s> {
     /// otherwise a document of four megabytes grows to a hundred gigabytes.
     fn name(&mut self, key: &'static str) -> Option<String>;
 
+    fn open<E: From<&'s str>>(&mut self, key: &'static str) -> Option<E>;
+
     fn integer(&mut self, key: &'static str) -> Option<i64>;
 
     fn choice<E: FromStr<Err = UnknownVariant>>(&mut self, key: &'static str) -> Option<E>;
@@ -217,6 +230,10 @@ impl<'s> DocumentFields<'s> for Fields<'_, 's, Decoder<'s>> {
             }
             Some(text)
         })
+    }
+
+    fn open<E: From<&'s str>>(&mut self, key: &'static str) -> Option<E> {
+        self.read(key, Decoder::open)
     }
 
     fn integer(&mut self, key: &'static str) -> Option<i64> {

@@ -34,7 +34,7 @@ pub struct Wording {
 ///
 /// ```
 /// use proofhouse_source::format::{FieldKind, FieldSpec, FormatReader, TypeSpec, Wording};
-/// use proofhouse_source::{Limits, Source, Walk};
+/// use proofhouse_source::{ReadLimits, Source, Walk};
 ///
 /// static FILE: TypeSpec = TypeSpec {
 ///     name: "File",
@@ -63,7 +63,7 @@ pub struct Wording {
 ///     }
 /// }
 ///
-/// let source = Source::read("nmae: x\nquiet: 3\n", &Limits::default()).unwrap();
+/// let source = Source::read("nmae: x\nquiet: 3\n", &ReadLimits::default()).unwrap();
 /// let mut reader = Reader(Walk::new(&source));
 /// let mut fields = reader.fields(source.root(), &FILE).unwrap();
 /// assert_eq!((fields.text("name"), fields.flag("quiet")), (None, None));

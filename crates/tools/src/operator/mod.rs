@@ -37,7 +37,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use proofhouse_source::format::FormatReader;
 use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, Limits, NodeRef, ReadErrorKind, Segment, Source, did_you_mean,
+    Diagnostic, DiagnosticSeverity, NodeRef, ReadErrorKind, ReadLimits, Segment, Source,
+    did_you_mean,
 };
 use serde_json::{Map, Value};
 
@@ -51,7 +52,7 @@ pub use schema::{json_schema, reference};
 pub use webhooks::{WebhookConfig, WebhookSource};
 
 /// A configuration that people write has a few KiB; one that a program writes, some more.
-const LIMITS: Limits = Limits {
+const LIMITS: ReadLimits = ReadLimits {
     max_bytes: 1 << 20,
     max_depth: 32,
     max_nodes: 50_000,

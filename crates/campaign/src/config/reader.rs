@@ -1,0 +1,421 @@
+//! Reads the nodes of `proofhouse.yaml` by the table of its keys. No finding shows a value that may be secret.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ipnet::IpNet;
+use proofhouse_source::format::{
+    self, DurationError, Durations, FieldKind as Kind, FormatReader, TypeSpec, Wording,
+};
+use proofhouse_source::{Diagnostic, NodeRef, Scalar, Segment, Source, Walk, did_you_mean};
+use proofhouse_tools::operator::variables::{Problem, fill};
+use proofhouse_wire::files::parse_size;
+
+use super::duration::NotDuration;
+use super::subjects::elsewhere;
+
+/// Where `${NAME}` comes from.
+#[derive(Clone, Copy)]
+pub enum Variables<'v> {
+    /// From nowhere: only the form is checked.
+    Unread,
+    /// From here; what is not set is an error.
+    From(&'v dyn Fn(&str) -> Option<String>),
+}
+
+/// Walks a file.
+pub(super) struct Reader<'s, 'v> {
+    pub(super) walk: Walk<'s>,
+    /// What paths are relative to.
+    pub(super) directory: &'v Path,
+    pub(super) variables: Variables<'v>,
+}
+
+/// The fields of one mapping that is being read.
+pub(super) type Fields<'r, 's, 'v> = format::Fields<'r, 's, Reader<'s, 'v>>;
+
+impl<'s> FormatReader<'s> for Reader<'s, '_> {
+    const WORDING: Wording = Wording {
+        whole: "the file",
+        text: "a text",
+        list: "a list",
+        mismatch: "PC-002",
+        unknown_key: "PC-003",
+        empty: "PC-010",
+    };
+
+    fn walk(&mut self) -> &mut Walk<'s> {
+        &mut self.walk
+    }
+
+    /// Says what kind of value is there, and never the value: it may be a secret in the wrong place.
+    fn mismatch(&mut self, node: NodeRef<'s>, wanted: &str) {
+        let message = format!("{} must be {wanted}, not {}", self.place(), node.kind());
+        let quoted =
+            wanted == Self::WORDING.text && matches!(node.kind(), "a number" | "a truth value");
+        self.error(
+            Self::WORDING.mismatch,
+            &message,
+            quoted.then_some("put it in quotes"),
+        );
+    }
+
+    fn unknown_key_help(
+        &self,
+        spec: &'static TypeSpec,
+        key: &str,
+        near: Option<&'static str>,
+    ) -> Option<String> {
+        Some(match (elsewhere(spec, key), near) {
+            (Some(elsewhere), _) => elsewhere,
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => {
+                let keys: Vec<&str> = spec.keys().collect();
+                format!("the keys are: {}", keys.join(", "))
+            }
+        })
+    }
+
+    fn text(&mut self, node: NodeRef<'s>) -> Option<String> {
+        match node.scalar() {
+            Some(Scalar::Text(text)) if !text.contains('\0') => Some(text.to_owned()),
+            Some(Scalar::Text(_)) => {
+                self.unusable("take out the character with the code 0");
+                None
+            }
+            _ => {
+                self.mismatch(node, Self::WORDING.text);
+                None
+            }
+        }
+    }
+}
+
+impl<'s, 'v> Reader<'s, 'v> {
+    pub(super) fn new(source: &'s Source, directory: &'v Path, variables: Variables<'v>) -> Self {
+        Self {
+            walk: Walk::new(source),
+            directory,
+            variables,
+        }
+    }
+
+    pub(super) fn into_findings(self) -> Vec<Diagnostic> {
+        self.walk.into_findings()
+    }
+
+    pub(super) fn error(&mut self, code: &'static str, message: &str, help: Option<&str>) {
+        self.walk
+            .error(code, message.to_owned(), help.map(str::to_owned));
+    }
+
+    /// Says that a value cannot be used, and what to write.
+    pub(super) fn unusable(&mut self, help: &str) {
+        let place = self.place();
+        self.error("PC-005", &format!("{place} cannot be used"), Some(help));
+    }
+
+    /// A text that stands for something, which `read` finds out.
+    pub(super) fn parsed<T>(
+        &mut self,
+        node: NodeRef<'s>,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let text = self.text(node)?;
+        match read(&text) {
+            Ok(value) => Some(value),
+            Err(help) => {
+                self.unusable(&help);
+                None
+            }
+        }
+    }
+
+    /// One of some words.
+    pub(super) fn choice(
+        &mut self,
+        node: NodeRef<'s>,
+        words: &[&'static str],
+    ) -> Option<&'static str> {
+        self.parsed(node, |text| {
+            let found = words.iter().find(|word| **word == text);
+            found
+                .copied()
+                .ok_or_else(|| match did_you_mean(text, words.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("write one of {}", words.join(", ")),
+                })
+        })
+    }
+
+    /// A path, from where the file is.
+    pub(super) fn path(&mut self, node: NodeRef<'s>) -> Option<PathBuf> {
+        let directory = self.directory;
+        self.parsed(node, |text| match text.is_empty() {
+            true => Err("write a path".to_owned()),
+            false => Ok(directory.join(text)),
+        })
+    }
+
+    /// A path to something that is there.
+    pub(super) fn existing(&mut self, node: NodeRef<'s>) -> Option<PathBuf> {
+        let path = self.path(node)?;
+        if !path.exists() {
+            let place = self.place();
+            let help = "paths are relative to the file that names them";
+            self.error(
+                "PC-011",
+                &format!("{place} names a file that is not there"),
+                Some(help),
+            );
+            return None;
+        }
+        Some(path)
+    }
+
+    /// A text with the variables of the environment in place.
+    pub(super) fn filled(&mut self, text: &str) -> Option<String> {
+        let filled = match self.variables {
+            Variables::Unread => fill(text, &|_| Some(String::new())),
+            Variables::From(lookup) => fill(text, lookup),
+        };
+        match filled {
+            Ok(filled) => return Some(filled),
+            Err(Problem::NotSet(name)) => self.error(
+                "PC-006",
+                &format!("the environment variable `{name}` is not set"),
+                None,
+            ),
+            Err(Problem::Malformed) => self.error(
+                "PC-007",
+                "`${` must start a variable, such as `${NAME}`",
+                Some("write `$${` for the text `${`"),
+            ),
+            Err(Problem::TooLong) => self.unusable("its variables make it too long"),
+        }
+        None
+    }
+
+    pub(super) fn url(&mut self, node: NodeRef<'s>) -> Option<String> {
+        let text = self.text(node)?;
+        let written = text.split_once("://").map_or("", |(_, rest)| rest);
+        let authority = written.split(['/', '?', '#']).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map(|(user, _)| user);
+        if user.is_some_and(|user| !user.contains("${")) {
+            let help = "leave it out, and say with `headers` who you are";
+            self.secret("a URL with a password", help);
+            return None;
+        }
+        let url = self.filled(&text)?;
+        // A variable may be the whole URL, and is not looked up everywhere.
+        if matches!(self.variables, Variables::Unread) && text.contains("${") {
+            return None;
+        }
+        let rest = ["http://", "https://"]
+            .iter()
+            .find_map(|scheme| url.strip_prefix(scheme));
+        if rest.is_none_or(str::is_empty) || url.contains(char::is_whitespace) {
+            self.unusable("write a URL that begins with http:// or https://");
+            return None;
+        }
+        Some(url)
+    }
+
+    /// Says that a secret stands in the file, and never which.
+    pub(super) fn secret(&mut self, what: &str, help: &str) {
+        let place = self.place();
+        let message = format!("{place} is {what} and must not stand in the file");
+        self.walk
+            .error_at_key("PC-008", message, Some(help.to_owned()));
+    }
+}
+
+/// What `proofhouse.yaml` has beside what every format has.
+pub(super) trait ConfigFields {
+    /// Says that a key does not go together with what else is there.
+    fn clash(&mut self, key: &'static str, message: &str, help: Option<&str>);
+
+    /// A text that has something in it.
+    fn some_text(&mut self, key: &'static str) -> Option<String>;
+
+    /// A whole number in the range of the table.
+    fn whole<T: TryFrom<u64>>(&mut self, key: &'static str) -> Option<T>;
+
+    /// A number from 0 to 1.
+    fn share(&mut self, key: &'static str) -> Option<f64>;
+
+    fn duration(&mut self, key: &'static str) -> Option<Duration>;
+
+    /// Bytes: a number, or a text such as `8M`.
+    fn size(&mut self, key: &'static str) -> Option<u64>;
+
+    fn path(&mut self, key: &'static str) -> Option<PathBuf>;
+
+    fn existing(&mut self, key: &'static str) -> Option<PathBuf>;
+
+    fn url(&mut self, key: &'static str) -> Option<String>;
+
+    fn address(&mut self, key: &'static str) -> Option<SocketAddr>;
+
+    fn networks(&mut self, key: &'static str) -> Vec<IpNet>;
+
+    /// Texts that have something in them.
+    fn some_texts(&mut self, key: &'static str) -> Vec<String>;
+
+    /// One of the words of the table.
+    fn choice(&mut self, key: &'static str) -> Option<&'static str>;
+
+    /// Some of the words of the table.
+    fn choices(&mut self, key: &'static str) -> Vec<&'static str>;
+}
+
+impl ConfigFields for Fields<'_, '_, '_> {
+    fn clash(&mut self, key: &'static str, message: &str, help: Option<&str>) {
+        self.reader.within(Segment::Key(key), |reader| {
+            let help = help.map(str::to_owned);
+            reader.walk.error_at_key("PC-013", message.to_owned(), help);
+        });
+    }
+
+    fn some_text(&mut self, key: &'static str) -> Option<String> {
+        self.read(key, |reader, node| {
+            reader.parsed(node, |text| match text.trim().is_empty() {
+                true => Err("write something".to_owned()),
+                false => Ok(text.to_owned()),
+            })
+        })
+    }
+
+    fn whole<T: TryFrom<u64>>(&mut self, key: &'static str) -> Option<T> {
+        let kind = &self.spec(key)?.kind;
+        self.read(key, |reader, node| {
+            let (min, max) = match kind {
+                Kind::Integer { min, max } => {
+                    (u64::try_from(*min).unwrap_or(0), max.unwrap_or(u64::MAX))
+                }
+                _ => (0, u64::MAX),
+            };
+            let number = match node.scalar() {
+                Some(Scalar::Int(number)) => u64::try_from(number).ok(),
+                Some(Scalar::UInt(number)) => Some(number),
+                Some(Scalar::Float(_) | Scalar::OutOfRange(_)) => None,
+                _ => {
+                    reader.mismatch(node, "a whole number");
+                    return None;
+                }
+            };
+            let fits = number.filter(|number| (min..=max).contains(number));
+            let fits = fits.and_then(|number| T::try_from(number).ok());
+            if fits.is_none() {
+                reader.unusable(&format!("write a whole number from {min} to {max}"));
+            }
+            fits
+        })
+    }
+
+    fn share(&mut self, key: &'static str) -> Option<f64> {
+        self.read(key, |reader, node| {
+            let number = match node.scalar() {
+                Some(Scalar::Float(number)) => number,
+                Some(Scalar::Int(0)) => 0.0,
+                Some(Scalar::Int(1)) => 1.0,
+                Some(Scalar::Int(_) | Scalar::UInt(_) | Scalar::OutOfRange(_)) => f64::NAN,
+                _ => {
+                    reader.mismatch(node, "a number");
+                    return None;
+                }
+            };
+            let fits = (0.0..=1.0).contains(&number);
+            if !fits {
+                reader.unusable("write a number from 0 to 1");
+            }
+            fits.then_some(number)
+        })
+    }
+
+    fn duration(&mut self, key: &'static str) -> Option<Duration> {
+        self.read(key, |reader, node| {
+            reader.parsed(node, |text| {
+                Durations::POSITIVE
+                    .parse(text)
+                    .map_err(|error| match error {
+                        DurationError::Zero => "write more than no time".to_owned(),
+                        DurationError::Malformed => NotDuration.to_string(),
+                    })
+            })
+        })
+    }
+
+    fn size(&mut self, key: &'static str) -> Option<u64> {
+        self.read(key, |reader, node| match node.scalar() {
+            Some(Scalar::Int(number)) if number > 0 => u64::try_from(number).ok(),
+            Some(Scalar::Int(_)) => {
+                reader.unusable("write a number of bytes above 0");
+                None
+            }
+            _ => reader.parsed(node, |text| {
+                Ok(parse_size(text).map_err(|error| error.to_string())? as u64)
+            }),
+        })
+    }
+
+    fn path(&mut self, key: &'static str) -> Option<PathBuf> {
+        self.read(key, |reader, node| reader.path(node))
+    }
+
+    fn existing(&mut self, key: &'static str) -> Option<PathBuf> {
+        self.read(key, |reader, node| reader.existing(node))
+    }
+
+    fn url(&mut self, key: &'static str) -> Option<String> {
+        self.read(key, |reader, node| reader.url(node))
+    }
+
+    fn address(&mut self, key: &'static str) -> Option<SocketAddr> {
+        self.read(key, |reader, node| {
+            reader.parsed(node, |text| {
+                let parsed = text.parse();
+                parsed.map_err(|_| "write an address and a port, such as 127.0.0.1:8080".to_owned())
+            })
+        })
+    }
+
+    fn networks(&mut self, key: &'static str) -> Vec<IpNet> {
+        let read = self.read(key, |reader, node| {
+            Some(reader.one_or_more(node, |reader, item| {
+                reader.parsed(item, |text| {
+                    proofhouse_subjects::spec::network(text)
+                        .map_err(|error| error.to_string())
+                        .map_err(|_| "write it as `10.1.0.0/16` or `fd00::/8`".to_owned())
+                })
+            }))
+        });
+        read.unwrap_or_default()
+    }
+
+    fn some_texts(&mut self, key: &'static str) -> Vec<String> {
+        let read = self.read(key, |reader, node| {
+            Some(reader.one_or_more(node, |reader, item| {
+                reader.parsed(item, |text| match text.is_empty() {
+                    true => Err("write something".to_owned()),
+                    false => Ok(text.to_owned()),
+                })
+            }))
+        });
+        read.unwrap_or_default()
+    }
+
+    fn choice(&mut self, key: &'static str) -> Option<&'static str> {
+        let words = self.spec(key)?.kind.choices();
+        self.read(key, |reader, node| reader.choice(node, words))
+    }
+
+    fn choices(&mut self, key: &'static str) -> Vec<&'static str> {
+        let words = self.spec(key).map_or(&[][..], |field| field.kind.choices());
+        let read = self.read(key, |reader, node| {
+            Some(reader.one_or_more(node, |reader, item| reader.choice(item, words)))
+        });
+        read.unwrap_or_default()
+    }
+}
