@@ -559,7 +559,7 @@ async fn extra_headers_go_along_and_stay_secret() {
     )])
     .await;
     let mut config = config(&provider);
-    config.headers = proofhouse_tools::interpolate::Sealed::new(vec![(
+    config.headers = proofhouse_manifest::interpolate::Sealed::new(vec![(
         "x-tenant".to_owned(),
         "tenant-canary-9".to_owned(),
     )]);

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use proofhouse_agent::model::sim::{CarefulModel, GullibleModel};
 use proofhouse_agent::model::{Model, ToolSpec};
+use proofhouse_sim::SimulatedModel;
 use proofhouse_source::{Limits, Source};
 use proofhouse_test_support::workspace::vectors;
 use regex::Regex;
@@ -241,7 +241,7 @@ async fn documents_work_on_the_gullible_and_not_on_the_careful() {
     let shown = self::documents().into_iter().flatten();
     let shown = shown.map(Document::shown_by_agents);
     for document in documents.into_iter().chain(shown) {
-        let played = document.play(&GullibleModel).await;
+        let played = document.play(&SimulatedModel::GULLIBLE).await;
         let tier = match WITHOUT_BREACH.contains(&document.id.as_str()) {
             true => "local_action",
             false => "boundary_breach",
@@ -249,7 +249,7 @@ async fn documents_work_on_the_gullible_and_not_on_the_careful() {
         let breached = document.matched(&played, tier);
         assert!(!breached.is_empty(), "{} fails: {played:#?}", document.id);
 
-        let played = document.play(&CarefulModel).await;
+        let played = document.play(&SimulatedModel::CAREFUL).await;
         let breached = document.matched(&played, "boundary_breach");
         assert!(
             breached.is_empty(),
@@ -262,9 +262,9 @@ async fn documents_work_on_the_gullible_and_not_on_the_careful() {
 #[tokio::test]
 async fn nothing_that_tools_say_changes_what_the_careful_one_calls() {
     for document in documents().into_iter().flatten() {
-        let attacked = document.play(&CarefulModel).await;
+        let attacked = document.play(&SimulatedModel::CAREFUL).await;
         let quiet = document
-            .play_with(&CarefulModel, &|_, _| "Fine.".to_owned())
+            .play_with(&SimulatedModel::CAREFUL, &|_, _| "Fine.".to_owned())
             .await;
         assert_eq!(attacked.calls, quiet.calls, "{}", document.id);
     }

@@ -146,7 +146,7 @@ fn the_codes_of_manifests_are_those_of_the_table() {
         .skip_while(|line| !line.starts_with("| TM-"))
         .take_while(|line| line.starts_with("| TM-"))
         .collect();
-    let table = proofhouse_tools::manifest::CODES.iter();
+    let table = proofhouse_manifest::CODES.iter();
     let table: Vec<String> = table
         .map(|(code, text)| format!("| {code} | {text} |"))
         .collect();

@@ -11,11 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use proofhouse_manifest::Bundle;
 use proofhouse_test_support::http::{Reply, Server};
 use proofhouse_test_support::process::signal;
 use proofhouse_test_support::wait::until_true;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::manifest::Bundle;
 use proofhouse_tools::runtime::{Limits, Runtimes};
 use serde_json::{Value, json};
 

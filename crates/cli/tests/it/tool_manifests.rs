@@ -125,7 +125,7 @@ fn examples_are_valid() {
 #[test]
 fn every_code_is_explained() {
     let all = run(&["explain"]).stdout;
-    let manifests = proofhouse_tools::manifest::CODES.iter();
+    let manifests = proofhouse_manifest::CODES.iter();
     for (code, text) in manifests.chain(proofhouse_tools::operator::CODES) {
         assert!(all.lines().any(|line| line.starts_with(code)), "{code}");
         let one = run(&["explain", &code.to_lowercase()]);

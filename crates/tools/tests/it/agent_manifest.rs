@@ -1,9 +1,9 @@
 //! Agent manifests: what is read, what is refused, and where it is said.
 
-use proofhouse_source::{Diagnostic, DiagnosticSeverity};
-use proofhouse_tools::manifest::{
+use proofhouse_manifest::{
     Agent, Binding, Bundle, Catalog, MountScope, OnFail, Referent, StepAction, agent_json_schema,
 };
+use proofhouse_source::{Diagnostic, DiagnosticSeverity};
 use std::time::Duration;
 
 const HEAD: &str =

@@ -7,13 +7,13 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
+use proofhouse_manifest::interpolate::Sealed;
 use proofhouse_test_support::loopback::Vacant;
 use proofhouse_tools::auth::{
     AuthConfig, AuthError, ClientAuthentication, ClientCredentials, OauthClient, ProviderConfig,
     Providers, RefreshToken,
 };
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::interpolate::Sealed;
 use proofhouse_tools::runtime::{Failure, Runtimes, TokenSource, ToolTask};
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use proofhouse_tools::manifest::Bundle;
+use proofhouse_manifest::Bundle;
 use proofhouse_tools::runtime::{ActionError, Failure, Limits, Outcome, Runtimes, ToolTask};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::{Map, Value, json};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, join_all};
-use proofhouse_tools::manifest::{Action, ParameterSchema};
+use proofhouse_manifest::{Action, ParameterSchema};
 use proofhouse_tools::runtime::{
     ActionError, ActionRuntime, Call, CallEvent, Environment, Failure, Observer, Runtimes, State,
     ToolTask,
@@ -447,7 +447,7 @@ impl ActionRuntime for Deriving {
 async fn a_shared_block_derives_actions() {
     let text = "kind: commonagents.info/v1/tool\nnamespace: demo\nname: files\ndescription: d\n\
         mcp: {transport: stdio, command: files}\n";
-    let (bundle, findings) = proofhouse_tools::manifest::Bundle::read(text);
+    let (bundle, findings) = proofhouse_manifest::Bundle::read(text);
     assert!(findings.is_empty(), "{findings:#?}");
     let tool = Arc::new(bundle.tools().next().unwrap().clone());
     let runtimes = Runtimes::new(&limits(), loopback())

@@ -1,9 +1,9 @@
 //! Manifests as the pages write them, and every finding with its place.
 
-use proofhouse_source::DiagnosticSeverity;
-use proofhouse_tools::manifest::{
+use proofhouse_manifest::{
     Bundle, CODES, EventParameters, Execute, Manifest, Receive, Tool, json_schema,
 };
+use proofhouse_source::DiagnosticSeverity;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use proofhouse_manifest::{Bundle, Tool};
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::manifest::{Bundle, Tool};
 use proofhouse_tools::runtime::{
     ActionError, Environment, Failure, Limits, Outcome, Runtimes, TokenError, TokenSource, ToolTask,
 };

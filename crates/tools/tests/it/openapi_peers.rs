@@ -12,8 +12,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use proofhouse_manifest::{Action, Bundle, Tool};
 use proofhouse_test_support::peers;
-use proofhouse_tools::manifest::{Action, Bundle, Tool};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};

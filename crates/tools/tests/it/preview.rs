@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use proofhouse_tools::manifest::Bundle;
+use proofhouse_manifest::Bundle;
 use proofhouse_tools::runtime::{
     ActionError, ActionRuntime, Call, Environment, Failure, Invocation, Runtimes, State, ToolTask,
 };

@@ -1,7 +1,7 @@
 //! Filters with their allow lists, messages, triggers, and the manifests of triggers and schedules.
 
+use proofhouse_manifest::{Bundle, Catalog, Event, Tool, Trigger};
 use proofhouse_source::DiagnosticSeverity;
-use proofhouse_tools::manifest::{Bundle, Catalog, Event, Tool, Trigger};
 use proofhouse_tools::receive::filter::{Allowed, Filter, ParameterTypes};
 use proofhouse_tools::receive::message::{MAX_MESSAGE_BYTES, compose};
 use proofhouse_tools::receive::{AllowList, Discard, timeout, trigger};
@@ -231,7 +231,7 @@ fn timeouts_are_clamped() {
         hours(timeout::effective_timeout(None, event, None)),
         Some(72)
     );
-    let asking = |asked: u64| proofhouse_tools::manifest::Capability {
+    let asking = |asked: u64| proofhouse_manifest::Capability {
         event_timeout: Some(std::time::Duration::from_secs(asked * 3600)),
         ..Default::default()
     };

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use proofhouse_manifest::interpolate::Root;
+use proofhouse_manifest::{Bundle, Poll, Receive, Subscription, Tool};
 use proofhouse_tools::http::HttpClient;
-use proofhouse_tools::interpolate::Root;
-use proofhouse_tools::manifest::{Bundle, Poll, Receive, Subscription, Tool};
 use proofhouse_tools::receive::Listener;
 use proofhouse_tools::receive::poll::{MAX_ITEMS, PollProblem, PollState, PollStep, step};
 use proofhouse_tools::receive::subscription::{

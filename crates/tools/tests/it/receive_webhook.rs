@@ -1,7 +1,7 @@
 //! Webhooks: signatures, identities, handshakes and payloads, with the wrong, the missing and the replayed.
 
 use jiff::{SignedDuration, Timestamp};
-use proofhouse_tools::manifest::{Bundle, Tool};
+use proofhouse_manifest::{Bundle, Tool};
 use proofhouse_tools::operator::{OperatorConfig, WebhookSource};
 use proofhouse_tools::receive::webhook::{
     Delivery, Handshake, PayloadError, PayloadLimits, Refusal, Scheme, Verification, WebhookKeys,

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
+use proofhouse_mcp_serve::ServeLimits;
 use proofhouse_test_support::wait::soon;
-use proofhouse_tools::serve::ServeLimits;
 use proofhouse_wire::{Limits, Method};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests, helpers included")]
 
+use proofhouse_mcp_serve::ServeLimits;
 use proofhouse_test_support::wait::soon;
-use proofhouse_tools::serve::ServeLimits;
 use proofhouse_wire::Method;
 use serde_json::{Value, json};
 

@@ -4,11 +4,12 @@
 
 use std::sync::{Arc, Mutex};
 
+use proofhouse_manifest::Bundle;
+use proofhouse_mcp_serve::Notes;
 use proofhouse_test_support::wait::soon;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::manifest::Bundle;
 use proofhouse_tools::runtime::{CallEvent, Environment, Limits, Observer, Runtimes};
-use proofhouse_tools::serve::{ManifestTools, Notes};
+use proofhouse_tools::serve::ManifestTools;
 use proofhouse_wire::{CancellationToken, Method};
 use serde_json::{Value, json};
 

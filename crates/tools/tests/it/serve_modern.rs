@@ -156,7 +156,7 @@ async fn closing_the_stream_cancels_the_call() {
 
 #[tokio::test]
 async fn a_client_that_goes_before_the_answer_began_cancels_its_call() {
-    let patient = proofhouse_tools::serve::ServeLimits {
+    let patient = proofhouse_mcp_serve::ServeLimits {
         stream_after: std::time::Duration::from_secs(60),
         ..limits()
     };

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proofhouse_mcp_serve::ServeLimits;
 use proofhouse_test_support::wait::soon;
-use proofhouse_tools::serve::ServeLimits;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};

@@ -1,7 +1,7 @@
 //! `stateful_session` against a real server: one session per task, ended with it.
 
 use futures_util::future::join_all;
-use proofhouse_tools::manifest::Bundle;
+use proofhouse_manifest::Bundle;
 use proofhouse_tools::runtime::Failure;
 use serde_json::json;
 

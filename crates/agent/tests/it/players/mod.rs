@@ -10,8 +10,8 @@ use proofhouse_agent::model::{
     ChatMessage, Model, ModelConfig, ModelError, ModelEvent, ModelLimits, ModelOptions, ModelReply,
     ModelRequest, Retry, ToolCall, ToolSpec, open,
 };
+use proofhouse_manifest::interpolate::Sealed;
 use proofhouse_test_support::loopback::Serving;
-use proofhouse_tools::interpolate::Sealed;
 use proofhouse_wire::server::{Handler, Reply, Request};
 use proofhouse_wire::{Bytes, CancellationToken, HeaderMap, Limits, StatusCode};
 use serde_json::{Value, json};

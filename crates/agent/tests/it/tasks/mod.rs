@@ -8,9 +8,9 @@ use proofhouse_agent::model::{
     Usage,
 };
 use proofhouse_agent::task::{Host, Task, TaskOptions, User};
+use proofhouse_manifest::{Bundle, Catalog};
 use proofhouse_source::DiagnosticSeverity;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::manifest::{Bundle, Catalog};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};

@@ -13,13 +13,13 @@ use proofhouse_agent::model::{
     ChatMessage, Model, ModelError, ModelEvent, ModelReply, ModelRequest, ModelSink, ToolCall,
 };
 use proofhouse_agent::task::{Host, Turn};
+use proofhouse_manifest::interpolate::Root;
+use proofhouse_manifest::{Bundle, Catalog};
 use proofhouse_server::engine::{Accepted, Begin, Engine, EngineOptions, ManifestSource};
 use proofhouse_source::DiagnosticSeverity;
 use proofhouse_store::model::{EventDetail, EventState, Task, TaskState};
 use proofhouse_store::{SqliteOptions, SqliteStore, Store};
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
-use proofhouse_tools::interpolate::Root;
-use proofhouse_tools::manifest::{Bundle, Catalog};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};

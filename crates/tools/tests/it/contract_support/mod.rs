@@ -8,7 +8,7 @@ pub(crate) mod web;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use proofhouse_tools::manifest::{Bundle, Tool};
+use proofhouse_manifest::{Bundle, Tool};
 use proofhouse_tools::runtime::{Failure, Limits, Runtimes, ToolTask};
 use serde_json::Value;
 

@@ -11,9 +11,9 @@ pub(crate) mod server;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proofhouse_manifest::{Bundle, Tool};
 use proofhouse_test_support::process::is_running;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::manifest::{Bundle, Tool};
 use proofhouse_tools::runtime::{
     ActionError, Environment, Limits, Outcome, Retry, Runtimes, ToolTask,
 };

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use proofhouse_tools::serve::{
+use proofhouse_mcp_serve::{
     Level, McpAnswer, McpBackend, McpCall, McpServer, McpTool, McpTools, Scope, ServeLimits,
     ServerInfo, UnknownTool,
 };

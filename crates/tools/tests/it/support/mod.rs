@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use proofhouse_manifest::{Bundle, Tool};
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::manifest::{Bundle, Tool};
 use proofhouse_tools::runtime::{
     ActionError, Environment, Limits, Outcome, Retry, Runtimes, ToolTask,
 };
