@@ -7,6 +7,7 @@
 pub mod client;
 mod connect;
 mod exchange;
+pub mod files;
 mod guard;
 mod leftovers;
 mod limits;
@@ -18,6 +19,7 @@ pub mod rpc;
 pub mod server;
 pub mod sse;
 mod timers;
+pub mod write_files;
 
 pub use bytes::Bytes;
 pub use exchange::Whole;

@@ -6,8 +6,9 @@ use clap::{Args, ValueEnum};
 use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 
-use crate::agents::bundles::{across, sort};
-use crate::config::{self, Variables};
+use proofhouse_campaign::config::{self, Variables};
+use proofhouse_subjects::bundles::{across, sort};
+
 use crate::exit_code::Exit;
 use crate::input::{Input, Inputs, Unreadable};
 use crate::output::{CommandError, Data, Progress};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use proofhouse_oatf::{ActionKind, Direction, Document, load};
 use proofhouse_range::{
     ActorContext, ActorError, ActorErrorKind, BoxFuture, CarrierKind, Driver, Ending, Endpoint,
-    Happening, Prepared, RunError, RunHandle, RunOptions, RunReport, run,
+    Prepared, RunError, RunEvent, RunHandle, RunOptions, RunReport, run,
 };
 use proofhouse_wire::{Line, LineReader};
 use serde_json::{Value, json};
@@ -170,15 +170,15 @@ fn options() -> (RunOptions, Arc<Mutex<Vec<String>>>) {
         quiet: Duration::from_secs(1),
         max_session: Duration::from_secs(10),
         drivers: vec![Arc::new(EchoServer), Arc::new(EchoClient)],
-        observer: Some(Arc::new(move |happening: &Happening| {
-            let line = match happening {
-                Happening::Ready { actor, address } => {
+        observer: Some(Arc::new(move |event: &RunEvent| {
+            let line = match event {
+                RunEvent::Ready { actor, address } => {
                     format!("ready {actor} {}", address.as_deref().unwrap_or("-"))
                 }
-                Happening::Phase { actor, phase, .. } => format!("phase {actor} {phase}"),
-                Happening::Matched { indicator, .. } => format!("matched {indicator}"),
-                Happening::Log { message, .. } => format!("log {message}"),
-                Happening::Warning { message, .. } => format!("warning {message}"),
+                RunEvent::Phase { actor, phase, .. } => format!("phase {actor} {phase}"),
+                RunEvent::Matched { indicator, .. } => format!("matched {indicator}"),
+                RunEvent::Log { message, .. } => format!("log {message}"),
+                RunEvent::Warning { message, .. } => format!("warning {message}"),
                 _ => return,
             };
             teller.lock().unwrap().push(line);
@@ -198,17 +198,17 @@ async fn talk_to_server(
     let found = Arc::new(Mutex::new(String::new()));
     let (seen, ready) = (Arc::clone(&found), Arc::clone(&address));
     let inner = options.observer.take();
-    options.observer = Some(Arc::new(move |happening: &Happening| {
-        if let Happening::Ready {
+    options.observer = Some(Arc::new(move |event: &RunEvent| {
+        if let RunEvent::Ready {
             address: Some(address),
             ..
-        } = happening
+        } = event
         {
             *seen.lock().unwrap() = address.clone();
             ready.notify_one();
         }
         if let Some(inner) = &inner {
-            inner(happening);
+            inner(event);
         }
     }));
     let subject = async {

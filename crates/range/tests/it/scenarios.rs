@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_oatf::{AttackResult, Document, load};
-use proofhouse_range::{Endpoint, Happening, RunHandle, RunOptions, RunReport, run};
+use proofhouse_range::{Endpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
 use proofhouse_test_support::workspace::vectors;
 use serde_json::{Value, json};
 
@@ -95,11 +95,11 @@ async fn play(document: &Document) -> RunReport {
         grace: Duration::from_millis(100),
         quiet: Duration::from_millis(1_500),
         max_session: Duration::from_secs(45),
-        observer: Some(Arc::new(move |happening: &Happening| {
-            if let Happening::Ready {
+        observer: Some(Arc::new(move |event: &RunEvent| {
+            if let RunEvent::Ready {
                 actor,
                 address: Some(address),
-            } = happening
+            } = event
             {
                 let mut ready = ready.lock().unwrap();
                 ready.push((found[actor].clone(), address.clone()));

@@ -11,7 +11,7 @@ use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
 use proofhouse_agent::task::{Host, Input, TaskOptions};
 use proofhouse_manifest::{Bundle, Catalog};
 use proofhouse_oatf::{Actor, Direction, Document};
-use proofhouse_range::{Endpoint, Happening, RunHandle, RunOptions, RunReport, run};
+use proofhouse_range::{Endpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
 use proofhouse_test_support::loopback::free_address;
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
@@ -76,8 +76,8 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
         grace: Duration::ZERO,
         quiet: Duration::from_secs(10),
         max_session: MAX_RUN,
-        observer: Some(Arc::new(move |happening: &Happening| {
-            if let Happening::Ready { .. } = happening {
+        observer: Some(Arc::new(move |event: &RunEvent| {
+            if let RunEvent::Ready { .. } = event {
                 let _ = ready.send(());
             }
         })),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proofhouse_oatf::{Document, load};
 use proofhouse_range::{
-    Endpoint, Happening, RunError, RunHandle, RunOptions, RunReport, TraceLimits, run,
+    Endpoint, RunError, RunEvent, RunHandle, RunOptions, RunReport, TraceLimits, run,
 };
 use proofhouse_wire::client::{Client, ClientError, Response};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Limits, Method};
@@ -62,11 +62,11 @@ impl Running {
     pub(crate) async fn start(text: &str, mut options: RunOptions) -> Self {
         let (sender, ready) = oneshot::channel();
         let sender = Mutex::new(Some(sender));
-        options.observer = Some(Arc::new(move |happening| {
-            if let Happening::Ready {
+        options.observer = Some(Arc::new(move |event| {
+            if let RunEvent::Ready {
                 address: Some(address),
                 ..
-            } = happening
+            } = event
                 && let Some(sender) = sender.lock().unwrap().take()
             {
                 sender.send(address.clone()).unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use proofhouse_oatf::{Direction, load};
 use proofhouse_range::{
-    Endpoint, Happening, Observer, RunError, RunHandle, RunOptions, RunReport, run,
+    Endpoint, Observer, RunError, RunEvent, RunHandle, RunOptions, RunReport, run,
 };
 use proofhouse_test_support::loopback::Serving;
 use proofhouse_wire::Limits;
@@ -134,8 +134,8 @@ pub(crate) fn options(endpoint: Endpoint) -> RunOptions {
 /// Interrupts a run as soon as a message of the operation is seen.
 pub(crate) fn interrupting(handle: &RunHandle, operation: &'static str) -> Observer {
     let handle = handle.clone();
-    Arc::new(move |happening| {
-        if matches!(happening, Happening::Message { operation: seen, .. } if seen == operation) {
+    Arc::new(move |event| {
+        if matches!(event, RunEvent::Message { operation: seen, .. } if seen == operation) {
             handle.interrupt();
         }
     })

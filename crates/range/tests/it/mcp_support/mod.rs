@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use proofhouse_oatf::Document;
 use proofhouse_range::{
-    ActorContext, ActorError, BoxFuture, Driver, Endpoint, Happening, Prepared, RunHandle,
+    ActorContext, ActorError, BoxFuture, Driver, Endpoint, Prepared, RunEvent, RunHandle,
     RunOptions, RunReport, mcp_over, run,
 };
 use proofhouse_wire::client::{Client, Events, Response};
@@ -72,13 +72,13 @@ impl Stage {
         let sender = Mutex::new(Some(sender));
         let phases = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&phases);
-        options.observer = Some(Arc::new(move |happening| match happening {
-            Happening::Ready { address, .. } => {
+        options.observer = Some(Arc::new(move |event| match event {
+            RunEvent::Ready { address, .. } => {
                 if let Some(sender) = sender.lock().unwrap().take() {
                     let _ = sender.send(address.clone().unwrap_or_default());
                 }
             }
-            Happening::Phase { phase, .. } => seen.lock().unwrap().push(phase.clone()),
+            RunEvent::Phase { phase, .. } => seen.lock().unwrap().push(phase.clone()),
             _ => {}
         }));
         let handle = RunHandle::default();

@@ -75,7 +75,7 @@ pub(crate) fn task(cluster: Cluster, execute: &str, limits: &Limits) -> ToolTask
     ToolTask::new(
         support::tool(execute),
         support::environment(),
-        runtimes.with("kubernetes_job", jobs),
+        runtimes.with(proofhouse_manifest::ActionKind::KubernetesJob, jobs),
         limits.clone(),
     )
 }
