@@ -26,7 +26,7 @@ pub use bundle::{Bundle, BundleLimits, Manifest, OtherManifest};
 pub use catalog::{Catalog, Referent};
 pub use fields::METHODS;
 pub use model::{
-    Action, ActionKind, CelCall, DescriptionPlace, Event, EventParameters, Execute, HttpCall,
+    Action, BackendKind, CelCall, DescriptionPlace, Event, EventParameters, Execute, HttpCall,
     KubernetesJob, Mcp, McpTransport, OpenApi, Poll, Receive, Session, Shared, Subscription, Tool,
     Webhook,
 };

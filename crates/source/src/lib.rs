@@ -6,9 +6,9 @@
 //! is that common ground and knows nothing of either format.
 //!
 //! ```
-//! use proofhouse_source::{Limits, Source};
+//! use proofhouse_source::{ReadLimits, Source};
 //!
-//! let source = Source::read("tools:\n  - name: search\n", &Limits::default()).unwrap();
+//! let source = Source::read("tools:\n  - name: search\n", &ReadLimits::default()).unwrap();
 //! let tools = source.root().get("tools").unwrap();
 //! assert_eq!(tools.items().unwrap().len(), 1);
 //! ```
@@ -30,5 +30,5 @@ pub use tree::{NodeRef, Source};
 pub use walk::Walk;
 pub use yaml::comments::Comments;
 pub use yaml::emit::{to_inline_scalar, to_yaml};
-pub use yaml::read::{Limits, ReadError, ReadErrorKind};
+pub use yaml::read::{ReadError, ReadErrorKind, ReadLimits};
 pub use yaml::scalar::Scalar;

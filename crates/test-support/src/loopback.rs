@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 #[cfg(feature = "wire")]
 use proofhouse_wire::server::{Bound, Handler};
 #[cfg(feature = "wire")]
-use proofhouse_wire::{CancellationToken, Limits};
+use proofhouse_wire::{CancellationToken, WireLimits};
 #[cfg(feature = "wire")]
 use tokio::task::JoinHandle;
 
@@ -78,12 +78,12 @@ pub struct Serving {
 #[cfg(feature = "wire")]
 impl Serving {
     /// Serves at a free address.
-    pub async fn start<H: Handler>(handler: Arc<H>, limits: Limits) -> Self {
+    pub async fn start<H: Handler>(handler: Arc<H>, limits: WireLimits) -> Self {
         Self::at(bound().await, handler, limits)
     }
 
     /// Serves at an address that is taken already, because the handler had to know it.
-    pub fn at<H: Handler>(bound: Bound, handler: Arc<H>, limits: Limits) -> Self {
+    pub fn at<H: Handler>(bound: Bound, handler: Arc<H>, limits: WireLimits) -> Self {
         let (address, stop) = (bound.address(), CancellationToken::new());
         let task = tokio::spawn(bound.serve(handler, limits, stop.clone()));
         Self {

@@ -73,7 +73,11 @@ impl Handler for Echo {
 }
 
 async fn serve(echo: &Echo) -> Serving {
-    Serving::start(Arc::new(echo.clone()), proofhouse_wire::Limits::default()).await
+    Serving::start(
+        Arc::new(echo.clone()),
+        proofhouse_wire::WireLimits::default(),
+    )
+    .await
 }
 
 fn host(manifests: &str, settings: Value, model: Arc<dyn proofhouse_agent::model::Model>) -> Host {

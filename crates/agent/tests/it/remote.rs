@@ -12,7 +12,7 @@ use proofhouse_test_support::loopback::{Serving, bound};
 use proofhouse_test_support::peers;
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_wire::server::{Handler, Reply, Request};
-use proofhouse_wire::{Limits, Method, StatusCode};
+use proofhouse_wire::{Method, StatusCode, WireLimits};
 use serde_json::{Value, json};
 
 use crate::served::{PATIENCE, Served};
@@ -116,7 +116,7 @@ async fn sly(answers: Vec<Reply>, poison: &str) -> (String, Serving) {
         card,
         answers: Mutex::new(answers),
     };
-    let serving = Serving::at(bound, Arc::new(handler), Limits::default());
+    let serving = Serving::at(bound, Arc::new(handler), WireLimits::default());
     (url, serving)
 }
 

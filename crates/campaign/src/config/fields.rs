@@ -89,15 +89,13 @@ impl TypeSpec {
 }
 
 /// The protocols that documents can be filtered by.
-pub(super) const PROTOCOLS: &[&str] = &["mcp", "a2a", "ag_ui"];
+pub(super) const PROTOCOLS: &[&str] = proofhouse_oatf::Protocol::NAMES;
 /// The simulations.
 pub(super) const SIMULATIONS: &[&str] = &["sim:gullible", "sim:careful"];
 /// What a command may serve.
 pub(super) const SERVES: &[&str] = &["ag-ui", "a2a", "mcp"];
 /// The formats of reports that can be written beside a result.
-pub(super) const REPORTS: &[&str] = &[
-    "terminal", "json", "junit", "sarif", "markdown", "github", "html",
-];
+pub(super) const REPORTS: &[&str] = crate::report::FORMAT_NAMES;
 /// The most repeats, as on the command line.
 pub(super) const MAX_REPEATS: u64 = 10_000;
 /// The most runs at a time, as on the command line.
@@ -411,15 +409,3 @@ pub(super) static SUBJECTS: [(&str, &TypeSpec); 5] = [
 
 /// All other mappings, for the schema.
 pub(super) static PARTS: [&TypeSpec; 5] = [&FILTERS, &READY, &MCP_CONFIG, &URLS, &LISTEN];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_reports_are_those_there_are() {
-        let formats = crate::report::FORMATS.iter();
-        let names: Vec<&str> = formats.map(|info| info.name).collect();
-        assert_eq!(names, REPORTS);
-    }
-}

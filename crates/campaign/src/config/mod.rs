@@ -14,7 +14,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use proofhouse_source::{Diagnostic, DiagnosticSeverity, Limits, NodeRef, Scalar, Source};
+use proofhouse_source::{Diagnostic, DiagnosticSeverity, NodeRef, ReadLimits, Scalar, Source};
 use proofhouse_subjects::spec::SubjectSpec;
 
 use crate::gates::FailOn;
@@ -31,7 +31,7 @@ pub use write::{Draft, text};
 pub const FILE: &str = "proofhouse.yaml";
 
 /// A configuration that people write has a few KiB; one that a program writes, some more.
-pub const LIMITS: Limits = Limits {
+pub const LIMITS: ReadLimits = ReadLimits {
     max_bytes: 1 << 20,
     max_depth: 32,
     max_nodes: 50_000,

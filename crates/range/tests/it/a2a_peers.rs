@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use proofhouse_range::{RunOptions, RunReport};
 use proofhouse_test_support::peers;
-use proofhouse_wire::Limits;
+use proofhouse_wire::WireLimits;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -70,7 +70,7 @@ attack:
 
 fn patient() -> RunOptions {
     RunOptions {
-        limits: Limits::default(),
+        limits: WireLimits::default(),
         ..options()
     }
 }

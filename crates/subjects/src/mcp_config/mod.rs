@@ -15,6 +15,8 @@ pub(crate) use in_place::Placed;
 pub use rewrite::RewriteError;
 use rewrite::{Stand, rewrite};
 
+use proofhouse_oatf::Mode;
+
 use crate::Notice;
 use crate::spec::McpConfigSpec;
 use crate::subject::RunContext;
@@ -145,7 +147,7 @@ impl McpConfig {
 /// The MCP servers of a run.
 fn stands(run: &RunContext) -> Vec<Stand<'_>> {
     let servers = run.servers.iter();
-    let servers = servers.filter(|server| server.mode == "mcp_server");
+    let servers = servers.filter(|server| server.mode == Mode::McpServer);
     servers
         .map(|server| Stand {
             actor: &server.actor,

@@ -10,7 +10,7 @@ use proofhouse_test_support::loopback::Serving;
 use proofhouse_wire::client::{Client, ClientError};
 use proofhouse_wire::server::{Body, Handler, Reply, Request};
 use proofhouse_wire::sse::Event;
-use proofhouse_wire::{Bytes, HeaderMap, Limits, Method, StatusCode};
+use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode, WireLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -67,8 +67,8 @@ impl Handler for Echo {
     }
 }
 
-fn small() -> Limits {
-    Limits {
+fn small() -> WireLimits {
+    WireLimits {
         max_message_bytes: 10_000,
         max_stream_bytes: 50_000,
         max_events: 1_000,
@@ -78,7 +78,7 @@ fn small() -> Limits {
         response_timeout: Duration::from_secs(3),
         idle_timeout: Duration::from_secs(1),
         max_connections: 4,
-        ..Limits::default()
+        ..WireLimits::default()
     }
 }
 

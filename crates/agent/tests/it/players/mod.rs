@@ -13,7 +13,7 @@ use proofhouse_agent::model::{
 use proofhouse_manifest::interpolate::Sealed;
 use proofhouse_test_support::loopback::Serving;
 use proofhouse_wire::server::{Handler, Reply, Request};
-use proofhouse_wire::{Bytes, CancellationToken, HeaderMap, Limits, StatusCode};
+use proofhouse_wire::{Bytes, CancellationToken, HeaderMap, StatusCode, WireLimits};
 use serde_json::{Value, json};
 
 /// The key of every test. It must not appear anywhere but in its header.
@@ -65,7 +65,7 @@ impl Provider {
             seen: Mutex::default(),
         });
         let answering = Arc::new(Answering(Arc::clone(&state)));
-        let serving = Serving::start(answering, Limits::default()).await;
+        let serving = Serving::start(answering, WireLimits::default()).await;
         Self {
             url: serving.url(),
             state,

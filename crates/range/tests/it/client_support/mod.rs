@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use proofhouse_oatf::{Direction, load};
 use proofhouse_range::{
-    Endpoint, Observer, RunError, RunEvent, RunHandle, RunOptions, RunReport, run,
+    ActorEndpoint, RunError, RunEvent, RunHandle, RunObserver, RunOptions, RunReport, run,
 };
 use proofhouse_test_support::loopback::Serving;
-use proofhouse_wire::Limits;
+use proofhouse_wire::WireLimits;
 use proofhouse_wire::server::{Handler, Reply, Request, StreamWriter};
 use serde_json::Value;
 
@@ -72,9 +72,9 @@ impl Scripted {
             arrived: Arc::clone(&arrived),
             script: Box::new(script),
         };
-        let limits = Limits {
+        let limits = WireLimits {
             max_message_bytes: 64 << 20,
-            ..Limits::default()
+            ..WireLimits::default()
         };
         let serving = Serving::start(Arc::new(handler), limits).await;
         Self {
@@ -111,13 +111,13 @@ pub(crate) fn events(events: Vec<Value>) -> Reply {
 }
 
 /// Small limits, so that they are reached, and times that a busy machine keeps.
-pub(crate) fn options(endpoint: Endpoint) -> RunOptions {
+pub(crate) fn options(endpoint: ActorEndpoint) -> RunOptions {
     RunOptions {
         endpoints: HashMap::from([("default".to_owned(), endpoint)]),
         grace: Duration::from_millis(10),
         quiet: Duration::from_millis(300),
         max_session: Duration::from_secs(60),
-        limits: Limits {
+        limits: WireLimits {
             connect_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(15),
             idle_timeout: Duration::from_secs(15),
@@ -125,14 +125,14 @@ pub(crate) fn options(endpoint: Endpoint) -> RunOptions {
             max_message_bytes: 1 << 20,
             max_stream_bytes: 4 << 20,
             max_events: 1_000,
-            ..Limits::default()
+            ..WireLimits::default()
         },
         ..RunOptions::default()
     }
 }
 
 /// Interrupts a run as soon as a message of the operation is seen.
-pub(crate) fn interrupting(handle: &RunHandle, operation: &'static str) -> Observer {
+pub(crate) fn interrupting(handle: &RunHandle, operation: &'static str) -> RunObserver {
     let handle = handle.clone();
     Arc::new(move |event| {
         if matches!(event, RunEvent::Message { operation: seen, .. } if seen == operation) {
@@ -156,13 +156,13 @@ pub(crate) async fn try_play(document: &str, options: RunOptions) -> Result<RunR
 }
 
 pub(crate) async fn play(document: &str, url: &str) -> RunReport {
-    let endpoint = Endpoint::Url(url.to_owned());
+    let endpoint = ActorEndpoint::Url(url.to_owned());
     try_play(document, options(endpoint)).await.unwrap()
 }
 
 /// As [`play`], with short times.
 pub(crate) async fn play_impatiently(document: &str, url: &str) -> RunReport {
-    let endpoint = Endpoint::Url(url.to_owned());
+    let endpoint = ActorEndpoint::Url(url.to_owned());
     try_play(document, impatient(options(endpoint)))
         .await
         .unwrap()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proofhouse_test_support::loopback::Serving;
 use proofhouse_tools::actions::Cluster;
 use proofhouse_wire::server::{self, Handler, Reply, Request, StreamWriter};
-use proofhouse_wire::{Limits, StatusCode};
+use proofhouse_wire::{StatusCode, WireLimits};
 use serde_json::{Value, json};
 
 use super::objects;
@@ -205,7 +205,7 @@ impl Player {
         Self {
             inner,
             directory: tempfile::tempdir().expect("the test is set up"),
-            serving: Serving::start(playing, Limits::default()).await,
+            serving: Serving::start(playing, WireLimits::default()).await,
         }
     }
 
