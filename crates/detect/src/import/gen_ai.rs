@@ -206,7 +206,7 @@ impl Converter {
     ) {
         match operation {
             "invoke_agent" => {
-                self.send(Protocol::A2a, "message/send", direction, content, time, out)
+                self.send(Protocol::A2a, "message/send", direction, content, time, out);
             }
             other => self.send(
                 Protocol::from("gen_ai"),
