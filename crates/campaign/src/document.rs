@@ -8,6 +8,7 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use proofhouse_oatf::{Document, Mode, Protocol, serialize};
+use proofhouse_wire::fnv;
 use serde_json::{Map, Value};
 
 use crate::result::{ActorInfo, DocumentInfo, IndicatorInfo, Mapping};
@@ -331,17 +332,14 @@ fn info(path: &str, attack: &Script, twin: Option<&Script>) -> DocumentInfo {
     }
 }
 
-/// Tells one version of a document from another: FNV-1a, the same everywhere.
+/// Tells one version of a document from another: a hash, the same everywhere.
 fn digest(attack: &Script, twin: Option<&Script>) -> String {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut bytes = Vec::new();
     for script in std::iter::once(attack).chain(twin) {
         let text = serialize(&script.document);
-        let prompts = script.prompts.iter().map(String::as_str);
-        for part in std::iter::once(text.as_str()).chain(prompts) {
-            for byte in part.bytes().chain([0]) {
-                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            }
+        for part in std::iter::once(&text).chain(&script.prompts) {
+            bytes.extend(part.bytes().chain([0]));
         }
     }
-    format!("{hash:016x}")
+    format!("{:016x}", fnv::hash_64(bytes))
 }

@@ -7,6 +7,8 @@ use proofhouse_subjects::Subject;
 
 use proofhouse_oatf::{Mode, Protocol};
 
+use proofhouse_wire::fnv;
+
 use crate::document::CampaignDocument;
 use crate::result::{DocumentInfo, SubjectInfo};
 
@@ -190,12 +192,10 @@ fn run_id(document: &DocumentInfo, subject: &SubjectInfo, repeat: u32, twin: boo
     format!("{}/{}/{repeat}{twin}", document.id, subject.name)
 }
 
-/// Chance for one run: FNV-1a over the seed and the name, the same everywhere.
+/// Chance for one run: a hash of the seed and the name, the same everywhere.
 fn mix(seed: u64, id: &str) -> u64 {
     let bytes = seed.to_le_bytes().into_iter().chain(id.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    fnv::hash_64(bytes)
 }
 
 /// Which documents take part. An empty list asks for nothing; of a list, one must fit.

@@ -14,7 +14,7 @@ use proofhouse_range::{
     run as run_range,
 };
 use proofhouse_subjects::{LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError};
-use proofhouse_wire::CancellationToken;
+use proofhouse_wire::{CancellationToken, fnv};
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -439,9 +439,7 @@ pub(crate) fn file_name(id: &str, end: &str) -> String {
         _ => '_',
     };
     let name: String = id.chars().map(plain).take(150).collect();
-    let hash = id.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
+    let hash = fnv::hash_32(id.bytes());
     // Different names stay different, whatever was replaced.
     format!("{}-{hash:08x}{end}", name.trim_start_matches('.'))
 }

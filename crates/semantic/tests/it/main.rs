@@ -5,6 +5,7 @@ mod answers;
 mod calibration;
 mod generation;
 mod limits;
+mod proxies;
 mod scanner;
 mod server;
 

@@ -4,9 +4,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use proofhouse_oatf::Mode;
+
 use crate::placeholders::KNOWN;
 use crate::subject::RunContext;
-use proofhouse_oatf::Mode;
 
 /// The variable that tells the processes of a run from all others.
 pub(crate) const MARK: &str = "PROOFHOUSE_DIRECTORY";

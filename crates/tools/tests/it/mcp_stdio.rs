@@ -124,7 +124,7 @@ async fn the_operator_adds_to_the_environment() {
     let mcp = McpRuntime::new(&limits(), loopback()).unwrap();
     let runtimes = Runtimes::new(&limits(), loopback()).unwrap();
     let runtimes = runtimes.with(
-        proofhouse_manifest::ActionKind::Mcp,
+        proofhouse_manifest::BackendKind::Mcp,
         Arc::new(mcp.with_variables(variables)),
     );
     let task = ToolTask::new(acting("plain", ""), environment(), runtimes, limits());
