@@ -70,7 +70,7 @@ fn the_limits_are_the_defaults() {
         ("max_bytes_built", mib(max_bytes_built)),
         ("max_time", format!("{} ms", max_time.as_millis())),
     ];
-    let rows = rows("ExprLimits");
+    let rows = rows("Limits");
     assert_eq!(rows.len(), expected.len());
     for (name, default) in expected {
         let row = rows.iter().find(|row| row[0].trim_matches('`') == name);
