@@ -1,5 +1,11 @@
 //! The tests of running agents: models, tasks, and the protocols they are served by.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may, like the tests themselves"
+)]
+
 mod bindings;
 mod mock_llm;
 mod model_server;

@@ -134,7 +134,7 @@ impl Replayed<'_> {
         }
         match again.state {
             DocumentState::Changed => {
-                reasons.push("the document has changed since the run".to_owned())
+                reasons.push("the document has changed since the run".to_owned());
             }
             DocumentState::Given => reasons.push(format!("judged by {}", again.document)),
             DocumentState::AsRun => {}

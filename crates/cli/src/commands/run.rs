@@ -202,7 +202,6 @@ impl Run {
             semantic: self.semantic.evaluator()?,
             generation: self.generation.provider()?,
             directory: self.out.clone(),
-            ..Settings::default()
         };
         let meter = Meter::new();
         let cancel = CancellationToken::new();

@@ -1,5 +1,11 @@
 //! The tests of the binary: its commands as processes, and the repository it lies in.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may, like the tests themselves"
+)]
+
 mod agent;
 mod architecture;
 mod attack;

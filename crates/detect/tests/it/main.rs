@@ -1,5 +1,11 @@
 //! The tests of scanners and of the traces that they read.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may, like the tests themselves"
+)]
+
 mod batch;
 mod equivalence;
 mod evidence;

@@ -1,5 +1,11 @@
 //! The tests of the threat format: its rules, what they let pass, and what they judge.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may, like the tests themselves"
+)]
+
 mod bad_input;
 mod evaluation;
 mod properties;

@@ -1,7 +1,6 @@
 //! The official SDKs, as agents that are attacked and as agents that attack: one document, one
 //! verdict, whatever generation they speak. Needs `scripts/peers`.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 #![expect(clippy::print_stdout, reason = "a test that is skipped should say so")]
 
 use std::process::Stdio;

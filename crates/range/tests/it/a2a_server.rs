@@ -1,7 +1,5 @@
 //! `a2a_server` over loopback: both generations, and agents that misbehave.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,5 @@
 //! The `ag_ui_client` driver against agents that follow a script, good and hostile.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

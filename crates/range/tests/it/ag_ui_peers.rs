@@ -1,7 +1,5 @@
 //! The `ag_ui_client` driver against agents built with the official packages.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
-
 use proofhouse_test_support::peers::{listening, peers, program};
 
 use crate::client_support::{operations, play, verdict};

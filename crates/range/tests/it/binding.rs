@@ -1,8 +1,6 @@
 //! A binding of its own, written outside the crate: everything the core promises, without any of the
 //! protocols it comes with.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
-
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -1,7 +1,5 @@
 //! Four actors at once, MCP and A2A, server and client each: what one learns, another tells, every time.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
-
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

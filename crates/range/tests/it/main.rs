@@ -1,5 +1,11 @@
 //! The tests of attacks, over loopback: every mode, with good, bad and official peers.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may, like the tests themselves"
+)]
+
 mod a2a;
 mod a2a_client;
 mod a2a_peers;

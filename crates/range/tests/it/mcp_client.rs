@@ -1,7 +1,5 @@
 //! The `mcp_client` driver against servers that follow a script, of both eras.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proofhouse_range::{ActorEndpoint, ActorErrorKind, CarrierKind, RunError};

@@ -1,7 +1,5 @@
 //! The `mcp_client` driver against servers that break the protocol in every way.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
-
 use futures_util::future::join_all;
 use proofhouse_wire::StatusCode;
 use proofhouse_wire::server::Reply;

@@ -1,7 +1,5 @@
 //! The `mcp_client` driver against servers of the official SDKs, of both generations.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
-
 use std::time::Duration;
 
 use proofhouse_range::{ActorEndpoint, RunReport};

@@ -1,7 +1,5 @@
 //! The `mcp_client` driver against processes: shell scripts that play good and hostile servers.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
-
 use std::time::Duration;
 
 use futures_util::future::join_all;

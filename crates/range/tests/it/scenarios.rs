@@ -1,8 +1,6 @@
 //! The public documents, each run to a verdict against a subject that follows a script: it takes every
 //! tool, resource and prompt it is offered, and passes on what it is told.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
-
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

@@ -31,7 +31,7 @@ fn judge(server: Option<&Server>, examples: &str, notes: &[&str]) -> (String, Op
     if let Some(server) = server {
         let config = Config {
             retries: 0,
-            ..Config::new(url(&server), "m", Method::Judge)
+            ..Config::new(url(server), "m", Method::Judge)
         };
         let evaluator: Arc<dyn SemanticEvaluator> = Arc::new(OpenAiSemantic::new(config).unwrap());
         builder = builder.semantic(evaluator);

@@ -1,5 +1,11 @@
 //! The tests of the engine behind the service: events, its HTTP interface, and crashes.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may, like the tests themselves"
+)]
+
 mod engine_crash;
 mod engine_events;
 mod engine_http;

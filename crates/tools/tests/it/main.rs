@@ -1,5 +1,11 @@
 //! The tests of tools: manifests, runtimes, events, tokens, and serving them.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may, like the tests themselves"
+)]
+
 mod agent_manifest;
 mod auth;
 mod auth_github;
