@@ -14,7 +14,7 @@ use proofhouse_server::engine::{Begin, Engine, EngineOptions, ManifestSource};
 use proofhouse_server::listen::{self, Door};
 use proofhouse_server::metrics::Metrics;
 use proofhouse_server::rate::Rate;
-use proofhouse_store::{SqliteOptions, SqliteStore, Store};
+use proofhouse_store::{SqliteOptions, Store};
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
 use proofhouse_tools::manifest::Catalog;
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
@@ -136,7 +136,7 @@ struct Server {
     _directory: tempfile::TempDir,
     file: PathBuf,
     engine: Arc<Engine>,
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     hooks: SocketAddr,
     stop: CancellationToken,
     serving: tokio::task::JoinHandle<()>,
@@ -146,8 +146,8 @@ fn told(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-async fn open_store(path: &Path) -> Result<Arc<dyn Store>, String> {
-    let store = SqliteStore::open_sqlite(SqliteOptions::file(path)).await;
+async fn open_store(path: &Path) -> Result<Arc<Store>, String> {
+    let store = Store::open_sqlite(SqliteOptions::file(path)).await;
     Ok(Arc::new(store.map_err(told)?))
 }
 

@@ -114,7 +114,7 @@ impl Keys {
 
 /// Makes a key and keeps its hash.
 pub(crate) async fn make(
-    store: &dyn Store,
+    store: &Store,
     name: &str,
     scopes: &[Scope],
     expires_at: Option<i64>,

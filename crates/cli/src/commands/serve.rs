@@ -238,7 +238,7 @@ impl Serve {
 
     async fn engine(
         &self,
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         places: &Places,
         metrics: Arc<Metrics>,
     ) -> Result<Engine, CommandError> {
@@ -279,7 +279,7 @@ impl Serve {
     }
 
     /// Nobody could use the API at first, so there is a key, once.
-    async fn first_key(&self, store: &dyn Store) -> Result<Option<String>, CommandError> {
+    async fn first_key(&self, store: &Store) -> Result<Option<String>, CommandError> {
         let known = store.api_keys().await;
         let known =
             known.map_err(|error| CommandError::cannot_run(printable_line(&error.to_string())))?;

@@ -55,7 +55,7 @@ pub(super) struct TaskDetailView {
 }
 
 /// Reads a task with its answers.
-pub(super) async fn detail(store: &dyn Store, id: &str) -> Result<TaskDetailView> {
+pub(super) async fn detail(store: &Store, id: &str) -> Result<TaskDetailView> {
     let task = store.task(id).await?;
     let deliveries = store.deliveries(id, None, LOOKED_THROUGH).await?;
     let mut answers: Vec<AnswerView> = deliveries.iter().filter_map(AnswerView::of).collect();

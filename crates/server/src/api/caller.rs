@@ -88,7 +88,7 @@ impl Caller {
 }
 
 /// Who holds this key.
-pub(crate) async fn recognise(store: &dyn Store, key: &str) -> Result<Caller, Problem> {
+pub(crate) async fn recognise(store: &Store, key: &str) -> Result<Caller, Problem> {
     let hash = keys::hash(key).ok_or_else(unknown)?;
     holder(store, hash).await
 }
@@ -98,7 +98,7 @@ fn unknown() -> Problem {
 }
 
 /// Who holds the key with this hash.
-async fn holder(store: &dyn Store, hash: String) -> Result<Caller, Problem> {
+async fn holder(store: &Store, hash: String) -> Result<Caller, Problem> {
     let found = store.api_key(&hash).await.map_err(super::store_problem)?;
     let found = found.ok_or_else(unknown)?;
     let now = store.now().await.map_err(super::store_problem)?;

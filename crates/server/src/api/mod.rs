@@ -77,7 +77,7 @@ impl ApiConfig {
 
 /// What all handlers share.
 pub struct Api {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<Store>,
     pub(crate) desk: Arc<dyn Desk>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) config: ApiConfig,
@@ -108,7 +108,7 @@ impl Api {
     /// An API over a store and whoever runs the tasks.
     #[must_use]
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         desk: Arc<dyn Desk>,
         metrics: Arc<Metrics>,
         config: ApiConfig,

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(125);
 
 /// Keeps the turns of one task, for as long as this process holds its lease.
 pub(super) struct StoreJournal {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     hub: Hub,
     task: String,
     held: Held,
@@ -39,7 +39,7 @@ pub(super) struct StoreJournal {
 
 impl StoreJournal {
     pub(super) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         hub: Hub,
         task: &str,
         held: Held,
@@ -111,7 +111,6 @@ impl StoreJournal {
             allow: allow.collect(),
             from: Vec::new(),
             state: Some((state(entry.state), detail(&entry.turn))),
-            snapshot: None,
             delivered,
         };
         let mut pause = PAUSE;

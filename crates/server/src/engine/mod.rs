@@ -93,7 +93,7 @@ pub struct Engine {
 }
 
 pub(crate) struct Inner {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     manifests: Manifests,
     source: ManifestSource,
     options: EngineOptions,
@@ -137,7 +137,7 @@ impl Engine {
     /// Returns an error when the store does not answer, or when the system gives no random numbers to name this process
     /// with.
     pub async fn open(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         source: ManifestSource,
         mut options: EngineOptions,
     ) -> Result<Self, EngineError> {
@@ -197,7 +197,7 @@ impl Engine {
 
     /// Where everything is kept.
     #[must_use]
-    pub fn store(&self) -> &Arc<dyn Store> {
+    pub fn store(&self) -> &Arc<Store> {
         &self.inner.store
     }
 

@@ -91,7 +91,7 @@ impl Hub {
 
 /// Watches one task, from a turn on.
 pub struct Watch {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     task: String,
     next: i64,
     ready: std::collections::VecDeque<Turn>,
@@ -101,7 +101,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(store: Arc<dyn Store>, hub: &Hub, task: &str, from: i64) -> Self {
+    pub(super) fn new(store: Arc<Store>, hub: &Hub, task: &str, from: i64) -> Self {
         Self {
             store,
             task: task.to_owned(),

@@ -141,7 +141,7 @@ impl Default for Metrics {
 impl Metrics {
     /// Counts, and tells what this store counts.
     #[must_use]
-    pub fn of(store: &dyn Store) -> Self {
+    pub fn of(store: &Store) -> Self {
         let mut metrics = Self::default();
         let collector = StoreCollector(store.timings());
         metrics.registry.register_collector(Box::new(collector));

@@ -18,7 +18,7 @@ use proofhouse_agent::task::{Host, Turn};
 use proofhouse_server::engine::{Accepted, Begin, Engine, EngineOptions, ManifestSource};
 use proofhouse_source::DiagnosticSeverity;
 use proofhouse_store::model::{EventDetail, EventState, Task, TaskState};
-use proofhouse_store::{SqliteOptions, SqliteStore, Store};
+use proofhouse_store::{SqliteOptions, Store};
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
 use proofhouse_tools::interpolate::Root;
 use proofhouse_tools::manifest::{Bundle, Catalog};
@@ -222,8 +222,8 @@ pub(crate) fn options(shift: Shift, model: Arc<dyn Model>, api_root: &str) -> En
     options
 }
 
-pub(crate) async fn store(path: &Path) -> Arc<dyn Store> {
-    let store = SqliteStore::open_sqlite(SqliteOptions::file(path)).await;
+pub(crate) async fn store(path: &Path) -> Arc<Store> {
+    let store = Store::open_sqlite(SqliteOptions::file(path)).await;
     Arc::new(store.expect("the file opens"))
 }
 
@@ -273,7 +273,7 @@ pub(crate) async fn fate(engine: &Engine, event: i64) -> EventDetail {
     }
 }
 
-pub(crate) async fn turns(store: &Arc<dyn Store>, task: &str) -> Vec<Turn> {
+pub(crate) async fn turns(store: &Arc<Store>, task: &str) -> Vec<Turn> {
     let mut all = Vec::new();
     loop {
         let from = i64::try_from(all.len()).unwrap();

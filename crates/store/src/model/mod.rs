@@ -29,7 +29,7 @@ pub use interest::{AllowEntry, Interest, Interested, NewInterest, ToolRef};
 pub use json_text::JsonText;
 pub use lease::{Held, Lease, LeaseKind};
 pub use poll::{ClaimedPoll, NewPoll, Poll, PollCommit};
-pub use record::{ApiKey, NewApiKey, NewRun, Run, RunSummary, TraceEntry};
+pub use record::{ApiKey, NewApiKey, TraceEntry};
 pub use retention::{Retention, Stats, Swept};
 pub use start::{Fire, Fired, StartFailure, StartKey, StartKind, StartStatus};
 pub use task::{

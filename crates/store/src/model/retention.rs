@@ -16,8 +16,6 @@ pub struct Retention {
     pub ended_tasks_ms: Option<Millis>,
     /// Closed and lost channels, since they changed.
     pub channels_ms: Option<Millis>,
-    /// Runs, since they were stored.
-    pub runs_ms: Option<Millis>,
     /// How many rows of a kind one call removes at most, so that it does not hold up others.
     pub batch: usize,
 }
@@ -30,7 +28,6 @@ impl Default for Retention {
             events_ms: Some(30 * DAY),
             ended_tasks_ms: Some(90 * DAY),
             channels_ms: Some(30 * DAY),
-            runs_ms: None,
             batch: 500,
         }
     }
@@ -47,8 +44,6 @@ pub struct Swept {
     pub tasks: u64,
     /// Channels.
     pub channels: u64,
-    /// Runs.
-    pub runs: u64,
     /// Whether a kind had at least as many as one call removes: call again.
     pub more: bool,
 }

@@ -159,8 +159,6 @@ pub struct Append {
     pub from: Vec<TaskState>,
     /// The new state with its detail, if it changes.
     pub state: Option<(TaskState, Option<Value>)>,
-    /// What the task needs to go on in another process, if it changed.
-    pub snapshot: Option<Value>,
     /// The delivery that the first of these turns is; `Conflict` if it is not pending any more.
     pub delivered: Option<i64>,
 }

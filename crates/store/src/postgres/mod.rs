@@ -1,21 +1,16 @@
-//! The engine for several server processes: a pool of connections to one PostgreSQL.
+//! The database for several server processes: a pool of connections to one PostgreSQL.
 
 mod address;
-mod engine;
+mod backend;
 mod error;
 mod session;
 mod tls;
 
 use std::time::Duration;
 
-pub use engine::PostgresEngine;
+pub(crate) use backend::PostgresBackend;
 
-use crate::error::Result;
 use crate::migrate;
-use crate::sql::SqlStore;
-
-/// A store in PostgreSQL.
-pub type PostgresStore = SqlStore<PostgresEngine>;
 
 /// Where the database is and how it is used.
 #[derive(Clone, PartialEq, Eq)]
@@ -58,17 +53,5 @@ impl std::fmt::Debug for PostgresOptions {
             .field("connections", &self.connections)
             .field("patience", &self.patience)
             .finish_non_exhaustive()
-    }
-}
-
-impl PostgresStore {
-    /// Connects to the store, and brings its schema up to date. Several processes may do so at once.
-    ///
-    /// # Errors
-    ///
-    /// When the address is wrong, the server cannot be reached, or a newer version has written the database.
-    pub async fn open_postgres(options: PostgresOptions) -> Result<Self> {
-        let engine = PostgresEngine::open(&options).await?;
-        Ok(Self::on(engine))
     }
 }

@@ -37,7 +37,7 @@ fn read(row: &mut Row) -> Result<Channel> {
     })
 }
 
-pub(super) async fn open(
+pub(crate) async fn open(
     tx: Tx<'_>,
     new: &NewChannel,
     owner: &str,
@@ -72,7 +72,7 @@ pub(super) async fn open(
     Ok(ClaimedChannel { channel, lease })
 }
 
-pub(super) async fn get(tx: Tx<'_>, id: &str) -> Result<Channel> {
+pub(crate) async fn get(tx: Tx<'_>, id: &str) -> Result<Channel> {
     let rows = tx
         .query(
             concat!("SELECT ", columns!(), " FROM channels c WHERE c.id = $1"),
@@ -83,7 +83,7 @@ pub(super) async fn get(tx: Tx<'_>, id: &str) -> Result<Channel> {
     read(&mut row)
 }
 
-pub(super) async fn list(tx: Tx<'_>, filter: &ChannelFilter) -> Result<Vec<Channel>> {
+pub(crate) async fn list(tx: Tx<'_>, filter: &ChannelFilter) -> Result<Vec<Channel>> {
     let rows = tx
         .query(
             concat!(
@@ -102,7 +102,7 @@ pub(super) async fn list(tx: Tx<'_>, filter: &ChannelFilter) -> Result<Vec<Chann
     rows.into_iter().map(|mut row| read(&mut row)).collect()
 }
 
-pub(super) async fn update(tx: Tx<'_>, update: &ChannelUpdate) -> Result<Channel> {
+pub(crate) async fn update(tx: Tx<'_>, update: &ChannelUpdate) -> Result<Channel> {
     let rows = tx
         .query(
             concat!(
@@ -155,7 +155,7 @@ pub(super) async fn update(tx: Tx<'_>, update: &ChannelUpdate) -> Result<Channel
     get(tx, &update.id).await
 }
 
-pub(super) async fn claim_renewals(
+pub(crate) async fn claim_renewals(
     tx: Tx<'_>,
     owner: &str,
     lease_ms: Millis,
@@ -192,7 +192,7 @@ pub(super) async fn claim_renewals(
     Ok(claimed)
 }
 
-pub(super) async fn claim_sweeps(
+pub(crate) async fn claim_sweeps(
     tx: Tx<'_>,
     owner: &str,
     lease_ms: Millis,

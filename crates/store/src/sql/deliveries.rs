@@ -42,7 +42,7 @@ fn read(mut row: Row) -> Result<Delivery> {
     })
 }
 
-pub(super) async fn deliver(tx: Tx<'_>, task: &str, new: &DirectDelivery) -> Result<Received> {
+pub(crate) async fn deliver(tx: Tx<'_>, task: &str, new: &DirectDelivery) -> Result<Received> {
     let found = tasks::lock(tx, task).await?;
     let key = new
         .key
@@ -81,7 +81,7 @@ pub(super) async fn deliver(tx: Tx<'_>, task: &str, new: &DirectDelivery) -> Res
 
 /// Locks the tasks of deliveries against ending: a task that ends discards what is pending, and must not miss these.
 /// Returns which of them are there, and whether they go on.
-pub(super) async fn lock_tasks<'d>(
+pub(crate) async fn lock_tasks<'d>(
     tx: Tx<'_>,
     deliveries: impl IntoIterator<Item = &'d NewDelivery>,
 ) -> Result<HashMap<&'d str, bool>> {
@@ -102,7 +102,7 @@ pub(super) async fn lock_tasks<'d>(
 }
 
 /// Stores what routing decided about tasks. Returns the ids, and how many of them are pending.
-pub(super) async fn add(
+pub(crate) async fn add(
     tx: Tx<'_>,
     event: i64,
     attempt: i64,
@@ -157,7 +157,7 @@ pub(super) async fn add(
     Ok((ids, pending))
 }
 
-pub(super) async fn pending(tx: Tx<'_>, task: &str, limit: usize) -> Result<Vec<Delivery>> {
+pub(crate) async fn pending(tx: Tx<'_>, task: &str, limit: usize) -> Result<Vec<Delivery>> {
     let rows = tx
         .query(
             concat!(
@@ -171,7 +171,7 @@ pub(super) async fn pending(tx: Tx<'_>, task: &str, limit: usize) -> Result<Vec<
     rows.into_iter().map(read).collect()
 }
 
-pub(super) async fn of_task(
+pub(crate) async fn of_task(
     tx: Tx<'_>,
     task: &str,
     before: Option<i64>,
@@ -190,7 +190,7 @@ pub(super) async fn of_task(
     rows.into_iter().map(read).collect()
 }
 
-pub(super) async fn of_event(tx: Tx<'_>, event: i64) -> Result<Vec<Delivery>> {
+pub(crate) async fn of_event(tx: Tx<'_>, event: i64) -> Result<Vec<Delivery>> {
     let rows = tx
         .query(
             concat!(
@@ -204,7 +204,7 @@ pub(super) async fn of_event(tx: Tx<'_>, event: i64) -> Result<Vec<Delivery>> {
     rows.into_iter().map(read).collect()
 }
 
-pub(super) async fn discard(tx: Tx<'_>, held: &Held, delivery: i64, reason: &str) -> Result<()> {
+pub(crate) async fn discard(tx: Tx<'_>, held: &Held, delivery: i64, reason: &str) -> Result<()> {
     tasks::lock(tx, &held.name).await?;
     leases::check(tx, held, LeaseKind::Task, &held.name).await?;
     let changed = tx
@@ -223,7 +223,7 @@ pub(super) async fn discard(tx: Tx<'_>, held: &Held, delivery: i64, reason: &str
     Ok(())
 }
 
-pub(super) async fn discard_pending(tx: Tx<'_>, task: &str, reason: &str) -> Result<()> {
+pub(crate) async fn discard_pending(tx: Tx<'_>, task: &str, reason: &str) -> Result<()> {
     tx.execute(
         "UPDATE deliveries SET state = 'discarded', reason = $2, settled_at = {now} \
          WHERE task_id = $1 AND state = 'pending'",
@@ -233,7 +233,7 @@ pub(super) async fn discard_pending(tx: Tx<'_>, task: &str, reason: &str) -> Res
     Ok(())
 }
 
-pub(super) async fn claim_tasks(
+pub(crate) async fn claim_tasks(
     tx: Tx<'_>,
     owner: &str,
     lease_ms: Millis,

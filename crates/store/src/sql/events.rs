@@ -68,7 +68,7 @@ fn batch(what: &str, size: usize) -> Result<()> {
 }
 
 /// Stores events.
-pub(super) async fn receive(tx: Tx<'_>, events: &[NewEvent]) -> Result<Vec<Received>> {
+pub(crate) async fn receive(tx: Tx<'_>, events: &[NewEvent]) -> Result<Vec<Received>> {
     batch("a batch of events", events.len())?;
     let rows: Vec<_> = events.iter().map(columns_of).collect::<Result<_>>()?;
     let inserted = tx
@@ -140,7 +140,7 @@ async fn known(tx: Tx<'_>, event: &NewEvent) -> Result<i64> {
     first(rows).ok_or_else(gone)?.int()
 }
 
-pub(super) async fn claim(
+pub(crate) async fn claim(
     tx: Tx<'_>,
     owner: &str,
     lease_ms: Millis,
@@ -174,7 +174,7 @@ pub(super) async fn claim(
     Ok(claimed)
 }
 
-pub(super) async fn unclaim(tx: Tx<'_>, claim: Claim) -> Result<()> {
+pub(crate) async fn unclaim(tx: Tx<'_>, claim: Claim) -> Result<()> {
     tx.execute(
         "UPDATE events SET claim_owner = NULL, claim_until = 0, claim_fence = claim_fence + 1 \
          WHERE id = $1 AND claim_fence = $2 AND state = 'received'",
@@ -184,14 +184,14 @@ pub(super) async fn unclaim(tx: Tx<'_>, claim: Claim) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn route(tx: Tx<'_>, routing: &Routing) -> Result<Vec<i64>> {
+pub(crate) async fn route(tx: Tx<'_>, routing: &Routing) -> Result<Vec<i64>> {
     still_ours(tx, routing.claim).await?;
     decide(tx, routing).await
 }
 
 /// Records many decisions. A claim that is lost is told beside the others, for nothing was written for it; any other
 /// error undoes all.
-pub(super) async fn route_all(tx: Tx<'_>, routings: &[Routing]) -> Result<Vec<Result<Vec<i64>>>> {
+pub(crate) async fn route_all(tx: Tx<'_>, routings: &[Routing]) -> Result<Vec<Result<Vec<i64>>>> {
     batch("a batch of decisions", routings.len())?;
     // All tasks at once and in order: two processes that route to the same tasks must not wait for each other.
     let deliveries = routings.iter().flat_map(|routing| &routing.deliveries);
@@ -256,7 +256,7 @@ async fn decide(tx: Tx<'_>, routing: &Routing) -> Result<Vec<i64>> {
     Ok(ids)
 }
 
-pub(super) async fn list(tx: Tx<'_>, filter: &EventFilter) -> Result<Vec<EventSummary>> {
+pub(crate) async fn list(tx: Tx<'_>, filter: &EventFilter) -> Result<Vec<EventSummary>> {
     let rows = tx
         .query(
             concat!(
@@ -287,7 +287,7 @@ pub(super) async fn list(tx: Tx<'_>, filter: &EventFilter) -> Result<Vec<EventSu
         .collect()
 }
 
-pub(super) async fn get(tx: Tx<'_>, id: i64) -> Result<EventDetail> {
+pub(crate) async fn get(tx: Tx<'_>, id: i64) -> Result<EventDetail> {
     let rows = tx
         .query(
             concat!(
@@ -315,7 +315,7 @@ fn list_of_json(value: Value) -> Result<Vec<Value>> {
     }
 }
 
-pub(super) async fn replay(tx: Tx<'_>, id: i64) -> Result<i64> {
+pub(crate) async fn replay(tx: Tx<'_>, id: i64) -> Result<i64> {
     let rows = tx
         .query(
             "SELECT state, attempt, fate, routed_at, earlier FROM events WHERE id = $1 {lock}",

@@ -4,7 +4,7 @@ use super::session::{Cell, Tx, json, name, params, short};
 use crate::error::Result;
 use crate::model::{AllowEntry, Interest, Interested, NewInterest, TaskState, ToolRef};
 
-pub(super) async fn add(tx: Tx<'_>, task: &str, interests: &[NewInterest]) -> Result<()> {
+pub(crate) async fn add(tx: Tx<'_>, task: &str, interests: &[NewInterest]) -> Result<()> {
     let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(interests.len());
     for interest in interests {
         rows.push(vec![
@@ -26,7 +26,7 @@ pub(super) async fn add(tx: Tx<'_>, task: &str, interests: &[NewInterest]) -> Re
 
 /// How an allow list comes to have an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Allowed {
+pub(crate) enum Allowed {
     /// With the task: this is when parameters are sealed.
     AtStart,
     /// Later, when nothing is added to a sealed parameter.
@@ -34,7 +34,7 @@ pub(super) enum Allowed {
 }
 
 /// Adds to the allow list. What is there is not added again.
-pub(super) async fn allow(
+pub(crate) async fn allow(
     tx: Tx<'_>,
     task: &str,
     entries: &[AllowEntry],
@@ -65,7 +65,7 @@ pub(super) async fn allow(
     Ok(())
 }
 
-pub(super) async fn allow_list(tx: Tx<'_>, task: &str) -> Result<Vec<AllowEntry>> {
+pub(crate) async fn allow_list(tx: Tx<'_>, task: &str) -> Result<Vec<AllowEntry>> {
     let rows = tx
         .query(
             "SELECT tool_namespace, tool, name, value, sealed FROM allow_list WHERE task_id = $1 ORDER BY number",
@@ -87,7 +87,7 @@ pub(super) async fn allow_list(tx: Tx<'_>, task: &str) -> Result<Vec<AllowEntry>
         .collect()
 }
 
-pub(super) async fn of_task(tx: Tx<'_>, task: &str) -> Result<Vec<Interest>> {
+pub(crate) async fn of_task(tx: Tx<'_>, task: &str) -> Result<Vec<Interest>> {
     let rows = tx
         .query(
             "SELECT task_id, tool_namespace, tool, event, timeout_ms, active FROM interests WHERE task_id = $1 \
@@ -111,7 +111,7 @@ pub(super) async fn of_task(tx: Tx<'_>, task: &str) -> Result<Vec<Interest>> {
         .collect()
 }
 
-pub(super) async fn in_tool(
+pub(crate) async fn in_tool(
     tx: Tx<'_>,
     tool: &ToolRef,
     task: Option<&str>,

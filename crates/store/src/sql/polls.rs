@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::row::Row;
 use super::session::{Cell, Tx, json, json_or_null, name, params, remark, short};
-use super::{events, leases, page, tasks};
+use super::{events, leases, page};
 use crate::error::{Result, StoreError};
 use crate::model::limits::MAX_SEEN_IDS;
 use crate::model::{ClaimedPoll, LeaseKind, Millis, NewPoll, Poll, PollCommit, Received, ToolRef};
@@ -34,7 +34,7 @@ fn read(mut row: Row) -> Result<Poll> {
     })
 }
 
-pub(super) async fn add(tx: Tx<'_>, task: &str, polls: &[NewPoll]) -> Result<()> {
+pub(crate) async fn add(tx: Tx<'_>, task: &str, polls: &[NewPoll]) -> Result<()> {
     let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(polls.len());
     for poll in polls {
         rows.push(vec![
@@ -55,12 +55,7 @@ pub(super) async fn add(tx: Tx<'_>, task: &str, polls: &[NewPoll]) -> Result<()>
     Ok(())
 }
 
-pub(super) async fn add_to(tx: Tx<'_>, task: &str, polls: &[NewPoll]) -> Result<()> {
-    tasks::lock(tx, task).await?;
-    add(tx, task, polls).await
-}
-
-pub(super) async fn of_task(tx: Tx<'_>, task: &str) -> Result<Vec<Poll>> {
+pub(crate) async fn of_task(tx: Tx<'_>, task: &str) -> Result<Vec<Poll>> {
     let rows = tx
         .query(
             concat!(
@@ -74,27 +69,7 @@ pub(super) async fn of_task(tx: Tx<'_>, task: &str) -> Result<Vec<Poll>> {
     rows.into_iter().map(read).collect()
 }
 
-pub(super) async fn remove(tx: Tx<'_>, task: &str, tool: &ToolRef, event: &str) -> Result<()> {
-    let key = params![task, &tool.namespace, &tool.name, event];
-    let removed = tx
-        .query(
-            "DELETE FROM polls WHERE task_id = $1 AND tool_namespace = $2 AND tool = $3 AND event = $4 \
-             RETURNING CAST(id AS TEXT)",
-            &key,
-        )
-        .await?;
-    for mut row in removed {
-        let id = row.text()?;
-        tx.execute(
-            "DELETE FROM leases WHERE kind = 'poll' AND name = $1",
-            &params![&id],
-        )
-        .await?;
-    }
-    Ok(())
-}
-
-pub(super) async fn claim(
+pub(crate) async fn claim(
     tx: Tx<'_>,
     owner: &str,
     lease_ms: Millis,
@@ -137,7 +112,7 @@ async fn get(tx: Tx<'_>, id: &str) -> Result<Poll> {
     super::row::first(rows).map_or_else(|| Err(StoreError::NotFound(format!("poll {id}"))), read)
 }
 
-pub(super) async fn commit(tx: Tx<'_>, commit: &PollCommit) -> Result<Vec<Received>> {
+pub(crate) async fn commit(tx: Tx<'_>, commit: &PollCommit) -> Result<Vec<Received>> {
     let poll = match get(tx, &commit.held.name).await {
         Ok(poll) => poll,
         // The task is gone, and its poll with it: the lease was taken away.

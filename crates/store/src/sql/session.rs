@@ -1,4 +1,4 @@
-//! What the statements are run on: a transaction of one of the engines.
+//! What the statements are run on: a transaction of one of the databases.
 
 use std::borrow::Cow;
 
@@ -47,16 +47,6 @@ pub(crate) type Work<T> = Box<dyn for<'a> Fn(Tx<'a>) -> BoxFuture<'a, Result<T>>
 pub(crate) enum Mode {
     Read,
     Write,
-}
-
-/// Runs transactions.
-#[async_trait]
-pub(crate) trait Engine: Send + Sync + 'static {
-    /// Runs the work in one transaction, which is durable when this returns.
-    async fn run<T: Send + 'static>(&self, mode: Mode, work: Work<T>) -> Result<T>;
-
-    /// Finishes what is under way and ends.
-    async fn close(&self);
 }
 
 /// A value of a column.
@@ -179,7 +169,7 @@ pub(crate) fn json_or_null(what: &str, value: Option<&Value>) -> Result<Cell<'st
     value.map_or(Ok(Cell::Null), |value| json(what, value))
 }
 
-/// Refuses what one of the engines could not hold, so that both refuse it.
+/// Refuses what one of the databases could not hold, so that both refuse it.
 pub(crate) fn check(params: &[Cell<'_>]) -> Result<()> {
     for param in params {
         if let Cell::Text(text) = param

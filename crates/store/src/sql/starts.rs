@@ -28,7 +28,7 @@ fn read(mut row: Row) -> Result<StartStatus> {
     })
 }
 
-pub(super) async fn list(tx: Tx<'_>) -> Result<Vec<StartStatus>> {
+pub(crate) async fn list(tx: Tx<'_>) -> Result<Vec<StartStatus>> {
     let rows = tx
         .query(
             concat!(
@@ -42,7 +42,7 @@ pub(super) async fn list(tx: Tx<'_>) -> Result<Vec<StartStatus>> {
     rows.into_iter().map(read).collect()
 }
 
-pub(super) async fn get(tx: Tx<'_>, key: &StartKey) -> Result<Option<StartStatus>> {
+pub(crate) async fn get(tx: Tx<'_>, key: &StartKey) -> Result<Option<StartStatus>> {
     let rows = tx
         .query(
             concat!(
@@ -81,7 +81,7 @@ async fn lock(tx: Tx<'_>, key: &StartKey) -> Result<Option<Millis>> {
 }
 
 /// Counts a task that a trigger began.
-pub(super) async fn began(tx: Tx<'_>, key: &StartKey, task: &str) -> Result<()> {
+pub(crate) async fn began(tx: Tx<'_>, key: &StartKey, task: &str) -> Result<()> {
     lock(tx, key).await?;
     tx.execute(
         "UPDATE starts SET last_at = {now}, last_task = $4, total = total + 1, failures = 0, last_error = NULL \
@@ -92,7 +92,7 @@ pub(super) async fn began(tx: Tx<'_>, key: &StartKey, task: &str) -> Result<()> 
     Ok(())
 }
 
-pub(super) async fn set_next(tx: Tx<'_>, key: &StartKey, next_at: Option<Millis>) -> Result<()> {
+pub(crate) async fn set_next(tx: Tx<'_>, key: &StartKey, next_at: Option<Millis>) -> Result<()> {
     lock(tx, key).await?;
     tx.execute(
         "UPDATE starts SET next_at = $4 WHERE kind = $1 AND namespace = $2 AND name = $3",
@@ -102,7 +102,7 @@ pub(super) async fn set_next(tx: Tx<'_>, key: &StartKey, next_at: Option<Millis>
     Ok(())
 }
 
-pub(super) async fn fire(tx: Tx<'_>, fire: &Fire) -> Result<Fired> {
+pub(crate) async fn fire(tx: Tx<'_>, fire: &Fire) -> Result<Fired> {
     let key = &fire.key;
     let last_tick = lock(tx, key).await?;
     if let Some(held) = &fire.held {
@@ -135,7 +135,7 @@ pub(super) async fn fire(tx: Tx<'_>, fire: &Fire) -> Result<Fired> {
     Ok(Fired::Now)
 }
 
-pub(super) async fn failed(tx: Tx<'_>, failure: &StartFailure) -> Result<()> {
+pub(crate) async fn failed(tx: Tx<'_>, failure: &StartFailure) -> Result<()> {
     let key = &failure.key;
     let last_tick = lock(tx, key).await?;
     if let (Some(tick), Some(last)) = (failure.tick, last_tick)

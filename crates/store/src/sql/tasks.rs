@@ -38,7 +38,7 @@ pub(super) fn missing(id: &str) -> StoreError {
     StoreError::NotFound(format!("task `{id}`"))
 }
 
-pub(super) async fn create(tx: Tx<'_>, new: &NewTask) -> Result<Task> {
+pub(crate) async fn create(tx: Tx<'_>, new: &NewTask) -> Result<Task> {
     let inserted = tx
         .query(
             "INSERT INTO tasks (id, agent_namespace, agent_name, model, user_id, user_email, params, origin, state, \
@@ -71,7 +71,7 @@ pub(super) async fn create(tx: Tx<'_>, new: &NewTask) -> Result<Task> {
     get(tx, &new.id).await
 }
 
-pub(super) async fn get(tx: Tx<'_>, id: &str) -> Result<Task> {
+pub(crate) async fn get(tx: Tx<'_>, id: &str) -> Result<Task> {
     let rows = tx
         .query(
             concat!("SELECT ", columns!(), " FROM tasks t WHERE t.id = $1"),
@@ -82,7 +82,7 @@ pub(super) async fn get(tx: Tx<'_>, id: &str) -> Result<Task> {
 }
 
 /// The task, which nobody else changes until the transaction ends.
-pub(super) async fn lock(tx: Tx<'_>, id: &str) -> Result<Task> {
+pub(crate) async fn lock(tx: Tx<'_>, id: &str) -> Result<Task> {
     let rows = tx
         .query(
             concat!(
@@ -96,7 +96,7 @@ pub(super) async fn lock(tx: Tx<'_>, id: &str) -> Result<Task> {
     first(rows).map_or_else(|| Err(missing(id)), read)
 }
 
-pub(super) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<Task>> {
+pub(crate) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<Task>> {
     let rows = tx
         .query(
             concat!(
@@ -122,26 +122,6 @@ pub(super) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<Task>> {
     rows.into_iter().map(read).collect()
 }
 
-pub(super) async fn snapshot(tx: Tx<'_>, id: &str) -> Result<Option<Value>> {
-    let rows = tx
-        .query(
-            "SELECT body FROM snapshots WHERE task_id = $1",
-            &params![id],
-        )
-        .await?;
-    first(rows).map(|mut row| row.json()).transpose()
-}
-
-pub(super) async fn save_snapshot(tx: Tx<'_>, id: &str, body: &Value) -> Result<()> {
-    tx.execute(
-        "INSERT INTO snapshots (task_id, body) VALUES ($1, $2) \
-         ON CONFLICT (task_id) DO UPDATE SET body = excluded.body",
-        &[id.into(), json("the snapshot", body)?],
-    )
-    .await?;
-    Ok(())
-}
-
 /// Refuses when the task is in none of these states; an empty list stands for all but `ended`.
 pub(super) fn expect_state(task: &Task, from: &[TaskState]) -> Result<()> {
     let fine = if from.is_empty() {
@@ -159,7 +139,7 @@ pub(super) fn expect_state(task: &Task, from: &[TaskState]) -> Result<()> {
     }
 }
 
-pub(super) async fn change_state(tx: Tx<'_>, change: &StateChange) -> Result<Task> {
+pub(crate) async fn change_state(tx: Tx<'_>, change: &StateChange) -> Result<Task> {
     let task = lock(tx, &change.task).await?;
     if let Some(held) = &change.held {
         leases::check(tx, held, LeaseKind::Task, &change.task).await?;
@@ -170,7 +150,7 @@ pub(super) async fn change_state(tx: Tx<'_>, change: &StateChange) -> Result<Tas
 }
 
 /// Sets the state of a locked task, with all that follows from it.
-pub(super) async fn set_state(
+pub(crate) async fn set_state(
     tx: Tx<'_>,
     task: &Task,
     to: TaskState,
@@ -199,7 +179,7 @@ pub(super) async fn set_state(
     Ok(())
 }
 
-pub(super) async fn delete(tx: Tx<'_>, id: &str) -> Result<()> {
+pub(crate) async fn delete(tx: Tx<'_>, id: &str) -> Result<()> {
     lock(tx, id).await?;
     if leases::is_live(tx, LeaseKind::Task, id).await? {
         return Err(StoreError::Conflict(format!(
@@ -210,7 +190,7 @@ pub(super) async fn delete(tx: Tx<'_>, id: &str) -> Result<()> {
 }
 
 /// Removes tasks. What refers to them goes with them; only channels stay, to be closed at the platforms.
-pub(super) async fn remove(tx: Tx<'_>, ids: &[String]) -> Result<()> {
+pub(crate) async fn remove(tx: Tx<'_>, ids: &[String]) -> Result<()> {
     let each: Vec<Vec<Cell<'_>>> = ids.iter().map(|id| vec![id.into()]).collect();
     tx.query_each(
         "DELETE FROM leases WHERE kind = 'poll' \

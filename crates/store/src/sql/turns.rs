@@ -6,7 +6,7 @@ use super::{interests, leases, page, tasks};
 use crate::error::{Result, StoreError};
 use crate::model::{Append, Appended, LeaseKind, Turn};
 
-pub(super) async fn append(tx: Tx<'_>, append: &Append) -> Result<Appended> {
+pub(crate) async fn append(tx: Tx<'_>, append: &Append) -> Result<Appended> {
     let task = tasks::lock(tx, &append.task).await?;
     leases::check(tx, &append.held, LeaseKind::Task, &append.task).await?;
     tasks::expect_state(&task, &append.from)?;
@@ -34,9 +34,6 @@ pub(super) async fn append(tx: Tx<'_>, append: &Append) -> Result<Appended> {
         settle(tx, append, delivery).await?;
     }
     interests::allow(tx, &append.task, &append.allow, Allowed::Later).await?;
-    if let Some(snapshot) = &append.snapshot {
-        tasks::save_snapshot(tx, &append.task, snapshot).await?;
-    }
     if let Some((state, detail)) = &append.state {
         tasks::set_state(tx, &task, *state, detail.as_ref()).await?;
     }
@@ -79,7 +76,7 @@ async fn settle(tx: Tx<'_>, append: &Append, delivery: i64) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn list(tx: Tx<'_>, task: &str, from: i64, limit: usize) -> Result<Vec<Turn>> {
+pub(crate) async fn list(tx: Tx<'_>, task: &str, from: i64, limit: usize) -> Result<Vec<Turn>> {
     let rows = tx
         .query(
             "SELECT seq, kind, body, created_at FROM turns WHERE task_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3",

@@ -57,7 +57,7 @@ pub(crate) async fn a_second_copy_is_a_duplicate(place: Arc<Place>) {
     let [one, other] = two(&place).await;
     let outcomes = at_once(40, |number| {
         let store = Arc::clone(if number % 2 == 0 { &one } else { &other });
-        async move { receive_one(&*store, event(Some("hot"))).await }
+        async move { receive_one(&store, event(Some("hot"))).await }
     })
     .await;
     assert_eq!(
@@ -80,9 +80,9 @@ pub(crate) async fn a_second_copy_is_a_duplicate(place: Arc<Place>) {
 
 pub(crate) async fn an_event_is_routed_once(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    create(&*store, "t2").await;
-    let id = receive_one(&*store, event(Some("a"))).await.id();
+    create(&store, "t1").await;
+    create(&store, "t2").await;
+    let id = receive_one(&store, event(Some("a"))).await.id();
     let claimed = store.claim_events("one", LONG, 10).await.unwrap().remove(0);
     assert_eq!((claimed.claim.event, claimed.claim.attempt), (id, 1));
     assert_eq!(claimed.event.payload, event(None).payload);
@@ -148,7 +148,7 @@ pub(crate) async fn an_event_is_routed_once(place: Arc<Place>) {
 
 pub(crate) async fn an_old_claim_cannot_route(place: Arc<Place>) {
     let [one, other] = two(&place).await;
-    create(&*one, "t1").await;
+    create(&one, "t1").await;
     receive(&*one).await;
     let old = one.claim_events("one", OVER, 10).await.unwrap().remove(0);
     let new = other
@@ -183,8 +183,8 @@ pub(crate) async fn an_old_claim_cannot_route(place: Arc<Place>) {
 
 pub(crate) async fn a_failed_routing_leaves_nothing(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    let id = receive(&*store).await;
+    create(&store, "t1").await;
+    let id = receive(&store).await;
     let claim = store
         .claim_events("one", LONG, 10)
         .await
@@ -228,8 +228,8 @@ pub(crate) async fn a_failed_routing_leaves_nothing(place: Arc<Place>) {
 
 pub(crate) async fn many_are_routed_together(place: Arc<Place>) {
     let [one, other] = two(&place).await;
-    create(&*one, "t1").await;
-    create(&*one, "t2").await;
+    create(&one, "t1").await;
+    create(&one, "t2").await;
     for _ in 0..4 {
         receive(&*one).await;
     }
@@ -275,12 +275,12 @@ pub(crate) async fn many_are_routed_together(place: Arc<Place>) {
 
 pub(crate) async fn an_ended_task_gets_nothing(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
+    create(&store, "t1").await;
     store
         .change_state(change("t1", TaskState::Ended))
         .await
         .unwrap();
-    let (event, _) = route(&*store, vec![delivery("t1", "opened")]).await;
+    let (event, _) = route(&store, vec![delivery("t1", "opened")]).await;
     let detail = store.event(event.summary.id).await.unwrap();
     assert_eq!(detail.deliveries[0].state, DeliveryState::Discarded);
     assert_eq!(detail.event.summary.matched, 0);
@@ -288,7 +288,7 @@ pub(crate) async fn an_ended_task_gets_nothing(place: Arc<Place>) {
 
 pub(crate) async fn a_trigger_begins_a_task(place: Arc<Place>) {
     let store = place.open().await;
-    receive(&*store).await;
+    receive(&store).await;
     let claim = store
         .claim_events("one", LONG, 10)
         .await
@@ -327,8 +327,8 @@ pub(crate) async fn a_trigger_begins_a_task(place: Arc<Place>) {
 
 pub(crate) async fn a_replay_is_a_new_attempt(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    let (event, first) = route(&*store, vec![delivery("t1", "opened")]).await;
+    create(&store, "t1").await;
+    let (event, first) = route(&store, vec![delivery("t1", "opened")]).await;
     let id = event.summary.id;
     assert_eq!(store.replay(id).await.unwrap(), 2);
     refused(store.replay(id).await, "conflict");
@@ -355,9 +355,9 @@ pub(crate) async fn a_replay_is_a_new_attempt(place: Arc<Place>) {
 
 pub(crate) async fn events_are_listed_by_what_became_of_them(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    let (got, _) = route(&*store, vec![delivery("t1", "opened")]).await;
-    let (lost, _) = route(&*store, Vec::new()).await;
+    create(&store, "t1").await;
+    let (got, _) = route(&store, vec![delivery("t1", "opened")]).await;
+    let (lost, _) = route(&store, Vec::new()).await;
     let poll = NewEvent {
         source: "polls".to_owned(),
         tool: ToolRef::new("acme", "feed"),
@@ -366,7 +366,7 @@ pub(crate) async fn events_are_listed_by_what_became_of_them(place: Arc<Place>) 
         target_task: Some("t1".to_owned()),
         ..event(Some("k"))
     };
-    let open = receive_one(&*store, poll).await.id();
+    let open = receive_one(&store, poll).await.id();
     let list = async |filter: EventFilter| -> Vec<i64> {
         let filter = EventFilter {
             limit: 10,
@@ -517,7 +517,7 @@ pub(crate) async fn what_cannot_be_stored_is_refused(place: Arc<Place>) {
     );
     // The good one beside them was not stored either.
     assert!(matches!(
-        receive_one(&*store, event(Some("fine"))).await,
+        receive_one(&store, event(Some("fine"))).await,
         Received::Stored(_)
     ));
     refused(store.claim_events("", LONG, 1).await, "invalid");
@@ -541,7 +541,7 @@ pub(crate) async fn any_payload_comes_back(place: Arc<Place>) {
                     .into(),
             ..event(None)
         };
-        let id = receive_one(&*store, new.clone()).await.id();
+        let id = receive_one(&store, new.clone()).await.id();
         let found = store.event(id).await.unwrap().event;
         assert!(found.payload == payload);
         assert_eq!(JsonText::from(found.headers), new.headers);

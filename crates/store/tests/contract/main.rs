@@ -97,7 +97,6 @@ contract! {
         failures_are_counted;
     records:
         a_trace_is_kept_in_order,
-        runs_are_kept,
         keys_are_found_by_their_hash;
     upkeep:
         what_is_old_is_swept,

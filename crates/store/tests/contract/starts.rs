@@ -47,7 +47,7 @@ pub(crate) async fn a_tick_fires_once(place: Arc<Place>) {
     );
     assert_eq!(status.last_task.as_deref(), Some("t1"));
     // A tick whose task cannot be made has not fired.
-    create(&*store, "taken").await;
+    create(&store, "taken").await;
     refused(store.fire(fire(2_000, "taken")).await, "conflict");
     assert_eq!(store.fire(fire(2_000, "t4")).await.unwrap(), Fired::Now);
     // One without the lease does not fire either.

@@ -119,7 +119,6 @@ pub(crate) fn append(task: &str, held: Held, expected_seq: i64, turns: usize) ->
         allow: Vec::new(),
         from: Vec::new(),
         state: None,
-        snapshot: None,
         delivered: None,
     }
 }
@@ -134,11 +133,11 @@ pub(crate) fn change(task: &str, to: TaskState) -> StateChange {
     }
 }
 
-pub(crate) async fn create(store: &dyn Store, id: &str) -> Task {
+pub(crate) async fn create(store: &Store, id: &str) -> Task {
     store.create_task(task(id)).await.expect("a task")
 }
 
-pub(crate) async fn lease(store: &dyn Store, id: &str, owner: &str, ms: i64) -> Lease {
+pub(crate) async fn lease(store: &Store, id: &str, owner: &str, ms: i64) -> Lease {
     store
         .acquire(LeaseKind::Task, id, owner, ms)
         .await
@@ -147,11 +146,11 @@ pub(crate) async fn lease(store: &dyn Store, id: &str, owner: &str, ms: i64) -> 
 }
 
 /// Stores an event without a key.
-pub(crate) async fn receive(store: &dyn Store) -> i64 {
+pub(crate) async fn receive(store: &Store) -> i64 {
     receive_one(store, event(None)).await.id()
 }
 
-pub(crate) async fn receive_one(store: &dyn Store, event: NewEvent) -> Received {
+pub(crate) async fn receive_one(store: &Store, event: NewEvent) -> Received {
     store
         .receive(vec![event].into())
         .await
@@ -159,7 +158,7 @@ pub(crate) async fn receive_one(store: &dyn Store, event: NewEvent) -> Received 
 }
 
 /// Stores an event and routes it to these.
-pub(crate) async fn route(store: &dyn Store, deliveries: Vec<NewDelivery>) -> (Event, Vec<i64>) {
+pub(crate) async fn route(store: &Store, deliveries: Vec<NewDelivery>) -> (Event, Vec<i64>) {
     receive(store).await;
     let claimed = store
         .claim_events("router", LONG, 1)
@@ -173,7 +172,7 @@ pub(crate) async fn route(store: &dyn Store, deliveries: Vec<NewDelivery>) -> (E
     (claimed.event, ids)
 }
 
-pub(crate) async fn claim_one(store: &dyn Store, owner: &str) -> ClaimedTask {
+pub(crate) async fn claim_one(store: &Store, owner: &str) -> ClaimedTask {
     let mut claimed = store
         .claim_tasks(owner, LONG, IDLE, 10)
         .await
@@ -238,6 +237,6 @@ where
 }
 
 /// Two processes on one database.
-pub(crate) async fn two(place: &crate::place::Place) -> [Arc<dyn Store>; 2] {
+pub(crate) async fn two(place: &crate::place::Place) -> [Arc<Store>; 2] {
     [place.open().await, place.open().await]
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use deadpool_postgres::{
     Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Transaction,
 };
@@ -17,7 +16,7 @@ use super::tls::Encryption;
 use crate::error::{Result, StoreError};
 use crate::migrate;
 use crate::sql::dialect::{Dialect, Flavor};
-use crate::sql::session::{Engine, Mode, Work};
+use crate::sql::session::{Mode, Work};
 
 /// How long an upgrade of the schema may take.
 const MAX_MIGRATION: Duration = Duration::from_secs(600);
@@ -27,14 +26,14 @@ const TRIES: u32 = 8;
 
 /// A pool of connections to one PostgreSQL.
 #[derive(Debug)]
-pub struct PostgresEngine {
+pub(crate) struct PostgresBackend {
     pool: Pool,
     dialect: Dialect,
     patience: Duration,
 }
 
-impl PostgresEngine {
-    pub(super) async fn open(options: &PostgresOptions) -> Result<Self> {
+impl PostgresBackend {
+    pub(crate) async fn open(options: &PostgresOptions) -> Result<Self> {
         let address = Address::read(&options.url)?;
         let pool = Pool::builder(Manager::from_config(
             config(options, &address)?,
@@ -50,19 +49,19 @@ impl PostgresEngine {
         .runtime(Runtime::Tokio1)
         .build()
         .map_err(|error| StoreError::Invalid(error.to_string()))?;
-        let engine = Self {
+        let backend = Self {
             pool,
             dialect: Dialect::new(Flavor::Postgres),
             patience: options.patience,
         };
-        tokio::time::timeout(MAX_MIGRATION, engine.migrate(options))
+        tokio::time::timeout(MAX_MIGRATION, backend.migrate(options))
             .await
             .map_err(|_| {
                 StoreError::Unavailable(
                     "PostgreSQL: the schema was not upgraded in time".to_owned(),
                 )
             })??;
-        Ok(engine)
+        Ok(backend)
     }
 
     async fn migrate(&self, options: &PostgresOptions) -> Result<()> {
@@ -137,11 +136,9 @@ impl PostgresEngine {
             }
         }
     }
-}
 
-#[async_trait]
-impl Engine for PostgresEngine {
-    async fn run<T: Send + 'static>(&self, mode: Mode, work: Work<T>) -> Result<T> {
+    /// Runs the work in one transaction, which is durable when this returns.
+    pub(crate) async fn run<T: Send + 'static>(&self, mode: Mode, work: Work<T>) -> Result<T> {
         let mut tries = 0;
         loop {
             let mut client = self.client().await?;
@@ -173,7 +170,8 @@ impl Engine for PostgresEngine {
         }
     }
 
-    async fn close(&self) {
+    /// Ends; connections that are in use end with their transactions.
+    pub(crate) fn close(&self) {
         self.pool.close();
     }
 }
