@@ -27,8 +27,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = directory.path().join("store.db");
     let store = Store::open_sqlite(SqliteOptions::file(&path));
-    let store: Arc<Store> =
-        Arc::new(runtime.block_on(store).map_err(|error| error.to_string())?);
+    let store: Arc<Store> = Arc::new(runtime.block_on(store).map_err(|error| error.to_string())?);
     let (rounds, events) = if options.quick {
         (1, 2_000)
     } else {

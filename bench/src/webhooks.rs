@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use proofhouse_agent::model::{Model, ModelError, ModelReply, ModelRequest, ModelSink};
 use proofhouse_agent::task::Host;
-use proofhouse_server::api::desk::Desk;
 use proofhouse_server::api::{Api, ApiConfig};
 use proofhouse_server::engine::{Begin, Engine, EngineOptions, ManifestSource};
 use proofhouse_server::listen::{self, Door};
@@ -185,8 +184,7 @@ impl Server {
             },
             ..ApiConfig::at(hooks)
         };
-        let desk = Arc::clone(&engine) as Arc<dyn Desk>;
-        let api = Api::new(Arc::clone(&store), desk, Arc::clone(&metrics), config);
+        let api = Api::new(Arc::clone(&engine), Arc::clone(&metrics), config);
         let door = Door {
             listener,
             tls: None,

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use proofhouse_store::{
-    PostgresOptions, SqliteOptions, Store, StoreError,
-};
+use proofhouse_store::{PostgresOptions, SqliteOptions, Store, StoreError};
 
 use crate::output::{CommandError, printable_line, talk};
 use crate::store_lock::StoreLock;

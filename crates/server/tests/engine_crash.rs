@@ -18,7 +18,7 @@ use engine_support::{
     post, store, turns, until,
 };
 use proofhouse_agent::task::{CallStatus, Turn};
-use proofhouse_server::engine::{Accepted, Engine, EngineOptions};
+use proofhouse_server::engine::{Engine, EngineOptions, WebhookOutcome};
 use proofhouse_store::model::TaskState;
 use serde_json::Map;
 use tokio::runtime::Runtime;
@@ -92,8 +92,8 @@ fn every_event_arrives_exactly_once_whatever_is_killed() {
                 .runtime
                 .block_on(async move { post(&engine, "hub", &ping(id)).await });
             match posted {
-                Accepted::Stored(_) | Accepted::Duplicate(_) => break,
-                Accepted::Unavailable => std::thread::sleep(Duration::from_millis(50)),
+                WebhookOutcome::Stored(_) | WebhookOutcome::Duplicate(_) => break,
+                WebhookOutcome::Unavailable => std::thread::sleep(Duration::from_millis(50)),
                 other => panic!("{other:?}"),
             }
         }
@@ -423,7 +423,7 @@ fn clocks_that_are_wrong_change_nothing() {
             let said = engine_support::comment(id, "acme", 7, "ada");
             assert!(matches!(
                 post(&to.engine, "hub", &said).await,
-                Accepted::Stored(_)
+                WebhookOutcome::Stored(_)
             ));
         });
     }

@@ -16,7 +16,7 @@ use engine_support::{
 };
 use http::HeaderMap;
 use proofhouse_agent::task::{Decision, Turn};
-use proofhouse_server::engine::{Accepted, Engine, Seen, Snapshot};
+use proofhouse_server::engine::{Engine, Seen, Snapshot, WebhookOutcome, WebhookRefusal};
 use proofhouse_store::model::{Delivery, DeliveryState, StartKind, TaskFilter, TaskState};
 use serde_json::{Map, json};
 
@@ -53,7 +53,7 @@ async fn events_reach_the_tasks_they_concern_once() {
     assert_eq!(routed_once.event.summary.matched, 1);
     assert!(matches!(
         post(&engine, "hub", &good).await,
-        Accepted::Duplicate(_)
+        WebhookOutcome::Duplicate(_)
     ));
     routed(&engine, "hub", &comment(5, "acme", 7, "bot")).await;
     routed(&engine, "hub", &ping(6)).await;
@@ -92,11 +92,14 @@ async fn strangers_are_refused() {
     );
     let world = World::new(&signed);
     let engine = world.engine().await;
-    let refused = |accepted: Accepted| match accepted {
-        Accepted::Refused { status, .. } => status,
+    let refused = |accepted: WebhookOutcome| match accepted {
+        WebhookOutcome::Refused(refusal) => refusal,
         other => panic!("{other:?}"),
     };
-    assert_eq!(refused(post(&engine, "nobody", &ping(1)).await), 404);
+    assert_eq!(
+        refused(post(&engine, "nobody", &ping(1)).await),
+        WebhookRefusal::NobodyListens
+    );
     let task = begin(&engine, None).await;
     // Events without a secret of their own take the unsigned delivery; the signed one does not.
     let unsigned = routed(&engine, "hub", &ping(2)).await;
@@ -104,9 +107,13 @@ async fn strangers_are_refused() {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", "application/json".parse().unwrap());
     let broken = engine.accept("hub", &headers, None, b"{\"a\":").await;
-    assert_eq!(refused(broken), 400);
+    assert!(matches!(refused(broken), WebhookRefusal::Malformed(_)));
     let strict = world.engine_with(|options| options.strict = true).await;
-    assert_eq!(refused(post(&strict, "hub", &ping(3)).await), 401);
+    let unsigned = refused(post(&strict, "hub", &ping(3)).await);
+    assert!(
+        matches!(unsigned, WebhookRefusal::Signature(_)),
+        "{unsigned:?}"
+    );
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"s3cret-s3cret-s3cret");
     let body = ping(4).to_string();
     let tag = ring::hmac::sign(&key, body.as_bytes());
@@ -120,14 +127,14 @@ async fn strangers_are_refused() {
         format!("sha256={hex}").parse().unwrap(),
     );
     let accepted = strict.accept("hub", &headers, None, body.as_bytes()).await;
-    let Accepted::Stored(ids) = accepted else {
+    let WebhookOutcome::Stored(ids) = accepted else {
         panic!("{accepted:?}");
     };
     assert_eq!(fate(&strict, ids[0]).await.event.summary.matched, 1);
     idle_after(&engine, &task.id, 1).await;
     headers.insert("x-hub-signature-256", "sha256=00".parse().unwrap());
     let forged = strict.accept("hub", &headers, None, body.as_bytes()).await;
-    assert_eq!(refused(forged), 401);
+    assert!(matches!(refused(forged), WebhookRefusal::Signature(_)));
     strict.shutdown(PATIENCE).await;
     engine.shutdown(PATIENCE).await;
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proofhouse_agent::model::Redactor;
-use proofhouse_server::api::desk::Desk;
 use proofhouse_server::api::{Api, ApiConfig};
 use proofhouse_server::engine::{Engine, EngineOptions, MAX_LEASE, MIN_LEASE, ManifestSource};
 use proofhouse_server::keys::Scope;
@@ -204,8 +203,7 @@ impl Serve {
             webhook_rate: rate(self.webhook_rate),
             ..ApiConfig::at(api_at)
         };
-        let desk = Arc::clone(&engine) as Arc<dyn Desk>;
-        let api = Api::new(Arc::clone(&store), desk, Arc::clone(&metrics), config);
+        let api = Api::new(Arc::clone(&engine), Arc::clone(&metrics), config);
         let limits = Limits {
             of_peer: usize::from(self.peer_connections),
             ..Limits::default()

@@ -132,6 +132,6 @@ pub(super) async fn replay(
     Path(event): Path<i64>,
 ) -> Result<(StatusCode, Json<Replayed>), Problem> {
     caller.needs(Scope::EventsWrite)?;
-    let attempt = api.desk.replay(event).await?;
+    let attempt = api.running_engine()?.replay(event).await?;
     Ok((StatusCode::ACCEPTED, Json(Replayed { attempt })))
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use proofhouse_store::model::{Channel, ChannelFilter, Poll};
+use proofhouse_store::model::{Channel, ChannelFilter, Poll, TraceEntry};
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{Api, Caller, Path, moment, store_problem};
@@ -14,12 +15,38 @@ use crate::problem::Problem;
 
 /// Channels that are shown of a task.
 const MAX_CHANNELS: usize = 200;
+/// Notices that are shown of a task, the newest.
+const MAX_NOTICES: usize = 200;
 
 /// What a task listens to.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Listening {
     polls: Vec<PollView>,
     channels: Vec<ChannelView>,
+    /// What happened to them that people should know, oldest first: channels that were lost, and why.
+    notices: Vec<NoticeView>,
+}
+
+/// Something that happened to what a task listens to.
+#[derive(Debug, Serialize, ToSchema)]
+struct NoticeView {
+    /// `channel_lost`.
+    notice: String,
+    /// The tool, the event and the error.
+    #[schema(value_type = Object)]
+    about: Value,
+    /// When.
+    at: String,
+}
+
+impl NoticeView {
+    fn of(entry: &TraceEntry) -> Option<Self> {
+        Some(Self {
+            notice: entry.entry.get("notice")?.as_str()?.to_owned(),
+            about: entry.entry.get("about").cloned().unwrap_or_default(),
+            at: moment(entry.created_at),
+        })
+    }
 }
 
 /// A poll of a task.
@@ -85,7 +112,7 @@ impl From<Channel> for ChannelView {
     }
 }
 
-/// Show the polls and push channels of a task
+/// Show the polls and push channels of a task, and what happened to them
 #[utoipa::path(
     get, path = "/v1/tasks/{task}/listening", tag = "tasks", security(("key" = [])),
     params(("task" = String, Path, description = "The id of the task")),
@@ -103,6 +130,8 @@ pub(super) async fn show(
     caller.needs(Scope::TasksRead)?;
     api.store.task(&task).await.map_err(store_problem)?;
     let polls = api.store.polls(&task).await.map_err(store_problem)?;
+    let trace = api.store.newest_trace(&task, MAX_NOTICES).await;
+    let trace = trace.map_err(store_problem)?;
     let filter = ChannelFilter {
         task: Some(task),
         state: None,
@@ -112,5 +141,6 @@ pub(super) async fn show(
     Ok(Json(Listening {
         polls: polls.into_iter().map(Into::into).collect(),
         channels: channels.into_iter().map(Into::into).collect(),
+        notices: trace.iter().filter_map(NoticeView::of).collect(),
     }))
 }

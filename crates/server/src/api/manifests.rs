@@ -31,7 +31,8 @@ pub(super) async fn list(
     caller: Caller,
 ) -> Result<Json<Manifests>, Problem> {
     caller.needs(Scope::ManifestsRead)?;
-    let files = api.desk.manifests().into_iter().map(Into::into).collect();
+    let manifests = api.engine().manifests();
+    let files = manifests.files.iter().map(ManifestView::of).collect();
     Ok(Json(Manifests { files }))
 }
 
@@ -56,8 +57,8 @@ pub(super) async fn starts(
 ) -> Result<Json<Starts>, Problem> {
     caller.needs(Scope::ManifestsRead)?;
     let starts = api.store.starts().await.map_err(store_problem)?;
-    let desk = api.desk.as_ref();
-    let starts = starts.into_iter().map(|one| StartView::of(one, desk));
+    let engine = api.engine();
+    let starts = starts.into_iter().map(|one| StartView::of(one, engine));
     let starts = starts.collect();
     Ok(Json(Starts { starts }))
 }

@@ -3,14 +3,13 @@
 mod answers;
 mod caller;
 mod description;
-pub mod desk;
 mod events;
 mod extract;
 mod guard;
 mod health;
+mod idempotency;
 mod listening;
 mod manifests;
-mod once;
 mod scraper;
 mod sessions;
 mod stream;
@@ -26,13 +25,13 @@ use proofhouse_store::{Store, StoreError};
 
 pub(crate) use caller::{COOKIE, Caller, cookie, recognise};
 pub use description::description;
-use desk::{Desk, DeskError};
 pub(crate) use extract::{Body, Path, Query, whole};
 pub(crate) use sessions::{LIFETIME, Sessions};
 pub(crate) use views::{
     EventDetailView, EventView, ManifestView, StartView, TaskView, TurnView, moment,
 };
 
+use crate::engine::{Engine, EngineError};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::rate::{Rate, RateLimit};
@@ -78,7 +77,7 @@ impl ApiConfig {
 /// What all handlers share.
 pub struct Api {
     pub(crate) store: Arc<Store>,
-    pub(crate) desk: Arc<dyn Desk>,
+    engine: Arc<Engine>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) config: ApiConfig,
     pub(crate) rate: RateLimit,
@@ -105,17 +104,12 @@ fn wrong_keys(rate: Rate) -> Rate {
 }
 
 impl Api {
-    /// An API over a store and whoever runs the tasks.
+    /// An API over an engine and its store.
     #[must_use]
-    pub fn new(
-        store: Arc<Store>,
-        desk: Arc<dyn Desk>,
-        metrics: Arc<Metrics>,
-        config: ApiConfig,
-    ) -> Arc<Self> {
+    pub fn new(engine: Arc<Engine>, metrics: Arc<Metrics>, config: ApiConfig) -> Arc<Self> {
         Arc::new(Self {
-            store,
-            desk,
+            store: Arc::clone(engine.store()),
+            engine,
             metrics,
             rate: RateLimit::new(config.rate),
             wrong_keys: RateLimit::new(wrong_keys(config.rate)),
@@ -125,6 +119,19 @@ impl Api {
             scrapers: scraper::Scrapers::default(),
             config,
         })
+    }
+
+    /// The engine, for what can be done at any time.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The engine, for what is not begun any more once it is shutting down.
+    pub(crate) fn running_engine(&self) -> Result<&Engine, Problem> {
+        if self.engine.is_stopping() {
+            return Err(Problem::unavailable("the server is shutting down"));
+        }
+        Ok(&self.engine)
     }
 
     /// The routes of the API and the dashboard.
@@ -173,14 +180,13 @@ pub(crate) fn store_problem(error: StoreError) -> Problem {
     }
 }
 
-impl From<DeskError> for Problem {
-    fn from(error: DeskError) -> Self {
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
         match error {
-            DeskError::NotFound(why) => Self::not_found(why),
-            DeskError::Invalid(why) => Self::unprocessable(why),
-            DeskError::Conflict(why) => Self::conflict(why),
-            DeskError::Closing => Self::unavailable("the server is shutting down"),
-            DeskError::Store(error) => store_problem(error),
+            EngineError::NotFound(_) => Self::not_found(error.to_string()),
+            EngineError::Invalid(why) => Self::unprocessable(why),
+            EngineError::Conflict(why) => Self::conflict(why),
+            EngineError::Unavailable(why) => store_problem(StoreError::Unavailable(why)),
         }
     }
 }

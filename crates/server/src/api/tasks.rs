@@ -5,14 +5,15 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
+use proofhouse_agent::task::{Decision, User};
 use proofhouse_store::model::{TaskFilter, TaskState};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::answers::{self, TaskDetailView};
-use super::desk::{Answer, Message, Order};
-use super::{Api, Body, Caller, Path, Query, TaskView, TurnView, once, store_problem};
+use super::{Api, Body, Caller, Path, Query, TaskView, TurnView, idempotency, store_problem};
+use crate::engine::TaskRequest;
 use crate::keys::Scope;
 use crate::problem::Problem;
 
@@ -25,11 +26,12 @@ const MAX_MESSAGE: usize = 256 << 10;
 
 pub(super) fn page(limit: Option<u32>) -> Result<usize, Problem> {
     let limit = limit.map_or(PAGE, |limit| limit as usize);
-    match (1..=MAX_PAGE).contains(&limit) {
-        true => Ok(limit),
-        false => Err(Problem::bad_request(format!(
+    if (1..=MAX_PAGE).contains(&limit) {
+        Ok(limit)
+    } else {
+        Err(Problem::bad_request(format!(
             "`limit` is from 1 to {MAX_PAGE}"
-        ))),
+        )))
     }
 }
 
@@ -100,18 +102,25 @@ pub(super) async fn create(
     Body(task): Body<CreateTask>,
 ) -> Result<(StatusCode, Json<Created>), Problem> {
     caller.needs(Scope::TasksWrite)?;
-    let key = once::key(&headers)?;
-    let mut order = Order {
+    let key = idempotency::key(&headers)?;
+    let user = task.user.unwrap_or_else(|| format!("key:{}", caller.key));
+    let request = TaskRequest {
         namespace: task.namespace.unwrap_or_default(),
         agent: task.agent,
         message: checked_message(task.message)?,
         parameters: task.parameters,
-        user: task.user.unwrap_or_else(|| format!("key:{}", caller.key)),
-        email: task.email,
-        once: None,
+        origin: json!({"by": "api", "user": user}),
+        user: User {
+            id: user,
+            email: task.email,
+        },
+        unasked: false,
     };
-    order.once = key.map(|key| once::task(&caller, &key, &order));
-    let id = api.desk.create(order).await?;
+    let engine = api.running_engine()?;
+    let id = match key.map(|key| idempotency::task(&caller, &key, &request)) {
+        Some(once) => engine.start_task_once(request, &once).await?,
+        None => engine.start_task(request).await?.id,
+    };
     Ok((StatusCode::CREATED, Json(Created { id })))
 }
 
@@ -321,16 +330,14 @@ pub(super) async fn say(
     Body(say): Body<Say>,
 ) -> Result<(StatusCode, Json<Said>), Problem> {
     caller.needs(Scope::TasksWrite)?;
-    let key = once::key(&headers)?;
+    let key = idempotency::key(&headers)?;
     if say.message.is_empty() {
         return Err(Problem::bad_request("`message` is empty"));
     }
-    let message = Message {
-        text: checked_message(Some(say.message))?,
-        parameters: say.parameters,
-        key,
-    };
-    let delivery = api.desk.say(&task, message).await?;
+    let message = checked_message(Some(say.message))?;
+    let engine = api.running_engine()?;
+    let received = engine.message(&task, message, say.parameters, key).await?;
+    let delivery = received.id();
     Ok((StatusCode::ACCEPTED, Json(Said { delivery })))
 }
 
@@ -368,12 +375,14 @@ pub(super) async fn decide(
     Body(decide): Body<Decide>,
 ) -> Result<StatusCode, Problem> {
     caller.needs(Scope::TasksWrite)?;
-    let answer = Answer {
-        approve: decide.approve,
-        reason: checked_message(decide.reason)?,
-        by: caller.key,
+    let about = json!({"by": caller.key, "reason": checked_message(decide.reason)?});
+    let decision = if decide.approve {
+        Decision::Approve
+    } else {
+        Decision::Deny
     };
-    api.desk.decide(&task, review, answer).await?;
+    let engine = api.running_engine()?;
+    engine.decide(&task, review, decision, about).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -394,7 +403,7 @@ pub(super) async fn interrupt(
     Path(task): Path<String>,
 ) -> Result<StatusCode, Problem> {
     caller.needs(Scope::TasksWrite)?;
-    api.desk.interrupt(&task).await?;
+    api.running_engine()?.interrupt(&task).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -415,6 +424,6 @@ pub(super) async fn cancel(
     Path(task): Path<String>,
 ) -> Result<StatusCode, Problem> {
     caller.needs(Scope::TasksWrite)?;
-    api.desk.cancel(&task).await?;
+    api.running_engine()?.cancel(&task).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::desk::{Desk, ManifestFile};
+use crate::engine::{Engine, LoadedFile};
 
 /// The most of a payload that is shown.
 const MAX_PAYLOAD_SHOWN: usize = 256 << 10;
@@ -182,13 +182,12 @@ pub(crate) struct EventDetailView {
 impl From<EventDetail> for EventDetailView {
     fn from(detail: EventDetail) -> Self {
         let payload = &detail.event.payload;
-        let shown = match payload.len() <= MAX_PAYLOAD_SHOWN {
-            true => serde_json::from_slice(payload)
-                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(payload).into_owned())),
-            false => {
-                let head = payload.get(..MAX_PAYLOAD_SHOWN).unwrap_or_default();
-                Value::String(format!("{}…", String::from_utf8_lossy(head)))
-            }
+        let shown = if payload.len() <= MAX_PAYLOAD_SHOWN {
+            serde_json::from_slice(payload)
+                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(payload).into_owned()))
+        } else {
+            let head = payload.get(..MAX_PAYLOAD_SHOWN).unwrap_or_default();
+            Value::String(format!("{}…", String::from_utf8_lossy(head)))
         };
         Self {
             headers: detail.event.headers,
@@ -227,8 +226,8 @@ pub(crate) struct StartView {
 
 impl StartView {
     /// What is kept about one, beside what the manifests say now.
-    pub(crate) fn of(status: StartStatus, desk: &dyn Desk) -> Self {
-        let removed = !desk.has_start(&status.key);
+    pub(crate) fn of(status: StartStatus, engine: &Engine) -> Self {
+        let removed = !engine.has_start(&status.key);
         Self {
             removed,
             kind: status.key.kind.as_str().to_owned(),
@@ -283,24 +282,28 @@ pub(crate) struct FindingView {
     pub column: usize,
 }
 
-impl From<ManifestFile> for ManifestView {
-    fn from(file: ManifestFile) -> Self {
-        let held = |(kind, namespace, name)| HeldView {
-            kind,
-            namespace,
-            name,
-        };
-        let problems = file.problems.into_iter().map(|problem| FindingView {
-            code: problem.code,
-            severity: if problem.warning { "warning" } else { "error" }.to_owned(),
-            message: problem.message,
+impl ManifestView {
+    /// What is told of a file.
+    pub(crate) fn of(file: &LoadedFile) -> Self {
+        let holds = file.holds.iter().map(|(kind, namespace, name)| HeldView {
+            kind: kind.clone(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+        });
+        let problems = file.problems.iter().map(|problem| FindingView {
+            code: problem.code.clone(),
+            severity: problem.severity.clone(),
+            message: match &problem.help {
+                Some(help) => format!("{}; {help}", problem.message),
+                None => problem.message.clone(),
+            },
             line: problem.line,
             column: problem.column,
         });
         Self {
-            path: file.path,
+            path: file.path.clone(),
             stale: file.stale,
-            holds: file.holds.into_iter().map(held).collect(),
+            holds: holds.collect(),
             problems: problems.collect(),
         }
     }

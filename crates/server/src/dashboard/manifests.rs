@@ -19,13 +19,14 @@ pub(super) async fn list(State(api): State<Arc<Api>>, caller: Result<Caller, Pro
         Ok(starts) => starts,
         Err(error) => return trouble(&store_problem(error)),
     };
-    let files: Vec<ManifestView> = api.desk.manifests().into_iter().map(Into::into).collect();
+    let manifests = api.engine().manifests();
+    let files: Vec<ManifestView> = manifests.files.iter().map(ManifestView::of).collect();
     let rows: Vec<Vec<String>> = files.iter().map(file_row).collect();
     let heads = ["File", "State", "Holds", "Problems"];
     let page = Page::new("Manifests").table("Files", &heads, &rows);
     let rows: Vec<Vec<String>> = starts
         .into_iter()
-        .map(|start| StartView::of(start, api.desk.as_ref()))
+        .map(|start| StartView::of(start, api.engine()))
         .map(start_row)
         .collect();
     let heads = [

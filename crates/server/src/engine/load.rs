@@ -15,7 +15,7 @@ use proofhouse_tools::receive::webhook::WebhookKeys;
 use tokio::sync::mpsc;
 
 use super::Inner;
-use super::manifests::{LoadedFile, Problem, Snapshot};
+use super::manifests::{LoadedFile, ManifestProblem, Snapshot};
 use super::options::EngineOptions;
 
 /// The largest file of manifests.
@@ -47,7 +47,7 @@ const ALL: &str = ".";
 pub(super) struct Loader {
     files: BTreeMap<String, File>,
     /// What could not be read the last time.
-    unread: Vec<Problem>,
+    unread: Vec<ManifestProblem>,
     version: u64,
 }
 
@@ -56,7 +56,7 @@ struct File {
     text: String,
     good: Option<Bundle>,
     is_stale: bool,
-    problems: Vec<Problem>,
+    problems: Vec<ManifestProblem>,
 }
 
 impl Loader {
@@ -130,7 +130,7 @@ impl Loader {
             let unread = problems.iter().filter(|problem| problem.file == *name);
             let of_file = file.problems.iter().chain(unread).cloned().chain(between);
             let of_file = of_file.chain(unsigned);
-            let of_file: Vec<Problem> = of_file.take(left).collect();
+            let of_file: Vec<ManifestProblem> = of_file.take(left).collect();
             left -= of_file.len();
             files.push(LoadedFile {
                 path: name.clone(),
@@ -178,12 +178,12 @@ fn holds(bundle: &Bundle) -> Vec<(String, String, String)> {
 }
 
 /// Warns of a tool whose webhooks anybody can send.
-fn takes_unsigned(file: &str, tool: &Tool, options: &EngineOptions) -> Option<Problem> {
+fn takes_unsigned(file: &str, tool: &Tool, options: &EngineOptions) -> Option<ManifestProblem> {
     let source = options.webhooks.source(&tool.name);
     let keys = WebhookKeys::of_tool(tool, source, &options.environment);
     let is_webhook = |event: &Event| matches!(event.receive, Receive::Webhook(_));
     let is_open = !options.strict && tool.events.iter().any(is_webhook) && keys.accepts_unsigned();
-    is_open.then(|| Problem {
+    is_open.then(|| ManifestProblem {
         file: file.to_owned(),
         line: 0,
         column: 0,
@@ -199,8 +199,8 @@ fn takes_unsigned(file: &str, tool: &Tool, options: &EngineOptions) -> Option<Pr
     })
 }
 
-fn problem(file: &str, finding: &Diagnostic) -> Problem {
-    Problem {
+fn problem(file: &str, finding: &Diagnostic) -> ManifestProblem {
+    ManifestProblem {
         file: file.to_owned(),
         line: finding.span.map_or(0, |span| span.line),
         column: finding.span.map_or(0, |span| span.column),
@@ -212,7 +212,7 @@ fn problem(file: &str, finding: &Diagnostic) -> Problem {
 }
 
 /// The texts of the files below a directory, by their names in it, and what could not be read.
-fn read(directory: &Path) -> (BTreeMap<String, String>, Vec<Problem>) {
+fn read(directory: &Path) -> (BTreeMap<String, String>, Vec<ManifestProblem>) {
     let mut texts = BTreeMap::new();
     let mut problems = Vec::new();
     let mut open: Vec<(PathBuf, usize)> = vec![(directory.to_owned(), 0)];
@@ -284,8 +284,8 @@ fn shown(directory: &Path, path: &Path) -> String {
     }
 }
 
-fn unreadable(file: &str, message: &str) -> Problem {
-    Problem {
+fn unreadable(file: &str, message: &str) -> ManifestProblem {
+    ManifestProblem {
         file: file.to_owned(),
         line: 0,
         column: 0,
@@ -299,7 +299,7 @@ fn unreadable(file: &str, message: &str) -> Problem {
 /// Notes what the manifests are like.
 pub(super) fn count(inner: &Inner, snapshot: &Snapshot) {
     for problem in snapshot.files.iter().flat_map(|file| &file.problems) {
-        let Problem {
+        let ManifestProblem {
             file,
             line,
             code,

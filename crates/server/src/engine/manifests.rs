@@ -14,7 +14,7 @@ use super::options::EngineOptions;
 
 /// Something wrong with a file of manifests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct ManifestProblem {
     /// The file, as it is called below the directory.
     pub file: String,
     /// Where in it, from 1; 0 if that is not known.
@@ -41,7 +41,7 @@ pub struct LoadedFile {
     /// What is in use of it: kind, namespace and name.
     pub holds: Vec<(String, String, String)>,
     /// What is wrong with it, and what is worth a warning.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ManifestProblem>,
 }
 
 /// The manifests that are in use, and what is wrong with those that are not.

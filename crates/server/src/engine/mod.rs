@@ -15,7 +15,7 @@
 mod channels;
 mod commands;
 mod deliver;
-mod desk;
+mod idempotency;
 mod ingest;
 mod journal;
 mod leases;
@@ -36,16 +36,17 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofhouse_store::model::Task;
+use proofhouse_store::model::{StartKey, StartKind, Task};
 use proofhouse_store::{Store, StoreError};
 use proofhouse_wire::CancellationToken;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, broadcast};
 
-pub use ingest::Accepted;
+pub use idempotency::Idempotency;
+pub use ingest::{WebhookOutcome, WebhookRefusal};
 pub use load::ManifestSource;
-pub use manifests::{LoadedFile, Manifests, Problem, Snapshot};
+pub use manifests::{LoadedFile, ManifestProblem, Manifests, Snapshot};
 pub use options::{Clock, EngineOptions, HostFactory, MAX_LEASE, MIN_LEASE};
-pub use starting::Begin;
+pub use starting::TaskRequest;
 pub use watch::{Seen, Watch};
 
 use crate::metrics::engine::{EngineMetrics, Starter};
@@ -144,9 +145,10 @@ impl Engine {
         if options.by_store_clock {
             options.set_clock(store.now().await?);
         }
-        let owner = match options.owner.is_empty() {
-            true => starting::random_id("process")?,
-            false => options.owner.clone(),
+        let owner = if options.owner.is_empty() {
+            starting::random_id("process")?
+        } else {
+            options.owner.clone()
         };
         let (read, given) = (source.clone(), options.clone());
         let loaded = tokio::task::spawn_blocking(move || {
@@ -219,23 +221,45 @@ impl Engine {
         self.inner.stopping.is_cancelled()
     }
 
-    /// Begins a task. It is kept when this returns; what it says comes as turns.
+    /// Whether there is such a schedule or trigger among the manifests.
+    pub(crate) fn has_start(&self, key: &StartKey) -> bool {
+        let snapshot = self.manifests();
+        let catalog = snapshot.catalog();
+        let is_it = |namespace: &str, name: &str| (namespace, name) == (&key.namespace, &key.name);
+        match key.kind {
+            StartKind::Schedule => catalog
+                .schedules()
+                .any(|schedule| is_it(&schedule.namespace, &schedule.name)),
+            StartKind::Trigger => catalog
+                .triggers()
+                .any(|trigger| is_it(&trigger.namespace, &trigger.name)),
+        }
+    }
+
+    /// Pieces of text that a task's model says, while the task runs in this process.
+    pub(crate) fn texts(&self, task: &str) -> broadcast::Receiver<String> {
+        self.inner.hub.texts(task)
+    }
+
+    /// Starts a task. It is kept when this returns; what it says comes as turns.
     ///
     /// # Errors
     ///
     /// Returns an error when there is no such agent, when the input does not fit, or when it cannot be kept.
-    pub async fn begin(&self, begin: Begin) -> Result<Task, EngineError> {
-        self.begin_as(starting::random_id("task")?, begin).await
+    pub async fn start_task(&self, request: TaskRequest) -> Result<Task, EngineError> {
+        self.start_task_as(starting::random_id("task")?, request)
+            .await
     }
 
-    /// Begins a task with this id.
+    /// Starts a task with this id.
     ///
     /// # Errors
     ///
-    /// As [`Self::begin`]; `Conflict` when there is one with this id.
-    async fn begin_as(&self, id: String, begin: Begin) -> Result<Task, EngineError> {
+    /// As [`Self::start_task`]; `Conflict` when there is one with this id.
+    async fn start_task_as(&self, id: String, request: TaskRequest) -> Result<Task, EngineError> {
         let snapshot = self.inner.manifests.current();
-        let task = starting::new_task_as(id, &snapshot, &self.inner.options, begin)?;
+        let request = starting::with_namespace(&snapshot, request)?;
+        let task = starting::new_task_as(id, &snapshot, &self.inner.options, request)?;
         let task = self.inner.store.create_task(task).await?;
         self.inner.counts().begun.one(Starter::Api);
         self.inner.wake_deliverer.notify_one();

@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 use super::Inner;
 use super::manifests::Snapshot;
 use super::signatures;
-use super::starting::{self, Begin};
+use super::starting::{self, TaskRequest};
 use super::tally::Tally;
 
 /// Events that are claimed at once.
@@ -417,7 +417,7 @@ fn begin(
     let mut parameters = start.inputs;
     let said = parameters.shift_remove("message");
     let said = said.as_ref().and_then(Value::as_str).map(str::to_owned);
-    let begin = Begin {
+    let begin = TaskRequest {
         namespace: one.namespace.clone(),
         agent: one.agent.clone(),
         user: User {

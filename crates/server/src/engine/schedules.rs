@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::Inner;
 use super::manifests::Snapshot;
-use super::starting::{self, Begin};
+use super::starting::{self, TaskRequest};
 use crate::metrics::engine::Starter;
 
 /// How often the clock is looked at; cron knows minutes.
@@ -115,10 +115,10 @@ async fn look(
     Ok(())
 }
 
-fn begin(schedule: &Schedule, tick: Timestamp) -> Begin {
+fn begin(schedule: &Schedule, tick: Timestamp) -> TaskRequest {
     let mut parameters = schedule.inputs.clone();
     let said = parameters.shift_remove("message");
-    Begin {
+    TaskRequest {
         namespace: schedule.namespace.clone(),
         agent: schedule.agent.clone(),
         user: User {

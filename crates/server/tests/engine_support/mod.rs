@@ -15,7 +15,9 @@ use proofhouse_agent::model::{
     ChatMessage, Model, ModelError, ModelEvent, ModelReply, ModelRequest, ModelSink, ToolCall,
 };
 use proofhouse_agent::task::{Host, Turn};
-use proofhouse_server::engine::{Accepted, Begin, Engine, EngineOptions, ManifestSource};
+use proofhouse_server::engine::{
+    Engine, EngineOptions, ManifestSource, TaskRequest, WebhookOutcome,
+};
 use proofhouse_source::DiagnosticSeverity;
 use proofhouse_store::model::{EventDetail, EventState, Task, TaskState};
 use proofhouse_store::{SqliteOptions, Store};
@@ -235,18 +237,18 @@ pub(crate) async fn open(database: &Path, manifests: &Path, options: EngineOptio
 
 pub(crate) async fn begin(engine: &Engine, message: Option<&str>) -> Task {
     engine
-        .begin(Begin {
+        .start_task(TaskRequest {
             namespace: "demo".to_owned(),
             agent: "clerk".to_owned(),
             message: message.map(str::to_owned),
             origin: json!({"by": "test"}),
-            ..Begin::default()
+            ..TaskRequest::default()
         })
         .await
         .unwrap()
 }
 
-pub(crate) async fn post(engine: &Engine, tool: &str, body: &Value) -> Accepted {
+pub(crate) async fn post(engine: &Engine, tool: &str, body: &Value) -> WebhookOutcome {
     let text = body.to_string();
     let mut headers = HeaderMap::new();
     headers.insert("content-type", "application/json".parse().unwrap());
@@ -255,7 +257,7 @@ pub(crate) async fn post(engine: &Engine, tool: &str, body: &Value) -> Accepted 
 
 /// Posts, and waits until it is decided what becomes of it.
 pub(crate) async fn routed(engine: &Engine, tool: &str, body: &Value) -> EventDetail {
-    let Accepted::Stored(ids) = post(engine, tool, body).await else {
+    let WebhookOutcome::Stored(ids) = post(engine, tool, body).await else {
         panic!("{body} is not stored");
     };
     fate(engine, ids[0]).await

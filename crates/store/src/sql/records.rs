@@ -23,19 +23,15 @@ pub(crate) async fn append_trace(tx: Tx<'_>, task: &str, entries: &[Value]) -> R
     Ok(())
 }
 
-pub(crate) async fn trace(
-    tx: Tx<'_>,
-    task: &str,
-    from: i64,
-    limit: usize,
-) -> Result<Vec<TraceEntry>> {
+pub(crate) async fn newest_trace(tx: Tx<'_>, task: &str, limit: usize) -> Result<Vec<TraceEntry>> {
     let rows = tx
         .query(
-            "SELECT seq, entry, created_at FROM traces WHERE task_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3",
-            &params![task, from, page(limit)],
+            "SELECT seq, entry, created_at FROM traces WHERE task_id = $1 ORDER BY seq DESC LIMIT $2",
+            &params![task, page(limit)],
         )
         .await?;
     rows.into_iter()
+        .rev()
         .map(|mut row| {
             Ok(TraceEntry {
                 seq: row.int()?,

@@ -18,14 +18,11 @@ impl Store {
         )
     }
 
-    /// The trace of a task from this number on, oldest first.
-    pub async fn trace(&self, task: &str, from: i64, limit: usize) -> Result<Vec<TraceEntry>> {
-        transaction!(
-            self,
-            Read,
-            [task = task.to_owned(), from = from, limit = limit],
-            |tx| records::trace(tx, task, *from, *limit)
-        )
+    /// The newest entries of a task's trace, oldest first.
+    pub async fn newest_trace(&self, task: &str, limit: usize) -> Result<Vec<TraceEntry>> {
+        transaction!(self, Read, [task = task.to_owned(), limit = limit], |tx| {
+            records::newest_trace(tx, task, *limit)
+        })
     }
 
     /// Stores a key of the API. `Conflict` if the id or the hash is known.

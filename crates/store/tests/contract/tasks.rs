@@ -223,7 +223,7 @@ pub(crate) async fn a_deleted_task_leaves_nothing(place: Arc<Place>) {
     refused(store.delete_task("t1").await, "not found");
     assert!(store.turns("t1", 0, 10).await.unwrap().is_empty());
     assert!(store.pending("t1", 10).await.unwrap().is_empty());
-    assert!(store.trace("t1", 0, 10).await.unwrap().is_empty());
+    assert!(store.newest_trace("t1", 10).await.unwrap().is_empty());
     assert!(store.interested(&tool(), None).await.unwrap().is_empty());
     assert!(place.texts("SELECT name FROM leases").await.is_empty());
     store.task("t2").await.unwrap();
