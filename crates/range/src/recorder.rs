@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use proofhouse_detect::{
     DocumentVerdict, Evidence, Message, Outcome, REDACTED, Redactor, Scanner, Session, TraceWriter,
 };
 use proofhouse_oatf::{AdvanceReason, Direction, LogLevel};
+use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value};
 
 use crate::driver::ActorError;
@@ -390,7 +391,7 @@ impl Recorder {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 

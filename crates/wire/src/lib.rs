@@ -17,6 +17,7 @@ mod process;
 pub mod rpc;
 pub mod server;
 pub mod sse;
+pub mod sync;
 mod timers;
 
 pub use bytes::Bytes;
