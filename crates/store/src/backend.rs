@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::postgres::PostgresBackend;
-use crate::sql::session::{Mode, Work};
+use crate::sql::transaction::{TransactionMode, Work};
 use crate::sqlite::SqliteBackend;
 
 /// Runs transactions on one of the databases.
@@ -15,7 +15,11 @@ pub(crate) enum Backend {
 
 impl Backend {
     /// Runs the work in one transaction, which is durable when this returns.
-    pub(crate) async fn run<T: Send + 'static>(&self, mode: Mode, work: Work<T>) -> Result<T> {
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        mode: TransactionMode,
+        work: Work<T>,
+    ) -> Result<T> {
         match self {
             Self::Sqlite(sqlite) => sqlite.run(mode, work).await,
             Self::Postgres(postgres) => postgres.run(mode, work).await,

@@ -14,6 +14,7 @@ mod postgres;
 mod sql;
 mod sqlite;
 mod store;
+mod sync;
 mod timing;
 
 pub use error::{Result, StoreError};

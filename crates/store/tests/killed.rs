@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use proofhouse_store::model::{
-    Append, EventKind, LeaseKind, NewEvent, NewTask, NewTurn, Received, ToolRef,
+    AppendTurns, EventKind, LeaseKind, NewEvent, NewTask, NewTurn, ReceiveOutcome, ToolRef,
 };
 use proofhouse_store::{SqliteOptions, Store};
 use serde_json::json;
@@ -78,7 +78,9 @@ async fn writes_until_it_is_killed() {
             }
         });
     }
-    let lease = store.acquire(LeaseKind::Task, "t1", "killed", 0).await;
+    let lease = store
+        .acquire(LeaseKind::TaskRecord, "t1", "killed", 0)
+        .await;
     let held = lease.unwrap().expect("nobody lives to hold it").held();
     loop {
         let seq = store.task("t1").await.unwrap().next_seq;
@@ -86,7 +88,7 @@ async fn writes_until_it_is_killed() {
             kind: "note".to_owned(),
             body: json!([seq, part]),
         });
-        let step = Append {
+        let step = AppendTurns {
             task: "t1".to_owned(),
             held: held.clone(),
             expected_seq: seq,
@@ -153,7 +155,7 @@ async fn what_was_answered_survives_a_kill() {
     for key in &answered {
         let again = store.receive(vec![event(key)].into()).await.unwrap();
         assert!(
-            matches!(again[..], [Received::Duplicate(_)]),
+            matches!(again[..], [ReceiveOutcome::Duplicate(_)]),
             "{key} was answered and is lost"
         );
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use proofhouse_store::model::{EventKind, NewEvent, NewTask, Received, TaskFilter, ToolRef};
+use proofhouse_store::model::{EventKind, NewEvent, NewTask, ReceiveOutcome, TaskFilter, ToolRef};
 use proofhouse_store::{Result, SqliteOptions, Store, StoreError};
 use serde_json::json;
 
@@ -168,7 +168,7 @@ async fn a_full_disk_refuses_and_nothing_else() {
     for key in &stored {
         let again = store.receive(vec![event(key, 10)].into()).await.unwrap();
         assert!(
-            matches!(again[..], [Received::Duplicate(_)]),
+            matches!(again[..], [ReceiveOutcome::Duplicate(_)]),
             "{key} was answered and is not there"
         );
     }

@@ -35,7 +35,7 @@ impl Default for Retention {
 
 /// What a sweep removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Swept {
+pub struct SweepReport {
     /// Keys that no longer keep duplicates out.
     pub dedupe_keys: u64,
     /// Events.
@@ -50,7 +50,7 @@ pub struct Swept {
 
 /// How much there is, for metrics.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stats {
+pub struct StoreStats {
     /// Tasks by state, in the words of `TaskState`.
     pub tasks: std::collections::BTreeMap<String, i64>,
     /// Events that are not routed yet.

@@ -9,14 +9,14 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, IsolationLevel};
 
 use super::PostgresOptions;
-use super::address::{Address, Protection};
+use super::address::{Address, TlsMode};
 use super::error::{is_transient, translate, translate_pool};
-use super::session::PostgresSession;
-use super::tls::Encryption;
+use super::tls::PostgresTls;
+use super::transaction::PostgresTransaction;
 use crate::error::{Result, StoreError};
 use crate::migrate;
 use crate::sql::dialect::{Dialect, Flavor};
-use crate::sql::session::{Mode, Work};
+use crate::sql::transaction::{TransactionMode, Work};
 
 /// How long an upgrade of the schema may take.
 const MAX_MIGRATION: Duration = Duration::from_secs(600);
@@ -29,7 +29,7 @@ const TRIES: u32 = 8;
 pub(crate) struct PostgresBackend {
     pool: Pool,
     dialect: Dialect,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl PostgresBackend {
@@ -37,22 +37,22 @@ impl PostgresBackend {
         let address = Address::read(&options.url)?;
         let pool = Pool::builder(Manager::from_config(
             config(options, &address)?,
-            Encryption::new(address.protection, address.roots.as_ref())?,
+            PostgresTls::new(address.protection, address.roots.as_ref())?,
             ManagerConfig {
                 recycling_method: RecyclingMethod::Fast,
             },
         ))
         .max_size(options.connections.max(1))
-        .wait_timeout(Some(options.patience))
-        .create_timeout(Some(options.patience))
-        .recycle_timeout(Some(options.patience))
+        .wait_timeout(Some(options.timeout))
+        .create_timeout(Some(options.timeout))
+        .recycle_timeout(Some(options.timeout))
         .runtime(Runtime::Tokio1)
         .build()
         .map_err(|error| StoreError::Invalid(error.to_string()))?;
         let backend = Self {
             pool,
             dialect: Dialect::new(Flavor::Postgres),
-            patience: options.patience,
+            timeout: options.timeout,
         };
         tokio::time::timeout(MAX_MIGRATION, backend.migrate(options))
             .await
@@ -96,8 +96,8 @@ impl PostgresBackend {
             .map_err(|error| translate_pool(&error))
     }
 
-    fn session<'a>(&'a self, transaction: &'a Transaction<'a>) -> PostgresSession<'a> {
-        PostgresSession {
+    fn session<'a>(&'a self, transaction: &'a Transaction<'a>) -> PostgresTransaction<'a> {
+        PostgresTransaction {
             transaction,
             dialect: &self.dialect,
             transient: false,
@@ -108,15 +108,15 @@ impl PostgresBackend {
     async fn attempt<T>(
         &self,
         client: &mut Client,
-        mode: Mode,
+        mode: TransactionMode,
         work: &Work<T>,
     ) -> Result<T, (StoreError, bool)> {
         let failed = |error: tokio_postgres::Error| (translate(&error), is_transient(&error));
         let builder = client.build_transaction();
         let builder = match mode {
-            Mode::Write => builder.isolation_level(IsolationLevel::ReadCommitted),
+            TransactionMode::Write => builder.isolation_level(IsolationLevel::ReadCommitted),
             // All statements see the same state.
-            Mode::Read => builder
+            TransactionMode::Read => builder
                 .isolation_level(IsolationLevel::RepeatableRead)
                 .read_only(true),
         };
@@ -138,12 +138,16 @@ impl PostgresBackend {
     }
 
     /// Runs the work in one transaction, which is durable when this returns.
-    pub(crate) async fn run<T: Send + 'static>(&self, mode: Mode, work: Work<T>) -> Result<T> {
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        mode: TransactionMode,
+        work: Work<T>,
+    ) -> Result<T> {
         let mut tries = 0;
         loop {
             let mut client = self.client().await?;
             let attempt = self.attempt(&mut client, mode, &work);
-            match tokio::time::timeout(self.patience, attempt).await {
+            match tokio::time::timeout(self.timeout, attempt).await {
                 Ok(Ok(output)) => return Ok(output),
                 Ok(Err((_, true))) if tries + 1 < TRIES => {
                     tries += 1;
@@ -163,7 +167,7 @@ impl PostgresBackend {
                     drop(self.pool.retain(|_, _| false));
                     return Err(StoreError::Unavailable(format!(
                         "PostgreSQL: no answer within {} ms",
-                        self.patience.as_millis()
+                        self.timeout.as_millis()
                     )));
                 }
             }
@@ -187,9 +191,9 @@ fn config(options: &PostgresOptions, address: &Address) -> Result<Config> {
     let is_here = !hosts.is_empty() && !hosts.iter().any(|host| matches!(host, Host::Tcp(_)));
     config.ssl_mode(match address.protection {
         _ if is_here => SslMode::Disable,
-        Protection::Disable => SslMode::Disable,
-        Protection::Prefer => SslMode::Prefer,
-        Protection::Require | Protection::VerifyCa | Protection::VerifyFull => SslMode::Require,
+        TlsMode::Disable => SslMode::Disable,
+        TlsMode::Prefer => SslMode::Prefer,
+        TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => SslMode::Require,
     });
     let mut settings = config
         .get_options()
@@ -197,21 +201,21 @@ fn config(options: &PostgresOptions, address: &Address) -> Result<Config> {
         .unwrap_or_default();
     // Statements end before we stop waiting for them, so that a lock is not held for somebody who has gone; a commit is
     // on the disk when it is answered, whatever the server's default is.
-    let patience = options.patience.as_millis();
+    let timeout = options.timeout.as_millis();
     settings.push_str(&format!(
         "-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c synchronous_commit=on",
-        (patience * 3 / 4).max(1),
-        (patience / 2).max(1),
-        (patience * 2).max(1),
+        (timeout * 3 / 4).max(1),
+        (timeout / 2).max(1),
+        (timeout * 2).max(1),
     ));
     if let Some(schema) = &options.schema {
         settings.push_str(&format!(" -c search_path={}", quoted(schema)?));
     }
     config
         .options(settings)
-        .connect_timeout(options.patience)
+        .connect_timeout(options.timeout)
         .keepalives_idle(Duration::from_secs(10))
-        .tcp_user_timeout(options.patience);
+        .tcp_user_timeout(options.timeout);
     if config.get_application_name().is_none() {
         config.application_name("proofhouse");
     }

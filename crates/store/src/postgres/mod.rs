@@ -3,8 +3,8 @@
 mod address;
 mod backend;
 mod error;
-mod session;
 mod tls;
+mod transaction;
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct PostgresOptions {
     pub connections: usize,
     /// How long a transaction may take with all its answers, and a connection until it is there. A network that
     /// swallows them must not hold callers for ever.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Stops upgrading at this version of the schema, for tests of upgrades.
     #[doc(hidden)]
     pub up_to_version: i64,
@@ -38,7 +38,7 @@ impl PostgresOptions {
             url: url.into(),
             schema: None,
             connections: 16,
-            patience: Duration::from_secs(15),
+            timeout: Duration::from_secs(15),
             up_to_version: migrate::NEWEST,
         }
     }
@@ -51,7 +51,7 @@ impl std::fmt::Debug for PostgresOptions {
             .debug_struct("PostgresOptions")
             .field("schema", &self.schema)
             .field("connections", &self.connections)
-            .field("patience", &self.patience)
+            .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
 }

@@ -13,7 +13,9 @@
 //! | `{inserted id}` | gives this column of a row that was inserted | nothing: it knows the last one, and gives no row |
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
+
+use crate::sync::{read, write};
 
 /// Which engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,19 +86,11 @@ impl Dialect {
 
     /// The statement in the language of the engine.
     pub(crate) fn statement(&self, sql: &'static str) -> Arc<str> {
-        if let Some(known) = self
-            .rendered
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(sql)
-        {
+        if let Some(known) = read(&self.rendered).get(sql) {
             return Arc::clone(known);
         }
         let rendered: Arc<str> = self.flavor.render(sql).into();
-        self.rendered
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(sql, Arc::clone(&rendered));
+        write(&self.rendered).insert(sql, Arc::clone(&rendered));
         rendered
     }
 }

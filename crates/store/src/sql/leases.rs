@@ -1,9 +1,9 @@
 //! Statements about leases. A fence only grows, so an old owner can be told from the new one.
 
 use super::row::{Row, first};
-use super::session::{Tx, name, params};
+use super::transaction::{Tx, name, params};
 use crate::error::{Result, StoreError};
-use crate::model::{Held, Lease, LeaseKind, Millis};
+use crate::model::{HeldLease, Lease, LeaseKind, Millis};
 
 /// What acquiring a lease does to a row that is there: nothing while somebody holds it.
 macro_rules! take_over {
@@ -24,13 +24,13 @@ pub(super) fn read(mut row: Row) -> Result<Lease> {
     })
 }
 
-fn fenced(held: &Held) -> StoreError {
+fn fenced(held: &HeldLease) -> StoreError {
     StoreError::Fenced(format!("{} `{}`", held.kind, held.name))
 }
 
 /// Refuses unless this is the lease on that and nobody else has acquired it since. Nobody can until the transaction
 /// ends.
-pub(crate) async fn check(tx: Tx<'_>, held: &Held, kind: LeaseKind, on: &str) -> Result<()> {
+pub(crate) async fn check(tx: Tx<'_>, held: &HeldLease, kind: LeaseKind, on: &str) -> Result<()> {
     if held.kind != kind || held.name != on {
         return Err(StoreError::Invalid(format!(
             "the lease is on {} `{}`, not on {kind} `{on}`",
@@ -89,7 +89,7 @@ pub(crate) async fn renew_all(tx: Tx<'_>, owner: &str, lease_ms: Millis) -> Resu
     rows.into_iter().map(read).collect()
 }
 
-pub(crate) async fn release(tx: Tx<'_>, held: &Held) -> Result<()> {
+pub(crate) async fn release(tx: Tx<'_>, held: &HeldLease) -> Result<()> {
     tx.execute(
         "UPDATE leases SET owner = NULL, until = 0 WHERE kind = $1 AND name = $2 AND fence = $3",
         &params![held.kind.as_str(), &held.name, held.fence],

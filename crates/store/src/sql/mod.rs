@@ -9,9 +9,9 @@ pub(crate) mod leases;
 pub(crate) mod polls;
 pub(crate) mod records;
 pub(crate) mod row;
-pub(crate) mod session;
-pub(crate) mod starts;
 pub(crate) mod tasks;
+pub(crate) mod transaction;
+pub(crate) mod triggers;
 pub(crate) mod turns;
 pub(crate) mod upkeep;
 

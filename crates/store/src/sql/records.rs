@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use super::row::{Row, first};
-use super::session::{Cell, Tx, json, name, params, short};
+use super::transaction::{SqlValue, Tx, json, name, params, short};
 use super::{page, tasks};
 use crate::error::{Result, StoreError};
 use crate::model::{ApiKey, NewApiKey, TraceEntry};
 
 pub(crate) async fn append_trace(tx: Tx<'_>, task: &str, entries: &[Value]) -> Result<()> {
     tasks::lock(tx, task).await?;
-    let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(entries.len());
+    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(entries.len());
     for entry in entries {
         rows.push(vec![task.into(), json("the entry of the trace", entry)?]);
     }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::interests::Allowed;
+use super::interests::AllowTime;
 use super::row::{Row, first};
-use super::session::{Cell, Tx, json, json_or_null, name, params, short};
+use super::transaction::{SqlValue, Tx, json, json_or_null, name, params, short};
 use super::{deliveries, interests, leases, page, polls};
 use crate::error::{Result, StoreError};
-use crate::model::{LeaseKind, NewTask, StateChange, Task, TaskFilter, TaskState};
+use crate::model::{LeaseKind, NewTask, StateChange, TaskFilter, TaskRecord, TaskState};
 
 macro_rules! columns {
     () => {
@@ -16,8 +16,8 @@ macro_rules! columns {
     };
 }
 
-fn read(mut row: Row) -> Result<Task> {
-    Ok(Task {
+fn read(mut row: Row) -> Result<TaskRecord> {
+    Ok(TaskRecord {
         id: row.text()?,
         agent_namespace: row.text()?,
         agent_name: row.text()?,
@@ -38,7 +38,7 @@ pub(super) fn missing(id: &str) -> StoreError {
     StoreError::NotFound(format!("task `{id}`"))
 }
 
-pub(crate) async fn create(tx: Tx<'_>, new: &NewTask) -> Result<Task> {
+pub(crate) async fn create(tx: Tx<'_>, new: &NewTask) -> Result<TaskRecord> {
     let inserted = tx
         .query(
             "INSERT INTO tasks (id, agent_namespace, agent_name, model, user_id, user_email, params, origin, state, \
@@ -63,7 +63,7 @@ pub(crate) async fn create(tx: Tx<'_>, new: &NewTask) -> Result<Task> {
         )));
     }
     interests::add(tx, &new.id, &new.interests).await?;
-    interests::allow(tx, &new.id, &new.sealed, Allowed::AtStart).await?;
+    interests::allow(tx, &new.id, &new.sealed, AllowTime::AtStart).await?;
     polls::add(tx, &new.id, &new.polls).await?;
     if let Some(delivery) = &new.first {
         deliveries::deliver(tx, &new.id, delivery).await?;
@@ -71,7 +71,7 @@ pub(crate) async fn create(tx: Tx<'_>, new: &NewTask) -> Result<Task> {
     get(tx, &new.id).await
 }
 
-pub(crate) async fn get(tx: Tx<'_>, id: &str) -> Result<Task> {
+pub(crate) async fn get(tx: Tx<'_>, id: &str) -> Result<TaskRecord> {
     let rows = tx
         .query(
             concat!("SELECT ", columns!(), " FROM tasks t WHERE t.id = $1"),
@@ -82,7 +82,7 @@ pub(crate) async fn get(tx: Tx<'_>, id: &str) -> Result<Task> {
 }
 
 /// The task, which nobody else changes until the transaction ends.
-pub(crate) async fn lock(tx: Tx<'_>, id: &str) -> Result<Task> {
+pub(crate) async fn lock(tx: Tx<'_>, id: &str) -> Result<TaskRecord> {
     let rows = tx
         .query(
             concat!(
@@ -96,7 +96,7 @@ pub(crate) async fn lock(tx: Tx<'_>, id: &str) -> Result<Task> {
     first(rows).map_or_else(|| Err(missing(id)), read)
 }
 
-pub(crate) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<Task>> {
+pub(crate) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<TaskRecord>> {
     let rows = tx
         .query(
             concat!(
@@ -123,7 +123,7 @@ pub(crate) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<Task>> {
 }
 
 /// Refuses when the task is in none of these states; an empty list stands for all but `ended`.
-pub(super) fn expect_state(task: &Task, from: &[TaskState]) -> Result<()> {
+pub(super) fn expect_state(task: &TaskRecord, from: &[TaskState]) -> Result<()> {
     let fine = if from.is_empty() {
         task.state != TaskState::Ended
     } else {
@@ -139,10 +139,10 @@ pub(super) fn expect_state(task: &Task, from: &[TaskState]) -> Result<()> {
     }
 }
 
-pub(crate) async fn change_state(tx: Tx<'_>, change: &StateChange) -> Result<Task> {
+pub(crate) async fn change_state(tx: Tx<'_>, change: &StateChange) -> Result<TaskRecord> {
     let task = lock(tx, &change.task).await?;
     if let Some(held) = &change.held {
-        leases::check(tx, held, LeaseKind::Task, &change.task).await?;
+        leases::check(tx, held, LeaseKind::TaskRecord, &change.task).await?;
     }
     expect_state(&task, &change.from)?;
     set_state(tx, &task, change.to, change.detail.as_ref()).await?;
@@ -152,7 +152,7 @@ pub(crate) async fn change_state(tx: Tx<'_>, change: &StateChange) -> Result<Tas
 /// Sets the state of a locked task, with all that follows from it.
 pub(crate) async fn set_state(
     tx: Tx<'_>,
-    task: &Task,
+    task: &TaskRecord,
     to: TaskState,
     detail: Option<&Value>,
 ) -> Result<()> {
@@ -181,7 +181,7 @@ pub(crate) async fn set_state(
 
 pub(crate) async fn delete(tx: Tx<'_>, id: &str) -> Result<()> {
     lock(tx, id).await?;
-    if leases::is_live(tx, LeaseKind::Task, id).await? {
+    if leases::is_live(tx, LeaseKind::TaskRecord, id).await? {
         return Err(StoreError::Conflict(format!(
             "task `{id}` is being worked on"
         )));
@@ -191,7 +191,7 @@ pub(crate) async fn delete(tx: Tx<'_>, id: &str) -> Result<()> {
 
 /// Removes tasks. What refers to them goes with them; only channels stay, to be closed at the platforms.
 pub(crate) async fn remove(tx: Tx<'_>, ids: &[String]) -> Result<()> {
-    let each: Vec<Vec<Cell<'_>>> = ids.iter().map(|id| vec![id.into()]).collect();
+    let each: Vec<Vec<SqlValue<'_>>> = ids.iter().map(|id| vec![id.into()]).collect();
     tx.query_each(
         "DELETE FROM leases WHERE kind = 'poll' \
          AND name IN (SELECT CAST(p.id AS TEXT) FROM polls p WHERE p.task_id = $1)",

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::row::first;
-use super::session::{Cell, Tx, params};
+use super::transaction::{SqlValue, Tx, params};
 use super::{page, tasks};
 use crate::error::{Result, StoreError};
-use crate::model::{Millis, Retention, Stats, Swept};
+use crate::model::{Millis, Retention, StoreStats, SweepReport};
 
-pub(crate) async fn sweep(tx: Tx<'_>, retention: &Retention) -> Result<Swept> {
+pub(crate) async fn sweep(tx: Tx<'_>, retention: &Retention) -> Result<SweepReport> {
     let batch = page(retention.batch.max(1));
     let now = now(tx).await?;
     let before = |age: Millis| now.saturating_sub(age.max(0));
@@ -19,9 +19,9 @@ pub(crate) async fn sweep(tx: Tx<'_>, retention: &Retention) -> Result<Swept> {
             &params![before(retention.dedupe_ms), batch],
         )
         .await?;
-    let mut swept = Swept {
+    let mut swept = SweepReport {
         dedupe_keys,
-        ..Swept::default()
+        ..SweepReport::default()
     };
     if let Some(age) = retention.events_ms {
         // An event that is removed earlier than its key would let a duplicate in.
@@ -76,7 +76,7 @@ async fn remove_events(tx: Tx<'_>, before: Millis, batch: usize) -> Result<u64> 
             &params![before, batch],
         )
         .await?;
-    let mut ids: Vec<Vec<Cell<'_>>> = Vec::with_capacity(rows.len());
+    let mut ids: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(rows.len());
     for mut row in rows {
         ids.push(vec![row.int()?.into()]);
     }
@@ -91,7 +91,7 @@ async fn remove_events(tx: Tx<'_>, before: Millis, batch: usize) -> Result<u64> 
     Ok(removed.iter().filter(|rows| !rows.is_empty()).count() as u64)
 }
 
-pub(crate) async fn stats(tx: Tx<'_>) -> Result<Stats> {
+pub(crate) async fn stats(tx: Tx<'_>) -> Result<StoreStats> {
     let mut counts = tx
         .query(
             "SELECT (SELECT COUNT(*) FROM events WHERE state = 'received'), \
@@ -115,7 +115,7 @@ pub(crate) async fn stats(tx: Tx<'_>) -> Result<Stats> {
             .map(|mut row| Ok((row.text()?, row.int()?)))
             .collect::<Result<BTreeMap<_, _>>>()
     };
-    Ok(Stats {
+    Ok(StoreStats {
         tasks: counted(tasks)?,
         unrouted_events,
         pending_deliveries,

@@ -1,20 +1,21 @@
 //! Hands transactions to the writer or to a reader, and answers in bounded time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::SqliteOptions;
-use super::checkpoint::{LOG_PAGES, Log};
-use super::connection::{self, Presence};
+use super::checkpoint::{LOG_PAGES, WriteAheadLog};
+use super::connection::{self, FileIdentity};
 use super::readers::Readers;
-use super::writer::{Command, Transaction, Writer};
+use super::writer::{Command, PendingWrite, Writer};
 use crate::error::{Result, StoreError};
 use crate::migrate;
 use crate::sql::dialect::{Dialect, Flavor};
-use crate::sql::session::{Mode, Work};
+use crate::sql::transaction::{TransactionMode, Work};
+use crate::sync::lock;
 
 /// Commands that may wait for the writer. Those who come later wait to be let in.
 const QUEUE: usize = 1024;
@@ -69,7 +70,7 @@ impl SqliteBackend {
 
     async fn write<T: Send + 'static>(&self, work: Work<T>) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let command = Transaction {
+        let command = PendingWrite {
             work,
             output: None,
             reply,
@@ -82,11 +83,7 @@ impl SqliteBackend {
         command: Box<dyn Command>,
         answer: oneshot::Receiver<Result<T>>,
     ) -> Result<T> {
-        let commands = self
-            .commands
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let commands = lock(&self.commands).clone();
         let commands =
             commands.ok_or_else(|| StoreError::Unavailable("the store is closed".to_owned()))?;
         let writing = async {
@@ -99,10 +96,14 @@ impl SqliteBackend {
     }
 
     /// Runs the work in one transaction, which is durable when this returns.
-    pub(crate) async fn run<T: Send + 'static>(&self, mode: Mode, work: Work<T>) -> Result<T> {
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        mode: TransactionMode,
+        work: Work<T>,
+    ) -> Result<T> {
         match (mode, &self.readers) {
-            (Mode::Read, Some(readers)) => readers.run(work).await,
-            (Mode::Read, None) | (Mode::Write, _) => self.write(work).await,
+            (TransactionMode::Read, Some(readers)) => readers.run(work).await,
+            (TransactionMode::Read, None) | (TransactionMode::Write, _) => self.write(work).await,
         }
     }
 
@@ -112,17 +113,8 @@ impl SqliteBackend {
             readers.close().await;
         }
         // The thread ends when the last sender is gone and the queue is empty.
-        drop(
-            self.commands
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        drop(lock(&self.commands).take());
+        let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
@@ -138,9 +130,9 @@ fn open(options: &SqliteOptions, dialect: Arc<Dialect>) -> Result<Writer> {
     if options.max_bytes.is_some() {
         connection::limit(&connection, options.max_bytes)?;
     }
-    let presence = options.path.as_deref().map(Presence::of).transpose()?;
+    let presence = options.path.as_deref().map(FileIdentity::of).transpose()?;
     let log = options.path.clone();
-    let log = log.map(|path| Log::of(&mut connection, path, LOG_PAGES));
+    let log = log.map(|path| WriteAheadLog::of(&mut connection, path, LOG_PAGES));
     Ok(Writer {
         log: log.transpose()?,
         connection,

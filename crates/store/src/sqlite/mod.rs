@@ -5,7 +5,7 @@ mod checkpoint;
 mod connection;
 mod error;
 mod readers;
-mod session;
+mod transaction;
 mod writer;
 
 use std::path::PathBuf;

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use super::{Store, transaction};
 use crate::error::Result;
 use crate::model::{
-    Claim, ClaimedEvent, ClaimedTask, Delivery, DirectDelivery, EventDetail, EventFilter,
-    EventSummary, Held, Millis, NewEvent, Received, Routing, Wake,
+    ClaimedEvent, ClaimedTask, DeliveryRecord, DirectDelivery, EventClaim, EventDetail,
+    EventFilter, EventRouting, EventSummary, HeldLease, Millis, NewEvent, ReceiveOutcome,
+    WakeRules,
 };
 use crate::sql::{deliveries, events};
 
 impl Store {
     /// Stores events, all or none. They are durable when this returns, in the order given. Repeating it is safe for events with a
     /// key.
-    pub async fn receive(&self, events: Arc<[NewEvent]>) -> Result<Vec<Received>> {
+    pub async fn receive(&self, events: Arc<[NewEvent]>) -> Result<Vec<ReceiveOutcome>> {
         transaction!(self, Write, [events = events], |tx| events::receive(
             tx, events
         ))
@@ -35,7 +36,7 @@ impl Store {
     }
 
     /// Gives a claim back, so that another process can have the event at once.
-    pub async fn unclaim_event(&self, claim: Claim) -> Result<()> {
+    pub async fn unclaim_event(&self, claim: EventClaim) -> Result<()> {
         transaction!(self, Write, [claim = claim], |tx| events::unclaim(
             tx, *claim
         ))
@@ -43,7 +44,7 @@ impl Store {
 
     /// Records what was decided about an event, with its deliveries and new tasks. The ids of the deliveries are in
     /// the order given. `Fenced` if another process has claimed the event, `Conflict` if it is routed already.
-    pub async fn route(&self, routing: Routing) -> Result<Vec<i64>> {
+    pub async fn route(&self, routing: EventRouting) -> Result<Vec<i64>> {
         transaction!(self, Write, [routing = routing], |tx| events::route(
             tx, routing
         ))
@@ -52,7 +53,7 @@ impl Store {
     /// Records what was decided about many events, in this order, in one transaction. Claims that are lost are told
     /// one by one, as [`Store::route`] tells them, and hinder no other; with any other error nothing is recorded at
     /// all, and each can be tried alone.
-    pub async fn route_all(&self, routings: Vec<Routing>) -> Result<Vec<Result<Vec<i64>>>> {
+    pub async fn route_all(&self, routings: Vec<EventRouting>) -> Result<Vec<Result<Vec<i64>>>> {
         transaction!(self, Write, [routings = routings], |tx| events::route_all(
             tx, routings
         ))
@@ -63,7 +64,7 @@ impl Store {
         transaction!(self, Read, [filter = filter], |tx| events::list(tx, filter))
     }
 
-    /// An event with its payload, its deliveries and its fate; `NotFound` if there is none.
+    /// An event with its payload, its deliveries and what routing decided; `NotFound` if there is none.
     pub async fn event(&self, id: i64) -> Result<EventDetail> {
         transaction!(self, Read, [id = id], |tx| events::get(tx, *id))
     }
@@ -76,7 +77,7 @@ impl Store {
 
     /// Gives a task an input that comes from no event, and the id of the delivery, which is the old one if the key is
     /// known. `Conflict` if the task has ended.
-    pub async fn deliver(&self, task: &str, delivery: DirectDelivery) -> Result<Received> {
+    pub async fn deliver(&self, task: &str, delivery: DirectDelivery) -> Result<ReceiveOutcome> {
         transaction!(
             self,
             Write,
@@ -86,7 +87,7 @@ impl Store {
     }
 
     /// The pending deliveries of a task, oldest first.
-    pub async fn pending(&self, task: &str, limit: usize) -> Result<Vec<Delivery>> {
+    pub async fn pending(&self, task: &str, limit: usize) -> Result<Vec<DeliveryRecord>> {
         transaction!(self, Read, [task = task.to_owned(), limit = limit], |tx| {
             deliveries::pending(tx, task, *limit)
         })
@@ -98,7 +99,7 @@ impl Store {
         task: &str,
         before: Option<i64>,
         limit: usize,
-    ) -> Result<Vec<Delivery>> {
+    ) -> Result<Vec<DeliveryRecord>> {
         transaction!(
             self,
             Read,
@@ -108,7 +109,7 @@ impl Store {
     }
 
     /// Settles a pending delivery without giving it to the task.
-    pub async fn discard(&self, held: Held, delivery: i64, reason: &str) -> Result<()> {
+    pub async fn discard(&self, held: HeldLease, delivery: i64, reason: &str) -> Result<()> {
         transaction!(
             self,
             Write,
@@ -123,7 +124,7 @@ impl Store {
         &self,
         owner: &str,
         lease_ms: Millis,
-        wake: Wake,
+        wake: WakeRules,
         limit: usize,
     ) -> Result<Vec<ClaimedTask>> {
         transaction!(

@@ -2,7 +2,7 @@
 
 use super::{Store, transaction};
 use crate::error::Result;
-use crate::model::{Held, Lease, LeaseKind, Millis};
+use crate::model::{HeldLease, Lease, LeaseKind, Millis};
 use crate::sql::leases;
 
 impl Store {
@@ -38,7 +38,7 @@ impl Store {
     }
 
     /// Ends a lease. Nothing happens if it has moved.
-    pub async fn release(&self, held: Held) -> Result<()> {
+    pub async fn release(&self, held: HeldLease) -> Result<()> {
         transaction!(self, Write, [held = held], |tx| leases::release(tx, held))
     }
 

@@ -3,14 +3,14 @@
 use super::{Store, transaction};
 use crate::error::Result;
 use crate::model::{
-    Channel, ChannelFilter, ChannelUpdate, ClaimedChannel, ClaimedPoll, Millis, NewChannel, Poll,
-    PollCommit, Received, SweptChannel,
+    ChannelFilter, ChannelRecord, ChannelToClose, ChannelUpdate, ClaimedChannel, ClaimedPoll,
+    Millis, NewChannel, PollCommit, PollRecord, ReceiveOutcome,
 };
 use crate::sql::{channels, polls};
 
 impl Store {
     /// The polls of a task.
-    pub async fn polls(&self, task: &str) -> Result<Vec<Poll>> {
+    pub async fn polls(&self, task: &str) -> Result<Vec<PollRecord>> {
         transaction!(self, Read, [task = task.to_owned()], |tx| polls::of_task(
             tx, task
         ))
@@ -32,7 +32,7 @@ impl Store {
     }
 
     /// Records a poll with what it found, and releases its lease.
-    pub async fn commit_poll(&self, commit: PollCommit) -> Result<Vec<Received>> {
+    pub async fn commit_poll(&self, commit: PollCommit) -> Result<Vec<ReceiveOutcome>> {
         transaction!(self, Write, [commit = commit], |tx| polls::commit(
             tx, commit
         ))
@@ -58,19 +58,19 @@ impl Store {
     }
 
     /// The channel; `NotFound` if there is none.
-    pub async fn channel(&self, id: &str) -> Result<Channel> {
+    pub async fn channel(&self, id: &str) -> Result<ChannelRecord> {
         transaction!(self, Read, [id = id.to_owned()], |tx| channels::get(tx, id))
     }
 
     /// Channels, oldest first.
-    pub async fn channels(&self, filter: ChannelFilter) -> Result<Vec<Channel>> {
+    pub async fn channels(&self, filter: ChannelFilter) -> Result<Vec<ChannelRecord>> {
         transaction!(self, Read, [filter = filter], |tx| channels::list(
             tx, filter
         ))
     }
 
     /// Changes a channel.
-    pub async fn update_channel(&self, update: ChannelUpdate) -> Result<Channel> {
+    pub async fn update_channel(&self, update: ChannelUpdate) -> Result<ChannelRecord> {
         transaction!(self, Write, [update = update], |tx| channels::update(
             tx, update
         ))
@@ -98,7 +98,7 @@ impl Store {
         owner: &str,
         lease_ms: Millis,
         limit: usize,
-    ) -> Result<Vec<SweptChannel>> {
+    ) -> Result<Vec<ChannelToClose>> {
         transaction!(
             self,
             Write,

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use crate::backend::Backend;
 use crate::error::Result;
-use crate::model::{Millis, Retention, Stats, Swept};
+use crate::model::{Millis, Retention, StoreStats, SweepReport};
 use crate::postgres::{PostgresBackend, PostgresOptions};
-use crate::sql::session::{Mode, Work};
+use crate::sql::transaction::{TransactionMode, Work};
 use crate::sql::upkeep;
 use crate::sqlite::{SqliteBackend, SqliteOptions};
 use crate::timing::Timings;
@@ -33,14 +33,14 @@ pub struct Store {
 macro_rules! transaction {
     ($self:ident, $mode:ident, [$($input:ident = $value:expr),*], |$tx:ident| $statements:expr) => {{
         let input = ::std::sync::Arc::new(($($value,)*));
-        let work: $crate::sql::session::Work<_> = Box::new(move |$tx| {
+        let work: $crate::sql::transaction::Work<_> = Box::new(move |$tx| {
             let input = ::std::sync::Arc::clone(&input);
             Box::pin(async move {
                 let ($($input,)*) = &*input;
                 $statements.await
             })
         });
-        $self.run($crate::sql::session::Mode::$mode, work).await
+        $self.run($crate::sql::transaction::TransactionMode::$mode, work).await
     }};
 }
 use transaction;
@@ -74,20 +74,20 @@ impl Store {
     }
 
     /// Runs the work in one transaction and measures it.
-    async fn run<T: Send + 'static>(&self, mode: Mode, work: Work<T>) -> Result<T> {
+    async fn run<T: Send + 'static>(&self, mode: TransactionMode, work: Work<T>) -> Result<T> {
         let transaction = self.backend.run(mode, work);
         self.timings.measured(mode, transaction).await
     }
 
     /// Removes what is old enough.
-    pub async fn sweep(&self, retention: Retention) -> Result<Swept> {
+    pub async fn sweep(&self, retention: Retention) -> Result<SweepReport> {
         transaction!(self, Write, [retention = retention], |tx| upkeep::sweep(
             tx, retention
         ))
     }
 
     /// How much there is.
-    pub async fn stats(&self) -> Result<Stats> {
+    pub async fn stats(&self) -> Result<StoreStats> {
         transaction!(self, Read, [], |tx| upkeep::stats(tx))
     }
 

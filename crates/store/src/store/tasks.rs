@@ -3,30 +3,30 @@
 use super::{Store, transaction};
 use crate::error::Result;
 use crate::model::{
-    AllowEntry, Append, Appended, Interest, Interested, NewTask, StateChange, Task, TaskFilter,
-    ToolRef, Turn,
+    AllowEntry, AppendTurns, AppendedTurns, Interest, InterestedTask, NewTask, StateChange,
+    TaskFilter, TaskRecord, ToolRef, TurnRecord,
 };
 use crate::sql::{interests, tasks, turns};
 
 impl Store {
     /// Creates a task with its interests, sealed allow-list entries, polls and first input. `Conflict` if there is one
     /// with this id.
-    pub async fn create_task(&self, task: NewTask) -> Result<Task> {
+    pub async fn create_task(&self, task: NewTask) -> Result<TaskRecord> {
         transaction!(self, Write, [task = task], |tx| tasks::create(tx, task))
     }
 
     /// The task; `NotFound` if there is none.
-    pub async fn task(&self, id: &str) -> Result<Task> {
+    pub async fn task(&self, id: &str) -> Result<TaskRecord> {
         transaction!(self, Read, [id = id.to_owned()], |tx| tasks::get(tx, id))
     }
 
     /// Tasks, newest first.
-    pub async fn tasks(&self, filter: TaskFilter) -> Result<Vec<Task>> {
+    pub async fn tasks(&self, filter: TaskFilter) -> Result<Vec<TaskRecord>> {
         transaction!(self, Read, [filter = filter], |tx| tasks::list(tx, filter))
     }
 
     /// Changes what a task is doing, and with it whether its interests are active.
-    pub async fn change_state(&self, change: StateChange) -> Result<Task> {
+    pub async fn change_state(&self, change: StateChange) -> Result<TaskRecord> {
         transaction!(self, Write, [change = change], |tx| tasks::change_state(
             tx, change
         ))
@@ -43,14 +43,14 @@ impl Store {
     /// Appends turns: the heart of exactly-once. The turns, the allow list, the state, the snapshot and the delivery
     /// that became a turn are one transaction, which happens once: `Fenced` if the lease has moved, `Conflict` if the
     /// number is not the next one or the delivery is settled.
-    pub async fn append(&self, append: Append) -> Result<Appended> {
+    pub async fn append(&self, append: AppendTurns) -> Result<AppendedTurns> {
         transaction!(self, Write, [append = append], |tx| turns::append(
             tx, append
         ))
     }
 
     /// The turns from this number on, oldest first.
-    pub async fn turns(&self, task: &str, from: i64, limit: usize) -> Result<Vec<Turn>> {
+    pub async fn turns(&self, task: &str, from: i64, limit: usize) -> Result<Vec<TurnRecord>> {
         transaction!(
             self,
             Read,
@@ -75,7 +75,11 @@ impl Store {
 
     /// The active interests in events of a tool, each with the task's allow list for that tool. An empty namespace
     /// stands for every namespace. With a task, only that task's.
-    pub async fn interested(&self, tool: &ToolRef, task: Option<&str>) -> Result<Vec<Interested>> {
+    pub async fn interested(
+        &self,
+        tool: &ToolRef,
+        task: Option<&str>,
+    ) -> Result<Vec<InterestedTask>> {
         transaction!(
             self,
             Read,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proofhouse_store::Store;
 use proofhouse_store::model::{
-    Channel, ChannelFilter, ChannelState, ChannelUpdate, NewChannel, SweepReason, TaskState,
+    ChannelFilter, ChannelRecord, ChannelState, ChannelUpdate, CloseReason, NewChannel, TaskState,
 };
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn to(id: &str, state: ChannelState) -> ChannelUpdate {
     }
 }
 
-async fn open(store: &Store, id: &str, task: &str, lease_ms: i64) -> Channel {
+async fn open(store: &Store, id: &str, task: &str, lease_ms: i64) -> ChannelRecord {
     store
         .open_channel(channel(id, task), "one", lease_ms)
         .await
@@ -199,12 +199,12 @@ pub(crate) async fn strays_are_swept(place: Arc<Place>) {
     assert_eq!(
         found,
         [
-            ("closing", SweepReason::Closing),
-            ("half open", SweepReason::Abandoned),
-            ("of ends", SweepReason::TaskEnded),
-            ("of pauses", SweepReason::TaskInterrupted),
-            ("of vanishes", SweepReason::TaskEnded),
-            ("replaced", SweepReason::Replaced),
+            ("closing", CloseReason::Closing),
+            ("half open", CloseReason::Abandoned),
+            ("of ends", CloseReason::TaskEnded),
+            ("of pauses", CloseReason::TaskInterrupted),
+            ("of vanishes", CloseReason::TaskEnded),
+            ("replaced", CloseReason::Replaced),
         ]
     );
     // Closing failed: it is tried again later, not at once.

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use proofhouse_store::model::{DeliveryState, DirectDelivery, Received, TaskState, Wake};
+use proofhouse_store::model::{
+    DeliveryState, DirectDelivery, ReceiveOutcome, TaskState, WakeRules,
+};
 
 use crate::place::Place;
 use crate::support::{
@@ -27,7 +29,7 @@ pub(crate) async fn a_message_is_delivered_once(place: Arc<Place>) {
     assert_eq!(
         outcomes
             .iter()
-            .filter(|outcome| matches!(outcome, Received::Stored(_)))
+            .filter(|outcome| matches!(outcome, ReceiveOutcome::Stored(_)))
             .count(),
         1
     );
@@ -42,7 +44,7 @@ pub(crate) async fn a_message_is_delivered_once(place: Arc<Place>) {
     // The key is the task's own, and without one every message counts.
     assert!(matches!(
         stores[0].deliver("t2", keyed).await.unwrap(),
-        Received::Stored(_)
+        ReceiveOutcome::Stored(_)
     ));
     stores[0].deliver("t2", message("a")).await.unwrap();
     stores[0].deliver("t2", message("a")).await.unwrap();
@@ -84,7 +86,7 @@ pub(crate) async fn tasks_with_work_are_claimed(place: Arc<Place>) {
             .unwrap()
             .is_empty()
     );
-    let all = Wake {
+    let all = WakeRules {
         waiting: true,
         interrupted: true,
     };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proofhouse_store::model::limits::{MAX_BATCH, MAX_PAYLOAD_BYTES};
 use proofhouse_store::model::{
-    DeliveryState, EventFilter, EventKind, EventState, JsonText, NewDelivery, NewEvent, Received,
-    Routing, StartKey, StartKind, TaskState, ToolRef, Verdict,
+    DeliveryDecision, DeliveryState, EventFilter, EventKind, EventRouting, EventState, JsonText,
+    NewDelivery, NewEvent, ReceiveOutcome, TaskState, ToolRef, TriggerKey, TriggerKind,
 };
 use serde_json::json;
 
@@ -32,12 +32,12 @@ pub(crate) async fn a_second_copy_is_a_duplicate(place: Arc<Place>) {
     ];
     let received = store.receive(batch.clone().into()).await.unwrap();
     let ids: Vec<_> = received.iter().map(|received| received.id()).collect();
-    assert_eq!(received[2], Received::Duplicate(ids[0]));
+    assert_eq!(received[2], ReceiveOutcome::Duplicate(ids[0]));
     let stored = [0, 1, 3, 4, 5].map(|index| received[index]);
     assert!(
         stored
             .iter()
-            .all(|received| matches!(received, Received::Stored(_))),
+            .all(|received| matches!(received, ReceiveOutcome::Stored(_))),
         "{received:?}"
     );
     assert_eq!(
@@ -51,7 +51,7 @@ pub(crate) async fn a_second_copy_is_a_duplicate(place: Arc<Place>) {
     let again = store.receive(batch[..4].into()).await.unwrap();
     assert_eq!(
         again,
-        [ids[0], ids[1], ids[0], ids[3]].map(Received::Duplicate)
+        [ids[0], ids[1], ids[0], ids[3]].map(ReceiveOutcome::Duplicate)
     );
     // Copies that arrive at the same time are stored once, whoever takes them.
     let [one, other] = two(&place).await;
@@ -63,7 +63,7 @@ pub(crate) async fn a_second_copy_is_a_duplicate(place: Arc<Place>) {
     assert_eq!(
         outcomes
             .iter()
-            .filter(|outcome| matches!(outcome, Received::Stored(_)))
+            .filter(|outcome| matches!(outcome, ReceiveOutcome::Stored(_)))
             .count(),
         1
     );
@@ -95,7 +95,7 @@ pub(crate) async fn an_event_is_routed_once(place: Arc<Place>) {
             .is_empty()
     );
     let discarded = NewDelivery {
-        verdict: Verdict::Discard("the filter does not hold".to_owned()),
+        decision: DeliveryDecision::Discard("the filter does not hold".to_owned()),
         ..delivery("t2", "opened")
     };
     let decision = routing(
@@ -118,7 +118,7 @@ pub(crate) async fn an_event_is_routed_once(place: Arc<Place>) {
         (summary.state, summary.matched, summary.attempt),
         (EventState::Routed, 2, 1)
     );
-    assert_eq!(summary.fate, Some(json!({"why": "a test"})));
+    assert_eq!(summary.outcome, Some(json!({"why": "a test"})));
     assert!(summary.routed_at.is_some());
     assert_eq!(summary.payload_bytes, 19);
     assert_eq!(
@@ -191,12 +191,12 @@ pub(crate) async fn a_failed_routing_leaves_nothing(place: Arc<Place>) {
         .unwrap()
         .remove(0)
         .claim;
-    let key = StartKey {
-        kind: StartKind::Trigger,
+    let key = TriggerKey {
+        kind: TriggerKind::Trigger,
         namespace: "acme".to_owned(),
         name: "on-open".to_owned(),
     };
-    let twice = Routing {
+    let twice = EventRouting {
         tasks: vec![(key.clone(), task("t2"))],
         ..routing(
             claim,
@@ -214,11 +214,11 @@ pub(crate) async fn a_failed_routing_leaves_nothing(place: Arc<Place>) {
         "not found",
     );
     refused(store.task("t2").await, "not found");
-    assert_eq!(store.start(&key).await.unwrap(), None);
+    assert_eq!(store.trigger(&key).await.unwrap(), None);
     assert!(store.pending("t1", 10).await.unwrap().is_empty());
     assert_eq!(
         store.event(id).await.unwrap().event.summary.state,
-        EventState::Received
+        EventState::ReceiveOutcome
     );
     store
         .route(routing(claim, vec![delivery("t1", "opened")]))
@@ -264,7 +264,7 @@ pub(crate) async fn many_are_routed_together(place: Arc<Place>) {
     refused(routed.next().unwrap(), "fenced");
     refused(routed.next().unwrap(), "conflict");
     assert_eq!(routed.next().unwrap().unwrap().len(), 2);
-    let names = |pending: Vec<proofhouse_store::model::Delivery>| -> Vec<_> {
+    let names = |pending: Vec<proofhouse_store::model::DeliveryRecord>| -> Vec<_> {
         pending.into_iter().map(|delivery| delivery.name).collect()
     };
     assert_eq!(names(one.pending("t1", 10).await.unwrap()), ["last"]);
@@ -295,14 +295,14 @@ pub(crate) async fn a_trigger_begins_a_task(place: Arc<Place>) {
         .unwrap()
         .remove(0)
         .claim;
-    let key = StartKey {
-        kind: StartKind::Trigger,
+    let key = TriggerKey {
+        kind: TriggerKind::Trigger,
         namespace: "acme".to_owned(),
         name: "on-open".to_owned(),
     };
     let mut first = task("t1");
     first.first = Some(message("an issue was opened"));
-    let decision = Routing {
+    let decision = EventRouting {
         tasks: vec![(key.clone(), first), (key.clone(), task("t2"))],
         // Deliveries may be for tasks that begin with them.
         ..routing(claim, vec![delivery("t2", "opened")])
@@ -311,7 +311,7 @@ pub(crate) async fn a_trigger_begins_a_task(place: Arc<Place>) {
     refused(store.route(decision).await, "conflict");
     assert_eq!(store.pending("t1", 10).await.unwrap().len(), 1);
     assert_eq!(store.pending("t2", 10).await.unwrap().len(), 1);
-    let status = store.start(&key).await.unwrap().unwrap();
+    let status = store.trigger(&key).await.unwrap().unwrap();
     assert_eq!((status.total, status.last_task.as_deref()), (2, Some("t2")));
     assert_eq!(
         store
@@ -409,7 +409,7 @@ pub(crate) async fn events_are_listed_by_what_became_of_them(place: Arc<Place>) 
     );
     assert_eq!(
         list(EventFilter {
-            state: Some(EventState::Received),
+            state: Some(EventState::ReceiveOutcome),
             ..none.clone()
         })
         .await,
@@ -518,7 +518,7 @@ pub(crate) async fn what_cannot_be_stored_is_refused(place: Arc<Place>) {
     // The good one beside them was not stored either.
     assert!(matches!(
         receive_one(&store, event(Some("fine"))).await,
-        Received::Stored(_)
+        ReceiveOutcome::Stored(_)
     ));
     refused(store.claim_events("", LONG, 1).await, "invalid");
     refused(store.create_task(task("")).await, "invalid");

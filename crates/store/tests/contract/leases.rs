@@ -51,7 +51,7 @@ pub(crate) async fn a_fence_only_grows(place: Arc<Place>) {
     create(&store, "t1").await;
     let acquire = async |owner: &str, ms| {
         store
-            .acquire(LeaseKind::Task, "t1", owner, ms)
+            .acquire(LeaseKind::TaskRecord, "t1", owner, ms)
             .await
             .unwrap()
     };
@@ -87,12 +87,12 @@ pub(crate) async fn an_owner_renews_and_releases_all(place: Arc<Place>) {
     let store = place.open().await;
     for name in ["a", "b", "c"] {
         store
-            .acquire(LeaseKind::Task, name, "one", OVER)
+            .acquire(LeaseKind::TaskRecord, name, "one", OVER)
             .await
             .unwrap();
     }
     store
-        .acquire(LeaseKind::Task, "b", "two", LONG)
+        .acquire(LeaseKind::TaskRecord, "b", "two", LONG)
         .await
         .unwrap()
         .unwrap();
@@ -107,7 +107,7 @@ pub(crate) async fn an_owner_renews_and_releases_all(place: Arc<Place>) {
     assert_eq!(kept, ["a", "c"]);
     assert_eq!(
         store
-            .acquire(LeaseKind::Task, "a", "two", LONG)
+            .acquire(LeaseKind::TaskRecord, "a", "two", LONG)
             .await
             .unwrap(),
         None
@@ -116,7 +116,7 @@ pub(crate) async fn an_owner_renews_and_releases_all(place: Arc<Place>) {
     assert_eq!(store.release_all("one").await.unwrap(), 0);
     assert!(
         store
-            .acquire(LeaseKind::Task, "a", "two", LONG)
+            .acquire(LeaseKind::TaskRecord, "a", "two", LONG)
             .await
             .unwrap()
             .is_some()

@@ -17,10 +17,10 @@ mod polls;
 mod random;
 
 mod records;
-mod starts;
 mod support;
 mod tasks;
 mod tls;
+mod triggers;
 mod turns;
 mod upgrade;
 mod upkeep;

@@ -43,7 +43,7 @@ fn options(place: &Place, url: &str) -> PostgresOptions {
     let mut options = PostgresOptions::url(url);
     options.schema = Some(schema.clone());
     options.connections = 4;
-    options.patience = Duration::from_secs(3);
+    options.timeout = Duration::from_secs(3);
     options
 }
 
@@ -135,7 +135,7 @@ fn a_partition_is_noticed_and_survived() {
         assert_eq!(other.turns("t1", 0, 10).await.unwrap().len(), 1);
         assert!(
             cut_off
-                .acquire(LeaseKind::Task, "t1", "cut off", LONG)
+                .acquire(LeaseKind::TaskRecord, "t1", "cut off", LONG)
                 .await
                 .unwrap()
                 .is_none()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proofhouse_store::Store;
 use proofhouse_store::model::limits::MAX_SEEN_IDS;
 use proofhouse_store::model::{
-    EventKind, Held, NewEvent, NewPoll, NewTask, PollCommit, Received, TaskState,
+    EventKind, HeldLease, NewEvent, NewPoll, NewTask, PollCommit, ReceiveOutcome, TaskState,
 };
 use serde_json::json;
 
@@ -38,7 +38,7 @@ fn found(key: &str) -> NewEvent {
     }
 }
 
-fn commit(held: Held, events: Vec<NewEvent>, due_in_ms: i64) -> PollCommit {
+fn commit(held: HeldLease, events: Vec<NewEvent>, due_in_ms: i64) -> PollCommit {
     PollCommit {
         held,
         cursor: Some(json!({"etag": "abc"})),
@@ -71,7 +71,7 @@ pub(crate) async fn a_poll_is_committed_with_what_it_found(place: Arc<Place>) {
     assert!(
         received
             .iter()
-            .all(|received| matches!(received, Received::Stored(_)))
+            .all(|received| matches!(received, ReceiveOutcome::Stored(_)))
     );
     // The answer got lost, and it is sent again: the lease went with the commit.
     refused(

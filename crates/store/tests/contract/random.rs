@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use proofhouse_store::model::{
-    Append, ChannelState, ChannelUpdate, Claim, EventFilter, Fire, Held, NewChannel, NewPoll,
-    PollCommit, Received, Retention, StartKey, StartKind, TaskFilter, TaskState, Verdict, Wake,
+    AppendTurns, ChannelState, ChannelUpdate, DeliveryDecision, EventClaim, EventFilter, HeldLease,
+    NewChannel, NewPoll, PollCommit, ReceiveOutcome, Retention, ScheduleTick, TaskFilter,
+    TaskState, TriggerKey, TriggerKind, WakeRules,
 };
 use proofhouse_store::{Result, Store};
 use serde_json::{Value, json};
@@ -42,11 +43,11 @@ impl Dice {
 /// A store with what was got from it. Ids differ between engines, so they are called by the order they came in.
 struct Side {
     store: Arc<Store>,
-    claims: Vec<Claim>,
+    claims: Vec<EventClaim>,
     events: Vec<i64>,
     deliveries: Vec<i64>,
-    leases: Vec<Held>,
-    polls: Vec<Held>,
+    leases: Vec<HeldLease>,
+    polls: Vec<HeldLease>,
 }
 
 impl Side {
@@ -90,7 +91,7 @@ impl Side {
                 told(outcome.map(|received| {
                     let named = received.into_iter().map(|received| {
                         let index = index(&mut self.events, received.id());
-                        json!([matches!(received, Received::Stored(_)), index])
+                        json!([matches!(received, ReceiveOutcome::Stored(_)), index])
                     });
                     Value::Array(named.collect())
                 }))
@@ -119,7 +120,7 @@ impl Side {
                     .map(|_| {
                         let mut new = delivery(&dice.task(), ["opened", "closed"][dice.roll(2)]);
                         if dice.roll(4) == 0 {
-                            new.verdict = Verdict::Discard("no".to_owned());
+                            new.decision = DeliveryDecision::Discard("no".to_owned());
                         }
                         new
                     })
@@ -144,13 +145,13 @@ impl Side {
                 let outcome = store.deliver(&dice.task(), new).await;
                 told(outcome.map(|received| {
                     json!([
-                        matches!(received, Received::Stored(_)),
+                        matches!(received, ReceiveOutcome::Stored(_)),
                         index(&mut self.deliveries, received.id())
                     ])
                 }))
             }
             8 => {
-                let wake = Wake {
+                let wake = WakeRules {
                     waiting: dice.roll(2) == 0,
                     interrupted: dice.roll(2) == 0,
                 };
@@ -186,7 +187,7 @@ impl Side {
                     .await
                     .ok()
                     .and_then(|pending| pending.first().map(|next| next.id));
-                let step = Append {
+                let step = AppendTurns {
                     delivered: pending.filter(|_| dice.roll(3) > 0),
                     allow: vec![allow(
                         ["repo", "owner"][dice.roll(2)],
@@ -246,7 +247,7 @@ impl Side {
                 };
                 told(store.commit_poll(commit).await.map(|received| {
                     json!([
-                        matches!(received[0], Received::Stored(_)),
+                        matches!(received[0], ReceiveOutcome::Stored(_)),
                         index(&mut self.events, received[0].id())
                     ])
                 }))
@@ -260,9 +261,9 @@ impl Side {
         match dice.roll(6) {
             0 => told(store.delete_task(&dice.task()).await.map(|()| Value::Null)),
             1 => {
-                let fire = Fire {
-                    key: StartKey {
-                        kind: StartKind::Schedule,
+                let fire = ScheduleTick {
+                    key: TriggerKey {
+                        kind: TriggerKind::Schedule,
                         namespace: "acme".to_owned(),
                         name: "nightly".to_owned(),
                     },
@@ -271,7 +272,7 @@ impl Side {
                     next_at: None,
                     task: Some(task(&dice.task())),
                 };
-                told(store.fire(fire).await.map(|fired| json!(fired)))
+                told(store.fire_schedule(fire).await.map(|fired| json!(fired)))
             }
             2 => {
                 let Some(held) = pick(&self.leases, dice) else {
@@ -379,7 +380,7 @@ impl Side {
                 event.state,
                 event.attempt,
                 event.matched,
-                event.fate
+                event.outcome
             ]);
             events.insert(index.to_string(), shown);
         }
@@ -394,7 +395,7 @@ impl Side {
             "SELECT name || ' ' || CAST(fence AS TEXT) || ' ' || owner FROM leases \
              WHERE kind = 'task' AND owner IS NOT NULL ORDER BY name",
         );
-        let starts = store.starts().await.unwrap();
+        let starts = store.triggers().await.unwrap();
         let mut events: Vec<_> = events.into_iter().collect();
         events.sort_by(|one, other| one.0.cmp(&other.0));
         json!({

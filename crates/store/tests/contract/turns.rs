@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proofhouse_store::model::{Append, DeliveryState, TaskState};
+use proofhouse_store::model::{AppendTurns, DeliveryState, TaskState};
 use serde_json::json;
 
 use crate::place::Place;
@@ -20,7 +20,7 @@ pub(crate) async fn an_append_is_one_step(place: Arc<Place>) {
     let claimed = claim_one(&store, "one").await;
     let next = claimed.next.expect("a delivery");
     let appended = store
-        .append(Append {
+        .append(AppendTurns {
             allow: vec![allow("repo", json!("ours"), false)],
             state: Some((TaskState::Waiting, Some(json!({"for": "a review"})))),
             delivered: Some(next.id),
@@ -63,7 +63,7 @@ pub(crate) async fn an_append_happens_once(place: Arc<Place>) {
     create(&store, "t1").await;
     let id = store.deliver("t1", message("hello")).await.unwrap().id();
     let claimed = claim_one(&store, "one").await;
-    let step = Append {
+    let step = AppendTurns {
         delivered: Some(id),
         allow: vec![allow("repo", json!("ours"), false)],
         ..append("t1", claimed.lease.held(), 0, 1)
@@ -74,7 +74,7 @@ pub(crate) async fn an_append_happens_once(place: Arc<Place>) {
     // The same delivery cannot become a second turn either.
     refused(
         store
-            .append(Append {
+            .append(AppendTurns {
                 expected_seq: 1,
                 ..step.clone()
             })
@@ -83,7 +83,7 @@ pub(crate) async fn an_append_happens_once(place: Arc<Place>) {
     );
     refused(
         store
-            .append(Append {
+            .append(AppendTurns {
                 expected_seq: 7,
                 delivered: None,
                 ..step
@@ -128,7 +128,7 @@ pub(crate) async fn a_failed_append_leaves_nothing(place: Arc<Place>) {
         .unwrap()
         .id();
     let held = lease(&store, "t1", "one", LONG).await.held();
-    let step = Append {
+    let step = AppendTurns {
         delivered: Some(foreign),
         allow: vec![allow("repo", json!("ours"), false)],
         state: Some((TaskState::Running, None)),
@@ -137,7 +137,7 @@ pub(crate) async fn a_failed_append_leaves_nothing(place: Arc<Place>) {
     refused(store.append(step.clone()).await, "conflict");
     refused(
         store
-            .append(Append {
+            .append(AppendTurns {
                 turns: Vec::new(),
                 ..step.clone()
             })
@@ -146,7 +146,7 @@ pub(crate) async fn a_failed_append_leaves_nothing(place: Arc<Place>) {
     );
     refused(
         store
-            .append(Append {
+            .append(AppendTurns {
                 from: vec![TaskState::Waiting],
                 delivered: None,
                 ..step
@@ -177,7 +177,7 @@ pub(crate) async fn a_sealed_parameter_never_grows(place: Arc<Place>) {
     growth.push(allow("repo", json!("theirs"), false));
     growth.push(allow("repo", json!("ours"), false));
     for seq in 0..2 {
-        let step = Append {
+        let step = AppendTurns {
             allow: growth.clone(),
             ..append("t1", held.clone(), seq, 1)
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proofhouse_store::StoreError;
-use proofhouse_store::model::{EventState, Received, TaskState};
+use proofhouse_store::model::{EventState, ReceiveOutcome, TaskState};
 
 use crate::place::Place;
 use crate::support::{
@@ -49,7 +49,7 @@ pub(crate) async fn an_older_schema_is_upgraded(place: Arc<Place>) {
     // And it goes on from there.
     assert_eq!(
         receive_one(&store, event(Some("a"))).await,
-        Received::Duplicate(1)
+        ReceiveOutcome::Duplicate(1)
     );
     let claimed = store.claim_events("one", LONG, 10).await.unwrap();
     assert_eq!(claimed.len(), 1);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proofhouse_store::model::limits::DEDUPE_MS;
-use proofhouse_store::model::{Received, Retention, TaskState};
+use proofhouse_store::model::{ReceiveOutcome, Retention, TaskState};
 
 use crate::place::Place;
 use crate::support::{
@@ -76,7 +76,7 @@ pub(crate) async fn duplicates_are_kept_out_for_as_long_as_said(place: Arc<Place
     store.sweep(week).await.unwrap();
     assert_eq!(
         receive_one(&store, event(Some("a"))).await,
-        Received::Duplicate(first)
+        ReceiveOutcome::Duplicate(first)
     );
     let old = store.now().await.unwrap() - DEDUPE_MS - 1_000;
     place
@@ -85,7 +85,7 @@ pub(crate) async fn duplicates_are_kept_out_for_as_long_as_said(place: Arc<Place
     assert_eq!(store.sweep(week).await.unwrap().dedupe_keys, 1);
     let second = receive_one(&store, event(Some("a"))).await;
     assert!(
-        matches!(second, Received::Stored(id) if id != first),
+        matches!(second, ReceiveOutcome::Stored(id) if id != first),
         "{second:?}"
     );
 }
