@@ -328,7 +328,7 @@ fn a_question_of_an_agent_that_is_gone_lets_nothing_happen() {
         let again = Some(r#"call helper {"message": "call hub {\"number\": 8}"}"#.to_owned());
         let said = engine.message(&task, again, Map::new(), None);
         said.await.unwrap();
-        let asks = |row: &proofhouse_store::model::Task| {
+        let asks = |row: &proofhouse_store::model::TaskRecord| {
             row.state == TaskState::Waiting
                 && row.detail.as_ref().unwrap()["review"]["id"] == serde_json::json!(2)
         };

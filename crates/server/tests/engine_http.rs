@@ -19,7 +19,7 @@ use engine_support::{PATIENCE, World, begin, idle_after, inputs, until};
 use http::{HeaderMap, StatusCode};
 use proofhouse_server::api::{Api, ApiConfig};
 use proofhouse_server::engine::{Engine, WebhookOutcome, WebhookRefusal};
-use proofhouse_server::listen::{self, Door, Limits};
+use proofhouse_server::listen::{self, Limits, Listener};
 use proofhouse_server::metrics::Metrics;
 use proofhouse_store::model::{ChannelFilter, ChannelState, TaskState};
 use serde_json::{Value, json};
@@ -176,17 +176,17 @@ impl Served {
             ..ApiConfig::at(api_at)
         };
         let api = Api::new(Arc::clone(engine), Arc::clone(&metrics), config);
-        let doors = listeners
+        let served = listeners
             .into_iter()
             .zip([api.router(), api.webhook_router()]);
-        let doors = doors.map(|(listener, router)| Door {
-            listener,
+        let served = served.map(|(socket, router)| Listener {
+            socket,
             tls: None,
             router,
-            limits: Limits::default(),
+            limits: ConnectionLimits::default(),
         });
         let stop = CancellationToken::new();
-        let serving = listen::serve(doors.collect(), metrics, stop.clone(), PATIENCE);
+        let serving = listen::serve(served.collect(), metrics, stop.clone(), PATIENCE);
         tokio::spawn(serving);
         Self {
             api: api_at,

@@ -1,15 +1,15 @@
 //! The HTTP API: tasks, events, manifests, health and metrics, described by the OpenAPI text that it serves.
 
-mod answers;
 mod caller;
 mod description;
 mod events;
 mod extract;
-mod guard;
 mod health;
 mod idempotency;
 mod listening;
 mod manifests;
+mod middleware;
+mod review_answers;
 mod scraper;
 mod sessions;
 mod stream;
@@ -28,13 +28,13 @@ pub use description::description;
 pub(crate) use extract::{Body, Path, Query, whole};
 pub(crate) use sessions::{LIFETIME, Sessions};
 pub(crate) use views::{
-    EventDetailView, EventView, ManifestView, StartView, TaskView, TurnView, moment,
+    EventDetailView, EventView, ManifestView, TaskView, TriggerView, TurnView, moment,
 };
 
 use crate::engine::{Engine, EngineError};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
-use crate::rate::{Rate, RateLimit};
+use crate::rate::{RateLimiter, RateQuota};
 
 /// What the API is told when it is built.
 #[derive(Debug, Clone)]
@@ -46,9 +46,9 @@ pub struct ApiConfig {
     /// Whether it is spoken to over TLS; browsers then send the cookie of the dashboard over nothing else.
     pub tls: bool,
     /// How much the holder of a key may ask; whoever has none that is known may try a tenth of it.
-    pub rate: Rate,
+    pub rate: RateQuota,
     /// How much one address may send to the webhooks.
-    pub webhook_rate: Rate,
+    pub webhook_rate: RateQuota,
     /// The most bytes a webhook may have.
     pub max_webhook_bytes: usize,
 }
@@ -61,11 +61,11 @@ impl ApiConfig {
             open: false,
             address,
             tls: false,
-            rate: Rate {
+            rate: RateQuota {
                 burst: 200,
                 per_second: 100.0,
             },
-            webhook_rate: Rate {
+            webhook_rate: RateQuota {
                 burst: 10_000,
                 per_second: 5_000.0,
             },
@@ -80,24 +80,24 @@ pub struct Api {
     engine: Arc<Engine>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) config: ApiConfig,
-    pub(crate) rate: RateLimit,
-    pub(crate) webhook_rate: RateLimit,
-    pub(crate) sign_in_rate: RateLimit,
+    pub(crate) rate: RateLimiter,
+    pub(crate) webhook_rate: RateLimiter,
+    pub(crate) sign_in_rate: RateLimiter,
     /// Wrong keys of each address.
-    pub(crate) wrong_keys: RateLimit,
+    pub(crate) wrong_keys: RateLimiter,
     pub(crate) sessions: Sessions,
     pub(crate) scrapers: scraper::Scrapers,
 }
 
 /// Attempts to sign in: a person needs few.
-const SIGN_IN_RATE: Rate = Rate {
+const SIGN_IN_RATE: RateQuota = RateQuota {
     burst: 10,
     per_second: 0.5,
 };
 
 /// Wrong keys: a tenth of what a right one may ask.
-fn wrong_keys(rate: Rate) -> Rate {
-    Rate {
+fn wrong_keys(rate: RateQuota) -> RateQuota {
+    RateQuota {
         burst: (rate.burst / 10).max(1),
         per_second: rate.per_second / 10.0,
     }
@@ -111,10 +111,10 @@ impl Api {
             store: Arc::clone(engine.store()),
             engine,
             metrics,
-            rate: RateLimit::new(config.rate),
-            wrong_keys: RateLimit::new(wrong_keys(config.rate)),
-            webhook_rate: RateLimit::new(config.webhook_rate),
-            sign_in_rate: RateLimit::new(SIGN_IN_RATE),
+            rate: RateLimiter::new(config.rate),
+            wrong_keys: RateLimiter::new(wrong_keys(config.rate)),
+            webhook_rate: RateLimiter::new(config.webhook_rate),
+            sign_in_rate: RateLimiter::new(SIGN_IN_RATE),
             sessions: Sessions::default(),
             scrapers: scraper::Scrapers::default(),
             config,
@@ -144,17 +144,17 @@ impl Api {
                 axum::routing::get(move || openapi(Arc::clone(&text))),
             )
             .merge(crate::dashboard::router());
-        guard::around(router, self, guard::Side::Api)
+        middleware::around(router, self, middleware::RouterSide::Api)
     }
 
     /// The routes of the webhooks, which may have an address of their own.
     pub fn webhook_router(self: &Arc<Self>) -> Router {
         let path = "/v1/webhooks/events/{tool}";
         let methods = axum::routing::post(webhooks::receive).get(webhooks::receive);
-        guard::around(
+        middleware::around(
             Router::new().route(path, methods),
             self,
-            guard::Side::Webhooks,
+            middleware::RouterSide::Webhooks,
         )
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::broadcast;
 use utoipa::ToSchema;
 
 use super::{Api, Caller, Path, TurnView, store_problem};
-use crate::keys::Scope;
+use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 /// How often the store is looked at. Another process may run the task, so there is nobody else to ask.
@@ -63,7 +63,7 @@ pub(super) async fn stream(
     Path(task): Path<String>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    caller.needs(Scope::TasksRead)?;
+    caller.needs(KeyScope::TasksRead)?;
     let last = headers.get("last-event-id");
     let last = last.map(|value| {
         value

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::Json;
 use axum::extract::{ConnectInfo, Request, State};
@@ -13,7 +12,7 @@ use serde_json::json;
 
 use super::{Api, Path, whole};
 use crate::engine::{WebhookOutcome, WebhookRefusal};
-use crate::metrics::Webhook as Count;
+use crate::metrics::WebhookCount as Count;
 use crate::peer;
 use crate::problem::Problem;
 
@@ -24,9 +23,7 @@ pub(super) async fn receive(
     Path(tool): Path<String>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let rate = api
-        .webhook_rate
-        .take(&peer::of(peer.ip()).to_string(), Instant::now());
+    let rate = api.webhook_rate.take(&peer::of(peer.ip()).to_string());
     if let Err(wait) = rate {
         api.metrics.webhook(Count::TooMany);
         return Err(Problem::too_many(wait.as_secs().max(1)));
@@ -97,7 +94,7 @@ fn refused(refusal: WebhookRefusal) -> (Count, Problem) {
     let why = refusal.to_string();
     match refusal {
         WebhookRefusal::NobodyListens => (Count::Unknown, Problem::not_found(why)),
-        WebhookRefusal::ChannelGone => (Count::Unknown, Problem::not_found(why)),
+        WebhookRefusal::ChannelGone => (Count::Unknown, Problem::gone(why)),
         WebhookRefusal::Signature(_) => (Count::Signature, Problem::unauthorized(why)),
         WebhookRefusal::TooLarge(_) => (Count::TooLarge, Problem::too_large_because(why)),
         WebhookRefusal::Unsupported(_) => (Count::Unsupported, Problem::unsupported(why)),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::html::{Page, badge, escape, json, link};
 use super::{trouble, visitor};
 use crate::api::{Api, Caller, EventDetailView, Path, Query, moment, store_problem};
-use crate::keys::Scope;
+use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 /// Rows of a page.
@@ -22,7 +22,7 @@ pub(super) struct Before {
 }
 
 /// One word for what became of an event.
-fn fate(event: &EventSummary) -> &'static str {
+fn delivery_outcome(event: &EventSummary) -> &'static str {
     match (event.routed_at, event.matched) {
         (None, _) => "received",
         (Some(_), 0) => "discarded",
@@ -35,7 +35,7 @@ pub(super) async fn list(
     caller: Result<Caller, Problem>,
     query: Result<Query<Before>, Problem>,
 ) -> Response {
-    if let Err(elsewhere) = visitor(caller, Scope::EventsRead) {
+    if let Err(elsewhere) = visitor(caller, KeyScope::EventsRead) {
         return *elsewhere;
     }
     let filter = EventFilter {
@@ -58,7 +58,7 @@ pub(super) async fn list(
             ),
             escape(&event.tool.name),
             escape(event.kind.as_str()),
-            badge(fate(event)),
+            badge(delivery_outcome(event)),
             event.matched.to_string(),
             moment(event.received_at),
         ]
@@ -74,7 +74,7 @@ pub(super) async fn show(
     caller: Result<Caller, Problem>,
     event: Result<Path<i64>, Problem>,
 ) -> Response {
-    if let Err(elsewhere) = visitor(caller, Scope::EventsRead) {
+    if let Err(elsewhere) = visitor(caller, KeyScope::EventsRead) {
         return *elsewhere;
     }
     match page(&api, event).await {
@@ -86,7 +86,7 @@ pub(super) async fn show(
 async fn page(api: &Api, event: Result<Path<i64>, Problem>) -> Result<Page, Problem> {
     let Path(id) = event?;
     let detail = api.store.event(id).await.map_err(store_problem)?;
-    let word = fate(&detail.event.summary);
+    let word = delivery_outcome(&detail.event.summary);
     let view = EventDetailView::from(detail);
     let mut page = Page::new(&format!("Event {id}")).markup(&format!(
         "<p>{} a {} for {}, {} bytes, {}</p>",
@@ -113,10 +113,10 @@ async fn page(api: &Api, event: Result<Path<i64>, Problem>) -> Result<Page, Prob
         .collect();
     let heads = ["Task", "Event", "State", "Why", "Turn"];
     page = page.table("Deliveries", &heads, &rows);
-    if let Some(fate) = &view.event.fate {
+    if let Some(outcome) = &view.event.outcome {
         page = page
             .markup("<h2>What was decided, and why</h2>")
-            .markup(&json(fate));
+            .markup(&json(outcome));
     }
     page = page.markup("<h2>Payload</h2>").markup(&json(&view.payload));
     Ok(page.markup("<h2>Headers</h2>").markup(&json(&view.headers)))

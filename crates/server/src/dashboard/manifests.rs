@@ -7,15 +7,15 @@ use axum::response::{IntoResponse, Response};
 
 use super::html::{Page, badge, escape, link};
 use super::{trouble, visitor};
-use crate::api::{Api, Caller, ManifestView, StartView, store_problem};
-use crate::keys::Scope;
+use crate::api::{Api, Caller, ManifestView, TriggerView, store_problem};
+use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 pub(super) async fn list(State(api): State<Arc<Api>>, caller: Result<Caller, Problem>) -> Response {
-    if let Err(elsewhere) = visitor(caller, Scope::ManifestsRead) {
+    if let Err(elsewhere) = visitor(caller, KeyScope::ManifestsRead) {
         return *elsewhere;
     }
-    let starts = match api.store.starts().await {
+    let starts = match api.store.triggers().await {
         Ok(starts) => starts,
         Err(error) => return trouble(&store_problem(error)),
     };
@@ -26,7 +26,7 @@ pub(super) async fn list(State(api): State<Arc<Api>>, caller: Result<Caller, Pro
     let page = Page::new("Manifests").table("Files", &heads, &rows);
     let rows: Vec<Vec<String>> = starts
         .into_iter()
-        .map(|start| StartView::of(start, api.engine()))
+        .map(|start| TriggerView::of(start, api.engine()))
         .map(start_row)
         .collect();
     let heads = [
@@ -77,7 +77,7 @@ fn list_of(items: impl Iterator<Item = String>) -> String {
     }
 }
 
-fn start_row(start: StartView) -> Vec<String> {
+fn start_row(start: TriggerView) -> Vec<String> {
     let text = |text: Option<String>| text.map_or_else(String::new, |text| escape(&text));
     let task = start
         .last_task

@@ -14,7 +14,7 @@ use axum::routing::{get, post};
 use http::{StatusCode, header};
 
 use crate::api::{Api, Caller};
-use crate::keys::Scope;
+use crate::keys::KeyScope;
 use crate::problem::Problem;
 use html::Page;
 
@@ -40,7 +40,7 @@ async fn style() -> impl IntoResponse {
 /// A visitor who may look, or where they are sent instead.
 pub(super) fn visitor(
     caller: Result<Caller, Problem>,
-    scope: Scope,
+    scope: KeyScope,
 ) -> Result<Caller, Box<Response>> {
     match caller {
         Ok(caller) if caller.may(scope) => Ok(caller),

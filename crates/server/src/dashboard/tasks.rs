@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::html::{Page, badge, escape, json, link};
 use super::{trouble, visitor};
 use crate::api::{Api, Caller, Path, Query, moment, store_problem};
-use crate::keys::Scope;
+use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 /// Rows of a page.
@@ -29,7 +29,7 @@ pub(super) async fn list(
     caller: Result<Caller, Problem>,
     query: Result<Query<After>, Problem>,
 ) -> Response {
-    if let Err(elsewhere) = visitor(caller, Scope::TasksRead) {
+    if let Err(elsewhere) = visitor(caller, KeyScope::TasksRead) {
         return *elsewhere;
     }
     let filter = TaskFilter {
@@ -46,7 +46,7 @@ pub(super) async fn list(
         let after: String = url::form_urlencoded::byte_serialize(task.id.as_bytes()).collect();
         format!("/dashboard?after={after}")
     });
-    let row = |task: &proofhouse_store::model::Task| {
+    let row = |task: &proofhouse_store::model::TaskRecord| {
         vec![
             link("/dashboard/tasks", &task.id, &task.id),
             escape(&format!("{}/{}", task.agent_namespace, task.agent_name)),
@@ -67,7 +67,7 @@ pub(super) async fn show(
     caller: Result<Caller, Problem>,
     task: Result<Path<String>, Problem>,
 ) -> Response {
-    if let Err(elsewhere) = visitor(caller, Scope::TasksRead) {
+    if let Err(elsewhere) = visitor(caller, KeyScope::TasksRead) {
         return *elsewhere;
     }
     match page(&api, task).await {

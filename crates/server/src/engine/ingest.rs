@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::Timestamp;
 use proofhouse_store::StoreError;
-use proofhouse_store::model::{ChannelState, EventKind, JsonText, NewEvent, Received, ToolRef};
+use proofhouse_store::model::{
+    ChannelState, EventKind, JsonText, NewEvent, ReceiveOutcome, ToolRef,
+};
 use proofhouse_tools::manifest::{Event, Receive};
 use proofhouse_tools::receive::webhook::{
     self, Channel, Delivery, Handshake, PayloadError, Verification,
@@ -13,8 +15,8 @@ use proofhouse_wire::HeaderMap;
 use serde_json::Value;
 
 use super::Engine;
-use super::manifests::Snapshot;
-use super::signatures::{Headers, Kept, Signatures};
+use super::manifests::ManifestSnapshot;
+use super::signatures::{ShownHeaders, Signatures, StoredHeaders};
 
 /// What a form says it is; everything else that can be read is JSON.
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -25,9 +27,9 @@ const MAX_CHANNELS: usize = 100;
 
 /// Webhooks that are being stored.
 #[derive(Debug, Default)]
-pub(super) struct Arriving(AtomicUsize);
+pub(super) struct PendingWebhooks(AtomicUsize);
 
-impl Arriving {
+impl PendingWebhooks {
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
@@ -174,8 +176,8 @@ impl Engine {
         let Some(stored) = kept_payload(&delivery, &payload) else {
             return malformed("the body cannot be kept");
         };
-        let headers = Kept {
-            headers: Headers(&delivery),
+        let headers = StoredHeaders {
+            headers: ShownHeaders(&delivery),
             signature: &signed,
         };
         let Ok(headers) = JsonText::of(&headers) else {
@@ -188,7 +190,7 @@ impl Engine {
         match received {
             Ok(received) => {
                 let ids = received.iter().map(|received| received.id()).collect();
-                let is_new = |one: &Received| matches!(one, Received::Stored(_));
+                let is_new = |one: &ReceiveOutcome| matches!(one, ReceiveOutcome::Stored(_));
                 if received.iter().any(is_new) {
                     inner.wake_router.notify_one();
                     WebhookOutcome::Stored(ids)
@@ -200,7 +202,7 @@ impl Engine {
                 WebhookOutcome::Refused(WebhookRefusal::TooLarge(error.to_string()))
             }
             Err(error) => {
-                inner.trouble("a webhook cannot be stored", &error);
+                inner.log_store_error("a webhook cannot be stored", &error);
                 WebhookOutcome::Unavailable
             }
         }
@@ -241,7 +243,8 @@ impl Engine {
                         | StoreError::TooLarge { .. },
                     ) => {}
                     Err(error) => {
-                        self.inner.trouble("a channel cannot be read", &error);
+                        self.inner
+                            .log_store_error("a channel cannot be read", &error);
                         return Err(WebhookOutcome::Unavailable);
                     }
                 }
@@ -315,7 +318,7 @@ struct Target {
 
 /// Whether anything listens at an address: a tool of that name, in any namespace, that is sent events and does not only ask
 /// for them, or a trigger. What nobody listens to would only fill the disk.
-fn listens(snapshot: &Snapshot, name: &str) -> bool {
+fn listens(snapshot: &ManifestSnapshot, name: &str) -> bool {
     let is_sent = |event: &Event| !matches!(event.receive, Receive::Poll(_));
     let mut tools = snapshot.named(name);
     tools.any(|compiled| compiled.tool.events.iter().any(is_sent))

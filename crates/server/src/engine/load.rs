@@ -15,7 +15,7 @@ use proofhouse_tools::receive::webhook::WebhookKeys;
 use tokio::sync::mpsc;
 
 use super::Inner;
-use super::manifests::{LoadedFile, ManifestProblem, Snapshot};
+use super::manifests::{LoadedFile, ManifestProblem, ManifestSnapshot};
 use super::options::EngineOptions;
 
 /// The largest file of manifests.
@@ -65,12 +65,12 @@ impl Loader {
         &mut self,
         source: &ManifestSource,
         options: &EngineOptions,
-    ) -> Option<Snapshot> {
+    ) -> Option<ManifestSnapshot> {
         let directory = match source {
             ManifestSource::Fixed(catalog) if self.version == 0 => {
                 self.version = 1;
                 let catalog = catalog.clone();
-                return Some(Snapshot::new(1, catalog, Vec::new(), options));
+                return Some(ManifestSnapshot::new(1, catalog, Vec::new(), options));
             }
             ManifestSource::Fixed(_) => return None,
             ManifestSource::Directory(directory) => directory,
@@ -149,7 +149,7 @@ impl Loader {
                 ..LoadedFile::default()
             });
         }
-        Some(Snapshot::new(self.version, catalog, files, options))
+        Some(ManifestSnapshot::new(self.version, catalog, files, options))
     }
 }
 
@@ -244,7 +244,7 @@ fn read(directory: &Path) -> (BTreeMap<String, String>, Vec<ManifestProblem>) {
                     Ok(text) => {
                         texts.insert(name, text);
                     }
-                    Err(message) => problems.push(unreadable(&name, &message)),
+                    Err(error) => problems.push(unreadable(&name, &error.to_string())),
                 }
             }
         }
@@ -263,24 +263,32 @@ fn is_hidden(path: &Path) -> bool {
     name.is_none_or(|name| name.starts_with('.'))
 }
 
-fn text(path: &Path) -> Result<String, String> {
-    let file = fs::File::open(path).map_err(|error| error.to_string())?;
+/// Why a file cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error("the file has more than {limit} bytes", limit = MAX_FILE_BYTES)]
+    TooLarge,
+}
+
+fn text(path: &Path) -> Result<String, ReadError> {
+    let file = fs::File::open(path)?;
     let mut text = String::new();
     #[expect(clippy::disallowed_methods, reason = "`take` caps it")]
-    file.take(MAX_FILE_BYTES + 1)
-        .read_to_string(&mut text)
-        .map_err(|error| error.to_string())?;
-    match text.len() as u64 > MAX_FILE_BYTES {
-        true => Err(format!("the file has more than {MAX_FILE_BYTES} bytes")),
-        false => Ok(text),
+    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(ReadError::TooLarge);
     }
+    Ok(text)
 }
 
 fn shown(directory: &Path, path: &Path) -> String {
     let relative = path.strip_prefix(directory).unwrap_or(path);
-    match relative.as_os_str().is_empty() {
-        true => ALL.to_owned(),
-        false => relative.display().to_string(),
+    if relative.as_os_str().is_empty() {
+        ALL.to_owned()
+    } else {
+        relative.display().to_string()
     }
 }
 
@@ -297,7 +305,7 @@ fn unreadable(file: &str, message: &str) -> ManifestProblem {
 }
 
 /// Notes what the manifests are like.
-pub(super) fn count(inner: &Inner, snapshot: &Snapshot) {
+pub(super) fn count(inner: &Inner, snapshot: &ManifestSnapshot) {
     for problem in snapshot.files.iter().flat_map(|file| &file.problems) {
         let ManifestProblem {
             file,

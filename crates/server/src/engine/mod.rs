@@ -18,25 +18,25 @@ mod deliver;
 mod idempotency;
 mod ingest;
 mod journal;
+mod leased_task;
 mod leases;
 mod listener;
 mod load;
 mod manifests;
+mod new_task;
 mod options;
-mod owned;
 mod polls;
 mod route;
+mod routing_counts;
 mod schedules;
 mod signatures;
-mod starting;
-mod tally;
 mod tracker;
 mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofhouse_store::model::{StartKey, StartKind, Task};
+use proofhouse_store::model::{TaskRecord, TriggerKey, TriggerKind};
 use proofhouse_store::{Store, StoreError};
 use proofhouse_wire::CancellationToken;
 use tokio::sync::{Notify, broadcast};
@@ -44,13 +44,13 @@ use tokio::sync::{Notify, broadcast};
 pub use idempotency::Idempotency;
 pub use ingest::{WebhookOutcome, WebhookRefusal};
 pub use load::ManifestSource;
-pub use manifests::{LoadedFile, ManifestProblem, Manifests, Snapshot};
-pub use options::{Clock, EngineOptions, HostFactory, MAX_LEASE, MIN_LEASE};
-pub use starting::TaskRequest;
-pub use watch::{Seen, Watch};
+pub use manifests::{LoadedFile, ManifestProblem, ManifestSnapshot, Manifests};
+pub use new_task::TaskRequest;
+pub use options::{EngineClock, EngineOptions, HostFactory, MAX_LEASE, MIN_LEASE};
+pub use watch::{TaskUpdate, TaskWatch};
 
-use crate::metrics::engine::{EngineMetrics, Starter};
-use deliver::Working;
+use crate::metrics::engine::{EngineMetrics, TaskStarter};
+use deliver::ActiveTasks;
 use load::Loader;
 use tracker::Tracker;
 use watch::Hub;
@@ -100,9 +100,9 @@ pub(crate) struct Inner {
     options: EngineOptions,
     owner: String,
     hub: Hub,
-    working: Working,
+    working: ActiveTasks,
     opening: channels::InProgress,
-    arriving: ingest::Arriving,
+    arriving: ingest::PendingWebhooks,
     tracker: Tracker,
     wake_router: Notify,
     wake_deliverer: Notify,
@@ -116,7 +116,7 @@ pub(crate) struct Inner {
 
 impl Inner {
     /// Notes that something could not be done, which is tried again later.
-    fn trouble(&self, what: &str, error: &StoreError) {
+    fn log_store_error(&self, what: &str, error: &StoreError) {
         tracing::warn!(owner = %self.owner, %error, "{what}");
     }
 
@@ -146,7 +146,7 @@ impl Engine {
             options.set_clock(store.now().await?);
         }
         let owner = if options.owner.is_empty() {
-            starting::random_id("process")?
+            new_task::random_id("process")?
         } else {
             options.owner.clone()
         };
@@ -168,9 +168,9 @@ impl Engine {
             options,
             owner,
             hub: Hub::default(),
-            working: Working::default(),
+            working: ActiveTasks::default(),
             opening: channels::InProgress::default(),
-            arriving: ingest::Arriving::default(),
+            arriving: ingest::PendingWebhooks::default(),
             tracker: Tracker::default(),
             wake_router: Notify::new(),
             wake_deliverer: Notify::new(),
@@ -205,7 +205,7 @@ impl Engine {
 
     /// The manifests in use, and what is wrong with those that are not.
     #[must_use]
-    pub fn manifests(&self) -> Arc<Snapshot> {
+    pub fn manifests(&self) -> Arc<ManifestSnapshot> {
         self.inner.manifests.current()
     }
 
@@ -222,15 +222,15 @@ impl Engine {
     }
 
     /// Whether there is such a schedule or trigger among the manifests.
-    pub(crate) fn has_start(&self, key: &StartKey) -> bool {
+    pub(crate) fn has_trigger(&self, key: &TriggerKey) -> bool {
         let snapshot = self.manifests();
         let catalog = snapshot.catalog();
         let is_it = |namespace: &str, name: &str| (namespace, name) == (&key.namespace, &key.name);
         match key.kind {
-            StartKind::Schedule => catalog
+            TriggerKind::Schedule => catalog
                 .schedules()
                 .any(|schedule| is_it(&schedule.namespace, &schedule.name)),
-            StartKind::Trigger => catalog
+            TriggerKind::Trigger => catalog
                 .triggers()
                 .any(|trigger| is_it(&trigger.namespace, &trigger.name)),
         }
@@ -246,8 +246,8 @@ impl Engine {
     /// # Errors
     ///
     /// Returns an error when there is no such agent, when the input does not fit, or when it cannot be kept.
-    pub async fn start_task(&self, request: TaskRequest) -> Result<Task, EngineError> {
-        self.start_task_as(starting::random_id("task")?, request)
+    pub async fn start_task(&self, request: TaskRequest) -> Result<TaskRecord, EngineError> {
+        self.start_task_as(new_task::random_id("task")?, request)
             .await
     }
 
@@ -256,12 +256,16 @@ impl Engine {
     /// # Errors
     ///
     /// As [`Self::start_task`]; `Conflict` when there is one with this id.
-    async fn start_task_as(&self, id: String, request: TaskRequest) -> Result<Task, EngineError> {
+    async fn start_task_as(
+        &self,
+        id: String,
+        request: TaskRequest,
+    ) -> Result<TaskRecord, EngineError> {
         let snapshot = self.inner.manifests.current();
-        let request = starting::with_namespace(&snapshot, request)?;
-        let task = starting::new_task_as(id, &snapshot, &self.inner.options, request)?;
+        let request = new_task::with_namespace(&snapshot, request)?;
+        let task = new_task::build_as(id, &snapshot, &self.inner.options, request)?;
         let task = self.inner.store.create_task(task).await?;
-        self.inner.counts().begun.one(Starter::Api);
+        self.inner.counts().begun.one(TaskStarter::Api);
         self.inner.wake_deliverer.notify_one();
         Ok(task)
     }
@@ -279,8 +283,8 @@ impl Engine {
 
     /// Watches a task from the turn of this number on.
     #[must_use]
-    pub fn watch(&self, task: &str, from: i64) -> Watch {
-        Watch::new(Arc::clone(&self.inner.store), &self.inner.hub, task, from)
+    pub fn watch(&self, task: &str, from: i64) -> TaskWatch {
+        TaskWatch::new(Arc::clone(&self.inner.store), &self.inner.hub, task, from)
     }
 
     /// Stops: nothing new is begun, what is under way may finish within this time, and the rest is handed over
@@ -303,7 +307,7 @@ impl Engine {
         }
         inner.finished.cancel();
         if let Err(error) = inner.store.release_all(&inner.owner).await {
-            inner.trouble("leases are left to run out", &error);
+            inner.log_store_error("leases are left to run out", &error);
         }
     }
 }

@@ -19,7 +19,7 @@ use proofhouse_server::engine::{
     Engine, EngineOptions, ManifestSource, TaskRequest, WebhookOutcome,
 };
 use proofhouse_source::DiagnosticSeverity;
-use proofhouse_store::model::{EventDetail, EventState, Task, TaskState};
+use proofhouse_store::model::{EventDetail, EventState, TaskRecord, TaskState};
 use proofhouse_store::{SqliteOptions, Store};
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
 use proofhouse_tools::interpolate::Root;
@@ -235,7 +235,7 @@ pub(crate) async fn open(database: &Path, manifests: &Path, options: EngineOptio
     Engine::open(store, source, options).await.unwrap()
 }
 
-pub(crate) async fn begin(engine: &Engine, message: Option<&str>) -> Task {
+pub(crate) async fn begin(engine: &Engine, message: Option<&str>) -> TaskRecord {
     engine
         .start_task(TaskRequest {
             namespace: "demo".to_owned(),
@@ -260,10 +260,10 @@ pub(crate) async fn routed(engine: &Engine, tool: &str, body: &Value) -> EventDe
     let WebhookOutcome::Stored(ids) = post(engine, tool, body).await else {
         panic!("{body} is not stored");
     };
-    fate(engine, ids[0]).await
+    routed_event(engine, ids[0]).await
 }
 
-pub(crate) async fn fate(engine: &Engine, event: i64) -> EventDetail {
+pub(crate) async fn routed_event(engine: &Engine, event: i64) -> EventDetail {
     let (store, started) = (engine.store(), Instant::now());
     loop {
         let detail = store.event(event).await.unwrap();
@@ -307,7 +307,7 @@ pub(crate) fn inputs(turns: &[Turn]) -> Vec<(String, Option<String>)> {
 pub(crate) async fn until(
     engine: &Engine,
     task: &str,
-    holds: impl Fn(&Task, &[Turn]) -> bool,
+    holds: impl Fn(&TaskRecord, &[Turn]) -> bool,
 ) -> Vec<Turn> {
     let started = Instant::now();
     loop {

@@ -12,7 +12,7 @@
 
 mod allow;
 mod calls;
-mod fate;
+mod delivery_outcome;
 pub mod filter;
 pub mod message;
 pub mod poll;
@@ -24,4 +24,4 @@ pub mod webhook;
 
 pub use allow::{Added, AllowEntry, AllowList, MAX_VALUE_BYTES, MAX_VALUES};
 pub use calls::Listener;
-pub use fate::{Discard, Fate};
+pub use delivery_outcome::{DeliveryOutcome, Discard};

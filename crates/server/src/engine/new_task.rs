@@ -10,7 +10,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Map, Value, json};
 
 use super::EngineError;
-use super::manifests::Snapshot;
+use super::manifests::ManifestSnapshot;
 use super::options::EngineOptions;
 
 /// The most a poll of a new task waits before it looks for the first time: many tasks that begin together do
@@ -38,7 +38,7 @@ pub struct TaskRequest {
 
 /// The request with a namespace: the name of the agent alone says enough where one namespace has it.
 pub(super) fn with_namespace(
-    snapshot: &Snapshot,
+    snapshot: &ManifestSnapshot,
     mut request: TaskRequest,
 ) -> Result<TaskRequest, EngineError> {
     if request.namespace.is_empty() {
@@ -61,18 +61,18 @@ pub(super) fn with_namespace(
 }
 
 /// The row of a new task.
-pub(super) fn new_task(
-    snapshot: &Snapshot,
+pub(super) fn build(
+    snapshot: &ManifestSnapshot,
     options: &EngineOptions,
     request: TaskRequest,
 ) -> Result<NewTask, EngineError> {
-    new_task_as(random_id("task")?, snapshot, options, request)
+    build_as(random_id("task")?, snapshot, options, request)
 }
 
 /// The row of a new task with this id.
-pub(super) fn new_task_as(
+pub(super) fn build_as(
     id: String,
-    snapshot: &Snapshot,
+    snapshot: &ManifestSnapshot,
     options: &EngineOptions,
     request: TaskRequest,
 ) -> Result<NewTask, EngineError> {
@@ -145,7 +145,7 @@ fn check(agent: &Agent, request: &TaskRequest) -> Result<(), EngineError> {
 
 /// The events a task of an agent wants, and those among them that are asked for.
 fn listening(
-    snapshot: &Snapshot,
+    snapshot: &ManifestSnapshot,
     options: &EngineOptions,
     agent: &Agent,
 ) -> (Vec<NewInterest>, Vec<NewPoll>) {
