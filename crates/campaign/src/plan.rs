@@ -1,6 +1,9 @@
 //! The plan: which document meets which subject, how often, in which order.
 
 use std::collections::HashSet;
+use std::sync::Arc;
+
+use proofhouse_subjects::Subject;
 
 use crate::document::CampaignDocument;
 use crate::result::{DocumentInfo, SubjectInfo};
@@ -130,6 +133,20 @@ impl Plan {
         })
     }
 
+    /// The same without the runs of subjects that the actors of a document cannot meet. What is left out of each
+    /// subject is told, by number of documents.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when nothing is left.
+    pub fn meetable(self, subjects: &[Arc<dyn Subject>]) -> Result<(Self, Vec<usize>), PlanError> {
+        let meets = |number: usize, mode: &str| {
+            let subject = subjects.get(number);
+            subject.is_none_or(|subject| subject.meets(mode))
+        };
+        self.only_where(subjects.len(), meets)
+    }
+
     /// The same without the runs of subjects that the actors of a document cannot meet, by the number of the
     /// subject and the mode of an actor. What is left out of each subject is told, by number of documents.
     ///
@@ -149,12 +166,11 @@ impl Plan {
         };
         let (mut left_out, mut kept) = (vec![HashSet::new(); subjects], Vec::new());
         for run in std::mem::take(&mut self.runs) {
-            match fits(&self, &run) {
-                true => kept.push(run),
-                false => {
-                    let of_subject = left_out.get_mut(run.subject);
-                    of_subject.map(|documents| documents.insert(run.document));
-                }
+            if fits(&self, &run) {
+                kept.push(run);
+            } else {
+                let of_subject = left_out.get_mut(run.subject);
+                of_subject.map(|documents| documents.insert(run.document));
             }
         }
         if kept.is_empty() {

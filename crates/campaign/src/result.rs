@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use proofhouse_subjects::SubjectInfo;
+
 /// The version of the form.
 pub const VERSION: u32 = 1;
 
@@ -37,32 +39,11 @@ pub struct CampaignResult {
     pub spared: u64,
 }
 
-/// Someone who was attacked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SubjectInfo {
-    /// The name, unique in the campaign.
-    pub name: String,
-    /// What kind of subject: `sim`, `manifest`, `command`, `endpoint` or `model`.
-    pub kind: String,
-    /// Whether it is a simulation, which every report says.
-    pub simulation: bool,
-    /// One line about it.
-    pub description: String,
-    /// Tells one version of its description from another; results of earlier programs have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
-}
-
-impl SubjectInfo {
-    /// Whether nothing says that this is another subject.
+impl CampaignResult {
+    /// Why the first recording that could not be kept was lost, if one was.
     #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        let digests = self.digest.as_ref().zip(other.digest.as_ref());
-        let others = |info: &Self| Self {
-            digest: None,
-            ..info.clone()
-        };
-        digests.is_none_or(|(one, two)| one == two) && others(self) == others(other)
+    pub fn lost_trace(&self) -> Option<&str> {
+        self.runs.iter().find_map(|run| run.trace_lost.as_deref())
     }
 }
 
@@ -182,6 +163,9 @@ pub struct RunRecord {
     pub tokens: Option<u64>,
     /// The recording, relative to the result's directory.
     pub trace: Option<String>,
+    /// Why there is no recording, though there should be one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_lost: Option<String>,
 }
 
 /// What came of a run.
@@ -251,4 +235,21 @@ pub struct Evidence {
     /// More, as the detector told it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub detail: Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::{result, run};
+
+    #[test]
+    fn a_lost_recording_is_known_whatever_warnings_say() {
+        let mut one = run("A", "s", 1, Outcome::Resisted);
+        one.warnings = vec!["traces/a.jsonl: cannot write: said the subject".to_owned()];
+        let mut result = result(vec![one]);
+        assert_eq!(result.lost_trace(), None);
+        result.runs[0].trace_lost = Some("traces/a.jsonl: cannot write: no space".to_owned());
+        result.runs[0].warnings.clear();
+        assert!(result.lost_trace().is_some());
+    }
 }

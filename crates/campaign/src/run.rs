@@ -10,8 +10,9 @@ use std::time::Instant;
 use proofhouse_detect::Redactor;
 use proofhouse_oatf::Direction;
 use proofhouse_range::{
-    Ending, Endpoint, Meeting, RunHandle, RunOptions, RunReport, run as run_range,
+    ConnectSubject, Ending, Endpoint, RunHandle, RunOptions, RunReport, run as run_range,
 };
+use proofhouse_subjects::{LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError};
 use proofhouse_wire::CancellationToken;
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
@@ -22,7 +23,6 @@ use crate::judging::{cut, indicators, line, outcome};
 use crate::plan::PlannedRun;
 use crate::result::{Outcome, RunRecord};
 use crate::scratch::Scratch;
-use crate::subject::{Farewell, LiveSubject, Pace, RunContext, Subject, SubjectError};
 
 /// Warnings of a run that are kept.
 const MAX_WARNINGS: usize = 10;
@@ -64,6 +64,7 @@ impl Run {
             messages: 0,
             tokens: None,
             trace: None,
+            trace_lost: None,
         }
     }
 
@@ -97,7 +98,7 @@ impl Run {
             |error: &dyn std::fmt::Display| format!("cannot make a directory for the run: {error}");
         let scratch = self.scratch.as_ref().map_err(|error| unmade(error))?;
         let scratch = scratch.run().map_err(|error| unmade(&error))?;
-        let secrets = [self.settings.secrets.clone(), self.subject.secrets()].concat();
+        let secrets = self.subject.secrets();
         let redactor = Redactor::new(&secrets)
             .map_err(|error| format!("secrets cannot be kept out of the result: {error}"))?;
         let (handover, arrival) = oneshot::channel();
@@ -110,11 +111,16 @@ impl Run {
                 false => pace.deadline,
             },
             max_session: pace.deadline,
-            headers: [self.settings.headers.clone(), self.subject.headers()].concat(),
+            headers: self.subject.headers(),
             secrets: secrets.clone(),
             semantic: self.settings.semantic.clone(),
             generation: self.settings.generation.clone(),
-            meeting: Some(self.meeting(scratch.path(), pace, cancel.clone(), handover)),
+            connect_subject: Some(self.connect_subject(
+                scratch.path(),
+                pace,
+                cancel.clone(),
+                handover,
+            )),
             twin: self.script.twin.clone(),
             ..RunOptions::default()
         };
@@ -126,9 +132,11 @@ impl Run {
                     record.trace = Some(format!("traces/{file}"));
                 }
                 // What came of the run is worth more than its recording.
-                Err(error) => record
-                    .warnings
-                    .push(format!("traces/{file}: cannot write: {error}")),
+                Err(error) => {
+                    let lost = format!("traces/{file}: cannot write: {error}");
+                    record.warnings.push(lost.clone());
+                    record.trace_lost = Some(lost);
+                }
             }
         }
         let handle = RunHandle::default();
@@ -158,13 +166,13 @@ impl Run {
             }
         };
         if let Some(live) = live {
-            let farewell = tokio::time::timeout(pace.end, live.end()).await;
-            let farewell = farewell.unwrap_or_else(|_| Farewell {
+            let shutdown = tokio::time::timeout(pace.end, live.end()).await;
+            let shutdown = shutdown.unwrap_or_else(|_| Shutdown {
                 warnings: vec!["the subject did not end in time".to_owned()],
-                ..Farewell::default()
+                ..Shutdown::default()
             });
-            record.tokens = farewell.tokens;
-            let warnings = farewell.warnings.iter();
+            record.tokens = shutdown.tokens;
+            let warnings = shutdown.warnings.iter();
             let warnings = warnings.map(|text| line(&redactor.redact(text)));
             record.warnings.extend(warnings);
         }
@@ -202,13 +210,13 @@ impl Run {
     }
 
     /// Starts the subject when the servers are there.
-    fn meeting(
+    fn connect_subject(
         &self,
         directory: &Path,
         pace: Pace,
         cancel: CancellationToken,
         handover: oneshot::Sender<Box<dyn LiveSubject>>,
-    ) -> Meeting {
+    ) -> ConnectSubject {
         let actors = self.script.document.attack.execution.actors();
         let callers: Vec<(String, String)> = actors
             .iter()

@@ -6,9 +6,10 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use clap::Args;
 use proofhouse_oatf::{Actor, Document, did_you_mean};
 use proofhouse_range::{DRIVERS, Endpoint};
+use proofhouse_subjects::headers::Header;
 use proofhouse_wire::Spawn;
 
-use crate::headers::Header;
+use crate::environment::environment;
 use crate::output::{CommandError, printable_line, talk};
 
 /// Where actors meet the agent, by mode or by name.
@@ -137,7 +138,7 @@ impl EndpointOptions {
             .iter()
             .map(|header| {
                 Header::read(header)
-                    .and_then(|header| header.resolve())
+                    .and_then(|header| header.resolve(&environment()))
                     .map_err(|error| {
                         CommandError::usage(printable_line(&format!("--header: {error}")))
                     })

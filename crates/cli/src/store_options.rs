@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use proofhouse_store::{PostgresOptions, SqliteOptions, Store, StoreError};
+use proofhouse_store::{PostgresOptions, SqliteOptions, Store, StoreError, StoreLock};
 
-use crate::output::{CommandError, printable_line, talk};
-use crate::store_lock::StoreLock;
+use crate::output::{CommandError, printable_line, shown_path, talk};
 
 /// Where state is kept without the flag.
 const DEFAULT: &str = "proofhouse.db";
@@ -117,7 +116,17 @@ impl StoreOptions {
     /// Insists that this process is the only one that serves the store, where there can be only one.
     pub(crate) fn lock(&self) -> Result<Option<StoreLock>, CommandError> {
         match self.place()? {
-            Place::Sqlite(path) => StoreLock::take(&path).map(Some),
+            Place::Sqlite(path) => {
+                let lock =
+                    StoreLock::take(&path).map_err(|error| CommandError::of(&error, false))?;
+                if let Some(error) = lock.failure() {
+                    let shown = shown_path(&path);
+                    talk(&format!(
+                        "warning: {shown} cannot be locked ({error}); see to it that only one process serves it"
+                    ));
+                }
+                Ok(Some(lock))
+            }
             Place::Postgres(_) => Ok(None),
         }
     }

@@ -36,6 +36,8 @@
 
 #[cfg(feature = "cel")]
 mod cel;
+#[cfg(feature = "cel")]
+pub mod conformance;
 mod decode;
 mod error;
 mod evaluate;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofhouse_range::{Endpoint, Happening, RunHandle, RunOptions, run};
+use proofhouse_range::{Endpoint, RunEvent, RunHandle, RunOptions, run};
 
 #[tokio::main]
 #[expect(
@@ -33,11 +33,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         endpoints: HashMap::from([(name, endpoint)]),
         quiet: Duration::from_secs(86_400),
         max_session: Duration::from_secs(86_400),
-        observer: Some(Arc::new(move |happening| match happening {
-            Happening::Ready { address, .. } if !over_stdio => {
+        observer: Some(Arc::new(move |event| match event {
+            RunEvent::Ready { address, .. } if !over_stdio => {
                 println!("{}", address.as_deref().unwrap_or_default());
             }
-            Happening::Warning { message, .. } => eprintln!("warning: {message}"),
+            RunEvent::Warning { message, .. } => eprintln!("warning: {message}"),
             _ => {}
         })),
         ..RunOptions::default()

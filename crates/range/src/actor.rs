@@ -18,7 +18,7 @@ use crate::exposure::{CarrierKind, Ledger, is_armed};
 use crate::extractors::Extractors;
 use crate::innocence::Innocence;
 use crate::phases::{Entry, PhaseView, Phases};
-use crate::recorder::{Happening, Recorded, Recorder};
+use crate::recorder::{Recorded, Recorder, RunEvent};
 
 /// What all actors of a run share.
 pub(crate) struct Shared {
@@ -309,7 +309,7 @@ impl ActorContext {
         kinds
             .filter_map(|kind| match kind {
                 ActionKind::Log { message, level } => {
-                    self.inner.shared.recorder.tell(&Happening::Log {
+                    self.inner.shared.recorder.tell(&RunEvent::Log {
                         actor: self.inner.name.clone(),
                         level: level.unwrap_or(LogLevel::Info),
                         message: self.interpolate_text(message),
@@ -422,7 +422,7 @@ impl ActorContext {
     }
 
     fn tell_phase(&self, entry: &Entry) {
-        self.inner.shared.recorder.tell(&Happening::Phase {
+        self.inner.shared.recorder.tell(&RunEvent::Phase {
             actor: self.inner.name.clone(),
             phase: entry.phase.name.clone(),
             reason: entry.reason,

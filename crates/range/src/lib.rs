@@ -26,7 +26,7 @@ pub use driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepar
 pub use drivers::{DRIVERS, mcp_over};
 pub use exposure::{Carrier, CarrierKind, Exposure};
 pub use phases::{Entry, PhaseView};
-pub use recorder::{Happening, Observer, TraceLimits};
+pub use recorder::{Observer, RunEvent, TraceLimits};
 pub use run::{
-    Ending, Listening, Meeting, RunError, RunHandle, RunOptions, RunReport, run, scanner,
+    ConnectSubject, Ending, Listening, RunError, RunHandle, RunOptions, RunReport, run, scanner,
 };

@@ -17,7 +17,7 @@ use crate::driver::ActorError;
 /// Something that happened in a run, for a live view.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Happening {
+pub enum RunEvent {
     /// An actor is ready.
     Ready {
         /// The actor.
@@ -71,7 +71,7 @@ pub enum Happening {
 }
 
 /// Hears what happens. It must not block: it is called while messages wait.
-pub type Observer = Arc<dyn Fn(&Happening) + Send + Sync>;
+pub type Observer = Arc<dyn Fn(&RunEvent) + Send + Sync>;
 
 /// How much of a trace is kept in memory; the rest is judged, counted, and written to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,7 +238,7 @@ impl Recorder {
             inner.keep(message, self.limits);
             sequence
         };
-        self.tell(&Happening::Message {
+        self.tell(&RunEvent::Message {
             actor: recorded.actor.to_owned(),
             sequence,
             operation: recorded.operation.to_owned(),
@@ -247,7 +247,7 @@ impl Recorder {
         for found in matched {
             if let Outcome::Matched(evidence) = found.outcome {
                 let indicator = self.indicator(found.document, found.indicator);
-                self.tell(&Happening::Matched {
+                self.tell(&RunEvent::Matched {
                     indicator,
                     evidence,
                 });
@@ -285,34 +285,34 @@ impl Recorder {
                 inner.warnings.push(line);
             }
         }
-        self.tell(&Happening::Warning {
+        self.tell(&RunEvent::Warning {
             actor: actor.map(str::to_owned),
             message: message.to_owned(),
         });
     }
 
-    pub(crate) fn tell(&self, happening: &Happening) {
+    pub(crate) fn tell(&self, event: &RunEvent) {
         let Some(observer) = &self.observer else {
             return;
         };
         if self.secrets.is_none() {
-            return observer(happening);
+            return observer(event);
         }
-        let mut happening = happening.clone();
-        match &mut happening {
-            Happening::Ready { address, .. } => {
+        let mut event = event.clone();
+        match &mut event {
+            RunEvent::Ready { address, .. } => {
                 if let Some(address) = address {
                     self.clean(address);
                 }
             }
-            Happening::Matched { evidence, .. } => self.clean_evidence(evidence),
-            Happening::Warning { message, .. } | Happening::Log { message, .. } => {
+            RunEvent::Matched { evidence, .. } => self.clean_evidence(evidence),
+            RunEvent::Warning { message, .. } | RunEvent::Log { message, .. } => {
                 self.clean(message);
             }
-            Happening::Phase { .. } => {}
-            Happening::Message { operation, .. } => self.clean(operation),
+            RunEvent::Phase { .. } => {}
+            RunEvent::Message { operation, .. } => self.clean(operation),
         }
-        observer(&happening);
+        observer(&event);
     }
 
     /// A text that leaves the run, without secrets.
@@ -451,20 +451,20 @@ mod tests {
                 redactor: Redactor::new(&plain).unwrap(),
                 plain,
             }),
-            Some(Arc::new(move |happening: &Happening| {
-                hears.lock().unwrap().push(format!("{happening:?}"));
+            Some(Arc::new(move |event: &RunEvent| {
+                hears.lock().unwrap().push(format!("{event:?}"));
             })),
             TraceLimits::default(),
         );
         // The secret stands where a warning is cut.
         let long = format!("{}sk-live-123456", "x".repeat(MAX_WARNING_BYTES - 6));
         recorder.warn(None, &long);
-        recorder.tell(&Happening::Log {
+        recorder.tell(&RunEvent::Log {
             actor: "a".to_owned(),
             level: LogLevel::Info,
             message: "sk-live-123456".to_owned(),
         });
-        recorder.tell(&Happening::Matched {
+        recorder.tell(&RunEvent::Matched {
             indicator: "i".to_owned(),
             evidence: Evidence {
                 sequence: 1,

@@ -24,7 +24,7 @@ use crate::exposure::{Exposure, Ledger};
 use crate::extractors::Extractors;
 use crate::innocence::Innocence;
 use crate::phases::Phases;
-use crate::recorder::{Happening, Observer, Recorder, Secrets, TraceLimits};
+use crate::recorder::{Observer, Recorder, RunEvent, Secrets, TraceLimits};
 
 /// How a document is run.
 pub struct RunOptions {
@@ -58,7 +58,7 @@ pub struct RunOptions {
     /// Drivers besides [`DRIVERS`]; for the same mode, these win.
     pub drivers: Vec<Arc<dyn Driver>>,
     /// Starts the subject once every server is there for it, and says where clients meet it.
-    pub meeting: Option<Meeting>,
+    pub connect_subject: Option<ConnectSubject>,
     /// The same without the payload, normalized. What it shows in the same form does not count as reaching the
     /// subject.
     pub twin: Option<Arc<Document>>,
@@ -78,7 +78,7 @@ pub struct Listening {
 /// Is told where the servers are, and returns the endpoints of clients, by the actor's name. The servers
 /// answer already, so a subject may come to them while it starts. What it returns as an error is why
 /// the run cannot take place.
-pub type Meeting = Box<
+pub type ConnectSubject = Box<
     dyn FnOnce(Vec<Listening>) -> BoxFuture<'static, Result<HashMap<String, Endpoint>, String>>
         + Send,
 >;
@@ -101,7 +101,7 @@ impl Default for RunOptions {
             generation: None,
             semantic: None,
             drivers: Vec::new(),
-            meeting: None,
+            connect_subject: None,
             twin: None,
         }
     }
@@ -251,8 +251,8 @@ pub async fn run(
         });
         contexts.push(context);
     }
-    if let Some(meeting) = options.meeting.take() {
-        let met = meeting(listening).await;
+    if let Some(connect) = options.connect_subject.take() {
+        let met = connect(listening).await;
         let met = met.map_err(|mut problem| {
             shared.recorder.clean(&mut problem);
             RunError::Subject(problem)
@@ -446,7 +446,7 @@ async fn prepare(
                 )
             })?;
         let prepared = driver.prepare(context.clone(), endpoint).await?;
-        shared.recorder.tell(&Happening::Ready {
+        shared.recorder.tell(&RunEvent::Ready {
             actor: context.name().to_owned(),
             address: prepared.address.clone(),
         });

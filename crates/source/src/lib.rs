@@ -16,6 +16,7 @@
 mod diagnostic;
 mod path;
 mod places;
+mod printable;
 mod suggest;
 mod tree;
 mod walk;
@@ -23,6 +24,7 @@ mod yaml;
 
 pub use diagnostic::{Diagnostic, DiagnosticSeverity, Span};
 pub use path::{DocPath, Segment};
+pub use printable::{is_invisible, printable, printable_line};
 pub use suggest::did_you_mean;
 pub use tree::{NodeRef, Source};
 pub use walk::Walk;

@@ -8,6 +8,7 @@
 
 mod backend;
 mod error;
+mod lock;
 mod migrate;
 pub mod model;
 mod postgres;
@@ -18,6 +19,7 @@ mod sync;
 mod timing;
 
 pub use error::{Result, StoreError};
+pub use lock::{LockError, StoreLock};
 pub use postgres::PostgresOptions;
 pub use sqlite::SqliteOptions;
 pub use store::Store;

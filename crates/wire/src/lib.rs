@@ -7,6 +7,7 @@
 pub mod client;
 mod connect;
 mod exchange;
+pub mod files;
 mod guard;
 mod leftovers;
 mod limits;
@@ -19,6 +20,7 @@ pub mod server;
 pub mod sse;
 pub mod sync;
 mod timers;
+pub mod write_files;
 
 pub use bytes::Bytes;
 pub use exchange::Whole;

@@ -5,6 +5,7 @@
 //! that delegates: a card is text that a model reads, and so is every answer.
 
 mod answer;
+mod grant_servers;
 mod mcp;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use proofhouse_wire::{
 use proofhouse_wire::{HeaderValue, rpc};
 use serde_json::{Value, json};
 
+pub use grant_servers::{GrantError, grant_servers};
 pub use mcp::{McpServerError, grant_mcp, mcp_tool};
 
 use self::answer::Answer;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use proofhouse_tools::interpolate::Root;
-use proofhouse_tools::manifest::Agent;
+use proofhouse_manifest::Agent;
+use proofhouse_manifest::interpolate::Root;
 use proofhouse_tools::runtime::Environment;
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
@@ -20,7 +20,8 @@ use super::restore::{self, Open, Reading};
 use super::review::Reviews;
 use super::watch::Watchers;
 use super::{
-    AllowList, Allowed, DirectoryMount, End, EndReason, Host, TaskEvent, TaskOptions, Turn, User,
+    AllowedValue, DirectoryMount, End, EndReason, Host, TaskAllowList, TaskEvent, TaskOptions,
+    Turn, User,
 };
 use crate::model::{ChatMessage, Model, ToolSpec};
 
@@ -49,7 +50,7 @@ pub(super) struct Shared {
     pub(super) delegating: Delegating,
     pub(super) events: Watchers,
     pub(super) keeper: Keeper,
-    pub(super) allowed: Mutex<AllowList>,
+    pub(super) allowed: Mutex<TaskAllowList>,
     /// What stops the answer that is under way, and whether somebody wanted that.
     pub(super) interrupt: Arc<Interrupt>,
     invocations: AtomicU64,
@@ -105,7 +106,7 @@ impl Interrupt {
 }
 
 impl Shared {
-    pub(super) fn allowed(&self) -> MutexGuard<'_, AllowList> {
+    pub(super) fn allowed(&self) -> MutexGuard<'_, TaskAllowList> {
         lock(&self.allowed)
     }
 
@@ -414,7 +415,7 @@ impl Runner {
     pub(super) async fn turn_with(
         &mut self,
         turn: Turn,
-        allowed: Vec<Allowed>,
+        allowed: Vec<AllowedValue>,
     ) -> Result<(), Stop> {
         if self.shared.keeper.is_there() {
             let delivery = match turn.settles() {

@@ -7,24 +7,24 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use proofhouse_campaign::config::duration;
 use proofhouse_detect::{REDACTED, Redactor};
 use proofhouse_oatf::Document;
 use proofhouse_range::{Delivery, Endpoint, RunHandle, RunOptions, RunReport, run};
+use proofhouse_subjects::headers::{self, SHORTEST_SECRET};
 use proofhouse_wire::sync::lock;
+use proofhouse_wire::write_files::same_file;
 
-use crate::duration::duration;
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
-use crate::files::same_file;
 use crate::generation_options::GenerationOptions;
-use crate::headers::{self, SHORTEST_SECRET};
 use crate::input::{Input, SizeLimit};
 use crate::live::Live;
 use crate::output::{CommandError, Data, printable_line, shown_path, talk};
 use crate::report::attack;
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
-use crate::signals::Signals;
+use crate::signals::interruptible;
 
 /// How long leaving at once may take.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -332,28 +332,17 @@ fn execute(
         .build()
         .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
     let handle = RunHandle::default();
-    let outcome = runtime.block_on(async {
-        let mut signals = Signals::listen();
-        let running = run(document, options, &handle);
-        tokio::pin!(running);
-        tokio::select! {
-            report = &mut running => return Some(report),
-            () = signals.next() => {
-                live.finish();
-                talk("interrupted: judging what was seen; once more to leave at once");
-                handle.interrupt();
-            }
-        }
-        tokio::select! {
-            report = running => Some(report),
-            () = signals.next() => None,
-        }
-    });
+    let outcome = runtime.block_on(interruptible(run(document, options, &handle), || {
+        live.finish();
+        talk("interrupted: judging what was seen; once more to leave at once");
+        handle.interrupt();
+    }));
     live.finish();
     match outcome {
-        Some(report) => {
+        Some(worked) => {
             // Reading stdin cannot be cancelled, so the runtime does not wait for it.
             runtime.shutdown_background();
+            let report = worked.into_inner();
             report.map_err(|error| CommandError::cannot_run(printable_line(&error.to_string())))
         }
         None => {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use proofhouse_campaign::config::duration;
+use proofhouse_sim::service::{Service, serve_stdio};
 use proofhouse_wire::server::Bound;
 use proofhouse_wire::{CancellationToken, Limits};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, BufReader};
 
-use crate::demo_service::{Service, serve_stdio};
-use crate::duration::duration;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, Data, talk};
 use crate::tools::work::until_interrupted;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use proofhouse_source::to_inline_scalar;
+use proofhouse_wire::write_files::create;
 
 use crate::exit_code::Exit;
-use crate::files::create;
 use crate::output::{CommandError, Data, shown_path, talk};
 
 /// Write a threat document to start from

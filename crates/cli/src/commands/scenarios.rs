@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand, ValueEnum};
+use proofhouse_campaign::library::{Scenario, attacks};
 use proofhouse_oatf::{Category, did_you_mean, known_modes};
 use serde_json::{Value, json};
 
 use crate::exit_code::Exit;
-use crate::library::{Scenario, attacks};
 use crate::output::{CommandError, Data};
 
 /// Look into the threat library that comes along

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
-use proofhouse_tools::manifest::Bundle;
 
-use crate::agents::bundles::{across, sort};
-use crate::config::{self, Variables};
+use proofhouse_campaign::config::{self, Variables};
+use proofhouse_subjects::bundles::{across, sort};
+
 use crate::exit_code::Exit;
 use crate::input::{Input, Inputs, Unreadable};
 use crate::output::{CommandError, Data, Progress};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_oatf::Document;
-use proofhouse_range::{Happening, RunHandle, RunOptions, TraceLimits, run};
+use proofhouse_range::{RunEvent, RunHandle, RunOptions, TraceLimits, run};
 use proofhouse_wire::Limits;
 use serde_json::{Value, json};
 
@@ -85,14 +85,14 @@ pub(crate) async fn serve() -> Result<(), Problem> {
         grace: Duration::ZERO,
         limits: limits(),
         trace_limits: trace_limits(),
-        observer: Some(Arc::new(|happening| match happening {
-            Happening::Ready { actor, address } => {
+        observer: Some(Arc::new(|event| match event {
+            RunEvent::Ready { actor, address } => {
                 say(&format!(
                     "{actor} {}",
                     address.as_deref().unwrap_or_default()
                 ));
             }
-            Happening::Warning { message, .. } => {
+            RunEvent::Warning { message, .. } => {
                 let start: String = message.chars().take(300).collect();
                 let _ = writeln!(std::io::stderr(), "warning: {start}");
             }

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::Timestamp;
+use proofhouse_manifest::{Event, Receive};
 use proofhouse_store::StoreError;
 use proofhouse_store::model::{
     ChannelState, EventKind, JsonText, NewEvent, ReceiveOutcome, ToolRef,
 };
-use proofhouse_tools::manifest::{Event, Receive};
 use proofhouse_tools::receive::webhook::{
     self, Channel, Delivery, Handshake, PayloadError, Verification,
 };

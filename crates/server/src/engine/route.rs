@@ -7,18 +7,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_agent::task::User;
+use proofhouse_manifest::{Receive, Trigger};
 use proofhouse_store::StoreError;
 use proofhouse_store::model::{
     ClaimedEvent, DeliveryDecision, EventKind, EventRecord, EventRouting, InterestedTask,
     NewDelivery, NewTask, TaskState, ToolRef, TriggerFailure, TriggerKey, TriggerKind,
 };
-use proofhouse_tools::manifest::{Receive, Trigger};
-use proofhouse_tools::receive::filter::Allowed;
+use proofhouse_tools::allow_list::AllowList;
+use proofhouse_tools::receive::filter::AllowedValues;
 use proofhouse_tools::receive::message::compose;
 use proofhouse_tools::receive::timeout::{effective_timeout, is_included};
 use proofhouse_tools::receive::webhook::Verification;
-use proofhouse_tools::receive::{AllowList, Discard, trigger};
-use serde_json::{Map, Value, json};
+use proofhouse_tools::receive::{Discard, trigger};
+use serde_json::{Value, json};
 
 use super::manifests::ManifestSnapshot;
 use super::new_task::{self, TaskRequest};
@@ -342,12 +343,10 @@ fn admit(
         if entry.sealed {
             list.seal(&entry.name, entry.value.clone());
         } else {
-            let mut call = Map::new();
-            call.insert(entry.name.clone(), entry.value.clone());
-            let _ = list.add(&call);
+            list.add(&entry.name, &entry.value);
         }
     }
-    filter.admit(value, &Allowed::new(&list, &compiled.types))
+    filter.admit(value, &AllowedValues::new(&list, &compiled.types))
 }
 
 type Started = (Vec<(TriggerKey, NewTask)>, Vec<TriggerFailure>);

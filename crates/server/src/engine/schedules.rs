@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use proofhouse_agent::task::User;
+use proofhouse_manifest::Schedule;
 use proofhouse_store::Result;
 use proofhouse_store::model::{
     ScheduleTick, TickOutcome, TriggerFailure, TriggerKey, TriggerKind, TriggerStatus,
 };
-use proofhouse_tools::manifest::Schedule;
 use serde_json::{Value, json};
 
 use super::Inner;

@@ -1,4 +1,4 @@
-//! The store: everything durable goes through its methods. Both databases keep the same contract (`tests/contract/`).
+//! The store: everything durable goes through its methods. Both databases keep the same contract (`tests/it/contract/`).
 
 mod events;
 mod leases;

@@ -1,6 +1,6 @@
 //! The card of the agent, as both generations read it.
 
-use proofhouse_tools::manifest::Agent;
+use proofhouse_manifest::Agent;
 use serde_json::{Value, json};
 
 use crate::task::Host;

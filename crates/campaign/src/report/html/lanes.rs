@@ -2,8 +2,8 @@
 
 use proofhouse_detect::Message;
 
+use crate::message_origin::is_by_subject;
 use crate::result::DocumentInfo;
-use crate::speaker::is_by_subject;
 
 /// How many lanes there are; what further actors say is on the last.
 pub(super) const MOST_LANES: usize = 6;

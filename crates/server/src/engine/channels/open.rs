@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proofhouse_manifest::Receive;
 use proofhouse_store::Result;
 use proofhouse_store::model::{
     ChannelFilter, ChannelRecord, ChannelState, ChannelUpdate, NewChannel, TaskRecord, TaskState,
     ToolRef,
 };
-use proofhouse_tools::manifest::Receive;
 use proofhouse_tools::receive::subscription::{self, DEFAULT_LIFETIME, Opening, Subscribed};
 
 use super::lost_notice::{OPENING, send_lost_notice};

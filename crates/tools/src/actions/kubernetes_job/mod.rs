@@ -13,7 +13,7 @@ mod output;
 mod wait;
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -24,12 +24,14 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 pub use cluster::Cluster;
 
-use crate::interpolate::{Scope, Secrets};
-use crate::manifest::{Execute, KubernetesJob};
-use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, Limits, State};
+use crate::runtime::{
+    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Limits,
+};
 use api::{Api, ApiError};
 use document::Identity;
 use judge::End;
+use proofhouse_manifest::interpolate::{Scope, Secrets};
+use proofhouse_manifest::{Execute, KubernetesJob};
 use wait::Seen;
 
 /// How long a cancelled call waits for the answer to the request that makes its Job: without it, the Job
@@ -47,7 +49,8 @@ pub struct KubernetesJobs {
 }
 
 /// A task's connection to the cluster.
-struct Open {
+struct ClusterSession {
+    jobs: KubernetesJobs,
     api: Api,
     /// The credentials of the connection.
     secrets: Secrets,
@@ -68,7 +71,7 @@ impl KubernetesJobs {
     /// Everything after the references have their values.
     async fn run(
         &self,
-        open: &Open,
+        open: &ClusterSession,
         call: &Call,
         scope: &Scope,
         secrets: &Secrets,
@@ -99,29 +102,30 @@ impl ActionRuntime for KubernetesJobs {
         &'a self,
         _call: &'a Call,
         _environment: &'a Environment,
-    ) -> BoxFuture<'a, Result<State, ActionError>> {
+    ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async move {
             let connected = self.cluster.connect(self.limits.connect).await?;
-            Ok(State::new(Open {
+            Ok(Arc::new(ClusterSession {
+                jobs: self.clone(),
                 api: Api::new(connected.client, connected.host, self.limits.clone()),
                 secrets: connected.secrets,
                 live: Mutex::default(),
-            }))
+            }) as Arc<dyn ActionSession>)
         })
     }
 
     fn cancels_itself(&self) -> bool {
         true
     }
+}
 
+impl ActionSession for ClusterSession {
     fn invoke<'a>(
         &'a self,
-        state: &'a State,
         call: &'a Call,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async move {
-            let open: &Open = state.get().ok_or_else(foreign)?;
             let manifest = job_of(call)?;
             let mut templates = manifest.spec.templates();
             templates.push(&manifest.namespace);
@@ -129,27 +133,25 @@ impl ActionRuntime for KubernetesJobs {
             let scope = environment.scope(call, references, false).await?;
             let mut secrets = call.secrets.clone();
             secrets.extend(scope.secrets());
-            secrets.extend(&open.secrets);
-            let result = self.run(open, call, &scope, &secrets).await;
+            secrets.extend(&self.secrets);
+            let result = self.jobs.run(self, call, &scope, &secrets).await;
             result.map_err(|error| output::clean(error, &secrets))
         })
     }
 
     fn teardown<'a>(
         &'a self,
-        state: &'a State,
         _environment: &'a Environment,
     ) -> BoxFuture<'a, Result<(), ActionError>> {
         Box::pin(async move {
-            let open: &Open = state.get().ok_or_else(foreign)?;
             let mut failed = None;
-            for name in open.names() {
-                let removed = timeout(self.limits.http, open.remove(&name)).await;
+            for name in self.names() {
+                let removed = timeout(self.jobs.limits.http, self.remove(&name)).await;
                 if let Err(error) = removed.unwrap_or(Err(ApiError::Slow)) {
-                    let error = open
+                    let error = self
                         .api
                         .failure(error, &format!("delete the Job {name}"), true);
-                    failed = Some(output::clean(error, &open.secrets));
+                    failed = Some(output::clean(error, &self.secrets));
                 }
             }
             failed.map_or(Ok(()), Err)
@@ -159,7 +161,7 @@ impl ActionRuntime for KubernetesJobs {
 
 /// Makes the Job and stays with it to its end.
 async fn supervise(
-    open: &Open,
+    open: &ClusterSession,
     call: &Call,
     identity: &Identity,
     document: &Value,
@@ -226,7 +228,7 @@ async fn attend(
     }
 }
 
-impl Open {
+impl ClusterSession {
     fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Identity, Option<String>)>> {
         // Nothing that holds it can leave it half changed.
         lock(&self.live)
@@ -281,8 +283,4 @@ fn cancelled() -> ActionError {
     let mut error = ActionError::new(Failure::Cancelled, "the call was cancelled");
     error.outcome_unknown = true;
     error
-}
-
-fn foreign() -> ActionError {
-    ActionError::new(Failure::Manifest, "the state is not a cluster")
 }

@@ -1,0 +1,250 @@
+//! Reads a tool: its parameters first, so that every reference can be checked where it stands.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proofhouse_source::{NodeRef, Segment};
+use serde_json::{Map, Value};
+
+use super::decode::Decoder;
+use super::fields;
+use super::model::{Action, Execute, Session, Shared, Tool};
+use super::names::Site;
+use super::parameters::ParameterSchema;
+
+impl<'s> Decoder<'s> {
+    pub(super) fn tool(&mut self, node: NodeRef<'s>) -> Option<Tool> {
+        let mut fields = self.fields(node, &fields::TOOL)?;
+        fields.text("kind");
+        let namespace = fields.read("namespace", Self::name);
+        let name = fields.read("name", Self::name);
+        let description = fields.text("description");
+        let synchronous = fields.flag("synchronous").unwrap_or(false);
+        let settings = fields.read("settings", Self::parameters);
+        let parameters = fields
+            .read("parameters", Self::parameters)
+            .unwrap_or_default();
+        fields.decoder.names.settings = settings
+            .as_ref()
+            .map(|schema| schema.properties().keys().cloned().collect());
+
+        // A shared block may name the parameters of any action; each action checks what it inherits.
+        let shared = Shared {
+            stateless_http: fields.read("stateless_http", |decoder, node| {
+                decoder.http(node, Site::Execute, &fields::HTTP)
+            }),
+            stateful_session: fields.read("stateful_session", |decoder, node| {
+                decoder.session(node, None)
+            }),
+            openapi: fields.read("openapi", Self::openapi),
+            mcp: fields.read("mcp", Self::mcp),
+        };
+
+        fields.decoder.names.parameters = Some(parameters.properties().keys().cloned().collect());
+        let actions = fields
+            .read("actions", |decoder, node| {
+                decoder.unique_names(node);
+                let mut session: Option<Session> = None;
+                decoder.list(node, |decoder, node| {
+                    let action = decoder.action(node, &parameters, &shared)?;
+                    if let Execute::StatefulSession(own) = &action.execute {
+                        let first = session.get_or_insert_with(|| own.clone());
+                        decoder.one_session(first, own);
+                    }
+                    Some(Arc::new(action))
+                })
+            })
+            .unwrap_or_default();
+        // What a description or a server derives has parameters that only they know.
+        let derived = |action: &Arc<Action>| action.execute.kind().is_described_by_backend();
+        let all_known =
+            shared.openapi.is_none() && shared.mcp.is_none() && !actions.iter().any(derived);
+        fields.decoder.names.called = all_known.then(|| {
+            let of_actions = actions.iter().map(|action| &action.parameters);
+            let schemas = of_actions.chain([&parameters]);
+            let names = schemas.flat_map(|schema| schema.properties().keys().cloned());
+            names.collect()
+        });
+        let events = fields
+            .read("events", |decoder, node| {
+                decoder.unique_names(node);
+                decoder.list(node, Self::event)
+            })
+            .unwrap_or_default();
+
+        let derives = shared.openapi.is_some() || shared.mcp.is_some();
+        if node.get("actions").is_none() && node.get("events").is_none() && !derives {
+            fields.missing("actions");
+        }
+        Some(Tool {
+            namespace: namespace?,
+            name: name?,
+            description: description?,
+            synchronous,
+            settings,
+            parameters,
+            actions,
+            events,
+            shared,
+        })
+    }
+
+    fn action(
+        &mut self,
+        node: NodeRef<'s>,
+        tool: &ParameterSchema,
+        shared: &Shared,
+    ) -> Option<Action> {
+        let mut fields = self.fields(node, &fields::ACTION)?;
+        let name = fields.read("name", Self::name);
+        let description = fields.text("description");
+        let own = fields
+            .read("parameters", Self::parameters)
+            .unwrap_or_default();
+        let parameters = match tool.and(&own) {
+            Ok(parameters) => parameters,
+            Err(message) => {
+                fields.decoder.error("TM-011", message, None);
+                return None;
+            }
+        };
+        let names: BTreeSet<String> = parameters.properties().keys().cloned().collect();
+        let outer = fields.decoder.names.parameters.replace(names);
+        let execute = fields.read("execute", |decoder, node| decoder.execute(node, shared));
+        fields.decoder.names.parameters = outer;
+        Some(Action {
+            name: name?,
+            description: description?,
+            parameters,
+            execute: execute?,
+        })
+    }
+
+    /// A tool has one session per task, so its actions must agree on what it is.
+    fn one_session(&mut self, first: &Session, own: &Session) {
+        if !first.is_same_session(own) {
+            self.within(Segment::Key("execute"), |decoder| {
+                let message = "this session differs from the one of an earlier action";
+                let help = "a tool has one session per task: define it once, in `stateful_session` \
+                            at the top level";
+                decoder.error("TM-019", message.to_owned(), Some(help.to_owned()));
+            });
+        }
+    }
+
+    pub(super) fn name(&mut self, node: NodeRef<'s>) -> Option<String> {
+        let name = self.text(node)?;
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if name.is_empty() || name.len() > 128 || !name.chars().all(fits) {
+            let help = Some("use letters, digits, `_`, `-` and `.`, at most 128".to_owned());
+            self.error("TM-015", "this cannot be a name".to_owned(), help);
+            return None;
+        }
+        Some(name)
+    }
+
+    fn unique_names(&mut self, list: NodeRef<'s>) {
+        let mut seen = BTreeSet::new();
+        for (index, item) in list.items().into_iter().flatten().enumerate() {
+            if let Some(name) = item.get("name").and_then(NodeRef::raw_text)
+                && !seen.insert(name)
+            {
+                self.within(Segment::Index(index), |decoder| {
+                    decoder.within(Segment::Key("name"), |decoder| {
+                        let shown: String = name.chars().take(60).collect();
+                        decoder.error("TM-015", format!("`{shown}` is there twice"), None);
+                    });
+                });
+            }
+        }
+    }
+
+    /// Reads `properties` and checks each of them.
+    pub(super) fn parameters(&mut self, node: NodeRef<'s>) -> Option<ParameterSchema> {
+        let known = [
+            "properties",
+            "type",
+            "required",
+            "title",
+            "description",
+            "additionalProperties",
+            "$schema",
+        ];
+        for (key, _) in node.entries().into_iter().flatten() {
+            if !known.contains(&key) && !key.starts_with("x-") {
+                let near = proofhouse_source::did_you_mean(key, known);
+                let help = near.map_or_else(
+                    || "parameters stand below `properties`".to_owned(),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                self.within(Segment::Key(key), |decoder| {
+                    let shown: String = key.chars().take(60).collect();
+                    decoder.error("TM-004", format!("unknown key `{shown}`"), Some(help));
+                });
+            }
+        }
+        let properties = match node.get("properties") {
+            Some(properties) if !properties.is_null() => properties,
+            _ if node.entries().is_some() => return Some(ParameterSchema::default()),
+            _ => {
+                self.error(
+                    "TM-003",
+                    "a parameter schema must be a mapping with `properties`".to_owned(),
+                    None,
+                );
+                return None;
+            }
+        };
+        self.within(Segment::Key("properties"), |decoder| {
+            let Some(entries) = properties.entries() else {
+                decoder.error("TM-003", "`properties` must be a mapping".to_owned(), None);
+                return None;
+            };
+            let mut map = Map::new();
+            for (key, value) in entries {
+                let property = decoder.within(Segment::Key(key), |decoder| decoder.property(value));
+                map.extend(property.map(|property| (key.to_owned(), property)));
+            }
+            ParameterSchema::new(map)
+                .map_err(|message| decoder.error("TM-011", message, None))
+                .ok()
+        })
+    }
+
+    fn property(&mut self, node: NodeRef<'s>) -> Option<Value> {
+        if node.entries().is_none() {
+            self.error(
+                "TM-003",
+                format!("a parameter must be a mapping, not {}", node.describe()),
+                None,
+            );
+            return None;
+        }
+        let property = self.value(node);
+        if let Some(binding) = property.get("require_binding")
+            && !binding.is_boolean()
+        {
+            self.within(Segment::Key("require_binding"), |decoder| {
+                decoder.error(
+                    "TM-003",
+                    "`require_binding` must be true or false".to_owned(),
+                    None,
+                );
+            });
+        }
+        if let Some(problem) = ParameterSchema::property_error(&property) {
+            self.error("TM-011", format!("not a JSON Schema: {problem}"), None);
+            return None;
+        }
+        if let Some(problem) = ParameterSchema::default_error(&property) {
+            self.within(Segment::Key("default"), |decoder| {
+                decoder.error(
+                    "TM-011",
+                    format!("the default does not fit: {problem}"),
+                    None,
+                );
+            });
+        }
+        Some(property)
+    }
+}

@@ -1,0 +1,42 @@
+//! `cel`, which has no peer: nothing is seen but its results, and no expression may take long enough to hang.
+
+use proofhouse_tools::runtime::{Failure, ToolTask};
+use serde_json::Value;
+
+use super::{Does, Peer, actions, plainly, runtimes, task, tool};
+
+struct Expressions;
+
+pub(crate) async fn start() -> Box<dyn Peer> {
+    Box::new(Expressions)
+}
+
+fn blocks() -> String {
+    actions(|name| {
+        let expression = match name {
+            "work" => "[input.x]",
+            "fail" => "input.nothing.there",
+            _ => return None,
+        };
+        Some(format!("cel: {{expression: \"{expression}\"}}"))
+    })
+}
+
+impl Peer for Expressions {
+    fn task(&self) -> ToolTask {
+        task(tool(&blocks()), runtimes())
+    }
+
+    fn broken(&self) -> (ToolTask, Failure) {
+        let runtimes = runtimes().without(proofhouse_manifest::ActionKind::Cel);
+        (task(tool(&blocks()), runtimes), Failure::NoRuntime)
+    }
+
+    fn call(&self, does: Does, text: &str) -> Option<(&'static str, Value)> {
+        (does != Does::Hang).then(|| plainly(does, text))
+    }
+
+    fn failure(&self) -> Failure {
+        Failure::Cel
+    }
+}
