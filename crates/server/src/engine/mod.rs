@@ -6,7 +6,7 @@
 //!
 //! - [`Engine::accept`] stores a webhook before it is answered (`ingest.rs`).
 //! - The router (`route.rs`) decides about each stored event once: deliveries, and tasks that triggers begin.
-//! - The deliverer (`deliver.rs`) leases tasks with something to do; a worker (`owned/`) restores one, gives it
+//! - The deliverer (`deliver.rs`) leases tasks with something to do; a worker (`leased_task/`) restores one, gives it
 //!   its deliveries, and keeps every turn through its journal (`journal.rs`).
 //! - The poller (`polls.rs`), the keeper of channels (`channels/`) and the scheduler (`schedules.rs`) bring
 //!   events and tasks about.

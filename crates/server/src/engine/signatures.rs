@@ -45,7 +45,7 @@ impl<'s> Signatures<'s> {
         let source_id = source.as_ref().and_then(Verdict::id).map(str::to_owned);
         let source = source.map(|verdict| verdict.whole().clone());
         let tools: Vec<_> = tools.collect();
-        // A trigger that the operator has no keys for opens no door that the secret of a tool keeps shut.
+        // A trigger that the operator has no keys for lets nothing in that the secret of a tool keeps out.
         let source = source.filter(|said| tools.is_empty() || *said != Verification::Unsigned);
         Self {
             tools,

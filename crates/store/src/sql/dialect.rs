@@ -1,4 +1,4 @@
-//! The one language statements are written in, and what each engine makes of it.
+//! The one language statements are written in, and what each database makes of it.
 //!
 //! It is SQL that both understand, with numbered parameters (`$1`) and a few words in braces:
 //!
@@ -17,7 +17,7 @@ use std::sync::{Arc, RwLock};
 
 use crate::sync::{read, write};
 
-/// Which engine.
+/// Which database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavor {
     Sqlite,
@@ -46,7 +46,7 @@ impl Flavor {
         text.to_owned()
     }
 
-    /// The statement in the language of the engine.
+    /// The statement in the language of the database.
     pub(crate) fn render(self, sql: &str) -> String {
         let mut rendered = String::with_capacity(sql.len() + 64);
         let mut rest = sql;
@@ -69,7 +69,7 @@ impl Flavor {
     }
 }
 
-/// Remembers what statements are in the language of an engine.
+/// Remembers what statements are in the language of a database.
 #[derive(Debug)]
 pub(crate) struct Dialect {
     flavor: Flavor,
@@ -84,7 +84,7 @@ impl Dialect {
         }
     }
 
-    /// The statement in the language of the engine.
+    /// The statement in the language of the database.
     pub(crate) fn statement(&self, sql: &'static str) -> Arc<str> {
         if let Some(known) = read(&self.rendered).get(sql) {
             return Arc::clone(known);
