@@ -116,7 +116,7 @@ fn idle(filter: &Filter, documents: &[DocumentInfo]) -> Vec<IdleFilter> {
             "--protocol",
             &filter.protocols,
             |filter| &mut filter.protocols,
-            |one| one.protocols.clone(),
+            |one| one.protocols.iter().map(ToString::to_string).collect(),
         ),
     ];
     let mut idle = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proofhouse_oatf::{Document, FrameworkMapping, load};
+use proofhouse_oatf::{Document, FrameworkMapping, Mode, Protocol, load};
 use serde_json::Value;
 
 /// Every file of the library, twins too: its path below `scenarios/`, and its text.
@@ -71,18 +71,15 @@ impl Scenario {
 
     /// The modes of its actors, each once.
     #[must_use]
-    pub fn modes(&self) -> BTreeSet<&str> {
+    pub fn modes(&self) -> BTreeSet<&Mode> {
         let actors = self.document.attack.execution.actors();
-        actors.iter().map(|actor| actor.mode.as_str()).collect()
+        actors.iter().map(|actor| &actor.mode).collect()
     }
 
     /// The protocols that its actors speak. More than one makes it a chain.
     #[must_use]
-    pub fn protocols(&self) -> BTreeSet<&str> {
-        let modes = self.modes().into_iter();
-        modes
-            .map(|mode| mode.rsplit_once('_').map_or(mode, |(protocol, _)| protocol))
-            .collect()
+    pub fn protocols(&self) -> BTreeSet<Protocol> {
+        self.modes().into_iter().map(Mode::protocol).collect()
     }
 
     /// Its tags.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use proofhouse_oatf::{DiagnosticSeverity, Document, Limits, check, load_with};
+use proofhouse_oatf::{DiagnosticSeverity, Document, ReadLimits, check, load_with};
 use proofhouse_subjects::Notice;
 use proofhouse_wire::files::{CollectError, DOCUMENTS, Input, collect};
 
@@ -46,7 +46,7 @@ impl LoadError {
 /// Returns an error when files are not there or documents cannot be used.
 pub fn load(
     paths: &[PathBuf],
-    limits: &Limits,
+    limits: &ReadLimits,
     prompt: Option<&str>,
     notify: &dyn Fn(Notice),
 ) -> Result<Vec<CampaignDocument>, LoadError> {
@@ -87,7 +87,11 @@ fn is_config(path: &Path) -> bool {
 
 /// One document, as it is written; tells all that is wrong with one that cannot be used.
 #[must_use]
-pub fn load_document(input: &Input, limits: &Limits, notify: &dyn Fn(Notice)) -> Option<Document> {
+pub fn load_document(
+    input: &Input,
+    limits: &ReadLimits,
+    notify: &dyn Fn(Notice),
+) -> Option<Document> {
     let name = input.name();
     let text = match input.read(limits.max_bytes) {
         Ok(text) => text,
@@ -112,7 +116,7 @@ pub fn load_document(input: &Input, limits: &Limits, notify: &dyn Fn(Notice)) ->
 /// The document in one file, with its twin; tells why one cannot be used.
 pub(crate) fn load_one(
     input: &Input,
-    limits: &Limits,
+    limits: &ReadLimits,
     prompt: Option<&str>,
     notify: &dyn Fn(Notice),
 ) -> Option<CampaignDocument> {
@@ -134,7 +138,7 @@ pub(crate) fn load_one(
 fn shipped(
     path: &str,
     text: &str,
-    limits: &Limits,
+    limits: &ReadLimits,
     prompt: Option<&str>,
     notify: &dyn Fn(Notice),
 ) -> Option<CampaignDocument> {
@@ -189,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_library_that_is_there_can_be_loaded() {
-        let limits = Limits::default();
+        let limits = ReadLimits::default();
         let notify = |notice: Notice| panic!("{notice:?}");
         let loaded = load(&[], &limits, None, &notify).unwrap();
         assert_eq!(loaded.is_empty(), library::all().is_empty());

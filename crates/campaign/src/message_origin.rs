@@ -1,7 +1,7 @@
 //! Who said a message of a recording: the subject, or an actor of the document.
 
 use proofhouse_detect::Message;
-use proofhouse_oatf::Direction;
+use proofhouse_oatf::{Direction, Mode};
 
 use crate::result::DocumentInfo;
 
@@ -14,13 +14,13 @@ pub fn is_by_subject(document: &DocumentInfo, message: &Message) -> Option<bool>
 }
 
 /// Whether the actor of a message is a client. Results that do not tell their actors still have the modes, of
-/// which one has the protocol of the message in its name.
+/// which one has the protocol of the message.
 fn is_clients(document: &DocumentInfo, message: &Message) -> bool {
     let mut actors = document.actors.iter();
     let actor = actors.find(|actor| Some(actor.name.as_str()) == message.actor.as_deref());
-    let mode = actor.map(|actor| actor.mode.as_str()).or_else(|| {
-        let mut modes = document.modes.iter().map(String::as_str);
-        modes.find(|mode| mode.starts_with(message.protocol.as_str()))
+    let mode = actor.map(|actor| &actor.mode).or_else(|| {
+        let mut modes = document.modes.iter();
+        modes.find(|mode| mode.protocol() == message.protocol)
     });
-    mode.is_some_and(|mode| mode.ends_with("_client"))
+    mode.is_some_and(Mode::is_client)
 }

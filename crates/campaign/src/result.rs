@@ -2,6 +2,7 @@
 //!
 //! The form is versioned: fields may be added, and [`VERSION`] grows when one changes or goes away.
 
+use proofhouse_oatf::{Framework, Mode, Protocol};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,12 +64,14 @@ pub struct DocumentInfo {
     /// The category, such as `capability_poisoning`.
     pub category: Option<String>,
     /// The modes of its actors, such as `mcp_server`.
-    pub modes: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub modes: Vec<Mode>,
     /// Its actors, so that a report can say who spoke to whom.
     #[serde(default)]
     pub actors: Vec<ActorInfo>,
     /// The protocols of its actors, such as `mcp`.
-    pub protocols: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub protocols: Vec<Protocol>,
     /// The tags of its classification.
     pub tags: Vec<String>,
     /// Where lists of others have it.
@@ -93,14 +96,16 @@ pub struct ActorInfo {
     /// Its name, as the trace has it.
     pub name: String,
     /// Its mode, such as `mcp_server`.
-    pub mode: String,
+    #[schemars(with = "String")]
+    pub mode: Mode,
 }
 
 /// An entry in a list of others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Mapping {
     /// The list, such as `OWASP Agentic`.
-    pub framework: String,
+    #[schemars(with = "String")]
+    pub framework: Framework,
     /// The entry, such as `ASI01`.
     pub id: String,
     /// The entry's name.

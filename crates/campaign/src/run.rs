@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use proofhouse_detect::Redactor;
-use proofhouse_oatf::Direction;
+use proofhouse_oatf::{Direction, Mode};
 use proofhouse_range::{
-    ConnectSubject, Ending, Endpoint, RunHandle, RunOptions, RunReport, run as run_range,
+    ActorEndpoint, ConnectError, ConnectSubject, Ending, RunHandle, RunOptions, RunReport,
+    run as run_range,
 };
 use proofhouse_subjects::{LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError};
-use proofhouse_wire::CancellationToken;
+use proofhouse_wire::{CancellationToken, fnv};
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -187,8 +188,8 @@ impl Run {
     }
 
     /// Where the servers listen, if the subject says so.
-    fn places(&self) -> HashMap<String, Endpoint> {
-        let mut counts: HashMap<&str, u16> = HashMap::new();
+    fn places(&self) -> HashMap<String, ActorEndpoint> {
+        let mut counts: HashMap<&Mode, u16> = HashMap::new();
         let mut places = HashMap::new();
         for actor in self.script.document.attack.execution.actors() {
             let Some(mut address) = self.subject.listen(&actor.mode) else {
@@ -199,14 +200,14 @@ impl Run {
                 address.set_port(address.port().saturating_add(*count));
             }
             *count += 1;
-            places.insert(actor.name.clone(), Endpoint::Listen(address));
+            places.insert(actor.name.clone(), ActorEndpoint::Listen(address));
         }
         places
     }
 
     fn has_clients(&self) -> bool {
         let actors = self.script.document.attack.execution.actors();
-        actors.iter().any(|actor| !actor.mode.ends_with("_server"))
+        actors.iter().any(|actor| !actor.mode.is_server())
     }
 
     /// Starts the subject when the servers are there.
@@ -218,9 +219,9 @@ impl Run {
         handover: oneshot::Sender<Box<dyn LiveSubject>>,
     ) -> ConnectSubject {
         let actors = self.script.document.attack.execution.actors();
-        let callers: Vec<(String, String)> = actors
+        let callers: Vec<(String, Mode)> = actors
             .iter()
-            .filter(|actor| !actor.mode.ends_with("_server"))
+            .filter(|actor| !actor.mode.is_server())
             .map(|actor| (actor.name.clone(), actor.mode.clone()))
             .collect();
         let subject = Arc::clone(&self.subject);
@@ -239,14 +240,16 @@ impl Run {
                 let starting = tokio::time::timeout(pace.start, subject.start(&context));
                 let started = tokio::select! {
                     started = starting => started,
-                    () = cancel.cancelled() => return Err("interrupted".to_owned()),
+                    () = cancel.cancelled() => return Err(ConnectError("interrupted".to_owned())),
                 };
                 let live = match started {
                     Ok(Ok(live)) => live,
-                    Ok(Err(SubjectError(message))) => return Err(message),
+                    Ok(Err(SubjectError(message))) => return Err(ConnectError(message)),
                     Err(_) => {
                         let seconds = pace.start.as_secs_f64();
-                        return Err(format!("the subject was not ready within {seconds} s"));
+                        return Err(ConnectError(format!(
+                            "the subject was not ready within {seconds} s"
+                        )));
                     }
                 };
                 let endpoints = endpoints(&*live, &callers)?;
@@ -277,7 +280,7 @@ impl Run {
         };
         let actors = self.script.document.attack.execution.actors().iter();
         let clients: Vec<&str> = actors
-            .filter(|actor| !actor.mode.ends_with("_server"))
+            .filter(|actor| !actor.mode.is_server())
             .map(|actor| actor.name.as_str())
             .collect();
         let answer = answer.or_else(|| {
@@ -324,17 +327,16 @@ impl Run {
 /// Where the clients of a document meet the subject.
 fn endpoints(
     live: &dyn LiveSubject,
-    callers: &[(String, String)],
-) -> Result<HashMap<String, Endpoint>, String> {
+    callers: &[(String, Mode)],
+) -> Result<HashMap<String, ActorEndpoint>, ConnectError> {
     let mut endpoints = HashMap::new();
     for (actor, mode) in callers {
         let endpoint = live.endpoint(mode).ok_or_else(|| {
-            let protocol = mode
-                .strip_suffix("_client")
-                .unwrap_or(mode)
-                .replace('_', "-");
+            let protocol = mode.protocol_text().replace('_', "-");
             let protocol = protocol.to_uppercase();
-            format!("the subject cannot be reached over {protocol}, which actor `{actor}` needs")
+            ConnectError(format!(
+                "the subject cannot be reached over {protocol}, which actor `{actor}` needs"
+            ))
         })?;
         endpoints.insert(actor.clone(), endpoint);
     }
@@ -437,9 +439,7 @@ pub(crate) fn file_name(id: &str, end: &str) -> String {
         _ => '_',
     };
     let name: String = id.chars().map(plain).take(150).collect();
-    let hash = id.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
+    let hash = fnv::hash_32(id.bytes());
     // Different names stay different, whatever was replaced.
     format!("{}-{hash:08x}{end}", name.trim_start_matches('.'))
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use proofhouse_oatf::Limits;
+use proofhouse_oatf::ReadLimits;
 pub(crate) use proofhouse_wire::files::{
     CollectError, DOCUMENTS, Input, TRACES, Unreadable, collect, parse_size,
 };
@@ -30,10 +30,10 @@ pub(crate) struct SizeLimit {
 }
 
 impl SizeLimit {
-    pub(crate) fn limits(self) -> Limits {
-        Limits {
+    pub(crate) fn limits(self) -> ReadLimits {
+        ReadLimits {
             max_bytes: self.max_size,
-            ..Limits::default()
+            ..ReadLimits::default()
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_oatf::{Document, LogLevel};
-use proofhouse_range::{Observer, RunEvent};
+use proofhouse_range::{RunEvent, RunObserver};
 use proofhouse_wire::sync::lock;
 
 use crate::output::{printable_line, quoted, talk};
@@ -49,7 +49,7 @@ impl Live {
             actors: actors
                 .map(|actor| Row {
                     name: printable_line(&actor.name),
-                    mode: printable_line(&actor.mode),
+                    mode: printable_line(actor.mode.as_str()),
                     address: String::new(),
                     phase: String::new(),
                     messages: 0,
@@ -87,7 +87,7 @@ impl Live {
     }
 
     /// What a run tells its news to.
-    pub(crate) fn observer(&self) -> Observer {
+    pub(crate) fn observer(&self) -> RunObserver {
         let live = self.clone();
         Arc::new(move |event: &RunEvent| live.lock().take(event))
     }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use proofhouse_source::format::{FormatReader, TypeSpec};
 use proofhouse_source::{NodeRef, Scalar, Segment};
 use serde_json_path::JsonPath;
 
 use super::decode::Decoder;
-use super::fields::{self, TypeSpec};
+use super::fields;
 use super::model::{
-    ActionKind, CelCall, DescriptionPlace, Execute, HttpCall, KubernetesJob, Mcp, McpTransport,
+    BackendKind, CelCall, DescriptionPlace, Execute, HttpCall, KubernetesJob, Mcp, McpTransport,
     OpenApi, Session, Shared,
 };
 use super::names::Site;
@@ -19,14 +20,14 @@ impl<'s> Decoder<'s> {
     pub(super) fn execute(&mut self, node: NodeRef<'s>, shared: &Shared) -> Option<Execute> {
         let mut block = self.fields(node, &fields::EXECUTE)?;
         let key = block.only()?;
-        let before = block.decoder.walk.findings().len();
-        let Some(kind) = ActionKind::from_key(key) else {
+        let before = block.reader.walk.findings().len();
+        let Some(kind) = BackendKind::from_key(key) else {
             let message = format!("`{key}` has no runtime");
-            block.decoder.error("TM-008", message, None);
+            block.reader.error("TM-008", message, None);
             return None;
         };
         match kind {
-            ActionKind::Cel => block.read(key, |decoder, node| {
+            BackendKind::Cel => block.read(key, |decoder, node| {
                 let mut fields = decoder.fields(node, &fields::CEL)?;
                 let expression = fields.read("expression", |decoder, node| {
                     let only = |_: &[serde_json::Value]| Err("only in a task".to_owned());
@@ -35,7 +36,7 @@ impl<'s> Decoder<'s> {
                 })?;
                 Some(Execute::Cel(CelCall { expression }))
             }),
-            ActionKind::StatelessHttp => block.read(key, |decoder, node| {
+            BackendKind::StatelessHttp => block.read(key, |decoder, node| {
                 let mut call = decoder.http(node, Site::Execute, &fields::HTTP)?;
                 decoder.inherit(shared.stateless_http.as_ref(), |common| {
                     call.inherit(common)
@@ -44,7 +45,7 @@ impl<'s> Decoder<'s> {
                     .complete(&call, before)
                     .then_some(Execute::StatelessHttp(call))
             }),
-            ActionKind::StatefulSession => block.read(key, |decoder, node| {
+            BackendKind::StatefulSession => block.read(key, |decoder, node| {
                 let mut session = decoder.session(node, shared.stateful_session.as_ref())?;
                 decoder.inherit(shared.stateful_session.as_ref(), |common| {
                     session.inherit(common)
@@ -53,20 +54,20 @@ impl<'s> Decoder<'s> {
                     .complete_session(&session, before)
                     .then_some(Execute::StatefulSession(session))
             }),
-            ActionKind::OpenApi => block.read(key, |decoder, node| {
+            BackendKind::OpenApi => block.read(key, |decoder, node| {
                 let mut api = decoder.openapi(node)?;
                 decoder.inherit(shared.openapi.as_ref(), |common| api.inherit(common));
                 decoder.need(api.url.is_some(), "url", before)?;
                 Some(Execute::OpenApi(api))
             }),
-            ActionKind::Mcp => block.read(key, |decoder, node| {
+            BackendKind::Mcp => block.read(key, |decoder, node| {
                 let mut mcp = decoder.mcp(node)?;
                 decoder.inherit(shared.mcp.as_ref(), |common| mcp.inherit(common));
                 decoder
                     .complete_mcp(&mcp, before)
                     .then_some(Execute::Mcp(mcp))
             }),
-            ActionKind::KubernetesJob => block.read(key, |decoder, node| {
+            BackendKind::KubernetesJob => block.read(key, |decoder, node| {
                 let mut fields = decoder.fields(node, &fields::KUBERNETES_JOB)?;
                 let namespace = fields.read("namespace", |decoder, node| {
                     decoder.template(node, Site::Execute)
@@ -192,7 +193,7 @@ impl<'s> Decoder<'s> {
         } else {
             Site::Execute
         };
-        fields.decoder.names.session = Some(keys);
+        fields.reader.names.session = Some(keys);
         let mut session = Session {
             create,
             initialize: fields.read("initialize", call(site)),
@@ -200,7 +201,7 @@ impl<'s> Decoder<'s> {
             execute: fields.read("execute", call(Site::Session)),
             destroy: fields.read("destroy", call(Site::Session)),
         };
-        fields.decoder.names.session = None;
+        fields.reader.names.session = None;
         if !has_create {
             session.create = session.initialize.take();
         }
@@ -411,7 +412,7 @@ mod tests {
             .iter()
             .map(|field| field.key)
             .collect();
-        let kinds: Vec<&str> = ActionKind::ALL.into_iter().map(ActionKind::key).collect();
+        let kinds: Vec<&str> = BackendKind::ALL.into_iter().map(BackendKind::key).collect();
         assert_eq!(keys, kinds);
     }
 }

@@ -78,7 +78,7 @@ pub enum Execute {
 
 /// The kinds of backend that an action can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ActionKind {
+pub enum BackendKind {
     /// An expression.
     Cel,
     /// One HTTP request.
@@ -93,7 +93,7 @@ pub enum ActionKind {
     KubernetesJob,
 }
 
-impl ActionKind {
+impl BackendKind {
     /// Every kind.
     pub const ALL: [Self; 6] = [
         Self::Cel,
@@ -107,11 +107,11 @@ impl ActionKind {
     /// The key of the block in the manifest.
     ///
     /// ```
-    /// use proofhouse_manifest::ActionKind;
+    /// use proofhouse_manifest::BackendKind;
     ///
-    /// assert_eq!(ActionKind::StatelessHttp.key(), "stateless_http");
-    /// assert_eq!(ActionKind::from_key("mcp"), Some(ActionKind::Mcp));
-    /// assert_eq!(ActionKind::from_key("smtp"), None);
+    /// assert_eq!(BackendKind::StatelessHttp.key(), "stateless_http");
+    /// assert_eq!(BackendKind::from_key("mcp"), Some(BackendKind::Mcp));
+    /// assert_eq!(BackendKind::from_key("smtp"), None);
     /// ```
     #[must_use]
     pub const fn key(self) -> &'static str {
@@ -144,14 +144,14 @@ impl ActionKind {
 impl Execute {
     /// The kind of backend.
     #[must_use]
-    pub fn kind(&self) -> ActionKind {
+    pub fn kind(&self) -> BackendKind {
         match self {
-            Self::Cel(_) => ActionKind::Cel,
-            Self::StatelessHttp(_) => ActionKind::StatelessHttp,
-            Self::StatefulSession(_) => ActionKind::StatefulSession,
-            Self::OpenApi(_) => ActionKind::OpenApi,
-            Self::Mcp(_) => ActionKind::Mcp,
-            Self::KubernetesJob(_) => ActionKind::KubernetesJob,
+            Self::Cel(_) => BackendKind::Cel,
+            Self::StatelessHttp(_) => BackendKind::StatelessHttp,
+            Self::StatefulSession(_) => BackendKind::StatefulSession,
+            Self::OpenApi(_) => BackendKind::OpenApi,
+            Self::Mcp(_) => BackendKind::Mcp,
+            Self::KubernetesJob(_) => BackendKind::KubernetesJob,
         }
     }
 

@@ -1,160 +1,192 @@
 //! What the three bound protocols define: modes, operations, events. Anything else is accepted,
 //! with a warning.
 
-/// The modes version 0.1 binds.
+use crate::model::{Mode, Protocol, Surface};
+
+/// The modes version 0.1 binds, as [`Mode`] lists them.
 ///
 /// ```
 /// assert!(proofhouse_oatf::known_modes().contains(&"mcp_server"));
 /// ```
 #[must_use]
 pub fn known_modes() -> &'static [&'static str] {
-    &[
-        "mcp_server",
-        "mcp_client",
-        "a2a_server",
-        "a2a_client",
-        "ag_ui_client",
-    ]
+    Mode::NAMES
 }
 
-/// The protocols version 0.1 binds.
+/// The protocols version 0.1 binds, as [`Protocol`] lists them.
 ///
 /// ```
 /// assert_eq!(proofhouse_oatf::known_protocols(), ["mcp", "a2a", "ag_ui"]);
 /// ```
 #[must_use]
 pub fn known_protocols() -> &'static [&'static str] {
-    &["mcp", "a2a", "ag_ui"]
+    Protocol::NAMES
 }
 
-const MCP_REQUESTS: &[&str] = &[
-    "initialize",
-    "ping",
-    "tools/list",
-    "tools/call",
-    "resources/list",
-    "resources/read",
-    "resources/templates/list",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "prompts/list",
-    "prompts/get",
-    "completion/complete",
-    "logging/setLevel",
-    "sampling/createMessage",
-    "elicitation/create",
-    "roots/list",
-    "tasks/get",
-    "tasks/result",
-    "tasks/list",
-    "tasks/cancel",
+/// The operations of one protocol, by the side that sees them.
+struct Binding {
+    both: &'static [Surface],
+    to_server: &'static [Surface],
+    to_client: &'static [Surface],
+}
+
+static MCP: Binding = Binding {
+    both: MCP_REQUESTS,
+    to_server: MCP_TO_SERVER,
+    to_client: MCP_TO_CLIENT,
+};
+
+static A2A: Binding = Binding {
+    both: A2A_OPERATIONS,
+    to_server: &[],
+    to_client: A2A_TO_CLIENT,
+};
+
+static AG_UI: Binding = Binding {
+    both: AG_UI_EVENTS,
+    to_server: &[],
+    to_client: &[],
+};
+
+/// The operations of a protocol that version 0.1 binds.
+fn binding(protocol: &Protocol) -> Option<&'static Binding> {
+    match protocol {
+        Protocol::Mcp => Some(&MCP),
+        Protocol::A2a => Some(&A2A),
+        Protocol::AgUi => Some(&AG_UI),
+        Protocol::Other(_) => None,
+    }
+}
+
+const MCP_REQUESTS: &[Surface] = &[
+    Surface::Initialize,
+    Surface::Ping,
+    Surface::ToolsList,
+    Surface::ToolsCall,
+    Surface::ResourcesList,
+    Surface::ResourcesRead,
+    Surface::ResourcesTemplatesList,
+    Surface::ResourcesSubscribe,
+    Surface::ResourcesUnsubscribe,
+    Surface::PromptsList,
+    Surface::PromptsGet,
+    Surface::CompletionComplete,
+    Surface::LoggingSetLevel,
+    Surface::SamplingCreateMessage,
+    Surface::ElicitationCreate,
+    Surface::RootsList,
+    Surface::TasksGet,
+    Surface::TasksResult,
+    Surface::TasksList,
+    Surface::TasksCancel,
 ];
 
-const MCP_TO_SERVER: &[&str] = &[
-    "notifications/initialized",
-    "notifications/cancelled",
-    "notifications/progress",
-    "notifications/roots/list_changed",
+const MCP_TO_SERVER: &[Surface] = &[
+    Surface::NotificationsInitialized,
+    Surface::NotificationsCancelled,
+    Surface::NotificationsProgress,
+    Surface::NotificationsRootsListChanged,
 ];
 
-const MCP_TO_CLIENT: &[&str] = &[
-    "notifications/tools/list_changed",
-    "notifications/resources/list_changed",
-    "notifications/resources/updated",
-    "notifications/prompts/list_changed",
-    "notifications/message",
-    "notifications/progress",
-    "notifications/cancelled",
-    "notifications/tasks/status",
-    "notifications/elicitation/complete",
+const MCP_TO_CLIENT: &[Surface] = &[
+    Surface::NotificationsToolsListChanged,
+    Surface::NotificationsResourcesListChanged,
+    Surface::NotificationsResourcesUpdated,
+    Surface::NotificationsPromptsListChanged,
+    Surface::NotificationsMessage,
+    Surface::NotificationsProgress,
+    Surface::NotificationsCancelled,
+    Surface::NotificationsTasksStatus,
+    Surface::NotificationsElicitationComplete,
 ];
 
-const A2A_OPERATIONS: &[&str] = &[
-    "message/send",
-    "message/stream",
-    "tasks/get",
-    "tasks/cancel",
-    "tasks/resubscribe",
-    "tasks/list",
-    "tasks/pushNotificationConfig/set",
-    "tasks/pushNotificationConfig/get",
-    "tasks/pushNotificationConfig/list",
-    "tasks/pushNotificationConfig/delete",
-    "agent/getAuthenticatedExtendedCard",
-    "agent_card/get",
+const A2A_OPERATIONS: &[Surface] = &[
+    Surface::MessageSend,
+    Surface::MessageStream,
+    Surface::TasksGet,
+    Surface::TasksCancel,
+    Surface::TasksResubscribe,
+    Surface::TasksList,
+    Surface::TasksPushNotificationConfigSet,
+    Surface::TasksPushNotificationConfigGet,
+    Surface::TasksPushNotificationConfigList,
+    Surface::TasksPushNotificationConfigDelete,
+    Surface::AgentGetAuthenticatedExtendedCard,
+    Surface::AgentCardGet,
 ];
 
-const A2A_TO_CLIENT: &[&str] = &["task/status", "task/artifact"];
+const A2A_TO_CLIENT: &[Surface] = &[Surface::TaskStatus, Surface::TaskArtifact];
 
-const AG_UI_EVENTS: &[&str] = &[
-    "run_agent_input",
-    "run_started",
-    "run_finished",
-    "run_error",
-    "step_started",
-    "step_finished",
-    "text_message_start",
-    "text_message_content",
-    "text_message_end",
-    "text_message_chunk",
-    "tool_call_start",
-    "tool_call_args",
-    "tool_call_end",
-    "tool_call_chunk",
-    "tool_call_result",
-    "state_snapshot",
-    "state_delta",
-    "messages_snapshot",
-    "activity_snapshot",
-    "activity_delta",
-    "raw",
-    "custom",
+const AG_UI_EVENTS: &[Surface] = &[
+    Surface::RunAgentInput,
+    Surface::RunStarted,
+    Surface::RunFinished,
+    Surface::RunError,
+    Surface::StepStarted,
+    Surface::StepFinished,
+    Surface::TextMessageStart,
+    Surface::TextMessageContent,
+    Surface::TextMessageEnd,
+    Surface::TextMessageChunk,
+    Surface::ToolCallStart,
+    Surface::ToolCallArgs,
+    Surface::ToolCallEnd,
+    Surface::ToolCallChunk,
+    Surface::ToolCallResult,
+    Surface::StateSnapshot,
+    Surface::StateDelta,
+    Surface::MessagesSnapshot,
+    Surface::ActivitySnapshot,
+    Surface::ActivityDelta,
+    Surface::Raw,
+    Surface::Custom,
 ];
 
 /// Requests the server side of MCP sends, so that "request" is not what the agent sent.
-pub(crate) const MCP_SERVER_INITIATED: &[&str] =
-    &["sampling/createMessage", "elicitation/create", "roots/list"];
+pub(crate) const MCP_SERVER_INITIATED: &[Surface] = &[
+    Surface::SamplingCreateMessage,
+    Surface::ElicitationCreate,
+    Surface::RootsList,
+];
 
 /// Whether an indicator's surface is an operation of `protocol`; `None` for unknown protocols.
-pub(crate) fn is_known_surface(protocol: &str, surface: &str) -> Option<bool> {
-    known_surfaces(protocol)
-        .map(|mut known| known.any(|name| name == surface) || is_family(protocol, surface))
-}
-
-/// The operations of `protocol`, for suggestions.
-pub(crate) fn known_surfaces(protocol: &str) -> Option<impl Iterator<Item = &'static str>> {
-    let lists: [&'static [&'static str]; 3] = match protocol {
-        "mcp" => [MCP_REQUESTS, MCP_TO_SERVER, MCP_TO_CLIENT],
-        "a2a" => [A2A_OPERATIONS, A2A_TO_CLIENT, &[]],
-        "ag_ui" => [AG_UI_EVENTS, &[], &[]],
-        _ => return None,
-    };
-    Some(lists.into_iter().flatten().copied())
-}
-
-/// Whether a trigger in `mode` can see `event`; `None` for unknown modes.
-pub(crate) fn is_known_event(mode: &str, event: &str) -> Option<bool> {
-    known_events(mode).map(|mut known| {
-        known.any(|name| name == event) || is_family(crate::extract_protocol(mode), event)
+pub(crate) fn is_known_surface(protocol: &Protocol, surface: &Surface) -> Option<bool> {
+    known_surfaces(protocol).map(|mut known| {
+        known.any(|name| name == surface.as_str()) || is_family(protocol, surface.as_str())
     })
 }
 
+/// The operations of `protocol`, for suggestions.
+pub(crate) fn known_surfaces(protocol: &Protocol) -> Option<impl Iterator<Item = &'static str>> {
+    let binding = binding(protocol)?;
+    let lists = [binding.both, binding.to_server, binding.to_client];
+    Some(lists.into_iter().flatten().map(Surface::as_str))
+}
+
+/// Whether a trigger in `mode` can see `event`; `None` for unknown modes.
+pub(crate) fn is_known_event(mode: &Mode, event: &str) -> Option<bool> {
+    known_events(mode)
+        .map(|mut known| known.any(|name| name == event) || is_family(&mode.protocol(), event))
+}
+
 /// The events a trigger in `mode` can see, for suggestions.
-pub(crate) fn known_events(mode: &str) -> Option<impl Iterator<Item = &'static str>> {
-    let lists: [&'static [&'static str]; 2] = match mode {
-        "mcp_server" => [MCP_REQUESTS, MCP_TO_SERVER],
-        "mcp_client" => [MCP_REQUESTS, MCP_TO_CLIENT],
-        "a2a_server" => [A2A_OPERATIONS, &[]],
-        "a2a_client" => [A2A_OPERATIONS, A2A_TO_CLIENT],
-        "ag_ui_client" => [AG_UI_EVENTS, &[]],
-        _ => return None,
+pub(crate) fn known_events(mode: &Mode) -> Option<impl Iterator<Item = &'static str>> {
+    if !mode.is_known() {
+        return None;
+    }
+    let binding = binding(&mode.protocol())?;
+    let seen_here = if mode.is_server() {
+        binding.to_server
+    } else {
+        binding.to_client
     };
-    Some(lists.into_iter().flatten().copied())
+    let lists = [binding.both, seen_here];
+    Some(lists.into_iter().flatten().map(Surface::as_str))
 }
 
 /// Event families whose members the protocol keeps adding to.
-fn is_family(protocol: &str, name: &str) -> bool {
-    protocol == "ag_ui" && (name.starts_with("reasoning_") || name.starts_with("thinking_"))
+fn is_family(protocol: &Protocol, name: &str) -> bool {
+    *protocol == Protocol::AgUi && (name.starts_with("reasoning_") || name.starts_with("thinking_"))
 }
 
 #[cfg(test)]
@@ -163,6 +195,10 @@ mod tests {
 
     #[test]
     fn surfaces_and_events() {
+        let is_known_surface = |protocol: &str, surface: &str| {
+            is_known_surface(&Protocol::from(protocol), &Surface::from(surface))
+        };
+        let is_known_event = |mode: &str, event: &str| is_known_event(&Mode::from(mode), event);
         assert_eq!(is_known_surface("mcp", "tools/call"), Some(true));
         assert_eq!(is_known_surface("mcp", "message/send"), Some(false));
         assert_eq!(is_known_surface("a2a", "task/status"), Some(true));

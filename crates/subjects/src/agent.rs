@@ -11,7 +11,8 @@ use proofhouse_agent::remote::{RemoteAgent, grant_mcp};
 use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
 use proofhouse_agent::task::{Host, Input, Task, TaskOptions, Turn};
 use proofhouse_manifest::{Agent, Bundle, Catalog};
-use proofhouse_range::{BoxFuture, Endpoint};
+use proofhouse_oatf::Mode;
+use proofhouse_range::{ActorEndpoint, BoxFuture};
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 use proofhouse_wire::CancellationToken;
@@ -95,16 +96,17 @@ impl AgentSubject {
         let own = own.ok_or_else(|| SubjectError::new("the agent is gone"))?;
         let mut remotes = Vec::new();
         for server in &run.servers {
-            match server.mode.as_str() {
-                "mcp_server" => {
+            match server.mode {
+                Mode::McpServer => {
                     let name = plain_name(&server.actor);
                     let target = format!("{name}={}", server.address);
                     grant_mcp(own, &self.agent, &target).map_err(SubjectError::of)?;
                 }
-                "a2a_server" => {
+                Mode::A2aServer => {
                     let remote = RemoteAgent::new(&server.address, Arc::clone(&self.egress) as _);
                     remotes.push(remote.map_err(SubjectError::of)?);
                 }
+                // It has no place for servers of other kinds.
                 _ => {}
             }
         }
@@ -132,14 +134,14 @@ impl AgentSubject {
 
     async fn start_now(&self, run: &RunContext) -> Result<Box<dyn LiveSubject>, SubjectError> {
         let host = self.host(run)?;
-        let here = |mode: &str| {
-            let wanted = run.clients.iter().any(|client| client == mode);
+        let here = |mode: Mode| {
+            let wanted = run.clients.contains(&mode);
             wanted.then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
         };
         let places = Places {
-            ag_ui: here("ag_ui_client"),
-            a2a: here("a2a_client"),
-            mcp: here("mcp_client"),
+            ag_ui: here(Mode::AgUiClient),
+            a2a: here(Mode::A2aClient),
+            mcp: here(Mode::McpClient),
         };
         let stop = CancellationToken::new();
         let mut served = None;
@@ -241,14 +243,14 @@ impl LiveAgent {
 }
 
 impl LiveSubject for LiveAgent {
-    fn endpoint(&self, mode: &str) -> Option<Endpoint> {
+    fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint> {
         let (place, path) = match mode {
-            "ag_ui_client" => (self.places.ag_ui, ""),
-            "a2a_client" => (self.places.a2a, ""),
-            "mcp_client" => (self.places.mcp, "mcp"),
+            Mode::AgUiClient => (self.places.ag_ui, ""),
+            Mode::A2aClient => (self.places.a2a, ""),
+            Mode::McpClient => (self.places.mcp, "mcp"),
             _ => return None,
         };
-        place.map(|address| Endpoint::Url(format!("http://{address}/{path}")))
+        place.map(|address| ActorEndpoint::Url(format!("http://{address}/{path}")))
     }
 
     fn prompt<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, Result<Answer, SubjectError>> {

@@ -1,5 +1,6 @@
 //! Tells one description of a subject from another, so that a campaign goes on only with the subjects it began with.
 
+use proofhouse_wire::fnv;
 use serde_json::{Value, json};
 
 use crate::headers::Header;
@@ -7,16 +8,11 @@ use crate::spec::{
     CommandSpec, Directory, EndpointSpec, ManifestSpec, ModelSpec, Ready, SubjectKind,
 };
 
-/// A short text that changes with the description: FNV-1a, the same everywhere. The texts are those of files
+/// A short text that changes with the description: a hash, the same everywhere. The texts are those of files
 /// that belong to the subject.
 pub(crate) fn digest(kind: &SubjectKind, texts: &[String]) -> String {
     let description = json!([described(kind), texts]).to_string();
-    let hash = description
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-    format!("{hash:016x}")
+    format!("{:016x}", fnv::hash_64(description.bytes()))
 }
 
 /// Everything that makes the subject what it is. Values of headers do not: a token that was renewed makes

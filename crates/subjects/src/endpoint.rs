@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use proofhouse_range::{BoxFuture, Endpoint};
+use proofhouse_oatf::Mode;
+use proofhouse_range::{ActorEndpoint, BoxFuture};
 
 use crate::Notice;
 use crate::headers;
@@ -14,14 +15,14 @@ use crate::subject::{
 };
 
 impl Urls {
-    pub(crate) fn endpoint(&self, mode: &str) -> Option<Endpoint> {
+    pub(crate) fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint> {
         let url = match mode {
-            "ag_ui_client" => &self.ag_ui,
-            "a2a_client" => &self.a2a,
-            "mcp_client" => &self.mcp,
+            Mode::AgUiClient => &self.ag_ui,
+            Mode::A2aClient => &self.a2a,
+            Mode::McpClient => &self.mcp,
             _ => &None,
         };
-        url.clone().map(Endpoint::Url)
+        url.clone().map(ActorEndpoint::Url)
     }
 
     /// Where a user speaks to it.
@@ -78,19 +79,19 @@ impl Subject for EndpointSubject {
         self.pace
     }
 
-    fn listen(&self, mode: &str) -> Option<SocketAddr> {
+    fn listen(&self, mode: &Mode) -> Option<SocketAddr> {
         match mode {
-            "mcp_server" => self.spec.mcp_listen,
-            "a2a_server" => self.spec.a2a_listen,
+            Mode::McpServer => self.spec.mcp_listen,
+            Mode::A2aServer => self.spec.a2a_listen,
             _ => None,
         }
     }
 
-    fn meets(&self, mode: &str) -> bool {
+    fn meets(&self, mode: &Mode) -> bool {
         match mode {
             // It cannot be told where a server is, so that one must be where it looks.
-            "mcp_server" | "a2a_server" => self.listen(mode).is_some(),
-            client => self.spec.urls.endpoint(client).is_some(),
+            Mode::McpServer | Mode::A2aServer => self.listen(mode).is_some(),
+            _ => self.spec.urls.endpoint(mode).is_some(),
         }
     }
 
@@ -122,9 +123,10 @@ impl Subject for EndpointSubject {
                 .iter()
                 .find(|server| self.listen(&server.mode).is_none());
             if let Some(server) = untold {
-                let flag = match server.mode.as_str() {
-                    "a2a_server" => "--a2a-listen",
-                    _ => "--mcp-listen",
+                let flag = if server.mode == Mode::A2aServer {
+                    "--a2a-listen"
+                } else {
+                    "--mcp-listen"
                 };
                 return Err(SubjectError::new(format!(
                     "the agent does not know where actor `{}` is: say with {flag} where it looks",
@@ -153,7 +155,7 @@ struct LiveEndpoint {
 }
 
 impl LiveSubject for LiveEndpoint {
-    fn endpoint(&self, mode: &str) -> Option<Endpoint> {
+    fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint> {
         self.urls.endpoint(mode)
     }
 

@@ -70,10 +70,10 @@ impl Operator {
             settings: Sealed::new(Value::Object(settings)),
             runtimes: runtimes
                 .with(
-                    proofhouse_manifest::ActionKind::KubernetesJob,
+                    proofhouse_manifest::BackendKind::KubernetesJob,
                     Arc::new(jobs),
                 )
-                .with(proofhouse_manifest::ActionKind::Mcp, Arc::new(mcp)),
+                .with(proofhouse_manifest::BackendKind::Mcp, Arc::new(mcp)),
             tokens: Arc::new(tokens?),
             limits,
             egress,

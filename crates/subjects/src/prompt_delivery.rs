@@ -1,7 +1,7 @@
 //! Delivers prompts to an agent that is reached over a protocol, as its user would, and hears the answers.
 
 use proofhouse_wire::client::{Client, ClientError};
-use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Limits, Method, StatusCode};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, WireLimits};
 use serde_json::{Value, json};
 
 use crate::subject::SubjectError;
@@ -73,7 +73,7 @@ impl PromptDelivery {
         Ok(Self {
             endpoint,
             headers: map,
-            client: Client::new(Limits::default()).map_err(PromptError::Client)?,
+            client: Client::new(WireLimits::default()).map_err(PromptError::Client)?,
             thread: thread.to_owned(),
             messages: Vec::new(),
             turn: 0,

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use proofhouse_range::{BoxFuture, Endpoint, Listening};
+use proofhouse_oatf::Mode;
+use proofhouse_range::{ActorEndpoint, BoxFuture, ListeningServer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,13 +21,13 @@ pub trait Subject: Send + Sync {
 
     /// Where a server of this mode listens, for a subject that cannot be told; the next one of the same mode
     /// listens at the next port. Otherwise each run has ports of its own.
-    fn listen(&self, _mode: &str) -> Option<SocketAddr> {
+    fn listen(&self, _mode: &Mode) -> Option<SocketAddr> {
         None
     }
 
     /// Whether an actor of this mode can meet it at all: a client comes to what it serves, a server to where it
     /// looks. Documents with other actors are left out of a campaign.
-    fn meets(&self, _mode: &str) -> bool {
+    fn meets(&self, _mode: &Mode) -> bool {
         true
     }
 
@@ -89,7 +90,7 @@ impl SubjectInfo {
 /// A subject in a run. Dropping it must leave nothing behind.
 pub trait LiveSubject: Send {
     /// Where an actor of this client mode meets it: `ag_ui_client`, `a2a_client` or `mcp_client`.
-    fn endpoint(&self, mode: &str) -> Option<Endpoint>;
+    fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint>;
 
     /// Says something to it as its user would, and waits until it is done with that.
     fn prompt<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, Result<Answer, SubjectError>>;
@@ -106,9 +107,9 @@ pub struct RunContext {
     /// A directory of its own, which goes away after the run.
     pub directory: PathBuf,
     /// The servers of the document.
-    pub servers: Vec<Listening>,
+    pub servers: Vec<ListeningServer>,
     /// The modes of the document's clients, which will come to the subject.
-    pub clients: Vec<String>,
+    pub clients: Vec<Mode>,
     /// Where the run's chance comes from.
     pub seed: u64,
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use proofhouse_wire::client::{Client, ClientError};
 use proofhouse_wire::{
-    AddressGuard, Bytes, CancellationToken, HeaderMap, Limits, Method, StatusCode,
+    AddressGuard, Bytes, CancellationToken, HeaderMap, Method, StatusCode, WireLimits,
 };
 use proofhouse_wire::{HeaderValue, rpc};
 use serde_json::{Value, json};
@@ -114,9 +114,9 @@ impl RemoteAgent {
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err(wrong());
         }
-        let limits = Limits {
+        let limits = WireLimits {
             max_message_bytes: MAX_ANSWER_BYTES,
-            ..Limits::default()
+            ..WireLimits::default()
         };
         let client = Client::guarded(limits, guard);
         let client = client.map_err(|error| RemoteAgentError::Unreachable(error.to_string()))?;
@@ -350,7 +350,7 @@ mod tests {
     struct Anywhere;
 
     impl AddressGuard for Anywhere {
-        fn check(&self, _: std::net::IpAddr) -> Result<(), String> {
+        fn check(&self, _: std::net::IpAddr) -> Result<(), proofhouse_wire::AddressDenied> {
             Ok(())
         }
     }

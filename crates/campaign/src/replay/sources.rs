@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proofhouse_oatf::{Document, Limits, SemanticEvaluator};
+use proofhouse_oatf::{Document, ReadLimits, SemanticEvaluator};
 use proofhouse_source::did_you_mean;
 use proofhouse_subjects::Notice;
 use proofhouse_wire::files::{CollectError, DOCUMENTS, Input, collect};
@@ -125,7 +125,7 @@ struct Given {
 /// Documents of replayed runs, each read and compiled once.
 pub struct Sources<'n> {
     given: Vec<Given>,
-    limits: Limits,
+    limits: ReadLimits,
     notify: &'n dyn Fn(Notice),
     semantic: Option<Arc<dyn SemanticEvaluator>>,
     library: Option<Vec<CampaignDocument>>,
@@ -140,7 +140,7 @@ impl<'n> Sources<'n> {
     /// Returns an error when one cannot be used, or no run is of it.
     pub fn new(
         paths: &[PathBuf],
-        limits: Limits,
+        limits: ReadLimits,
         semantic: Option<Arc<dyn SemanticEvaluator>>,
         found: &[KeptCampaign],
         notify: &'n dyn Fn(Notice),

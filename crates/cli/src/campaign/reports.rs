@@ -5,17 +5,23 @@ use std::path::Path;
 
 use proofhouse_campaign::comparison::Comparison;
 use proofhouse_campaign::replay::Traces;
-use proofhouse_campaign::report::{self, FORMATS, Format, ReportInput};
+use proofhouse_campaign::report::{self, FORMAT_NAMES, Format, ReportInput};
 use proofhouse_campaign::result::CampaignResult;
 
 use crate::output::{CommandError, shown_path};
 
 /// Reads the name of a format.
 pub(crate) fn format(name: &str) -> Result<Format, String> {
-    Format::named(name).ok_or_else(|| {
-        let names: Vec<&str> = FORMATS.iter().map(|info| info.name).collect();
-        format!("write one of {}", names.join(", "))
-    })
+    Format::named(name).ok_or_else(|| format!("write one of {}", FORMAT_NAMES.join(", ")))
+}
+
+/// What `--help` says of the option that takes the name of a format.
+pub(crate) fn format_help() -> String {
+    let names = match FORMAT_NAMES.split_last() {
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    };
+    format!("How to print the result: {names}")
 }
 
 /// A report for stdout.

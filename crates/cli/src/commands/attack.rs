@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use proofhouse_campaign::config::duration;
 use proofhouse_detect::{REDACTED, Redactor};
 use proofhouse_oatf::Document;
-use proofhouse_range::{Delivery, Endpoint, RunHandle, RunOptions, RunReport, run};
+use proofhouse_range::{ActorEndpoint, DeliveryModifiers, RunHandle, RunOptions, RunReport, run};
 use proofhouse_subjects::headers::{self, SHORTEST_SECRET};
 use proofhouse_wire::sync::lock;
 use proofhouse_wire::write_files::same_file;
@@ -134,7 +134,7 @@ impl Attack {
         let over_stdio = options
             .endpoints
             .values()
-            .any(|endpoint| matches!(endpoint, Endpoint::Stdio));
+            .any(|endpoint| matches!(endpoint, ActorEndpoint::Stdio));
         if over_stdio && matches!(input, Input::Stdin) {
             return Err(CommandError::usage(
                 "stdin cannot be both the document and the agent",
@@ -274,7 +274,7 @@ fn check_delivery(document: &Document) -> Result<(), CommandError> {
         let phases = actor.phases.iter().map(|phase| &phase.extensions);
         for extensions in phases.chain([&actor.extensions]) {
             if let Some(value) = extensions.get("x-delivery") {
-                Delivery::from_value(value).map_err(|error| {
+                DeliveryModifiers::from_value(value).map_err(|error| {
                     let error = format!("actor `{}`: {error}", actor.name);
                     CommandError::cannot_run(printable_line(&error))
                 })?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use proofhouse_oatf::Limits;
+use proofhouse_oatf::ReadLimits;
 use proofhouse_oatf::conformance::{self, CaseResult, DOCUMENT_FOLDERS};
 use proofhouse_wire::files::files_in;
 use serde_json::json;
@@ -134,7 +134,7 @@ fn documents(
         if name.ends_with(".meta.yaml") {
             continue;
         }
-        let failure = match input.read(Limits::default().max_bytes) {
+        let failure = match input.read(ReadLimits::default().max_bytes) {
             Ok(text) => conformance::parse_failure(&text, must_parse),
             Err(Unreadable::Io(error)) => return Err(error.into()),
             // What cannot be a text is not parsed, either.

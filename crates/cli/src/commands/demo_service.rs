@@ -8,7 +8,7 @@ use clap::Args;
 use proofhouse_campaign::config::duration;
 use proofhouse_sim::service::{Service, serve_stdio};
 use proofhouse_wire::server::Bound;
-use proofhouse_wire::{CancellationToken, Limits};
+use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, BufReader};
 
@@ -77,9 +77,9 @@ impl DemoService {
         data.line(&places.to_string())?;
         data.finish()?;
         let service = Arc::new(Service::new(origin, self.session_lifetime));
-        let limits = Limits {
+        let limits = WireLimits {
             max_message_bytes: MAX_BODY_BYTES,
-            ..Limits::default()
+            ..WireLimits::default()
         };
         let serving = bound.serve(service, limits, ended.clone());
         if self.until_stdin_closes {

@@ -134,8 +134,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "WHAT", value_parser = str::parse::<FailOn>)]
     fail_on: Vec<FailOn>,
 
-    /// How to print the result: terminal, json, junit, sarif, markdown, github or html
-    #[arg(long, value_name = "FORMAT", default_value = "terminal", value_parser = reports::format)]
+    #[arg(long, value_name = "FORMAT", default_value = "terminal", value_parser = reports::format, help = reports::format_help())]
     format: Format,
 
     /// Write this report into --out, too; may be given again [default: html]

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use proofhouse_oatf::load;
+use proofhouse_oatf::{Protocol, load};
+use proofhouse_test_support::workspace::vectors;
 use serde_json::Value;
 
 use crate::campaigns::{Campaigns, code, stderr, stdout, text};
@@ -29,24 +30,15 @@ const BLIND: [&str; 10] = [
 const UNREACHED: &str = "OATF-027";
 
 fn documents() -> Option<PathBuf> {
-    let folder =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/oatf-scenarios");
-    if folder.is_dir() {
-        return folder.canonicalize().ok();
-    }
-    // Not with `println!`, which is only heard when a test fails.
-    let _ = std::io::Write::write_all(
-        &mut std::io::stderr(),
-        b"SKIPPED: the public vectors are not here\n",
-    );
-    None
+    let folder = vectors("the public documents", "oatf-scenarios")?;
+    folder.canonicalize().ok()
 }
 
 /// Whether a target names what messages of the protocol do not have.
-fn is_nowhere(protocol: Option<&str>, target: &str) -> bool {
+fn is_nowhere(protocol: Option<&Protocol>, target: &str) -> bool {
     match target {
         "response.content" | "a2a.task.message" | "body" => true,
-        "name" | "arguments" => protocol != Some("mcp"),
+        "name" | "arguments" => protocol != Some(&Protocol::Mcp),
         _ => false,
     }
 }
@@ -59,7 +51,7 @@ fn blind(folder: &Path) -> Vec<String> {
             let document = load(&text(&entry.unwrap().path())).unwrap().document;
             let mut indicators = document.attack.indicators().iter();
             let nowhere = indicators
-                .all(|indicator| is_nowhere(indicator.protocol.as_deref(), &indicator.target));
+                .all(|indicator| is_nowhere(indicator.protocol.as_ref(), &indicator.target));
             if nowhere {
                 found.push(document.attack.id.unwrap());
             }

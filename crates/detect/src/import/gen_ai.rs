@@ -6,6 +6,7 @@ use std::hash::BuildHasher;
 
 use jiff::Timestamp;
 use proofhouse_oatf::Direction::{self, Request, Response};
+use proofhouse_oatf::Protocol;
 use serde_json::{Map, Value, json};
 
 use super::{ImportOptions, methods};
@@ -19,7 +20,7 @@ const MAX_SEEN: usize = 65_536;
 /// Turns spans into messages.
 pub(crate) struct Converter {
     actor: Option<String>,
-    protocol: Option<String>,
+    protocol: Option<Protocol>,
     enrich: bool,
     sequence: u64,
     /// Keys that nobody outside can know, so that nobody can hide one call behind another.
@@ -72,7 +73,7 @@ impl Converter {
             }
         }
         self.send(
-            "mcp",
+            Protocol::Mcp,
             method,
             Request,
             params.clone().into(),
@@ -80,10 +81,10 @@ impl Converter {
             out,
         );
         if let Some(mut error) = span.error() {
-            if self.enrich && methods::enriches("mcp", method) {
+            if self.enrich && methods::enriches(&Protocol::Mcp, method) {
                 add_missing(&mut error, params);
             }
-            self.send("mcp", method, Response, error, &span.end, out);
+            self.send(Protocol::Mcp, method, Response, error, &span.end, out);
         }
     }
 
@@ -98,7 +99,14 @@ impl Converter {
         let content = Value::Object(params.clone());
         // A call without an id may well be made twice; one with an id was told by the chat before it.
         if self.is_new(Request, id, &content) || id.is_none() {
-            self.send("mcp", "tools/call", Request, content, &span.start, out);
+            self.send(
+                Protocol::Mcp,
+                "tools/call",
+                Request,
+                content,
+                &span.start,
+                out,
+            );
         }
         let result = span
             .attributes
@@ -118,7 +126,14 @@ impl Converter {
             if self.enrich {
                 add_missing(&mut content, params);
             }
-            self.send("mcp", "tools/call", Response, content, &span.end, out);
+            self.send(
+                Protocol::Mcp,
+                "tools/call",
+                Response,
+                content,
+                &span.end,
+                out,
+            );
         }
     }
 
@@ -136,7 +151,14 @@ impl Converter {
         if let Some(Value::Array(tools)) = &tools {
             let content = json!({"tools": tools.iter().map(tool_definition).collect::<Vec<_>>()});
             if self.is_new(Response, None, &content) {
-                self.send("mcp", "tools/list", Response, content, &span.start, out);
+                self.send(
+                    Protocol::Mcp,
+                    "tools/list",
+                    Response,
+                    content,
+                    &span.start,
+                    out,
+                );
             }
         }
         let mut calls = Calls::new();
@@ -183,8 +205,17 @@ impl Converter {
         out: &mut impl FnMut(Message),
     ) {
         match operation {
-            "invoke_agent" => self.send("a2a", "message/send", direction, content, time, out),
-            other => self.send("gen_ai", other, direction, content, time, out),
+            "invoke_agent" => {
+                self.send(Protocol::A2a, "message/send", direction, content, time, out)
+            }
+            other => self.send(
+                Protocol::from("gen_ai"),
+                other,
+                direction,
+                content,
+                time,
+                out,
+            ),
         }
     }
 
@@ -219,7 +250,7 @@ impl Converter {
                         );
                     }
                     if self.is_new(Request, id, &content) {
-                        self.send("mcp", "tools/call", Request, content, time, out);
+                        self.send(Protocol::Mcp, "tools/call", Request, content, time, out);
                     }
                 }
                 Some("tool_call_response") => {
@@ -235,7 +266,7 @@ impl Converter {
                             }
                             add_missing(&mut content, params);
                         }
-                        self.send("mcp", "tools/call", Response, content, time, out);
+                        self.send(Protocol::Mcp, "tools/call", Response, content, time, out);
                     }
                 }
                 _ => {}
@@ -260,7 +291,7 @@ impl Converter {
 
     fn send(
         &mut self,
-        protocol: &str,
+        protocol: Protocol,
         operation: &str,
         direction: Direction,
         content: Value,
@@ -268,7 +299,7 @@ impl Converter {
         out: &mut impl FnMut(Message),
     ) {
         self.sequence += 1;
-        let protocol = self.protocol.as_deref().unwrap_or(protocol);
+        let protocol = self.protocol.clone().unwrap_or(protocol);
         let mut message = Message::new(protocol, operation, content);
         message.sequence = self.sequence;
         message.direction = Some(direction);

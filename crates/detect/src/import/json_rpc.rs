@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::Read;
 
-use proofhouse_oatf::Direction;
+use proofhouse_oatf::{Direction, Protocol};
 use serde_json::{Map, Value};
 
 use super::ImportOptions;
@@ -14,7 +14,7 @@ use super::wrapper::{Envelope, open_envelope};
 use crate::trace::lenient::Notes;
 use crate::trace::lines::{Lines, json_error};
 use crate::trace::stream::{LineFormat, MessageReader};
-use crate::trace::{Item, LineError, LineErrorKind, Message, ReadError, ReadSummary};
+use crate::trace::{Item, LineError, LineErrorKind, Message, ReadSummary, TraceReadError};
 
 /// Reads a JSON-RPC log. What it understands is described in `docs/traces.md`.
 ///
@@ -50,7 +50,7 @@ struct State {
     options: ImportOptions,
     open: OpenRequests,
     /// The protocol of the last message that could only be of one.
-    protocol: Option<&'static str>,
+    protocol: Option<Protocol>,
     sequence: u64,
     /// Whether this is another reading of a message whose usual one is still to come.
     tentative: bool,
@@ -86,7 +86,7 @@ impl LineFormat for JsonRpcLines {
         &mut self,
         lines: &mut Lines<R>,
         summary: &mut ReadSummary,
-    ) -> Result<Option<Item>, ReadError> {
+    ) -> Result<Option<Item>, TraceReadError> {
         loop {
             if let Some(item) = self.queue.pop_front() {
                 return Ok(Some(item));
@@ -240,12 +240,14 @@ impl State {
     ) {
         let params = params.unwrap_or_else(|| Value::Object(Map::new()));
         let certain = methods::protocol_of(method, &params);
-        self.protocol = certain.or(self.protocol);
+        if certain.is_some() {
+            self.protocol = certain;
+        }
         let protocol = match &self.options.protocol {
             Some(protocol) => protocol.clone(),
-            None => self.protocol.unwrap_or("mcp").to_owned(),
+            None => self.protocol.clone().unwrap_or(Protocol::Mcp),
         };
-        let modern = if protocol == "a2a" {
+        let modern = if protocol == Protocol::A2a {
             a2a::operation(method)
         } else {
             None
@@ -263,7 +265,7 @@ impl State {
                 operation: operation.clone(),
                 modern_a2a: modern.is_some(),
                 params: enriches.then(|| content.clone()),
-                stream: protocol == "a2a"
+                stream: protocol == Protocol::A2a
                     && matches!(&*operation, "message/stream" | "tasks/resubscribe"),
             };
             // Names and bookkeeping take memory too.
@@ -291,15 +293,20 @@ impl State {
     ) {
         let last = is_error || ends_stream(&result);
         let fits = |request: &OpenRequest| parties.may_answer(request);
-        let request = id.and_then(|id| match self.tentative {
-            true => self.open.peek(id, fits),
-            false => self.open.answer(id, last, fits),
+        let request = id.and_then(|id| {
+            if self.tentative {
+                self.open.peek(id, fits)
+            } else {
+                self.open.answer(id, last, fits)
+            }
         });
         let Some(request) = request else {
             let (protocol, operation) = methods::guess(&result, is_error);
             let protocol = match &self.options.protocol {
                 Some(protocol) => protocol.clone(),
-                None => protocol.or(self.protocol).unwrap_or("mcp").to_owned(),
+                None => protocol
+                    .or_else(|| self.protocol.clone())
+                    .unwrap_or(Protocol::Mcp),
             };
             let guess = if operation == methods::UNKNOWN {
                 "its operation is not known".to_owned()
@@ -312,7 +319,7 @@ impl State {
                     format!("the request of this response was not seen; {guess}"),
                 );
             }
-            let modern = protocol == "a2a" && !is_error && a2a::is_modern_result(&result);
+            let modern = protocol == Protocol::A2a && !is_error && a2a::is_modern_result(&result);
             let (content, raw) = if modern {
                 projected(result, true)
             } else {
@@ -369,7 +376,7 @@ impl State {
 
     fn new_message(
         &mut self,
-        protocol: String,
+        protocol: Protocol,
         operation: String,
         direction: Direction,
         content: Value,

@@ -1,6 +1,6 @@
 //! Which protocol a JSON-RPC method belongs to, and what a result without a request may be.
 
-use proofhouse_oatf::Direction;
+use proofhouse_oatf::{Direction, Protocol};
 use serde_json::Value;
 
 use super::a2a;
@@ -9,19 +9,21 @@ use super::a2a;
 pub(crate) const UNKNOWN: &str = "unknown";
 
 /// The protocol that a method can only belong to; `None` when it may be of either.
-pub(crate) fn protocol_of(method: &str, params: &Value) -> Option<&'static str> {
+pub(crate) fn protocol_of(method: &str, params: &Value) -> Option<Protocol> {
     match method {
         // Both have tasks; A2A names one by `id`, MCP by `taskId`.
         "tasks/get" | "tasks/cancel" => {
             match (params.get("id").is_some(), params.get("taskId").is_some()) {
-                (true, false) => Some("a2a"),
-                (false, true) => Some("mcp"),
+                (true, false) => Some(Protocol::A2a),
+                (false, true) => Some(Protocol::Mcp),
                 _ => None,
             }
         }
         "tasks/list" => None,
-        "message/send" | "message/stream" | "tasks/resubscribe" | "agent_card/get" => Some("a2a"),
-        "initialize" | "ping" | "tasks/result" | "server/discover" => Some("mcp"),
+        "message/send" | "message/stream" | "tasks/resubscribe" | "agent_card/get" => {
+            Some(Protocol::A2a)
+        }
+        "initialize" | "ping" | "tasks/result" | "server/discover" => Some(Protocol::Mcp),
         _ => {
             let a2a_families = ["tasks/pushNotificationConfig/", "agent/"];
             let mcp_families = [
@@ -37,9 +39,9 @@ pub(crate) fn protocol_of(method: &str, params: &Value) -> Option<&'static str> 
                 "subscriptions/",
             ];
             if a2a::operation(method).is_some() || starts_with(method, &a2a_families) {
-                Some("a2a")
+                Some(Protocol::A2a)
             } else if starts_with(method, &mcp_families) {
-                Some("mcp")
+                Some(Protocol::Mcp)
             } else {
                 None
             }
@@ -73,26 +75,28 @@ fn starts_with(method: &str, families: &[&str]) -> bool {
 }
 
 /// Whether a response is enriched with the parameters of its request.
-pub(crate) fn enriches(protocol: &str, operation: &str) -> bool {
-    protocol == "mcp" && matches!(operation, "tools/call" | "prompts/get")
+pub(crate) fn enriches(protocol: &Protocol, operation: &str) -> bool {
+    *protocol == Protocol::Mcp && matches!(operation, "tools/call" | "prompts/get")
 }
 
 /// The protocol and operation that the shape of a result suggests.
-pub(crate) fn guess(result: &Value, is_error: bool) -> (Option<&'static str>, &'static str) {
+pub(crate) fn guess(result: &Value, is_error: bool) -> (Option<Protocol>, &'static str) {
     if is_error {
         return (None, UNKNOWN);
     }
     let has = |key: &str| result.get(key).is_some();
     let has_list = |key: &str| result.get(key).is_some_and(Value::is_array);
     match result.get("kind").and_then(Value::as_str) {
-        Some("task" | "message") => return (Some("a2a"), "message/send"),
-        Some("status-update" | "artifact-update") => return (Some("a2a"), "message/stream"),
+        Some("task" | "message") => return (Some(Protocol::A2a), "message/send"),
+        Some("status-update" | "artifact-update") => {
+            return (Some(Protocol::A2a), "message/stream");
+        }
         _ => {}
     }
     if a2a::is_modern_result(result) {
         let stream = has("statusUpdate") || has("artifactUpdate");
         return (
-            Some("a2a"),
+            Some(Protocol::A2a),
             if stream {
                 "message/stream"
             } else {
@@ -121,7 +125,7 @@ pub(crate) fn guess(result: &Value, is_error: bool) -> (Option<&'static str>, &'
     } else {
         return (None, UNKNOWN);
     };
-    (Some("mcp"), operation)
+    (Some(Protocol::Mcp), operation)
 }
 
 #[cfg(test)]
@@ -132,14 +136,18 @@ mod tests {
     #[test]
     fn methods_have_protocols() {
         for (method, params, expected) in [
-            ("tools/call", json!({}), Some("mcp")),
-            ("notifications/progress", json!({}), Some("mcp")),
-            ("server/discover", json!({}), Some("mcp")),
-            ("message/send", json!({}), Some("a2a")),
-            ("SendMessage", json!({}), Some("a2a")),
-            ("tasks/pushNotificationConfig/set", json!({}), Some("a2a")),
-            ("tasks/get", json!({"id": "1"}), Some("a2a")),
-            ("tasks/get", json!({"taskId": "1"}), Some("mcp")),
+            ("tools/call", json!({}), Some(Protocol::Mcp)),
+            ("notifications/progress", json!({}), Some(Protocol::Mcp)),
+            ("server/discover", json!({}), Some(Protocol::Mcp)),
+            ("message/send", json!({}), Some(Protocol::A2a)),
+            ("SendMessage", json!({}), Some(Protocol::A2a)),
+            (
+                "tasks/pushNotificationConfig/set",
+                json!({}),
+                Some(Protocol::A2a),
+            ),
+            ("tasks/get", json!({"id": "1"}), Some(Protocol::A2a)),
+            ("tasks/get", json!({"taskId": "1"}), Some(Protocol::Mcp)),
             ("tasks/list", json!({}), None),
             ("own/thing", json!({}), None),
         ] {
@@ -150,12 +158,15 @@ mod tests {
     #[test]
     fn shapes_suggest_operations() {
         for (result, expected) in [
-            (json!({"tools": []}), (Some("mcp"), "tools/list")),
-            (json!({"content": []}), (Some("mcp"), "tools/call")),
-            (json!({"kind": "task"}), (Some("a2a"), "message/send")),
+            (json!({"tools": []}), (Some(Protocol::Mcp), "tools/list")),
+            (json!({"content": []}), (Some(Protocol::Mcp), "tools/call")),
+            (
+                json!({"kind": "task"}),
+                (Some(Protocol::A2a), "message/send"),
+            ),
             (
                 json!({"artifactUpdate": {}}),
-                (Some("a2a"), "message/stream"),
+                (Some(Protocol::A2a), "message/stream"),
             ),
             (json!({}), (None, UNKNOWN)),
             (json!(null), (None, UNKNOWN)),

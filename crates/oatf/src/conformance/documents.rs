@@ -1,6 +1,6 @@
 //! Suites whose cases are whole documents: parse, validate, normalize, roundtrip.
 
-use crate::{Diagnostic, DiagnosticSeverity, Document, Limits};
+use crate::{Diagnostic, DiagnosticSeverity, Document, ReadLimits};
 use serde_json::Value;
 
 use super::{Case, Outcome, expect_value};
@@ -20,7 +20,7 @@ pub(super) fn parse_case(text: &str, must_parse: bool) -> Outcome {
 /// A document's findings hold at least the expected ones. `warnings: []` means none at all.
 pub(super) fn validate_case(case: &Case<'_>) -> Outcome {
     let text = case.input.as_str().ok_or("the input is not a text")?;
-    let findings = crate::check(text, &Limits::default());
+    let findings = crate::check(text, &ReadLimits::default());
     let (errors, warnings): (Vec<_>, Vec<_>) = findings
         .iter()
         .partition(|finding| finding.severity == DiagnosticSeverity::Error);
@@ -32,7 +32,7 @@ pub(super) fn validate_case(case: &Case<'_>) -> Outcome {
             describe(&errors)
         ));
     }
-    let source = super::Source::read_leniently(text, &Limits::default()).0;
+    let source = super::Source::read_leniently(text, &ReadLimits::default()).0;
     for (key, found) in [("errors", &errors), ("warnings", &warnings)] {
         for wanted in list(key).into_iter().flatten() {
             if !found

@@ -8,7 +8,7 @@ mod documents;
 mod evaluation;
 mod primitives;
 
-use proofhouse_source::{Limits, Source};
+use proofhouse_source::{ReadLimits, Source};
 use serde_json::Value;
 
 /// How large a suite may be.
@@ -119,9 +119,9 @@ pub fn run_suite(file: &str, text: &str) -> Result<Vec<CaseResult>, SuiteError> 
     let (_, run_case) = suites
         .find(|(known, _)| *known == file)
         .ok_or(SuiteError::Unknown)?;
-    let limits = Limits {
+    let limits = ReadLimits {
         max_bytes: MAX_BYTES,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let source = Source::read(text, &limits).map_err(|errors| {
         let first = errors.into_iter().next();

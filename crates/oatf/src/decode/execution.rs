@@ -1,23 +1,24 @@
 //! Decodes actors, phases, actions, triggers, extractors and response entries.
 
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, Segment};
 
-use super::Decoder;
+use super::{Decoder, DocumentFields};
 use crate::fields;
 use crate::model::{
-    Action, ActionKind, Actor, DurationText, Execution, Extensions, Extractor, Phase,
-    ResponseEntry, Selector, SynthesizeBlock, Trigger,
+    Action, ActionKind, Actor, Execution, Extensions, Extractor, Mode, Phase, ResponseEntry,
+    Selector, SynthesizeBlock, Trigger,
 };
 
 impl<'s> Decoder<'s> {
     pub(super) fn execution(&mut self, node: NodeRef<'s>) -> Option<Execution> {
         let mut fields = self.fields(node, &fields::EXECUTION)?;
         Some(Execution {
-            mode: fields.name("mode"),
+            mode: fields.name("mode").map(Mode::from),
             state: fields.read("state", |decoder, node| Some(decoder.value(node))),
             phases: fields.list("phases", Self::phase),
             actors: fields.list("actors", Self::actor),
-            extensions: fields.extensions(),
+            extensions: fields.kept_extensions(),
         })
     }
 
@@ -25,9 +26,9 @@ impl<'s> Decoder<'s> {
         let mut fields = self.fields(node, &fields::ACTOR)?;
         Some(Actor {
             name: fields.text("name").unwrap_or_default(),
-            mode: fields.text("mode").unwrap_or_default(),
+            mode: fields.open("mode").unwrap_or_default(),
             phases: fields.list("phases", Self::phase).unwrap_or_default(),
-            extensions: fields.extensions(),
+            extensions: fields.kept_extensions(),
         })
     }
 
@@ -36,12 +37,12 @@ impl<'s> Decoder<'s> {
         Some(Phase {
             name: fields.text("name"),
             description: fields.text("description"),
-            mode: fields.text("mode"),
+            mode: fields.open("mode"),
             state: fields.read("state", |decoder, node| Some(decoder.value(node))),
             extractors: fields.list("extractors", Self::extractor),
             on_enter: fields.list("on_enter", Self::action),
             trigger: fields.read("trigger", Self::trigger),
-            extensions: fields.extensions(),
+            extensions: fields.kept_extensions(),
         })
     }
 
@@ -110,7 +111,7 @@ impl<'s> Decoder<'s> {
             event: fields.text("event"),
             count: fields.integer("count"),
             r#match: fields.read("match", Self::predicate),
-            after: fields.text("after").map(DurationText::new),
+            after: fields.duration("after"),
         })
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proofhouse_oatf::Document;
 use proofhouse_range::{RunEvent, RunHandle, RunOptions, TraceLimits, run};
-use proofhouse_wire::Limits;
+use proofhouse_wire::WireLimits;
 use serde_json::{Value, json};
 
 use crate::Problem;
@@ -17,8 +17,8 @@ const TALK: usize = 60;
 pub(crate) const LARGE: usize = 3 << 20;
 
 /// Smaller than the defaults, so that each is reached in seconds.
-pub(crate) fn limits() -> Limits {
-    Limits {
+pub(crate) fn limits() -> WireLimits {
+    WireLimits {
         max_message_bytes: 1 << 20,
         max_connections: 320,
         max_header_bytes: 16 << 10,
@@ -26,7 +26,7 @@ pub(crate) fn limits() -> Limits {
         body_timeout: Duration::from_secs(1),
         response_timeout: Duration::from_secs(3),
         idle_timeout: Duration::from_secs(2),
-        ..Limits::default()
+        ..WireLimits::default()
     }
 }
 

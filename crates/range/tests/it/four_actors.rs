@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_oatf::{Document, load};
-use proofhouse_range::{Endpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
+use proofhouse_range::{ActorEndpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
 use proofhouse_wire::StatusCode;
 use proofhouse_wire::server::Reply;
 use serde_json::{Value, json};
@@ -90,8 +90,8 @@ async fn play(document: &Document, mcp: &str, a2a: &str, secret: &str) -> (RunRe
     let (found, heard) = (Arc::clone(&addresses), Arc::clone(&listened));
     let options = RunOptions {
         endpoints: HashMap::from([
-            ("probe".to_owned(), Endpoint::Url(mcp.to_owned())),
-            ("caller".to_owned(), Endpoint::Url(a2a.to_owned())),
+            ("probe".to_owned(), ActorEndpoint::Url(mcp.to_owned())),
+            ("caller".to_owned(), ActorEndpoint::Url(a2a.to_owned())),
         ]),
         grace: Duration::ZERO,
         quiet: Duration::from_secs(10),

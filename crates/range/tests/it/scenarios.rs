@@ -8,29 +8,25 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use proofhouse_oatf::{AttackResult, Document, load};
-use proofhouse_range::{Endpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
+use proofhouse_oatf::{AttackResult, Document, Mode, load};
+use proofhouse_range::{ActorEndpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
+use proofhouse_test_support::workspace::vectors;
 use serde_json::{Value, json};
 
 use crate::client_support::{Scripted, stream};
 use crate::puppet_support::{Mcp, a2a_send};
 
-const DOCUMENTS: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../../shared/vectors/oatf-scenarios"
-);
-
 /// Where the servers of a run are, by mode.
-type Servers = Arc<Mutex<Vec<(String, String)>>>;
+type Servers = Arc<Mutex<Vec<(Mode, String)>>>;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_public_document_runs_to_a_verdict() {
-    if !Path::new(DOCUMENTS).is_dir() {
-        println!("SKIPPED: there are no public documents at {DOCUMENTS}");
+    let test = "every_public_document_runs_to_a_verdict";
+    let Some(folder) = vectors(test, "oatf-scenarios") else {
         return;
-    }
+    };
     let mut running = tokio::task::JoinSet::new();
-    for path in documents(Path::new(DOCUMENTS)) {
+    for path in documents(&folder) {
         running.spawn(async move {
             let document = read(&path);
             (path, play(&document).await)
@@ -84,8 +80,8 @@ async fn play(document: &Document) -> RunReport {
     let servers = Servers::default();
     let puppet = ag_ui_puppet(Arc::clone(&servers)).await;
     let actors = document.attack.execution.actors();
-    let has_client = actors.iter().any(|actor| actor.mode == "ag_ui_client");
-    let modes: HashMap<String, String> = actors
+    let has_client = actors.iter().any(|actor| actor.mode == Mode::AgUiClient);
+    let modes: HashMap<String, Mode> = actors
         .iter()
         .map(|actor| (actor.name.clone(), actor.mode.clone()))
         .collect();
@@ -93,8 +89,8 @@ async fn play(document: &Document) -> RunReport {
     let options = RunOptions {
         endpoints: actors
             .iter()
-            .filter(|actor| actor.mode == "ag_ui_client")
-            .map(|actor| (actor.name.clone(), Endpoint::Url(puppet.url.clone())))
+            .filter(|actor| actor.mode == Mode::AgUiClient)
+            .map(|actor| (actor.name.clone(), ActorEndpoint::Url(puppet.url.clone())))
             .collect(),
         grace: Duration::from_millis(100),
         quiet: Duration::from_millis(1_500),
@@ -158,9 +154,9 @@ async fn work(servers: &Servers) -> String {
     let servers = servers.lock().unwrap().clone();
     let mut told = String::new();
     for (mode, address) in servers {
-        match mode.as_str() {
-            "mcp_server" => told.push_str(&use_mcp(&address).await),
-            "a2a_server" => told.push_str(&use_a2a(&address).await),
+        match mode {
+            Mode::McpServer => told.push_str(&use_mcp(&address).await),
+            Mode::A2aServer => told.push_str(&use_a2a(&address).await),
             _ => {}
         }
     }

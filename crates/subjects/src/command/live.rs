@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use proofhouse_range::{BoxFuture, Endpoint};
+use proofhouse_oatf::Mode;
+use proofhouse_range::{ActorEndpoint, BoxFuture};
 use proofhouse_wire::kill_marked;
 
 use super::ports::Port;
@@ -85,7 +86,7 @@ impl LiveCommand {
 }
 
 impl LiveSubject for LiveCommand {
-    fn endpoint(&self, mode: &str) -> Option<Endpoint> {
+    fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint> {
         self.urls.endpoint(mode)
     }
 

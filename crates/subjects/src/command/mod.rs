@@ -9,6 +9,7 @@ mod workplace;
 
 use std::path::PathBuf;
 
+use proofhouse_oatf::Mode;
 use proofhouse_range::BoxFuture;
 use proofhouse_wire::{Spawn, kill_marked};
 
@@ -219,11 +220,11 @@ impl Subject for CommandSubject {
         self.pace
     }
 
-    fn meets(&self, mode: &str) -> bool {
+    fn meets(&self, mode: &Mode) -> bool {
         match mode {
-            "ag_ui_client" => self.spec.serves == Some(Serves::AgUi),
-            "a2a_client" => self.spec.serves == Some(Serves::A2a),
-            "mcp_client" => self.spec.serves == Some(Serves::Mcp),
+            Mode::AgUiClient => self.spec.serves == Some(Serves::AgUi),
+            Mode::A2aClient => self.spec.serves == Some(Serves::A2a),
+            Mode::McpClient => self.spec.serves == Some(Serves::Mcp),
             // Where servers are is told to it.
             _ => true,
         }

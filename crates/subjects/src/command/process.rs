@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use proofhouse_wire::client::Client;
-use proofhouse_wire::{Bytes, Child, HeaderMap, Limits, Line, Method, Spawn};
+use proofhouse_wire::{Bytes, Child, HeaderMap, Line, Method, Spawn, WireLimits};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -37,9 +37,9 @@ pub(crate) struct Process {
 impl Process {
     /// Starts it.
     pub(crate) fn start(spawn: &Spawn) -> Result<Self, SubjectError> {
-        let limits = Limits {
+        let limits = WireLimits {
             exit_timeout: EXIT,
-            ..Limits::default()
+            ..WireLimits::default()
         };
         let (child, stdin, lines) = spawn.start(&limits).map_err(SubjectError::of)?;
         Ok(Self {
@@ -109,10 +109,10 @@ impl Process {
         url: &str,
         headers: &HeaderMap,
     ) -> Result<(), SubjectError> {
-        let limits = Limits {
+        let limits = WireLimits {
             connect_timeout: QUESTION,
             response_timeout: QUESTION,
-            ..Limits::default()
+            ..WireLimits::default()
         };
         let client = Client::new(limits).map_err(SubjectError::of)?;
         loop {

@@ -4,6 +4,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use proofhouse_oatf::Mode;
+
 use crate::placeholders::KNOWN;
 use crate::subject::RunContext;
 
@@ -21,7 +23,7 @@ impl Variables {
         variables.set("run", &run.id);
         variables.set("directory", &run.directory.display().to_string());
         variables.set("canary", &canary(run));
-        for (mode, name) in [("mcp_server", "mcp_url"), ("a2a_server", "a2a_url")] {
+        for (mode, name) in [(Mode::McpServer, "mcp_url"), (Mode::A2aServer, "a2a_url")] {
             let servers = run.servers.iter().filter(|server| server.mode == mode);
             let urls: Vec<&str> = servers.map(|server| server.address.as_str()).collect();
             if let Some(first) = urls.first() {

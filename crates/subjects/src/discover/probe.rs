@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use proofhouse_wire::client::{Client, ClientError, Response};
-use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Limits, Method};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -128,14 +128,14 @@ pub async fn probe_ports(ports: &[u16]) -> Vec<Spoken> {
 }
 
 fn client(patience: Duration) -> Result<Client, ClientError> {
-    let limits = Limits {
+    let limits = WireLimits {
         max_message_bytes: MAX_BYTES,
         max_stream_bytes: MAX_BYTES as u64,
         max_events: 16,
         connect_timeout: patience.min(Duration::from_secs(5)),
         response_timeout: patience,
         idle_timeout: patience,
-        ..Limits::default()
+        ..WireLimits::default()
     };
     Client::new(limits)
 }

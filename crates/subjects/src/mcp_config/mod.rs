@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use proofhouse_oatf::Mode;
 use proofhouse_wire::files::{Unreadable, read_capped};
 
 use in_place::InPlace;
@@ -145,7 +146,7 @@ impl McpConfig {
 /// The MCP servers of a run.
 fn stands(run: &RunContext) -> Vec<Stand<'_>> {
     let servers = run.servers.iter();
-    let servers = servers.filter(|server| server.mode == "mcp_server");
+    let servers = servers.filter(|server| server.mode == Mode::McpServer);
     servers
         .map(|server| Stand {
             actor: &server.actor,

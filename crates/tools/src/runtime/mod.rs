@@ -23,7 +23,7 @@ pub use outcome::Outcome;
 pub use task::{Invocation, ToolTask};
 
 use proofhouse_manifest::interpolate::Secrets;
-use proofhouse_manifest::{Action, ActionKind, Execute, Tool};
+use proofhouse_manifest::{Action, BackendKind, Execute, Tool};
 
 /// One invocation of an action: its parameters are complete and checked.
 #[derive(Debug, Clone)]
@@ -123,7 +123,7 @@ pub trait ActionSession: Send + Sync {
 /// ```
 #[derive(Clone)]
 pub struct Runtimes {
-    table: Vec<(ActionKind, Arc<dyn ActionRuntime>)>,
+    table: Vec<(BackendKind, Arc<dyn ActionRuntime>)>,
 }
 
 impl Runtimes {
@@ -138,31 +138,31 @@ impl Runtimes {
         let openapi = crate::actions::OpenApiRuntime::new(Arc::clone(&client), limits, egress)?;
         Ok(Self {
             table: vec![
-                (ActionKind::Cel, Arc::new(crate::actions::CelRuntime)),
+                (BackendKind::Cel, Arc::new(crate::actions::CelRuntime)),
                 (
-                    ActionKind::StatelessHttp,
+                    BackendKind::StatelessHttp,
                     Arc::new(crate::actions::StatelessHttp::new(Arc::clone(&client))),
                 ),
                 (
-                    ActionKind::StatefulSession,
+                    BackendKind::StatefulSession,
                     Arc::new(crate::actions::StatefulSession::new(client)),
                 ),
                 (
-                    ActionKind::KubernetesJob,
+                    BackendKind::KubernetesJob,
                     Arc::new(crate::actions::KubernetesJobs::new(
                         crate::actions::Cluster::none(),
                         limits,
                     )),
                 ),
-                (ActionKind::OpenApi, Arc::new(openapi)),
-                (ActionKind::Mcp, Arc::new(mcp)),
+                (BackendKind::OpenApi, Arc::new(openapi)),
+                (BackendKind::Mcp, Arc::new(mcp)),
             ],
         })
     }
 
     /// The same runtimes, with another for one kind.
     #[must_use]
-    pub fn with(mut self, kind: ActionKind, runtime: Arc<dyn ActionRuntime>) -> Self {
+    pub fn with(mut self, kind: BackendKind, runtime: Arc<dyn ActionRuntime>) -> Self {
         self.table.retain(|(known, _)| *known != kind);
         self.table.push((kind, runtime));
         self
@@ -170,7 +170,7 @@ impl Runtimes {
 
     /// The same runtimes without that of a kind, whose actions then end with `no_runtime`.
     #[must_use]
-    pub fn without(mut self, kind: ActionKind) -> Self {
+    pub fn without(mut self, kind: BackendKind) -> Self {
         self.table.retain(|(known, _)| *known != kind);
         self
     }

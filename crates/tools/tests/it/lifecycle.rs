@@ -77,7 +77,7 @@ fn counted(runtime: Counting) -> (Arc<Counting>, ToolTask) {
     let runtime = Arc::new(runtime);
     let runtimes = Runtimes::new(&limits(), loopback())
         .expect("the client is set up")
-        .with(proofhouse_manifest::ActionKind::Cel, runtime.clone());
+        .with(proofhouse_manifest::BackendKind::Cel, runtime.clone());
     let tool = tool("cel: {expression: now}");
     (
         runtime,
@@ -213,7 +213,7 @@ async fn failures_before_and_in_cel_are_told() {
 #[tokio::test]
 async fn backends_without_a_runtime_say_so() {
     let runtimes = Runtimes::new(&limits(), loopback()).expect("the client is set up");
-    let runtimes = runtimes.without(proofhouse_manifest::ActionKind::Cel);
+    let runtimes = runtimes.without(proofhouse_manifest::BackendKind::Cel);
     let tool = tool("cel: {expression: now}");
     let task = ToolTask::new(tool, environment(), runtimes, limits());
     let error = act(&task, json!({})).await.unwrap_err();
@@ -304,7 +304,7 @@ impl ActionSession for Slow {
 fn with_runtime(runtime: Arc<dyn ActionRuntime>) -> ToolTask {
     let runtimes = Runtimes::new(&limits(), loopback())
         .expect("the client is set up")
-        .with(proofhouse_manifest::ActionKind::Cel, runtime);
+        .with(proofhouse_manifest::BackendKind::Cel, runtime);
     ToolTask::new(
         tool("cel: {expression: now}"),
         environment(),
@@ -453,7 +453,7 @@ async fn a_shared_block_derives_actions() {
     let tool = Arc::new(bundle.tools().next().unwrap().clone());
     let runtimes = Runtimes::new(&limits(), loopback())
         .unwrap()
-        .with(proofhouse_manifest::ActionKind::Mcp, Arc::new(Deriving));
+        .with(proofhouse_manifest::BackendKind::Mcp, Arc::new(Deriving));
     let task = ToolTask::new(tool, environment(), runtimes, limits());
     let actions = task.actions(CancellationToken::new()).await.unwrap();
     let names: Vec<&str> = actions.iter().map(|action| action.name.as_str()).collect();

@@ -49,8 +49,8 @@ fn preview(rest: &str, action: &str, arguments: &Value) -> Result<Value, ActionE
     assert!(findings.is_empty(), "{findings:?}");
     let tool = Arc::new(bundle.tools().next().expect("a tool").clone());
     let mut runtimes = Runtimes::new(&limits(), loopback()).expect("the client is set up");
-    use proofhouse_manifest::ActionKind;
-    for kind in [ActionKind::OpenApi, ActionKind::Mcp] {
+    use proofhouse_manifest::BackendKind;
+    for kind in [BackendKind::OpenApi, BackendKind::Mcp] {
         runtimes = runtimes.with(kind, Arc::new(Untouched));
     }
     let environment = Environment::new(json!({"api_key": "sk-secret/1"}), || "NOW".to_owned());
@@ -159,7 +159,7 @@ fn a_job_is_shown_with_its_values() {
     let runtimes = Runtimes::new(&limits(), loopback())
         .expect("the client is set up")
         .with(
-            proofhouse_manifest::ActionKind::KubernetesJob,
+            proofhouse_manifest::BackendKind::KubernetesJob,
             Arc::new(Untouched),
         );
     let environment = Environment::new(json!({"api_key": "sk-secret/1"}), || "NOW".to_owned());

@@ -1,10 +1,9 @@
 //! What the tests of serving share: an agent that is served, and small clients of its protocols.
 
 #![allow(
-    dead_code,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a part of tests, of which each test program uses another piece"
+    reason = "helpers of tests stand outside of them"
 )]
 
 use std::net::SocketAddr;
@@ -18,7 +17,7 @@ use proofhouse_agent::model::{
 };
 use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
 use proofhouse_wire::client::{Client, Events, Response};
-use proofhouse_wire::{CancellationToken, HeaderMap, HeaderName, Limits, Method};
+use proofhouse_wire::{CancellationToken, HeaderMap, HeaderName, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -61,7 +60,7 @@ impl Served {
             places,
             serving: tokio::spawn(server.serve(stop.clone())),
             stop,
-            client: Client::new(Limits::default()).unwrap(),
+            client: Client::new(WireLimits::default()).unwrap(),
         }
     }
 
@@ -229,17 +228,6 @@ pub(crate) async fn raw(address: SocketAddr, sent: &str) -> String {
     let read = tokio::time::timeout(PATIENCE, reading).await;
     read.expect("the connection is closed").unwrap();
     String::from_utf8_lossy(&answer).into_owned()
-}
-
-/// Waits until something is true.
-pub(crate) async fn until(what: &str, is_true: impl Fn() -> bool) {
-    for _ in 0..1000 {
-        if is_true() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("never: {what}");
 }
 
 /// A model that answers `hello`, and where it is told to wait does so until it is cancelled.

@@ -1,9 +1,8 @@
 //! The subject of a scenario: an agent with a simulated model, over real connections to everyone the document plays.
 
 use std::collections::HashMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use proofhouse_agent::model::{ModelConfig, open};
@@ -11,8 +10,9 @@ use proofhouse_agent::remote::{RemoteAgent, grant_mcp};
 use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
 use proofhouse_agent::task::{Host, Input, TaskOptions};
 use proofhouse_manifest::{Bundle, Catalog};
-use proofhouse_oatf::{Actor, Direction, Document};
-use proofhouse_range::{Endpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
+use proofhouse_oatf::{Actor, Direction, Document, Mode};
+use proofhouse_range::{ActorEndpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
+use proofhouse_test_support::loopback::free_address;
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 use proofhouse_wire::CancellationToken;
@@ -33,16 +33,15 @@ pub struct Played {
 /// without any, somebody asks it what the prompt says.
 pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
     let actors = document.attack.execution.actors();
-    let (servers, clients): (Vec<&Actor>, Vec<&Actor>) = actors
-        .iter()
-        .partition(|actor| actor.mode.ends_with("_server"));
+    let (servers, clients): (Vec<&Actor>, Vec<&Actor>) =
+        actors.iter().partition(|actor| actor.mode.is_server());
     let places: Vec<(&Actor, SocketAddr)> = servers
         .into_iter()
         .map(|actor| (actor, free_address()))
         .collect();
-    let mut endpoints: HashMap<String, Endpoint> = places
+    let mut endpoints: HashMap<String, ActorEndpoint> = places
         .iter()
-        .map(|(actor, address)| (actor.name.clone(), Endpoint::Listen(*address)))
+        .map(|(actor, address)| (actor.name.clone(), ActorEndpoint::Listen(*address)))
         .collect();
     let host = host(&places, model);
     let stop = CancellationToken::new();
@@ -65,7 +64,7 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
         for client in &clients {
             endpoints.insert(
                 client.name.clone(),
-                Endpoint::Url(address(&client.mode, server.places())),
+                ActorEndpoint::Url(address(&client.mode, server.places())),
             );
         }
         serving = Some(tokio::spawn(server.serve(stop.clone())));
@@ -125,28 +124,13 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
 }
 
 /// Where a client of this mode finds the agent.
-fn address(mode: &str, places: Places) -> String {
+fn address(mode: &Mode, places: Places) -> String {
     let (address, path) = match mode {
-        "mcp_client" => (places.mcp, "mcp"),
-        "a2a_client" => (places.a2a, ""),
+        Mode::McpClient => (places.mcp, "mcp"),
+        Mode::A2aClient => (places.a2a, ""),
         _ => (places.ag_ui, ""),
     };
     format!("http://{}/{path}", address.unwrap())
-}
-
-/// An address that is free. The ports are below those that the system hands out by itself, and each is tried once,
-/// so that runs do not take them from each other.
-fn free_address() -> SocketAddr {
-    static TRIED: AtomicU16 = AtomicU16::new(0);
-    // Several test programs may run at once.
-    let first = 12_000 + u16::try_from(std::process::id() % 100).unwrap_or_default() * 150;
-    loop {
-        let port = first + TRIED.fetch_add(1, Ordering::Relaxed) % 5_000;
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        if TcpListener::bind(address).is_ok() {
-            return address;
-        }
-    }
 }
 
 /// An agent that has every server of the document as a capability.
@@ -160,7 +144,7 @@ fn host(places: &[(&Actor, SocketAddr)], model: &str) -> Host {
     });
     let (mut bundle, findings) = Bundle::read(&agent.to_string());
     assert!(findings.is_empty(), "{findings:#?}");
-    let is_mcp = |actor: &Actor| actor.mode == "mcp_server";
+    let is_mcp = |actor: &Actor| actor.mode == Mode::McpServer;
     for (actor, address) in places.iter().filter(|(actor, _)| is_mcp(actor)) {
         let name = actor.name.replace('_', "-");
         grant_mcp(

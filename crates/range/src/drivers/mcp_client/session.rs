@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::actor::ActorContext;
-use crate::delivery::Delivery;
+use crate::delivery::DeliveryModifiers;
 use crate::phases::PhaseView;
 
 use super::content::content_of;
@@ -155,7 +155,7 @@ impl Session {
         };
         let source = match self.link.send(outgoing).await {
             Ok(source) => source,
-            Err(reason) => return failed(reason),
+            Err(error) => return failed(error.to_string()),
         };
         let waiting = Waiting {
             id,
@@ -314,7 +314,7 @@ impl Session {
         &mut self,
         message: &Value,
         headers: Vec<(String, String)>,
-        delivery: &Delivery,
+        delivery: &DeliveryModifiers,
     ) -> Option<Source> {
         let outgoing = Outgoing {
             message,
@@ -323,9 +323,9 @@ impl Session {
         };
         match self.link.send(outgoing).await {
             Ok(source) => Some(source),
-            Err(reason) => {
+            Err(error) => {
                 self.context
-                    .warn(&format!("a message cannot be sent: {reason}"));
+                    .warn(&format!("a message cannot be sent: {error}"));
                 None
             }
         }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
 
 use super::peer::Peer;
-use crate::Delivery;
+use crate::DeliveryModifiers;
 
 /// The size of the pieces of a slow reply, and the most there are.
 const PIECE: usize = 16;
@@ -117,7 +117,7 @@ impl Outlet {
     pub(super) async fn reply(
         &self,
         data: &str,
-        delivery: &Delivery,
+        delivery: &DeliveryModifiers,
         patience: Duration,
     ) -> Result<(), Gone> {
         for number in 0..delivery.notification_flood.unwrap_or(0) {
@@ -231,7 +231,7 @@ impl Outlet {
 pub(super) async fn write_body(
     writer: StreamWriter,
     text: &str,
-    delivery: &Delivery,
+    delivery: &DeliveryModifiers,
     patience: Duration,
 ) -> Result<(), Gone> {
     if delivery.abrupt_close {

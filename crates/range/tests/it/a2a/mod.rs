@@ -1,17 +1,15 @@
 //! What the tests of A2A share: runs of documents, and requests as agents send them.
 
-#![allow(dead_code, reason = "every test program uses a part of it")]
-
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_oatf::{Document, load};
 use proofhouse_range::{
-    Endpoint, RunError, RunEvent, RunHandle, RunOptions, RunReport, TraceLimits, run,
+    ActorEndpoint, RunError, RunEvent, RunHandle, RunOptions, RunReport, TraceLimits, run,
 };
 use proofhouse_wire::client::{Client, ClientError, Response};
-use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Limits, Method};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -22,8 +20,8 @@ pub(crate) fn document(text: &str) -> Document {
 }
 
 /// Limits that make hostile peers give up early.
-pub(crate) fn small() -> Limits {
-    Limits {
+pub(crate) fn small() -> WireLimits {
+    WireLimits {
         max_message_bytes: 100_000,
         max_stream_bytes: 400_000,
         max_events: 500,
@@ -33,7 +31,7 @@ pub(crate) fn small() -> Limits {
         connect_timeout: Duration::from_secs(5),
         response_timeout: Duration::from_secs(5),
         idle_timeout: Duration::from_secs(2),
-        ..Limits::default()
+        ..WireLimits::default()
     }
 }
 
@@ -107,7 +105,7 @@ impl Running {
         for (name, value) in headers {
             map.insert(*name, HeaderValue::from_static(value));
         }
-        let client = Client::new(Limits::default()).unwrap();
+        let client = Client::new(WireLimits::default()).unwrap();
         let url = format!("{}{path}", self.address);
         client.send(method, &url, map, body.into()).await
     }
@@ -158,7 +156,7 @@ pub(crate) async fn attack(
     url: &str,
     options: RunOptions,
 ) -> Result<RunReport, RunError> {
-    let endpoints = HashMap::from([("default".to_owned(), Endpoint::Url(url.to_owned()))]);
+    let endpoints = HashMap::from([("default".to_owned(), ActorEndpoint::Url(url.to_owned()))]);
     let options = RunOptions {
         endpoints,
         ..options

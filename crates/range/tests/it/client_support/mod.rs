@@ -1,7 +1,5 @@
 //! Runs documents with one client actor against servers that follow a script, on loopback.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
-
 pub(crate) mod mcp;
 
 use std::collections::HashMap;
@@ -10,10 +8,11 @@ use std::time::Duration;
 
 use proofhouse_oatf::{Direction, load};
 use proofhouse_range::{
-    Endpoint, Observer, RunError, RunEvent, RunHandle, RunOptions, RunReport, run,
+    ActorEndpoint, RunError, RunEvent, RunHandle, RunObserver, RunOptions, RunReport, run,
 };
-use proofhouse_wire::server::{Bound, Handler, Reply, Request, StreamWriter};
-use proofhouse_wire::{CancellationToken, Limits};
+use proofhouse_test_support::loopback::Serving;
+use proofhouse_wire::WireLimits;
+use proofhouse_wire::server::{Handler, Reply, Request, StreamWriter};
 use serde_json::Value;
 
 /// A request as it arrived.
@@ -30,7 +29,7 @@ type Script = dyn Fn(usize, &Arrived) -> Reply + Send + Sync;
 pub(crate) struct Scripted {
     pub(crate) url: String,
     arrived: Arc<Mutex<Vec<Arrived>>>,
-    cancelled: CancellationToken,
+    _serving: Serving,
 }
 
 struct Answering {
@@ -68,33 +67,25 @@ impl Scripted {
     pub(crate) async fn start(
         script: impl Fn(usize, &Arrived) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        let bound = Bound::new(([127, 0, 0, 1], 0).into()).await.unwrap();
-        let url = format!("http://{}/", bound.address());
-        let (arrived, cancelled) = (Arc::default(), CancellationToken::new());
+        let arrived = Arc::default();
         let handler = Answering {
             arrived: Arc::clone(&arrived),
             script: Box::new(script),
         };
-        let limits = Limits {
+        let limits = WireLimits {
             max_message_bytes: 64 << 20,
-            ..Limits::default()
+            ..WireLimits::default()
         };
-        tokio::spawn(bound.serve(Arc::new(handler), limits, cancelled.clone()));
+        let serving = Serving::start(Arc::new(handler), limits).await;
         Self {
-            url,
+            url: format!("{}/", serving.url()),
             arrived,
-            cancelled,
+            _serving: serving,
         }
     }
 
     pub(crate) fn arrived(&self) -> Vec<Arrived> {
         self.arrived.lock().unwrap().clone()
-    }
-}
-
-impl Drop for Scripted {
-    fn drop(&mut self) {
-        self.cancelled.cancel();
     }
 }
 
@@ -120,13 +111,13 @@ pub(crate) fn events(events: Vec<Value>) -> Reply {
 }
 
 /// Small limits, so that they are reached, and times that a busy machine keeps.
-pub(crate) fn options(endpoint: Endpoint) -> RunOptions {
+pub(crate) fn options(endpoint: ActorEndpoint) -> RunOptions {
     RunOptions {
         endpoints: HashMap::from([("default".to_owned(), endpoint)]),
         grace: Duration::from_millis(10),
         quiet: Duration::from_millis(300),
         max_session: Duration::from_secs(60),
-        limits: Limits {
+        limits: WireLimits {
             connect_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(15),
             idle_timeout: Duration::from_secs(15),
@@ -134,14 +125,14 @@ pub(crate) fn options(endpoint: Endpoint) -> RunOptions {
             max_message_bytes: 1 << 20,
             max_stream_bytes: 4 << 20,
             max_events: 1_000,
-            ..Limits::default()
+            ..WireLimits::default()
         },
         ..RunOptions::default()
     }
 }
 
 /// Interrupts a run as soon as a message of the operation is seen.
-pub(crate) fn interrupting(handle: &RunHandle, operation: &'static str) -> Observer {
+pub(crate) fn interrupting(handle: &RunHandle, operation: &'static str) -> RunObserver {
     let handle = handle.clone();
     Arc::new(move |event| {
         if matches!(event, RunEvent::Message { operation: seen, .. } if seen == operation) {
@@ -165,13 +156,13 @@ pub(crate) async fn try_play(document: &str, options: RunOptions) -> Result<RunR
 }
 
 pub(crate) async fn play(document: &str, url: &str) -> RunReport {
-    let endpoint = Endpoint::Url(url.to_owned());
+    let endpoint = ActorEndpoint::Url(url.to_owned());
     try_play(document, options(endpoint)).await.unwrap()
 }
 
 /// As [`play`], with short times.
 pub(crate) async fn play_impatiently(document: &str, url: &str) -> RunReport {
-    let endpoint = Endpoint::Url(url.to_owned());
+    let endpoint = ActorEndpoint::Url(url.to_owned());
     try_play(document, impatient(options(endpoint)))
         .await
         .unwrap()

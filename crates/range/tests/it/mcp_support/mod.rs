@@ -1,12 +1,11 @@
 //! A stage for tests of `mcp_server`: a run with a server actor, and a client that speaks to it.
 
 #![allow(
-    dead_code,
     unreachable_pub,
     clippy::needless_pass_by_value,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a part of tests, of which every test program uses another piece"
+    reason = "helpers of tests stand outside of them"
 )]
 
 use std::collections::HashMap;
@@ -15,11 +14,11 @@ use std::time::Duration;
 
 use proofhouse_oatf::Document;
 use proofhouse_range::{
-    ActorContext, ActorError, BoxFuture, Driver, Endpoint, Prepared, RunEvent, RunHandle,
+    ActorContext, ActorEndpoint, ActorError, BoxFuture, Driver, PreparedActor, RunEvent, RunHandle,
     RunOptions, RunReport, mcp_over, run,
 };
 use proofhouse_wire::client::{Client, Events, Response};
-use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Limits, Method};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 use tokio::sync::oneshot;
@@ -164,19 +163,19 @@ pub fn count(report: &RunReport, operation: &str, direction: &str) -> usize {
 struct PipeDriver(Mutex<Option<(DuplexStream, DuplexStream)>>);
 
 impl Driver for PipeDriver {
-    fn mode(&self) -> &str {
-        "mcp_server"
+    fn mode(&self) -> proofhouse_oatf::Mode {
+        proofhouse_oatf::Mode::McpServer
     }
 
-    fn default_endpoint(&self) -> Option<Endpoint> {
-        Some(Endpoint::Stdio)
+    fn default_endpoint(&self) -> Option<ActorEndpoint> {
+        Some(ActorEndpoint::Stdio)
     }
 
     fn prepare(
         &self,
         context: ActorContext,
-        _: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        _: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>> {
         let pipes = self.0.lock().unwrap().take();
         Box::pin(async move {
             let (input, output) = pipes.expect("one run per driver");
@@ -248,7 +247,7 @@ pub struct Http {
 impl Http {
     pub fn new(url: &str) -> Self {
         Self {
-            client: Client::new(Limits::default()).unwrap(),
+            client: Client::new(WireLimits::default()).unwrap(),
             url: url.to_owned(),
             session: None,
             headers: Vec::new(),

@@ -1,7 +1,5 @@
 //! A cluster for tests: it plays the API's Job, Pod, log and watch endpoints, and what controllers do.
 
-#![allow(dead_code, unused_imports, reason = "each test file uses a part")]
-
 mod objects;
 mod player;
 pub(crate) mod tls;
@@ -77,7 +75,7 @@ pub(crate) fn task(cluster: Cluster, execute: &str, limits: &Limits) -> ToolTask
     ToolTask::new(
         support::tool(execute),
         support::environment(),
-        runtimes.with(proofhouse_manifest::ActionKind::KubernetesJob, jobs),
+        runtimes.with(proofhouse_manifest::BackendKind::KubernetesJob, jobs),
         limits.clone(),
     )
 }

@@ -12,18 +12,18 @@ use tokio::time::Sleep;
 /// Fails a write that makes no progress for too long, so that nobody holds a connection, and what
 /// is to be written to it, for ever.
 #[derive(Debug)]
-pub(crate) struct Patient<S> {
+pub(crate) struct SlowClientGuard<S> {
     inner: S,
-    patience: Duration,
+    write_timeout: Duration,
     /// Runs while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
-    pub(crate) fn new(inner: S, patience: Duration) -> Self {
+impl<S> SlowClientGuard<S> {
+    pub(crate) fn new(inner: S, write_timeout: Duration) -> Self {
         Self {
             inner,
-            patience,
+            write_timeout,
             waiting: None,
         }
     }
@@ -37,10 +37,10 @@ impl<S> Patient<S> {
             self.waiting = None;
             return written;
         }
-        let patience = self.patience;
+        let write_timeout = self.write_timeout;
         let waiting = self
             .waiting
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(write_timeout)));
         match waiting.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
@@ -48,7 +48,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for SlowClientGuard<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -58,7 +58,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for SlowClientGuard<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -103,7 +103,7 @@ mod tests {
     #[tokio::test]
     async fn a_slow_reader_is_waited_for_and_one_that_stopped_is_not() {
         let (ours, mut theirs) = duplex(4);
-        let mut ours = Patient::new(ours, Duration::from_millis(100));
+        let mut ours = SlowClientGuard::new(ours, Duration::from_millis(100));
         let reading = tokio::spawn(async move {
             let mut byte = [0];
             for _ in 0..20 {
@@ -112,7 +112,7 @@ mod tests {
             }
             theirs
         });
-        // It takes longer than the patience, but every piece is taken in time.
+        // It takes longer than the timeout, but every piece is taken in time.
         ours.write_all(&[0; 20]).await.unwrap();
         let _theirs = reading.await.unwrap();
         let began = Instant::now();

@@ -9,15 +9,15 @@ use crate::exposure::{CarrierKind, part};
 
 /// What a benign twin shows, by actor.
 #[derive(Debug)]
-pub(crate) struct Innocence {
+pub(crate) struct TwinBaseline {
     states: HashMap<String, Vec<Value>>,
 }
 
-impl Innocence {
+impl TwinBaseline {
     /// What the twin of an attack shows. `None` when the twin shows all that the attack does: then it does not
     /// tell what the payload is.
     pub(crate) fn of(attack: &Document, twin: &Document) -> Option<Self> {
-        let innocence = Self {
+        let baseline = Self {
             states: states(twin),
         };
         let attacks = states(attack);
@@ -29,8 +29,8 @@ impl Innocence {
             carriers.map(move |(state, kind, name)| (actor, state, kind, name))
         });
         let differs =
-            carriers.any(|(actor, state, kind, name)| !innocence.shows(actor, state, kind, &name));
-        differs.then_some(innocence)
+            carriers.any(|(actor, state, kind, name)| !baseline.shows(actor, state, kind, &name));
+        differs.then_some(baseline)
     }
 
     /// Whether the twin shows what this state of an actor does.
@@ -106,16 +106,16 @@ mod tests {
     #[test]
     fn only_what_the_twin_does_not_show_carries_the_attack() {
         let (attack, twin) = (document(POISONED), document(HARMLESS));
-        let innocence = Innocence::of(&attack, &twin).unwrap();
+        let baseline = TwinBaseline::of(&attack, &twin).unwrap();
         let state = &states(&attack)["default"][0];
-        assert!(innocence.shows("default", state, CarrierKind::ToolListed, "fetch"));
-        assert!(!innocence.shows("default", state, CarrierKind::ToolResponse, "fetch"));
-        assert!(!innocence.shows("other", state, CarrierKind::ToolListed, "fetch"));
-        assert!(!innocence.shows("default", state, CarrierKind::Notification, "n"));
+        assert!(baseline.shows("default", state, CarrierKind::ToolListed, "fetch"));
+        assert!(!baseline.shows("default", state, CarrierKind::ToolResponse, "fetch"));
+        assert!(!baseline.shows("other", state, CarrierKind::ToolListed, "fetch"));
+        assert!(!baseline.shows("default", state, CarrierKind::Notification, "n"));
     }
 
     #[test]
     fn a_twin_that_shows_the_same_tells_nothing() {
-        assert!(Innocence::of(&document(POISONED), &document(POISONED)).is_none());
+        assert!(TwinBaseline::of(&document(POISONED), &document(POISONED)).is_none());
     }
 }

@@ -1,23 +1,23 @@
-//! Who speaks to whom: the lanes of a sequence diagram, and the arrow of each message.
+//! Who speaks to whom: the participants of a sequence diagram, and the arrow of each message.
 
 use proofhouse_detect::Message;
 
 use crate::message_origin::is_by_subject;
 use crate::result::DocumentInfo;
 
-/// How many lanes there are; what further actors say is on the last.
-pub(super) const MOST_LANES: usize = 6;
+/// How many participants there are; what further actors say is said by the last.
+const MOST_PARTICIPANTS: usize = 6;
 
 /// What an actor is called that the trace does not name.
 const UNNAMED: &str = "attacker";
 
 /// The subject, then the actors in the order in which they first speak.
-pub(super) struct Lanes<'a> {
+pub(super) struct Participants<'a> {
     pub(super) names: Vec<&'a str>,
     document: &'a DocumentInfo,
 }
 
-/// From one lane to another; without a direction nobody knows who spoke.
+/// From one participant to another; without a direction nobody knows who spoke.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Arrow {
     pub(super) from: usize,
@@ -25,7 +25,7 @@ pub(super) struct Arrow {
     pub(super) directed: bool,
 }
 
-impl<'a> Lanes<'a> {
+impl<'a> Participants<'a> {
     pub(super) fn new(
         subject: &'a str,
         document: &'a DocumentInfo,
@@ -38,8 +38,8 @@ impl<'a> Lanes<'a> {
                 names.push(actor);
             }
         }
-        if names.len() > MOST_LANES {
-            names.truncate(MOST_LANES - 1);
+        if names.len() > MOST_PARTICIPANTS {
+            names.truncate(MOST_PARTICIPANTS - 1);
             names.push("others");
         }
         Self { names, document }
@@ -47,12 +47,12 @@ impl<'a> Lanes<'a> {
 
     pub(super) fn arrow(&self, message: &Message) -> Arrow {
         let actor = message.actor.as_deref().unwrap_or(UNNAMED);
-        let lanes = self.names.iter().skip(1);
-        let lane = lanes.enumerate().find(|(_, name)| **name == actor);
-        let lane = lane.map_or(self.names.len() - 1, |(index, _)| index + 1);
+        let actors = self.names.iter().skip(1);
+        let found = actors.enumerate().find(|(_, name)| **name == actor);
+        let number = found.map_or(self.names.len() - 1, |(index, _)| index + 1);
         let by_subject = is_by_subject(self.document, message);
         let by_actor = by_subject != Some(true);
-        let (from, to) = if by_actor { (lane, 0) } else { (0, lane) };
+        let (from, to) = if by_actor { (number, 0) } else { (0, number) };
         Arrow {
             from,
             to,
@@ -65,7 +65,7 @@ impl<'a> Lanes<'a> {
 mod tests {
     use super::*;
     use crate::result::ActorInfo;
-    use proofhouse_oatf::Direction;
+    use proofhouse_oatf::{Direction, Mode};
     use serde_json::Value;
 
     #[test]
@@ -74,11 +74,11 @@ mod tests {
             actors: vec![
                 ActorInfo {
                     name: "server".to_owned(),
-                    mode: "mcp_server".to_owned(),
+                    mode: Mode::McpServer,
                 },
                 ActorInfo {
                     name: "user".to_owned(),
-                    mode: "ag_ui_client".to_owned(),
+                    mode: Mode::AgUiClient,
                 },
             ],
             ..DocumentInfo::default()
@@ -95,12 +95,12 @@ mod tests {
             message("user", Some(Direction::Response)),
             message("server", None),
         ];
-        let lanes = Lanes::new("subject", &document, &messages);
-        assert_eq!(lanes.names, ["subject", "user", "server"]);
+        let participants = Participants::new("subject", &document, &messages);
+        assert_eq!(participants.names, ["subject", "user", "server"]);
         let arrows: Vec<_> = messages
             .iter()
             .map(|message| {
-                let arrow = lanes.arrow(message);
+                let arrow = participants.arrow(message);
                 (arrow.from, arrow.to, arrow.directed)
             })
             .collect();
@@ -117,15 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn an_actor_named_like_the_subject_has_a_lane_of_its_own() {
+    fn an_actor_named_like_the_subject_is_a_participant_of_its_own() {
         let document = DocumentInfo::default();
         let messages = [Message {
             actor: Some("subject".to_owned()),
             direction: Some(Direction::Response),
             ..Message::new("mcp", "x", Value::Null)
         }];
-        let lanes = Lanes::new("subject", &document, &messages);
-        assert_eq!(lanes.names.len(), 2);
-        assert_eq!(lanes.arrow(&messages[0]).from, 1);
+        let participants = Participants::new("subject", &document, &messages);
+        assert_eq!(participants.names.len(), 2);
+        assert_eq!(participants.arrow(&messages[0]).from, 1);
     }
 }
