@@ -1,7 +1,7 @@
 //! Agents: what a task adds to a bare call of its model, and what tasks cost that wait.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
@@ -15,6 +15,7 @@ use proofhouse_manifest::{Bundle, Catalog};
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -96,7 +97,7 @@ struct Timed {
 
 impl Timed {
     fn take(&self) -> Duration {
-        std::mem::take(&mut self.spent.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.spent))
     }
 }
 
@@ -119,7 +120,7 @@ impl Model for Timed {
             let started = Instant::now();
             let result = self.model.complete(request, events, cancel).await;
             let took = started.elapsed();
-            *self.spent.lock().unwrap_or_else(PoisonError::into_inner) += took;
+            *lock(&self.spent) += took;
             result
         })
     }

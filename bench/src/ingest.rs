@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use proofhouse_store::model::{EventKind, NewEvent, ToolRef};
-use proofhouse_store::{SqliteOptions, SqliteStore, Store};
+use proofhouse_store::{SqliteOptions, Store};
 use rusqlite::Connection;
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -26,9 +26,8 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = directory.path().join("store.db");
-    let store = SqliteStore::open_sqlite(SqliteOptions::file(&path));
-    let store: Arc<dyn Store> =
-        Arc::new(runtime.block_on(store).map_err(|error| error.to_string())?);
+    let store = Store::open_sqlite(SqliteOptions::file(&path));
+    let store: Arc<Store> = Arc::new(runtime.block_on(store).map_err(|error| error.to_string())?);
     let (rounds, events) = if options.quick {
         (1, 2_000)
     } else {
@@ -90,7 +89,7 @@ fn key(keys: &AtomicU64) -> String {
 }
 
 async fn through_store(
-    store: &Arc<dyn Store>,
+    store: &Arc<Store>,
     events: usize,
     keys: &Arc<AtomicU64>,
 ) -> Result<(Duration, Vec<Duration>), String> {

@@ -9,13 +9,12 @@ use std::time::{Duration, Instant};
 use proofhouse_agent::model::{Model, ModelError, ModelReply, ModelRequest, ModelSink};
 use proofhouse_agent::task::Host;
 use proofhouse_manifest::Catalog;
-use proofhouse_server::api::desk::Desk;
 use proofhouse_server::api::{Api, ApiConfig};
-use proofhouse_server::engine::{Begin, Engine, EngineOptions, ManifestSource};
-use proofhouse_server::listen::{self, Door};
+use proofhouse_server::engine::{Engine, EngineOptions, ManifestSource, TaskRequest};
+use proofhouse_server::listen::{self, Listener};
 use proofhouse_server::metrics::Metrics;
-use proofhouse_server::rate::Rate;
-use proofhouse_store::{SqliteOptions, SqliteStore, Store};
+use proofhouse_server::rate::RateQuota;
+use proofhouse_store::{SqliteOptions, Store};
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 use proofhouse_wire::CancellationToken;
@@ -136,7 +135,7 @@ struct Server {
     _directory: tempfile::TempDir,
     file: PathBuf,
     engine: Arc<Engine>,
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     hooks: SocketAddr,
     stop: CancellationToken,
     serving: tokio::task::JoinHandle<()>,
@@ -146,8 +145,8 @@ fn told(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-async fn open_store(path: &Path) -> Result<Arc<dyn Store>, String> {
-    let store = SqliteStore::open_sqlite(SqliteOptions::file(path)).await;
+async fn open_store(path: &Path) -> Result<Arc<Store>, String> {
+    let store = Store::open_sqlite(SqliteOptions::file(path)).await;
     Ok(Arc::new(store.map_err(told)?))
 }
 
@@ -174,30 +173,34 @@ impl Server {
         let source = ManifestSource::Directory(manifests);
         let engine = Engine::open(Arc::clone(&store), source, options).await;
         let engine = Arc::new(engine.map_err(told)?);
-        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(told)?;
-        let hooks = listener.local_addr().map_err(told)?;
+        let socket = TcpListener::bind("127.0.0.1:0").await.map_err(told)?;
+        let hooks = socket.local_addr().map_err(told)?;
         let metrics = Arc::new(Metrics::default());
         let config = ApiConfig {
             // All of it comes from one address.
-            webhook_rate: Rate {
+            webhook_rate: RateQuota {
                 burst: u32::MAX,
                 per_second: 1e9,
             },
             ..ApiConfig::at(hooks)
         };
-        let desk = Arc::clone(&engine) as Arc<dyn Desk>;
-        let api = Api::new(Arc::clone(&store), desk, Arc::clone(&metrics), config);
-        let door = Door {
-            listener,
+        let api = Api::new(Arc::clone(&engine), Arc::clone(&metrics), config);
+        let listener = Listener {
+            socket,
             tls: None,
             router: api.webhook_router(),
-            limits: listen::Limits {
-                of_peer: listen::Limits::MOST,
-                ..listen::Limits::default()
+            limits: listen::ConnectionLimits {
+                of_peer: listen::ConnectionLimits::MOST,
+                ..listen::ConnectionLimits::default()
             },
         };
         let stop = CancellationToken::new();
-        let serving = listen::serve(vec![door], metrics, stop.clone(), Duration::from_secs(5));
+        let serving = listen::serve(
+            vec![listener],
+            metrics,
+            stop.clone(),
+            Duration::from_secs(5),
+        );
         let serving = tokio::spawn(serving);
         Ok(Self {
             _directory: directory,
@@ -362,12 +365,12 @@ async fn bare(events: usize) -> Result<f64, String> {
 async fn filters(events: usize) -> Result<f64, String> {
     let server = Server::start().await?;
     for _ in 0..FILTERS {
-        let begin = Begin {
+        let request = TaskRequest {
             namespace: "bench".to_owned(),
             agent: "clerk".to_owned(),
-            ..Begin::default()
+            ..TaskRequest::default()
         };
-        server.engine.begin(begin).await.map_err(told)?;
+        server.engine.start_task(request).await.map_err(told)?;
     }
     let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
     let requests = (0..=events).map(|number| request(&key, server.hooks, number));

@@ -2,11 +2,12 @@
 //! elsewhere. Always on stderr.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_oatf::{Document, LogLevel};
 use proofhouse_range::{RunEvent, RunObserver};
+use proofhouse_wire::sync::lock;
 
 use crate::output::{printable_line, quoted, talk};
 
@@ -71,7 +72,7 @@ impl Live {
         std::thread::spawn(move || {
             while let Some(view) = view.upgrade() {
                 {
-                    let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut view = lock(&view);
                     if view.finished {
                         return;
                     }
@@ -103,7 +104,7 @@ impl Live {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, View> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

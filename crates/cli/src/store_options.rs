@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use proofhouse_store::{
-    PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Store, StoreError, StoreLock,
-};
+use proofhouse_store::{PostgresOptions, SqliteOptions, Store, StoreError, StoreLock};
 
 use crate::output::{CommandError, printable_line, shown_path, talk};
 
@@ -134,7 +132,7 @@ impl StoreOptions {
     }
 
     /// Opens the store; an SQLite file is created where there is none, which is told.
-    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, CommandError> {
+    pub(crate) async fn open(&self) -> Result<Arc<Store>, CommandError> {
         let place = self.place()?;
         let is_new = place.is_missing();
         let shown = place.to_string();
@@ -146,7 +144,7 @@ impl StoreOptions {
     }
 
     /// Opens a store that is there.
-    pub(crate) async fn open_existing(&self) -> Result<Arc<dyn Store>, CommandError> {
+    pub(crate) async fn open_existing(&self) -> Result<Arc<Store>, CommandError> {
         let place = self.place()?;
         if place.is_missing() {
             return Err(CommandError::usage(format!(
@@ -158,17 +156,17 @@ impl StoreOptions {
     }
 }
 
-async fn open(place: Place) -> Result<Arc<dyn Store>, CommandError> {
+async fn open(place: Place) -> Result<Arc<Store>, CommandError> {
     let shown = place.to_string();
     let failed =
         |error: StoreError| CommandError::cannot_run(printable_line(&format!("{shown}: {error}")));
     match place {
         Place::Postgres(url) => {
-            let store = PostgresStore::open_postgres(PostgresOptions::url(url)).await;
+            let store = Store::open_postgres(PostgresOptions::url(url)).await;
             Ok(Arc::new(store.map_err(failed)?))
         }
         Place::Sqlite(path) => {
-            let store = SqliteStore::open_sqlite(SqliteOptions::file(path)).await;
+            let store = Store::open_sqlite(SqliteOptions::file(path)).await;
             Ok(Arc::new(store.map_err(failed)?))
         }
     }

@@ -2,10 +2,11 @@
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use proofhouse_wire::sync::lock;
 use proofhouse_wire::{CancellationToken, StatusCode, rpc};
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -460,8 +461,4 @@ fn read_cursor(cursor: &Value) -> Option<usize> {
 fn busy() -> Failure {
     let message = "too many calls at a time; wait for one to end";
     Failure::new(rpc::INTERNAL_ERROR, message)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

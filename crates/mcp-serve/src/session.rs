@@ -2,10 +2,11 @@
 //! tools that were opened for it and the calls that it has under way.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::Value;
 
@@ -58,7 +59,7 @@ impl Session {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// The handshake takes place; `false` if it did before.

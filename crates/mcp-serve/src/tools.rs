@@ -1,8 +1,9 @@
 //! What a server serves: a list of tools that can be called, once per session.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
+use proofhouse_wire::sync::lock;
 use proofhouse_wire::{CancellationToken, rpc};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
@@ -156,7 +157,7 @@ impl Sink {
     /// Says how far it is, of how much if that is known. Steps back are not told.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = &self.token else { return };
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         if !progress.is_finite() || progress <= *last {
             return;
         }

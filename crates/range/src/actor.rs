@@ -1,13 +1,14 @@
 //! What a driver holds of its actor: the phase, the trace, the templates, the end of the run.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use proofhouse_oatf::{
     Action, ActionKind, Direction, Document, ExtractorSource, GenerationProvider, LogLevel, Mode,
     Protocol, ProtocolEvent, evaluate_extractor, interpolate_template, interpolate_value,
 };
+use proofhouse_wire::sync::lock;
 use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -187,11 +188,7 @@ impl ActorContext {
     /// The phases as they are entered, the first one included; to be taken once, by the driver.
     #[must_use]
     pub fn entries(&self) -> mpsc::UnboundedReceiver<PhaseEntry> {
-        let mut waiting = self
-            .inner
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lock(&self.inner.waiting);
         waiting
             .take()
             .unwrap_or_else(|| mpsc::unbounded_channel().1)
@@ -469,10 +466,7 @@ impl ActorContext {
     }
 
     fn phases(&self) -> std::sync::MutexGuard<'_, Phases> {
-        self.inner
-            .phases
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.phases)
     }
 }
 

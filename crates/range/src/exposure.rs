@@ -7,8 +7,9 @@
 //! in the same form carries nothing either (`twin_baseline.rs`).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use proofhouse_wire::sync::lock;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -100,7 +101,7 @@ impl Ledger {
     }
 
     fn add(&self, actor: &str, kind: CarrierKind, name: &str, more: Count) {
-        let mut ledger = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledger = lock(&self.0);
         let name: String = name.chars().take(200).collect();
         let key = (actor.to_owned(), kind, name);
         if ledger.len() < MAX_CARRIERS || ledger.contains_key(&key) {
@@ -111,7 +112,7 @@ impl Ledger {
     }
 
     pub(crate) fn exposure(&self) -> Exposure {
-        let ledger = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ledger = lock(&self.0);
         let carriers: Vec<Carrier> = ledger
             .iter()
             .map(|((actor, kind, name), count)| Carrier {

@@ -1,7 +1,9 @@
 //! Values captured from traffic, shared by all actors of a run; the last write wins.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
+
+use proofhouse_wire::sync::{read, write};
 
 /// How many values one actor may hold, and how long each may be: both come from the subject.
 const MAX_VALUE_BYTES: usize = 1 << 20;
@@ -23,7 +25,7 @@ impl Extractors {
     /// Keeps a value for `actor`; one that is too long is cut.
     pub(crate) fn set(&self, actor: &str, name: &str, mut value: String) {
         value.truncate(value.floor_char_boundary(MAX_VALUE_BYTES));
-        let mut views = self.views.write().unwrap_or_else(PoisonError::into_inner);
+        let mut views = write(&self.views);
         for (owner, view) in views.iter_mut() {
             let view = Arc::make_mut(view);
             if owner == actor {
@@ -35,7 +37,7 @@ impl Extractors {
 
     /// What `actor` sees now.
     pub(crate) fn seen_by(&self, actor: &str) -> Arc<HashMap<String, String>> {
-        let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
+        let views = read(&self.views);
         views.get(actor).cloned().unwrap_or_default()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use proofhouse_detect::{
@@ -10,6 +10,7 @@ use proofhouse_detect::{
     TraceWriter,
 };
 use proofhouse_oatf::{AdvanceReason, Direction, LogLevel, Protocol};
+use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value};
 
 use crate::driver::ActorError;
@@ -391,7 +392,7 @@ impl RunRecorder {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 

@@ -15,7 +15,7 @@ const MAX_KEY_TEXT: usize = 128;
 
 /// What a key allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scope {
+pub enum KeyScope {
     /// See tasks and their turns.
     TasksRead,
     /// Create tasks, talk to them, approve, interrupt and cancel.
@@ -33,17 +33,17 @@ pub enum Scope {
 }
 
 /// Every scope with its name: one row each.
-const SCOPES: [(Scope, &str); 7] = [
-    (Scope::TasksRead, "tasks:read"),
-    (Scope::TasksWrite, "tasks:write"),
-    (Scope::EventsRead, "events:read"),
-    (Scope::EventsWrite, "events:write"),
-    (Scope::ManifestsRead, "manifests:read"),
-    (Scope::MetricsRead, "metrics:read"),
-    (Scope::Admin, "admin"),
+const SCOPES: [(KeyScope, &str); 7] = [
+    (KeyScope::TasksRead, "tasks:read"),
+    (KeyScope::TasksWrite, "tasks:write"),
+    (KeyScope::EventsRead, "events:read"),
+    (KeyScope::EventsWrite, "events:write"),
+    (KeyScope::ManifestsRead, "manifests:read"),
+    (KeyScope::MetricsRead, "metrics:read"),
+    (KeyScope::Admin, "admin"),
 ];
 
-impl Scope {
+impl KeyScope {
     /// The name, as keys and documents write it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -63,7 +63,7 @@ impl Scope {
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for KeyScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -71,10 +71,10 @@ impl fmt::Display for Scope {
 
 /// A name that is no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no scope `{0}`; use one of: {list}", list = Scope::names().collect::<Vec<_>>().join(", "))]
+#[error("there is no scope `{0}`; use one of: {list}", list = KeyScope::names().collect::<Vec<_>>().join(", "))]
 pub struct UnknownScope(String);
 
-impl FromStr for Scope {
+impl FromStr for KeyScope {
     type Err = UnknownScope;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -85,9 +85,9 @@ impl FromStr for Scope {
 }
 
 /// A key as its holder has it. It is shown once, when it is made.
-pub struct Secret(String);
+pub struct KeySecret(String);
 
-impl Secret {
+impl KeySecret {
     /// A new one.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for KeySecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn keys_differ_and_only_their_hash_is_kept() {
-        let (one, other) = (Secret::new().unwrap(), Secret::new().unwrap());
+        let (one, other) = (KeySecret::new().unwrap(), KeySecret::new().unwrap());
         assert_ne!(one.reveal(), other.reveal());
         assert_eq!(hash(one.reveal()), Some(one.hash()));
         assert!(!one.hash().contains(&one.reveal()[PREFIX.len()..]));
@@ -174,9 +174,9 @@ mod tests {
         for (scope, name) in SCOPES {
             assert_eq!(name.parse(), Ok(scope));
             assert_eq!(scope.to_string(), name);
-            assert!(scope.is_in(&[Scope::Admin]));
+            assert!(scope.is_in(&[KeyScope::Admin]));
         }
-        assert!(!Scope::TasksWrite.is_in(&[Scope::TasksRead]));
-        assert!("tasks".parse::<Scope>().is_err());
+        assert!(!KeyScope::TasksWrite.is_in(&[KeyScope::TasksRead]));
+        assert!("tasks".parse::<KeyScope>().is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! Runs agents as a service: HTTP API, webhooks, events, a dashboard.
 
 pub mod api;
+mod connection_limiter;
 mod dashboard;
 pub mod engine;
 pub mod keys;
@@ -9,4 +10,3 @@ pub mod metrics;
 mod peer;
 pub mod problem;
 pub mod rate;
-mod room;

@@ -24,10 +24,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+pub use crate::connection_limiter::ConnectionLimits;
+use crate::connection_limiter::{ActiveRequest, Admission, ConnectionLimiter, Permit};
 use crate::metrics::{Metrics, OverLimit};
 use crate::problem::Problem;
-pub use crate::room::Limits;
-use crate::room::{Asking, Entry, Place, Room};
 
 /// How long a new connection may take until its first request is there, greeting with TLS included.
 const FIRST_TIME: Duration = Duration::from_secs(10);
@@ -36,9 +36,9 @@ const HEADER_TIME: Duration = Duration::from_secs(30);
 /// The most bytes of headers, with the line before them.
 const MAX_HEADER_BYTES: usize = 64 << 10;
 /// How long to wait when the machine has no room for another connection.
-const BREATH: Duration = Duration::from_millis(50);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Idle connections that make way then.
-const MAKING_WAY: usize = 16;
+const MAX_EVICTIONS: usize = 16;
 /// What the system says when too many files are open: in the process, on the machine, and on Windows.
 const TOO_MANY_FILES: [i32; 3] = [24, 23, 10_024];
 /// Connections that are told at the same time that there is no room; more are only closed.
@@ -91,20 +91,20 @@ pub fn tls(certificates: &[u8], key: &[u8]) -> Result<Arc<TlsConfig>, TlsError> 
 }
 
 /// A listener with what it serves.
-pub struct Door {
+pub struct Listener {
     /// Where connections come from.
-    pub listener: TcpListener,
+    pub socket: TcpListener,
     /// With TLS, if at all.
     pub tls: Option<Arc<TlsConfig>>,
     /// What is behind it.
     pub router: Router,
     /// How many connections there may be.
-    pub limits: Limits,
+    pub limits: ConnectionLimits,
 }
 
 /// Serves until `stop`; requests that are under way then have until `patience` is over.
 pub async fn serve(
-    doors: Vec<Door>,
+    listeners: Vec<Listener>,
     metrics: Arc<Metrics>,
     stop: CancellationToken,
     patience: Duration,
@@ -112,16 +112,16 @@ pub async fn serve(
     let connections = TaskTracker::new();
     let abort = CancellationToken::new();
     let accepting = TaskTracker::new();
-    for door in doors {
-        let house = House {
-            room: Room::new(door.limits),
+    for listener in listeners {
+        let acceptor = Acceptor {
+            limiter: ConnectionLimiter::new(listener.limits),
             refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
             metrics: Arc::clone(&metrics),
             connections: connections.clone(),
             stop: stop.clone(),
             abort: abort.clone(),
         };
-        accepting.spawn(accept(door, house));
+        accepting.spawn(accept(listener, acceptor));
     }
     accepting.close();
     accepting.wait().await;
@@ -135,9 +135,10 @@ pub async fn serve(
     }
 }
 
+/// Admits the connections of a listener.
 #[derive(Clone)]
-struct House {
-    room: Arc<Room>,
+struct Acceptor {
+    limiter: Arc<ConnectionLimiter>,
     refusals: Arc<Semaphore>,
     metrics: Arc<Metrics>,
     connections: TaskTracker,
@@ -145,17 +146,17 @@ struct House {
     abort: CancellationToken,
 }
 
-impl House {
+impl Acceptor {
     /// Lets a connection in, if there is room or an idle one makes way.
-    fn admit(&self, peer: SocketAddr) -> Option<Place> {
+    fn admit(&self, peer: SocketAddr) -> Option<Permit> {
         // Every connection has a token of its own: a shared one is a lock that all of them take with every request.
-        match self.room.enter(peer.ip(), self.abort.child_token()) {
-            Entry::Free(place) => Some(place),
-            Entry::MadeWay(place) => {
+        match self.limiter.admit(peer.ip(), self.abort.child_token()) {
+            Admission::Free(permit) => Some(permit),
+            Admission::Evicted(permit) => {
                 self.metrics.over_limit.one(OverLimit::MadeWay);
-                Some(place)
+                Some(permit)
             }
-            Entry::Full => {
+            Admission::Full => {
                 self.metrics.over_limit.one(OverLimit::Refused);
                 None
             }
@@ -163,7 +164,7 @@ impl House {
     }
 
     /// Tells a connection that there is no room. With TLS it is only closed: greeting costs more than there is.
-    fn turn_away(&self, stream: TcpStream, is_plain: bool) {
+    fn refuse(&self, stream: TcpStream, is_plain: bool) {
         let Some(permit) = Arc::clone(&self.refusals)
             .try_acquire_owned()
             .ok()
@@ -178,16 +179,16 @@ impl House {
     }
 
     /// Waits when no connection can be accepted, until that may have changed.
-    async fn breathe(&self, error: &io::Error) {
+    async fn pause_accepting(&self, error: &io::Error) {
         let is_short = error
             .raw_os_error()
             .is_some_and(|code| TOO_MANY_FILES.contains(&code));
         if is_short {
-            for _ in 0..self.room.clear(MAKING_WAY) {
+            for _ in 0..self.limiter.evict_idle(MAX_EVICTIONS) {
                 self.metrics.over_limit.one(OverLimit::MadeWay);
             }
         }
-        tokio::time::sleep(BREATH).await;
+        tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 }
 
@@ -208,109 +209,109 @@ async fn refuse(mut stream: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-async fn accept(door: Door, house: House) {
-    let Door {
-        listener,
+async fn accept(listener: Listener, acceptor: Acceptor) {
+    let Listener {
+        socket,
         tls,
         router,
         ..
-    } = door;
-    let acceptor = tls.map(TlsAcceptor::from);
+    } = listener;
+    let tls = tls.map(TlsAcceptor::from);
     loop {
         let accepted = tokio::select! {
-            () = house.stop.cancelled() => return,
-            accepted = listener.accept() => accepted,
+            () = acceptor.stop.cancelled() => return,
+            accepted = socket.accept() => accepted,
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                house.breathe(&error).await;
+                acceptor.pause_accepting(&error).await;
                 continue;
             }
         };
-        let Some(place) = house.admit(peer) else {
-            house.turn_away(stream, acceptor.is_none());
+        let Some(permit) = acceptor.admit(peer) else {
+            acceptor.refuse(stream, tls.is_none());
             continue;
         };
         let _ = stream.set_nodelay(true);
         let connection = Connection {
-            acceptor: acceptor.clone(),
+            tls: tls.clone(),
             router: router.clone(),
-            house: house.clone(),
-            finish: house.stop.child_token(),
+            acceptor: acceptor.clone(),
+            finish: acceptor.stop.child_token(),
             peer,
-            place,
+            permit,
         };
-        house.connections.spawn(connection.run(stream));
+        acceptor.connections.spawn(connection.run(stream));
     }
 }
 
 struct Connection {
-    acceptor: Option<TlsAcceptor>,
+    tls: Option<TlsAcceptor>,
     router: Router,
-    house: House,
+    acceptor: Acceptor,
     /// Tells it to end after the request that is under way.
     finish: CancellationToken,
     peer: SocketAddr,
-    place: Place,
+    permit: Permit,
 }
 
 impl Connection {
     async fn run(self, stream: TcpStream) {
-        self.house.metrics.connections.inc();
-        if let Err(error) = self.until_it_leaves(stream).await {
+        self.acceptor.metrics.connections.inc();
+        if let Err(error) = self.serve(stream).await {
             tracing::debug!(%error, peer = %self.peer, "a connection broke");
         }
-        self.house.metrics.connections.dec();
+        self.acceptor.metrics.connections.dec();
     }
 
     /// Talks until one side has enough, until nothing comes at first, or until it must make way.
-    async fn until_it_leaves(&self, stream: TcpStream) -> io::Result<()> {
-        let seat = &self.place.seat;
-        let mut talking = std::pin::pin!(self.greet(stream));
+    async fn serve(&self, stream: TcpStream) -> io::Result<()> {
+        let state = &self.permit.state;
+        let mut serving = std::pin::pin!(self.handshake(stream));
         let mut silence = std::pin::pin!(tokio::time::sleep(FIRST_TIME));
         let mut was_heard = false;
         loop {
             tokio::select! {
-                result = talking.as_mut() => return result,
-                () = seat.is_wanted() => break,
+                result = serving.as_mut() => return result,
+                () = state.evicted() => break,
                 () = silence.as_mut(), if !was_heard => {
-                    if !seat.was_used() {
+                    if !state.was_used() {
                         return Err(io::ErrorKind::TimedOut.into());
                     }
                     was_heard = true;
                 }
             }
         }
-        if !seat.is_busy() {
+        if !state.is_busy() {
             return Ok(());
         }
         // A request came at the same moment. It is answered, unless everything ends.
         self.finish.cancel();
         tokio::select! {
-            result = talking => result,
-            () = self.house.abort.cancelled() => Ok(()),
+            result = serving => result,
+            () = self.acceptor.abort.cancelled() => Ok(()),
         }
     }
 
-    async fn greet(&self, stream: TcpStream) -> io::Result<()> {
-        match &self.acceptor {
-            None => self.talk(stream).await,
-            Some(acceptor) => self.talk(acceptor.accept(stream).await?).await,
+    async fn handshake(&self, stream: TcpStream) -> io::Result<()> {
+        match &self.tls {
+            None => self.serve_http(stream).await,
+            Some(tls) => self.serve_http(tls.accept(stream).await?).await,
         }
     }
 
-    async fn talk(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+    async fn serve_http(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
         let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
-            let asking = Asking::at(&self.place.seat);
+            let active = ActiveRequest::at(&self.permit.state);
             let mut request = request.map(axum::body::Body::new);
             request.extensions_mut().insert(ConnectInfo(self.peer));
             let answering = self.router.clone().oneshot(request);
             async move {
                 let answer = answering.await?;
-                Ok::<_, std::convert::Infallible>(answer.map(|body| Answer {
+                Ok::<_, std::convert::Infallible>(answer.map(|body| TrackedBody {
                     body,
-                    _asking: asking,
+                    _active: active,
                 }))
             }
         });
@@ -330,12 +331,12 @@ impl Connection {
 }
 
 /// The body of an answer; its request is under way until it was sent.
-struct Answer {
+struct TrackedBody {
     body: axum::body::Body,
-    _asking: Asking,
+    _active: ActiveRequest,
 }
 
-impl Body for Answer {
+impl Body for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -49,6 +49,11 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)
     }
 
+    /// There was such a thing, and it does not come back.
+    pub fn gone(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, "gone", detail)
+    }
+
     /// The path is known, the method is not.
     pub fn method_not_allowed() -> Self {
         let detail = "this path has no such method";

@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use proofhouse_source::{NodeRef, ReadLimits, Source, did_you_mean};
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value};
 
 use super::reply::{SimReply, speak};
@@ -133,7 +134,7 @@ impl ScriptedModel {
             Some(ChatMessage::Tool { content, .. }) => content.as_str(),
             None => "",
         };
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = lock(&self.used);
         let fits = |turn: &ScriptedTurn| {
             turn.when
                 .as_deref()

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::{Result, StoreError};
-use crate::sql::session::Mode;
+use crate::sql::transaction::TransactionMode;
 
 /// Upper bounds of the times that are told apart, in seconds. What takes longer than the last is counted too.
 pub const BOUNDS: [f64; 11] = [
@@ -24,14 +24,14 @@ pub struct Timings {
 impl Timings {
     pub(crate) async fn measured<T>(
         &self,
-        mode: Mode,
+        mode: TransactionMode,
         transaction: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         let began = Instant::now();
         let outcome = transaction.await;
         let timing = match mode {
-            Mode::Read => &self.reads,
-            Mode::Write => &self.writes,
+            TransactionMode::Read => &self.reads,
+            TransactionMode::Write => &self.writes,
         };
         timing.note(began.elapsed());
         // What a caller is refused for is no failure of the store.
@@ -109,7 +109,12 @@ mod tests {
             StoreError::Fenced("t1".to_owned()),
         ] {
             let failing = async { Err::<(), _>(error) };
-            assert!(timings.measured(Mode::Write, failing).await.is_err());
+            assert!(
+                timings
+                    .measured(TransactionMode::Write, failing)
+                    .await
+                    .is_err()
+            );
         }
         assert_eq!(timings.writes.failures(), 1);
         assert_eq!(timings.writes.counts().iter().sum::<u64>(), 3);

@@ -4,11 +4,12 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use proofhouse_detect::{Message, TraceWriter};
 use proofhouse_oatf::Direction;
 use proofhouse_tools::runtime::{ActionError, CallEvent, Observer, Outcome};
+use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 
 use crate::operator::now;
@@ -93,7 +94,7 @@ impl CallTrace {
     ///
     /// Returns an error when it was not.
     pub fn finish(&self) -> Result<(), TraceError> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         let failure = inner.failure.take();
         match failure.map_or_else(|| inner.writer.flush(), Err) {
             Ok(()) => Ok(()),
@@ -102,7 +103,7 @@ impl CallTrace {
     }
 
     fn write(&self, direction: Direction, content: Value) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         inner.sequence += 1;
         let mut message = Message::new("mcp", "tools/call", content);
         message.sequence = inner.sequence;

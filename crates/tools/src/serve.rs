@@ -36,10 +36,11 @@
 //! # }
 //! ```
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::{BoxFuture, join_all};
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -327,8 +328,4 @@ impl Tasks {
 
 fn failed(error: &ActionError) -> McpAnswer {
     McpAnswer::error(error.to_json().to_string())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -21,6 +21,7 @@ pub mod rpc;
 pub mod server;
 mod slow_client;
 pub mod sse;
+pub mod sync;
 mod timers;
 pub mod write_files;
 

@@ -7,12 +7,14 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::runtime::{Handle, Id};
 use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::sync::lock;
 
 /// How many timers are kept. More exchanges than this at a time are busy enough to set their own.
 const MAX_KEPT: usize = 64;
@@ -57,7 +59,7 @@ impl Timers {
     fn take(&self, deadline: Instant) -> Timer {
         let runtime = Handle::current().id();
         let kept = {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = lock(&self.kept);
             let own = kept.iter().rposition(|timer| timer.runtime == runtime);
             own.map(|position| kept.swap_remove(position))
         };
@@ -76,7 +78,7 @@ impl Timers {
     fn keep(&self, mut timer: Timer) {
         // So that it holds on to no task that has ended, and wakes none that goes on.
         let _ = timer.poll(&mut Context::from_waker(Waker::noop()));
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         if kept.len() >= MAX_KEPT {
             // Those of other runtimes may never be taken again.
             kept.retain(|other| other.runtime == timer.runtime);

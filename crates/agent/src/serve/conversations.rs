@@ -2,10 +2,11 @@
 //! are idle.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use proofhouse_wire::sync::lock;
 use tokio::task::JoinSet;
 
 use crate::task::Task;
@@ -136,8 +137,4 @@ pub(super) async fn end(task: &Task, patience: Duration) {
     if tokio::time::timeout(patience, task.end()).await.is_err() {
         tracing::warn!(task = task.id(), "the task did not end in time");
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

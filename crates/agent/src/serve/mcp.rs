@@ -7,11 +7,12 @@ use proofhouse_mcp_serve::{
     McpAnswer, McpBackend, McpCall, McpServer, McpTool, McpTools, Scope, ServerInfo, UnknownTool,
 };
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::Service;
-use super::conversations::{end, lock};
+use super::conversations::end;
 use super::run::{Run, Step};
 use crate::model::ToolSpec;
 use crate::task::{CallStatus, Decision, Input, Output, Task, TaskEvent};

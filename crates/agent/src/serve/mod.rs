@@ -60,6 +60,7 @@ use std::time::Duration;
 use proofhouse_manifest::Agent;
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::server::Bound;
+use proofhouse_wire::sync::lock;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -70,7 +71,6 @@ pub use limits::AgentLimits;
 
 pub(crate) use self::texts::fresh_id;
 
-use self::conversations::lock;
 use crate::model::ChatMessage;
 use crate::task::{Host, StartError, Task, TaskOptions};
 

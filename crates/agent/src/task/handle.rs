@@ -1,8 +1,9 @@
 //! The handle of a task: how those outside talk to it, watch it and end it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -208,7 +209,7 @@ impl Task {
     /// Why this part of the task stopped, if its journal could not be written.
     #[must_use]
     pub fn lost(&self) -> Option<JournalError> {
-        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let lost = lock(&self.lost);
         lost.clone()
     }
 
@@ -311,7 +312,7 @@ impl Task {
     }
 
     fn look<T>(&self, look: impl FnOnce(&Known) -> T) -> T {
-        look(&self.known.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&lock(&self.known))
     }
 
     /// Cancels whatever is under way and ends the task.

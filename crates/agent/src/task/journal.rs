@@ -1,10 +1,11 @@
 //! Journals: what happens in a task is kept before it is acted on, so that another process can go on with it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -111,7 +112,7 @@ impl Keeper {
         match journal.keep(entry).await {
             Ok(()) => Ok(()),
             Err(error) => {
-                let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut lost = lock(&self.lost);
                 lost.get_or_insert(error);
                 drop(lost);
                 self.stop.cancel();
@@ -137,7 +138,7 @@ impl Keeper {
     }
 
     pub(super) fn lost(&self) -> Option<JournalError> {
-        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let lost = lock(&self.lost);
         lost.clone()
     }
 }

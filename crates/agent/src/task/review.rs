@@ -1,8 +1,9 @@
 //! Reviews: questions to a person that a rule asks before something is done.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use proofhouse_wire::sync::lock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -48,7 +49,7 @@ impl Reviews {
     /// Questions of a task that has asked this many.
     pub(super) fn after(asked: u64) -> Self {
         let reviews = Self::default();
-        let mut open = reviews.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&reviews.open);
         open.last = asked;
         drop(open);
         reviews
@@ -62,7 +63,7 @@ impl Reviews {
         arguments: &Map<String, Value>,
         result: Option<&Value>,
     ) -> (Review, oneshot::Receiver<Decision>) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         open.last += 1;
         let review = Review {
             id: open.last,
@@ -78,7 +79,7 @@ impl Reviews {
 
     /// Answers a question; `false` if there is none of the number.
     pub(super) fn decide(&self, id: u64, decision: Decision) -> bool {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         match open.waiting.remove(&id) {
             Some((_, sender)) => sender.send(decision).is_ok(),
             None => false,
@@ -87,13 +88,13 @@ impl Reviews {
 
     /// Takes a question back.
     pub(super) fn forget(&self, id: u64) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         open.waiting.remove(&id);
     }
 
     /// The questions that wait.
     pub(super) fn waiting(&self) -> Vec<Review> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = lock(&self.open);
         open.waiting
             .values()
             .map(|(review, _)| review.clone())

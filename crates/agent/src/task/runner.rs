@@ -1,13 +1,14 @@
 //! The one owner of a task: takes inputs one after the other, asks the model, carries out its calls.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use proofhouse_manifest::Agent;
 use proofhouse_manifest::interpolate::Root;
 use proofhouse_tools::runtime::Environment;
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -87,14 +88,14 @@ pub(super) struct Interrupt {
 impl Interrupt {
     /// What stops the next answer.
     pub(super) fn watch(&self, answer: &CancellationToken) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock(&self.current);
         *current = answer.clone();
     }
 
     /// Stops the answer that is under way, if one is.
     pub(super) fn stop(&self) {
         self.wanted.store(true, Ordering::SeqCst);
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = lock(&self.current);
         current.cancel();
     }
 
@@ -106,7 +107,7 @@ impl Interrupt {
 
 impl Shared {
     pub(super) fn allowed(&self) -> MutexGuard<'_, TaskAllowList> {
-        self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.allowed)
     }
 
     pub(super) fn next_invocation(&self) -> u64 {
@@ -365,7 +366,7 @@ impl Runner {
             return;
         }
         let is_kept = {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = lock(&self.known);
             known.ended.is_some()
         };
         if !is_kept {
@@ -394,13 +395,13 @@ impl Runner {
     }
 
     fn note_end(&self, end: &End) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         known.ended.get_or_insert_with(|| end.clone());
     }
 
     /// Lets those outside see how things stand.
     fn publish(&self) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         known.context = self.context.shared();
         known.allowed = self.shared.allowed().clone();
     }
@@ -434,7 +435,7 @@ impl Runner {
             self.context.turn(word);
         }
         if turn.is_shown() {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = lock(&self.known);
             known.history.push(turn);
         }
         Ok(())

@@ -1,13 +1,14 @@
 //! Steps: what is asserted, invoked and transformed around calls, inputs and outputs. Whatever cannot be
 //! evaluated has failed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use proofhouse_expr::{Compiler, ExprLimits, Form, FunctionError, Program};
 use proofhouse_manifest::interpolate::{Root, Scope as TemplateScope};
 use proofhouse_manifest::{OnFail, Step, StepAction};
 use proofhouse_tools::runtime::{Environment, Invocation};
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value, json};
 
 use super::capabilities::{self, Capabilities};
@@ -223,7 +224,7 @@ impl Site<'_> {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
-            let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let asked = lock(&asked).take();
             let reviewer = match asked {
                 Some(reviewer) if answers.len() < MAX_REVIEWS => reviewer,
                 _ => return Err(Fault::Failed(error.to_string())),
@@ -317,7 +318,7 @@ fn with_functions(
             match answers.iter().find(|(answered, _)| answered == reviewer) {
                 Some((_, approved)) => Ok(json!(approved)),
                 None => {
-                    *asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(reviewer.clone());
+                    *lock(&asked) = Some(reviewer.clone());
                     Err(FunctionError::new("a review is needed"))
                 }
             }

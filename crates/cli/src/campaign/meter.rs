@@ -1,12 +1,13 @@
 //! How far a campaign is: one line that changes on a terminal, a line per run elsewhere. On stderr.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use proofhouse_campaign::engine::Progress;
 use proofhouse_campaign::result::{Outcome, RunRecord};
+use proofhouse_wire::sync::lock;
 
 use crate::output::{complain, printable_line, talk};
 
@@ -58,7 +59,7 @@ impl Meter {
     }
 
     fn draw(&self, progress: &Progress<'_>, run: &RunRecord) {
-        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut drawn = lock(&self.drawn);
         let is_last = progress.done == progress.total;
         if !is_last && drawn.is_some_and(|last| last.elapsed() < INTERVAL) {
             return;
@@ -78,7 +79,7 @@ impl Meter {
 
     /// Takes the line away.
     pub(crate) fn erase(&self) {
-        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut drawn = lock(&self.drawn);
         if self.on_terminal && drawn.take().is_some() {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, LineWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -12,6 +12,7 @@ use proofhouse_detect::{REDACTED, Redactor};
 use proofhouse_oatf::Document;
 use proofhouse_range::{ActorEndpoint, DeliveryModifiers, RunHandle, RunOptions, RunReport, run};
 use proofhouse_subjects::headers::{self, SHORTEST_SECRET};
+use proofhouse_wire::sync::lock;
 use proofhouse_wire::write_files::same_file;
 
 use crate::endpoints::EndpointOptions;
@@ -160,11 +161,7 @@ impl Attack {
         let mut failures = Vec::new();
         let mut cited = None;
         if let Some((path, failure)) = trace {
-            match failure
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take()
-            {
+            match lock(&failure).take() {
                 Some(why) => failures.push(format!("{}: cannot write: {why}", shown_path(path))),
                 None => cited = Some(path.display().to_string()),
             }
@@ -305,7 +302,7 @@ impl Watched {
         if let Err(error) = &result
             && error.kind() != io::ErrorKind::Interrupted
         {
-            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut failure = lock(&self.failure);
             failure.get_or_insert_with(|| error.to_string());
         }
         result

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use proofhouse_campaign::config::duration;
-use proofhouse_server::keys::{Scope, Secret};
+use proofhouse_server::keys::{KeyScope, KeySecret};
 use proofhouse_store::model::{ApiKey, NewApiKey};
 use proofhouse_store::{Store, StoreError};
 use serde_json::json;
@@ -52,7 +52,7 @@ struct Create {
     /// What it allows; may be given again: tasks:read, tasks:write, events:read, events:write,
     /// manifests:read, metrics:read or admin
     #[arg(long = "scope", value_name = "SCOPE", required = true)]
-    scopes: Vec<Scope>,
+    scopes: Vec<KeyScope>,
 
     /// How long it is valid [default: until it is revoked]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -114,12 +114,12 @@ impl Keys {
 
 /// Makes a key and keeps its hash.
 pub(crate) async fn make(
-    store: &dyn Store,
+    store: &Store,
     name: &str,
-    scopes: &[Scope],
+    scopes: &[KeyScope],
     expires_at: Option<i64>,
-) -> Result<(ApiKey, Secret), CommandError> {
-    let secret = Secret::new().map_err(|error| CommandError::cannot_run(error.to_string()))?;
+) -> Result<(ApiKey, KeySecret), CommandError> {
+    let secret = KeySecret::new().map_err(|error| CommandError::cannot_run(error.to_string()))?;
     let key = NewApiKey {
         // The hash tells nothing about the key, so its beginning can name it.
         id: secret.hash().chars().take(ID_LETTERS).collect(),

@@ -9,13 +9,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use proofhouse_agent::model::Redactor;
 use proofhouse_campaign::config::duration;
-use proofhouse_server::api::desk::Desk;
 use proofhouse_server::api::{Api, ApiConfig};
 use proofhouse_server::engine::{Engine, EngineOptions, MAX_LEASE, MIN_LEASE, ManifestSource};
-use proofhouse_server::keys::Scope;
-use proofhouse_server::listen::{self, Door, Limits};
+use proofhouse_server::keys::KeyScope;
+use proofhouse_server::listen::{self, ConnectionLimits, Listener};
 use proofhouse_server::metrics::Metrics;
-use proofhouse_server::rate::Rate;
+use proofhouse_server::rate::RateQuota;
 use proofhouse_store::Store;
 use proofhouse_subjects::agent_models::Clock;
 use proofhouse_subjects::operator::Operator;
@@ -207,28 +206,27 @@ impl Serve {
             webhook_rate: rate(self.webhook_rate),
             ..ApiConfig::at(api_at)
         };
-        let desk = Arc::clone(&engine) as Arc<dyn Desk>;
-        let api = Api::new(Arc::clone(&store), desk, Arc::clone(&metrics), config);
-        let limits = Limits {
+        let api = Api::new(Arc::clone(&engine), Arc::clone(&metrics), config);
+        let limits = ConnectionLimits {
             of_peer: usize::from(self.peer_connections),
-            ..Limits::default()
+            ..ConnectionLimits::default()
         };
-        let doors = vec![
-            Door {
-                listener: api_listener,
+        let listeners = vec![
+            Listener {
+                socket: api_listener,
                 tls: tls.clone(),
                 router: api.router(),
                 limits,
             },
-            Door {
-                listener: hook_listener,
+            Listener {
+                socket: hook_listener,
                 tls,
                 router: api.webhook_router(),
                 limits,
             },
         ];
         // Requests finish while the engine does: a stream of a task ends with its connection.
-        let serving = listen::serve(doors, metrics, stop.clone(), self.grace);
+        let serving = listen::serve(listeners, metrics, stop.clone(), self.grace);
         let working = async {
             stop.cancelled().await;
             engine.shutdown(self.grace).await;
@@ -241,7 +239,7 @@ impl Serve {
 
     async fn engine(
         &self,
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         places: &Places,
         metrics: Arc<Metrics>,
     ) -> Result<Engine, CommandError> {
@@ -289,7 +287,7 @@ impl Serve {
     }
 
     /// Nobody could use the API at first, so there is a key, once.
-    async fn first_key(&self, store: &dyn Store) -> Result<Option<String>, CommandError> {
+    async fn first_key(&self, store: &Store) -> Result<Option<String>, CommandError> {
         let known = store.api_keys().await;
         let known =
             known.map_err(|error| CommandError::cannot_run(printable_line(&error.to_string())))?;
@@ -297,7 +295,7 @@ impl Serve {
             return Ok(None);
         }
         let (_, secret) =
-            keys::make(store, "made at the first start", &[Scope::Admin], None).await?;
+            keys::make(store, "made at the first start", &[KeyScope::Admin], None).await?;
         Ok(Some(secret.reveal().to_owned()))
     }
 
@@ -395,8 +393,8 @@ impl Hosts {
     }
 }
 
-fn rate(per_second: u32) -> Rate {
-    Rate {
+fn rate(per_second: u32) -> RateQuota {
+    RateQuota {
         burst: per_second.saturating_mul(2),
         per_second: per_second.into(),
     }

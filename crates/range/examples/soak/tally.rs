@@ -1,8 +1,10 @@
 //! What the soak has counted: requests, and how often each cap was met.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use proofhouse_wire::sync::lock;
 
 /// Every cap that must be met at least once.
 pub(crate) const CAPS: [&str; 20] = [
@@ -54,12 +56,12 @@ impl Tally {
     }
 
     pub(crate) fn met(&self, cap: &'static str) {
-        let mut caps = self.caps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut caps = lock(&self.caps);
         *caps.entry(cap).or_default() += 1;
     }
 
     pub(crate) fn has_met(&self, cap: &str) -> bool {
-        let caps = self.caps.lock().unwrap_or_else(PoisonError::into_inner);
+        let caps = lock(&self.caps);
         caps.contains_key(cap)
     }
 
@@ -68,7 +70,7 @@ impl Tally {
         if line.starts_with("warning: ") {
             self.warnings.fetch_add(1, Ordering::Relaxed);
         } else {
-            let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut panics = lock(&self.panics);
             if panics.len() < 20 {
                 panics.push(line.to_owned());
             }
@@ -87,13 +89,13 @@ impl Tally {
 
     /// What the server wrote that is no warning of its own: it should be nothing.
     pub(crate) fn panics(&self) -> Vec<String> {
-        let panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
+        let panics = lock(&self.panics);
         panics.clone()
     }
 
     /// The caps and how often they were met, as one word.
     pub(crate) fn caps(&self) -> String {
-        let caps = self.caps.lock().unwrap_or_else(PoisonError::into_inner);
+        let caps = lock(&self.caps);
         let told: Vec<String> = caps
             .iter()
             .map(|(cap, times)| format!("{cap}:{times}"))

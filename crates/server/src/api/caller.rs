@@ -2,14 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use http::{header, request::Parts};
 use proofhouse_store::Store;
 
 use super::Api;
-use crate::keys::{self, Scope};
+use crate::keys::{self, KeyScope};
 use crate::peer;
 use crate::problem::Problem;
 
@@ -21,13 +20,13 @@ pub(crate) const COOKIE: &str = "proofhouse_session";
 pub(crate) struct Caller {
     /// The id of the key, or `open` where none is needed.
     pub key: String,
-    scopes: Vec<Scope>,
-    proof: Proof,
+    scopes: Vec<KeyScope>,
+    proof: Credential,
 }
 
 /// How it is known who asks.
 #[derive(Debug, Clone)]
-enum Proof {
+enum Credential {
     /// Nobody is asked for a key.
     None,
     /// A key, of which this is the hash.
@@ -41,16 +40,16 @@ impl Caller {
     fn anyone() -> Self {
         Self {
             key: "open".to_owned(),
-            scopes: vec![Scope::Admin],
-            proof: Proof::None,
+            scopes: vec![KeyScope::Admin],
+            proof: Credential::None,
         }
     }
 
     /// What is kept of the caller's key; empty where there is none.
     pub(crate) fn hash(&self) -> &str {
         match &self.proof {
-            Proof::Key(hash) => hash,
-            Proof::None | Proof::Session(_) => "",
+            Credential::Key(hash) => hash,
+            Credential::None | Credential::Session(_) => "",
         }
     }
 
@@ -61,9 +60,9 @@ impl Caller {
     /// Returns 401 when it does not, and another problem when that cannot be found out.
     pub(crate) async fn is_still_let_in(&self, api: &Api) -> Result<(), Problem> {
         let hash = match &self.proof {
-            Proof::None => return Ok(()),
-            Proof::Key(hash) => hash.clone(),
-            Proof::Session(id) => api.sessions.find(id).ok_or_else(unknown)?,
+            Credential::None => return Ok(()),
+            Credential::Key(hash) => hash.clone(),
+            Credential::Session(id) => api.sessions.find(id).ok_or_else(unknown)?,
         };
         holder(api.store.as_ref(), hash).await.map(drop)
     }
@@ -73,22 +72,23 @@ impl Caller {
     /// # Errors
     ///
     /// Returns a problem that names the scope which is missing.
-    pub(crate) fn needs(&self, scope: Scope) -> Result<(), Problem> {
-        match scope.is_in(&self.scopes) {
-            true => Ok(()),
-            false => Err(Problem::forbidden(format!(
+    pub(crate) fn needs(&self, scope: KeyScope) -> Result<(), Problem> {
+        if scope.is_in(&self.scopes) {
+            Ok(())
+        } else {
+            Err(Problem::forbidden(format!(
                 "the key lacks the scope `{scope}`"
-            ))),
+            )))
         }
     }
 
-    pub(crate) fn may(&self, scope: Scope) -> bool {
+    pub(crate) fn may(&self, scope: KeyScope) -> bool {
         scope.is_in(&self.scopes)
     }
 }
 
 /// Who holds this key.
-pub(crate) async fn recognise(store: &dyn Store, key: &str) -> Result<Caller, Problem> {
+pub(crate) async fn recognise(store: &Store, key: &str) -> Result<Caller, Problem> {
     let hash = keys::hash(key).ok_or_else(unknown)?;
     holder(store, hash).await
 }
@@ -98,7 +98,7 @@ fn unknown() -> Problem {
 }
 
 /// Who holds the key with this hash.
-async fn holder(store: &dyn Store, hash: String) -> Result<Caller, Problem> {
+async fn holder(store: &Store, hash: String) -> Result<Caller, Problem> {
     let found = store.api_key(&hash).await.map_err(super::store_problem)?;
     let found = found.ok_or_else(unknown)?;
     let now = store.now().await.map_err(super::store_problem)?;
@@ -110,7 +110,7 @@ async fn holder(store: &dyn Store, hash: String) -> Result<Caller, Problem> {
     Ok(Caller {
         key: found.id.clone(),
         scopes: scopes.collect(),
-        proof: Proof::Key(hash),
+        proof: Credential::Key(hash),
     })
 }
 
@@ -131,12 +131,12 @@ impl FromRequestParts<Arc<Api>> for Caller {
                     )
                 })?;
                 Self {
-                    proof: Proof::Session(id),
+                    proof: Credential::Session(id),
                     ..holder(api.store.as_ref(), hash).await?
                 }
             }
         };
-        let rate = api.rate.take(&caller.key, Instant::now());
+        let rate = api.rate.take(&caller.key);
         rate.map_err(|wait| Problem::too_many(wait.as_secs().max(1)))?;
         Ok(caller)
     }
@@ -150,7 +150,7 @@ fn counted(problem: Problem, parts: &Parts, api: &Api) -> Problem {
         return problem;
     };
     let peer = peer::of(peer.ip()).to_string();
-    match api.wrong_keys.take(&peer, Instant::now()) {
+    match api.wrong_keys.take(&peer) {
         Ok(()) => problem,
         Err(wait) => Problem {
             detail: "too many wrong keys; try again later".to_owned(),

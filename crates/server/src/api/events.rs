@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::tasks::page;
 use super::{Api, Caller, EventDetailView, EventView, Path, Query, store_problem};
-use crate::keys::Scope;
+use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 /// Which events.
@@ -39,7 +39,7 @@ pub(super) struct ListEvents {
 
 /// Events, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Events {
+pub(super) struct EventList {
     events: Vec<EventView>,
     /// What `before` is for the next page; none at the end.
     next: Option<i64>,
@@ -60,7 +60,7 @@ fn word<T>(
 #[utoipa::path(
     get, path = "/v1/events", tag = "events", security(("key" = [])), params(ListEvents),
     responses(
-        (status = 200, body = Events),
+        (status = 200, body = EventList),
         (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
         (status = 422, body = Problem), (status = 429, body = Problem), (status = 503, body = Problem)
     )
@@ -69,8 +69,8 @@ pub(super) async fn list(
     State(api): State<Arc<Api>>,
     caller: Caller,
     Query(query): Query<ListEvents>,
-) -> Result<Json<Events>, Problem> {
-    caller.needs(Scope::EventsRead)?;
+) -> Result<Json<EventList>, Problem> {
+    caller.needs(KeyScope::EventsRead)?;
     let limit = page(query.limit)?;
     let filter = EventFilter {
         source: None,
@@ -86,7 +86,7 @@ pub(super) async fn list(
     let full = events.len() == limit;
     let next = events.last().filter(|_| full).map(|event| event.id);
     let events = events.into_iter().map(Into::into).collect();
-    Ok(Json(Events { events, next }))
+    Ok(Json(EventList { events, next }))
 }
 
 /// Show an event with its payload, whom it was given to, and why not to others
@@ -104,14 +104,14 @@ pub(super) async fn show(
     caller: Caller,
     Path(event): Path<i64>,
 ) -> Result<Json<EventDetailView>, Problem> {
-    caller.needs(Scope::EventsRead)?;
+    caller.needs(KeyScope::EventsRead)?;
     let event = api.store.event(event).await.map_err(store_problem)?;
     Ok(Json(event.into()))
 }
 
 /// An event will be routed again.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Replayed {
+pub(super) struct EventReplayed {
     /// The number of the attempt.
     attempt: i64,
 }
@@ -121,7 +121,7 @@ pub(super) struct Replayed {
     post, path = "/v1/events/{event}/replay", tag = "events", security(("key" = [])),
     params(("event" = i64, Path, description = "The id of the event")),
     responses(
-        (status = 202, body = Replayed),
+        (status = 202, body = EventReplayed),
         (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
         (status = 409, body = Problem), (status = 429, body = Problem), (status = 503, body = Problem)
     )
@@ -130,8 +130,8 @@ pub(super) async fn replay(
     State(api): State<Arc<Api>>,
     caller: Caller,
     Path(event): Path<i64>,
-) -> Result<(StatusCode, Json<Replayed>), Problem> {
-    caller.needs(Scope::EventsWrite)?;
-    let attempt = api.desk.replay(event).await?;
-    Ok((StatusCode::ACCEPTED, Json(Replayed { attempt })))
+) -> Result<(StatusCode, Json<EventReplayed>), Problem> {
+    caller.needs(KeyScope::EventsWrite)?;
+    let attempt = api.running_engine()?.replay(event).await?;
+    Ok((StatusCode::ACCEPTED, Json(EventReplayed { attempt })))
 }

@@ -4,22 +4,49 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use proofhouse_store::model::{Channel, ChannelFilter, Poll};
+use proofhouse_store::model::{ChannelFilter, ChannelRecord, PollRecord, TraceEntry};
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{Api, Caller, Path, moment, store_problem};
-use crate::keys::Scope;
+use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 /// Channels that are shown of a task.
 const MAX_CHANNELS: usize = 200;
+/// Notices that are shown of a task, the newest.
+const MAX_NOTICES: usize = 200;
 
 /// What a task listens to.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Listening {
+pub(super) struct ListeningView {
     polls: Vec<PollView>,
     channels: Vec<ChannelView>,
+    /// What happened to them that people should know, oldest first: channels that were lost, and why.
+    notices: Vec<NoticeView>,
+}
+
+/// Something that happened to what a task listens to.
+#[derive(Debug, Serialize, ToSchema)]
+struct NoticeView {
+    /// `channel_lost`.
+    notice: String,
+    /// The tool, the event and the error.
+    #[schema(value_type = Object)]
+    about: Value,
+    /// When.
+    at: String,
+}
+
+impl NoticeView {
+    fn of(entry: &TraceEntry) -> Option<Self> {
+        Some(Self {
+            notice: entry.entry.get("notice")?.as_str()?.to_owned(),
+            about: entry.entry.get("about").cloned().unwrap_or_default(),
+            at: moment(entry.created_at),
+        })
+    }
 }
 
 /// A poll of a task.
@@ -39,8 +66,8 @@ struct PollView {
     last_error: Option<String>,
 }
 
-impl From<Poll> for PollView {
-    fn from(poll: Poll) -> Self {
+impl From<PollRecord> for PollView {
+    fn from(poll: PollRecord) -> Self {
         Self {
             tool: poll.tool.name,
             event: poll.event,
@@ -71,8 +98,8 @@ struct ChannelView {
     last_error: Option<String>,
 }
 
-impl From<Channel> for ChannelView {
-    fn from(channel: Channel) -> Self {
+impl From<ChannelRecord> for ChannelView {
+    fn from(channel: ChannelRecord) -> Self {
         Self {
             id: channel.id,
             tool: channel.tool.name,
@@ -85,12 +112,12 @@ impl From<Channel> for ChannelView {
     }
 }
 
-/// Show the polls and push channels of a task
+/// Show the polls and push channels of a task, and what happened to them
 #[utoipa::path(
     get, path = "/v1/tasks/{task}/listening", tag = "tasks", security(("key" = [])),
     params(("task" = String, Path, description = "The id of the task")),
     responses(
-        (status = 200, body = Listening),
+        (status = 200, body = ListeningView),
         (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
         (status = 422, body = Problem), (status = 429, body = Problem), (status = 503, body = Problem)
     )
@@ -99,18 +126,21 @@ pub(super) async fn show(
     State(api): State<Arc<Api>>,
     caller: Caller,
     Path(task): Path<String>,
-) -> Result<Json<Listening>, Problem> {
-    caller.needs(Scope::TasksRead)?;
+) -> Result<Json<ListeningView>, Problem> {
+    caller.needs(KeyScope::TasksRead)?;
     api.store.task(&task).await.map_err(store_problem)?;
     let polls = api.store.polls(&task).await.map_err(store_problem)?;
+    let trace = api.store.newest_trace(&task, MAX_NOTICES).await;
+    let trace = trace.map_err(store_problem)?;
     let filter = ChannelFilter {
         task: Some(task),
         state: None,
         limit: MAX_CHANNELS,
     };
     let channels = api.store.channels(filter).await.map_err(store_problem)?;
-    Ok(Json(Listening {
+    Ok(Json(ListeningView {
         polls: polls.into_iter().map(Into::into).collect(),
         channels: channels.into_iter().map(Into::into).collect(),
+        notices: trace.iter().filter_map(NoticeView::of).collect(),
     }))
 }

@@ -7,13 +7,13 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Api, Caller, ManifestView, StartView, store_problem};
-use crate::keys::Scope;
+use super::{Api, Caller, ManifestView, TriggerView, store_problem};
+use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 /// The files of the directory.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Manifests {
+pub(super) struct ManifestList {
     files: Vec<ManifestView>,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Manifests {
 #[utoipa::path(
     get, path = "/v1/manifests", tag = "manifests", security(("key" = [])),
     responses(
-        (status = 200, body = Manifests),
+        (status = 200, body = ManifestList),
         (status = 401, body = Problem), (status = 403, body = Problem), (status = 429, body = Problem),
         (status = 503, body = Problem)
     )
@@ -29,23 +29,24 @@ pub(super) struct Manifests {
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
     caller: Caller,
-) -> Result<Json<Manifests>, Problem> {
-    caller.needs(Scope::ManifestsRead)?;
-    let files = api.desk.manifests().into_iter().map(Into::into).collect();
-    Ok(Json(Manifests { files }))
+) -> Result<Json<ManifestList>, Problem> {
+    caller.needs(KeyScope::ManifestsRead)?;
+    let manifests = api.engine().manifests();
+    let files = manifests.files.iter().map(ManifestView::of).collect();
+    Ok(Json(ManifestList { files }))
 }
 
 /// What schedules and triggers did.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Starts {
-    starts: Vec<StartView>,
+pub(super) struct TriggerList {
+    starts: Vec<TriggerView>,
 }
 
 /// List what schedules and triggers did so far, also those that were removed
 #[utoipa::path(
     get, path = "/v1/starts", tag = "manifests", security(("key" = [])),
     responses(
-        (status = 200, body = Starts),
+        (status = 200, body = TriggerList),
         (status = 401, body = Problem), (status = 403, body = Problem), (status = 429, body = Problem),
         (status = 503, body = Problem)
     )
@@ -53,11 +54,11 @@ pub(super) struct Starts {
 pub(super) async fn starts(
     State(api): State<Arc<Api>>,
     caller: Caller,
-) -> Result<Json<Starts>, Problem> {
-    caller.needs(Scope::ManifestsRead)?;
-    let starts = api.store.starts().await.map_err(store_problem)?;
-    let desk = api.desk.as_ref();
-    let starts = starts.into_iter().map(|one| StartView::of(one, desk));
+) -> Result<Json<TriggerList>, Problem> {
+    caller.needs(KeyScope::ManifestsRead)?;
+    let starts = api.store.triggers().await.map_err(store_problem)?;
+    let engine = api.engine();
+    let starts = starts.into_iter().map(|one| TriggerView::of(one, engine));
     let starts = starts.collect();
-    Ok(Json(Starts { starts }))
+    Ok(Json(TriggerList { starts }))
 }

@@ -1,16 +1,15 @@
 //! The HTTP API: tasks, events, manifests, health and metrics, described by the OpenAPI text that it serves.
 
-mod answers;
 mod caller;
 mod description;
-pub mod desk;
 mod events;
 mod extract;
-mod guard;
 mod health;
+mod idempotency;
 mod listening;
 mod manifests;
-mod once;
+mod middleware;
+mod review_answers;
 mod scraper;
 mod sessions;
 mod stream;
@@ -26,16 +25,16 @@ use proofhouse_store::{Store, StoreError};
 
 pub(crate) use caller::{COOKIE, Caller, cookie, recognise};
 pub use description::description;
-use desk::{Desk, DeskError};
 pub(crate) use extract::{Body, Path, Query, whole};
 pub(crate) use sessions::{LIFETIME, Sessions};
 pub(crate) use views::{
-    EventDetailView, EventView, ManifestView, StartView, TaskView, TurnView, moment,
+    EventDetailView, EventView, ManifestView, TaskView, TriggerView, TurnView, moment,
 };
 
+use crate::engine::{Engine, EngineError};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
-use crate::rate::{Rate, RateLimit};
+use crate::rate::{RateLimiter, RateQuota};
 
 /// What the API is told when it is built.
 #[derive(Debug, Clone)]
@@ -47,9 +46,9 @@ pub struct ApiConfig {
     /// Whether it is spoken to over TLS; browsers then send the cookie of the dashboard over nothing else.
     pub tls: bool,
     /// How much the holder of a key may ask; whoever has none that is known may try a tenth of it.
-    pub rate: Rate,
+    pub rate: RateQuota,
     /// How much one address may send to the webhooks.
-    pub webhook_rate: Rate,
+    pub webhook_rate: RateQuota,
     /// The most bytes a webhook may have.
     pub max_webhook_bytes: usize,
 }
@@ -62,11 +61,11 @@ impl ApiConfig {
             open: false,
             address,
             tls: false,
-            rate: Rate {
+            rate: RateQuota {
                 burst: 200,
                 per_second: 100.0,
             },
-            webhook_rate: Rate {
+            webhook_rate: RateQuota {
                 burst: 10_000,
                 per_second: 5_000.0,
             },
@@ -77,54 +76,62 @@ impl ApiConfig {
 
 /// What all handlers share.
 pub struct Api {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) desk: Arc<dyn Desk>,
+    pub(crate) store: Arc<Store>,
+    engine: Arc<Engine>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) config: ApiConfig,
-    pub(crate) rate: RateLimit,
-    pub(crate) webhook_rate: RateLimit,
-    pub(crate) sign_in_rate: RateLimit,
+    pub(crate) rate: RateLimiter,
+    pub(crate) webhook_rate: RateLimiter,
+    pub(crate) sign_in_rate: RateLimiter,
     /// Wrong keys of each address.
-    pub(crate) wrong_keys: RateLimit,
+    pub(crate) wrong_keys: RateLimiter,
     pub(crate) sessions: Sessions,
     pub(crate) scrapers: scraper::Scrapers,
 }
 
 /// Attempts to sign in: a person needs few.
-const SIGN_IN_RATE: Rate = Rate {
+const SIGN_IN_RATE: RateQuota = RateQuota {
     burst: 10,
     per_second: 0.5,
 };
 
 /// Wrong keys: a tenth of what a right one may ask.
-fn wrong_keys(rate: Rate) -> Rate {
-    Rate {
+fn wrong_keys(rate: RateQuota) -> RateQuota {
+    RateQuota {
         burst: (rate.burst / 10).max(1),
         per_second: rate.per_second / 10.0,
     }
 }
 
 impl Api {
-    /// An API over a store and whoever runs the tasks.
+    /// An API over an engine and its store.
     #[must_use]
-    pub fn new(
-        store: Arc<dyn Store>,
-        desk: Arc<dyn Desk>,
-        metrics: Arc<Metrics>,
-        config: ApiConfig,
-    ) -> Arc<Self> {
+    pub fn new(engine: Arc<Engine>, metrics: Arc<Metrics>, config: ApiConfig) -> Arc<Self> {
         Arc::new(Self {
-            store,
-            desk,
+            store: Arc::clone(engine.store()),
+            engine,
             metrics,
-            rate: RateLimit::new(config.rate),
-            wrong_keys: RateLimit::new(wrong_keys(config.rate)),
-            webhook_rate: RateLimit::new(config.webhook_rate),
-            sign_in_rate: RateLimit::new(SIGN_IN_RATE),
+            rate: RateLimiter::new(config.rate),
+            wrong_keys: RateLimiter::new(wrong_keys(config.rate)),
+            webhook_rate: RateLimiter::new(config.webhook_rate),
+            sign_in_rate: RateLimiter::new(SIGN_IN_RATE),
             sessions: Sessions::default(),
             scrapers: scraper::Scrapers::default(),
             config,
         })
+    }
+
+    /// The engine, for what can be done at any time.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The engine, for what is not begun any more once it is shutting down.
+    pub(crate) fn running_engine(&self) -> Result<&Engine, Problem> {
+        if self.engine.is_stopping() {
+            return Err(Problem::unavailable("the server is shutting down"));
+        }
+        Ok(&self.engine)
     }
 
     /// The routes of the API and the dashboard.
@@ -137,17 +144,17 @@ impl Api {
                 axum::routing::get(move || openapi(Arc::clone(&text))),
             )
             .merge(crate::dashboard::router());
-        guard::around(router, self, guard::Side::Api)
+        middleware::around(router, self, middleware::RouterSide::Api)
     }
 
     /// The routes of the webhooks, which may have an address of their own.
     pub fn webhook_router(self: &Arc<Self>) -> Router {
         let path = "/v1/webhooks/events/{tool}";
         let methods = axum::routing::post(webhooks::receive).get(webhooks::receive);
-        guard::around(
+        middleware::around(
             Router::new().route(path, methods),
             self,
-            guard::Side::Webhooks,
+            middleware::RouterSide::Webhooks,
         )
     }
 }
@@ -173,14 +180,13 @@ pub(crate) fn store_problem(error: StoreError) -> Problem {
     }
 }
 
-impl From<DeskError> for Problem {
-    fn from(error: DeskError) -> Self {
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
         match error {
-            DeskError::NotFound(why) => Self::not_found(why),
-            DeskError::Invalid(why) => Self::unprocessable(why),
-            DeskError::Conflict(why) => Self::conflict(why),
-            DeskError::Closing => Self::unavailable("the server is shutting down"),
-            DeskError::Store(error) => store_problem(error),
+            EngineError::NotFound(_) => Self::not_found(error.to_string()),
+            EngineError::Invalid(why) => Self::unprocessable(why),
+            EngineError::Conflict(why) => Self::conflict(why),
+            EngineError::Unavailable(why) => store_problem(StoreError::Unavailable(why)),
         }
     }
 }

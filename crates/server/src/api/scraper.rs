@@ -2,15 +2,16 @@
 //! knowing all the more then.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use proofhouse_wire::sync::lock;
 
 use super::caller::bearer;
 use super::{Api, Caller};
-use crate::keys::{self, Scope};
+use crate::keys::{self, KeyScope};
 use crate::problem::Problem;
 
 /// How long the store is waited for, for each of the two things it is asked; whoever scrapes waits ten seconds.
@@ -44,7 +45,7 @@ impl Scrapers {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -59,7 +60,7 @@ impl FromRequestParts<Arc<Api>> for Scraper {
         let hash = bearer(parts).and_then(keys::hash);
         let asked = Caller::from_request_parts(parts, api);
         let outcome = match tokio::time::timeout(PATIENCE, asked).await {
-            Ok(outcome) => outcome.and_then(|caller| caller.needs(Scope::MetricsRead)),
+            Ok(outcome) => outcome.and_then(|caller| caller.needs(KeyScope::MetricsRead)),
             Err(_) => Err(Problem::unavailable("the store does not answer")),
         };
         let scrapers = &api.scrapers;

@@ -1,8 +1,10 @@
 //! Sessions of the dashboard: who signed in with a key in a browser, until when.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use proofhouse_wire::sync::lock;
 
 use crate::keys::{NoRandomness, random_text};
 
@@ -22,7 +24,7 @@ impl Sessions {
     /// Begins one, and returns what the browser is to send.
     pub(crate) fn begin(&self, key_hash: String) -> Result<String, NoRandomness> {
         let id = random_text()?;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         open.retain(|_, (_, began)| began.elapsed() < LIFETIME);
         if open.len() >= MAX_SESSIONS {
             let oldest = open.iter().min_by_key(|(_, (_, began))| *began);
@@ -36,14 +38,14 @@ impl Sessions {
 
     /// The hash of the key that this session began with.
     pub(crate) fn find(&self, id: &str) -> Option<String> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = lock(&self.open);
         let (key_hash, began) = open.get(id)?;
         (began.elapsed() < LIFETIME).then(|| key_hash.clone())
     }
 
     /// Ends one.
     pub(crate) fn end(&self, id: &str) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         open.remove(id);
     }
 }

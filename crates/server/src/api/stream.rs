@@ -15,7 +15,7 @@ use tokio::sync::broadcast;
 use utoipa::ToSchema;
 
 use super::{Api, Caller, Path, TurnView, store_problem};
-use crate::keys::Scope;
+use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 /// How often the store is looked at. Another process may run the task, so there is nobody else to ask.
@@ -63,7 +63,7 @@ pub(super) async fn stream(
     Path(task): Path<String>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    caller.needs(Scope::TasksRead)?;
+    caller.needs(KeyScope::TasksRead)?;
     let last = headers.get("last-event-id");
     let last = last.map(|value| {
         value
@@ -82,7 +82,7 @@ pub(super) async fn stream(
     };
     api.store.task(&task).await.map_err(store_problem)?;
     let follower = Follower {
-        text: api.desk.listen(&task),
+        text: Some(api.engine().texts(&task)),
         api,
         caller,
         checked: tokio::time::Instant::now(),
@@ -119,7 +119,7 @@ impl Follower {
             }
             // Whoever follows comes back with `Last-Event-ID`, to another process if there is one.
             let is_late = tokio::time::Instant::now() >= self.until;
-            if self.over || is_late || self.api.desk.is_closing() {
+            if self.over || is_late || self.api.engine().is_stopping() {
                 return None;
             }
             if !self.is_let_in().await {
@@ -175,7 +175,7 @@ impl Follower {
             self.over = task.state == TaskState::Ended;
         }
         if self.text.is_none() {
-            self.text = self.api.desk.listen(&self.task);
+            self.text = Some(self.api.engine().texts(&self.task));
         }
         true
     }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
+use proofhouse_agent::task::{Decision, User};
 use proofhouse_store::model::{TaskFilter, TaskState};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use super::answers::{self, TaskDetailView};
-use super::desk::{Answer, Message, Order};
-use super::{Api, Body, Caller, Path, Query, TaskView, TurnView, once, store_problem};
-use crate::keys::Scope;
+use super::review_answers::{self, TaskDetailView};
+use super::{Api, Body, Caller, Path, Query, TaskView, TurnView, idempotency, store_problem};
+use crate::engine::TaskRequest;
+use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 /// Rows of a page when the request does not say.
@@ -25,11 +26,12 @@ const MAX_MESSAGE: usize = 256 << 10;
 
 pub(super) fn page(limit: Option<u32>) -> Result<usize, Problem> {
     let limit = limit.map_or(PAGE, |limit| limit as usize);
-    match (1..=MAX_PAGE).contains(&limit) {
-        true => Ok(limit),
-        false => Err(Problem::bad_request(format!(
+    if (1..=MAX_PAGE).contains(&limit) {
+        Ok(limit)
+    } else {
+        Err(Problem::bad_request(format!(
             "`limit` is from 1 to {MAX_PAGE}"
-        ))),
+        )))
     }
 }
 
@@ -60,7 +62,7 @@ pub(super) struct CreateTask {
 
 /// What a request made.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Created {
+pub(super) struct TaskCreated {
     /// Names the task.
     id: String,
 }
@@ -86,7 +88,7 @@ fn checked_message(message: Option<String>) -> Result<Option<String>, Problem> {
     ),
     request_body = CreateTask,
     responses(
-        (status = 201, body = Created),
+        (status = 201, body = TaskCreated),
         (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
         (status = 404, body = Problem), (status = 409, body = Problem), (status = 413, body = Problem),
         (status = 415, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
@@ -98,21 +100,28 @@ pub(super) async fn create(
     caller: Caller,
     headers: HeaderMap,
     Body(task): Body<CreateTask>,
-) -> Result<(StatusCode, Json<Created>), Problem> {
-    caller.needs(Scope::TasksWrite)?;
-    let key = once::key(&headers)?;
-    let mut order = Order {
+) -> Result<(StatusCode, Json<TaskCreated>), Problem> {
+    caller.needs(KeyScope::TasksWrite)?;
+    let key = idempotency::key(&headers)?;
+    let user = task.user.unwrap_or_else(|| format!("key:{}", caller.key));
+    let request = TaskRequest {
         namespace: task.namespace.unwrap_or_default(),
         agent: task.agent,
         message: checked_message(task.message)?,
         parameters: task.parameters,
-        user: task.user.unwrap_or_else(|| format!("key:{}", caller.key)),
-        email: task.email,
-        once: None,
+        origin: json!({"by": "api", "user": user}),
+        user: User {
+            id: user,
+            email: task.email,
+        },
+        unasked: false,
     };
-    order.once = key.map(|key| once::task(&caller, &key, &order));
-    let id = api.desk.create(order).await?;
-    Ok((StatusCode::CREATED, Json(Created { id })))
+    let engine = api.running_engine()?;
+    let id = match key.map(|key| idempotency::task(&caller, &key, &request)) {
+        Some(once) => engine.start_task_once(request, &once).await?,
+        None => engine.start_task(request).await?.id,
+    };
+    Ok((StatusCode::CREATED, Json(TaskCreated { id })))
 }
 
 /// Which tasks.
@@ -135,7 +144,7 @@ pub(super) struct ListTasks {
 
 /// Tasks, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Tasks {
+pub(super) struct TaskList {
     tasks: Vec<TaskView>,
     /// What `after` is for the next page; none at the end.
     next: Option<String>,
@@ -145,7 +154,7 @@ pub(super) struct Tasks {
 #[utoipa::path(
     get, path = "/v1/tasks", tag = "tasks", security(("key" = [])), params(ListTasks),
     responses(
-        (status = 200, body = Tasks),
+        (status = 200, body = TaskList),
         (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
         (status = 404, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
         (status = 503, body = Problem)
@@ -155,8 +164,8 @@ pub(super) async fn list(
     State(api): State<Arc<Api>>,
     caller: Caller,
     Query(query): Query<ListTasks>,
-) -> Result<Json<Tasks>, Problem> {
-    caller.needs(Scope::TasksRead)?;
+) -> Result<Json<TaskList>, Problem> {
+    caller.needs(KeyScope::TasksRead)?;
     let limit = page(query.limit)?;
     let state = query.state.map(|word| {
         TaskState::from_word(&word).ok_or_else(|| {
@@ -176,7 +185,7 @@ pub(super) async fn list(
     let full = tasks.len() == limit;
     let next = tasks.last().filter(|_| full).map(|task| task.id.clone());
     let tasks = tasks.into_iter().map(Into::into).collect();
-    Ok(Json(Tasks { tasks, next }))
+    Ok(Json(TaskList { tasks, next }))
 }
 
 /// Show a task
@@ -194,8 +203,8 @@ pub(super) async fn show(
     caller: Caller,
     Path(task): Path<String>,
 ) -> Result<Json<TaskDetailView>, Problem> {
-    caller.needs(Scope::TasksRead)?;
-    let task = answers::detail(api.store.as_ref(), &task).await;
+    caller.needs(KeyScope::TasksRead)?;
+    let task = review_answers::detail(api.store.as_ref(), &task).await;
     Ok(Json(task.map_err(store_problem)?))
 }
 
@@ -215,7 +224,7 @@ pub(super) async fn delete(
     caller: Caller,
     Path(task): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    caller.needs(Scope::TasksWrite)?;
+    caller.needs(KeyScope::TasksWrite)?;
     let found = api.store.task(&task).await.map_err(store_problem)?;
     if found.state != TaskState::Ended {
         return Err(Problem::conflict("the task has not ended; cancel it first"));
@@ -238,7 +247,7 @@ pub(super) struct ListTurns {
 
 /// Turns of a task, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Turns {
+pub(super) struct TurnList {
     turns: Vec<TurnView>,
 }
 
@@ -247,7 +256,7 @@ pub(super) struct Turns {
     get, path = "/v1/tasks/{task}/turns", tag = "tasks", security(("key" = [])),
     params(("task" = String, Path, description = "The id of the task"), ListTurns),
     responses(
-        (status = 200, body = Turns),
+        (status = 200, body = TurnList),
         (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
         (status = 404, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
         (status = 503, body = Problem)
@@ -258,8 +267,8 @@ pub(super) async fn turns(
     caller: Caller,
     Path(task): Path<String>,
     Query(query): Query<ListTurns>,
-) -> Result<Json<Turns>, Problem> {
-    caller.needs(Scope::TasksRead)?;
+) -> Result<Json<TurnList>, Problem> {
+    caller.needs(KeyScope::TasksRead)?;
     let limit = page(query.limit)?;
     let from = query.from.unwrap_or(0);
     if from < 0 {
@@ -268,7 +277,7 @@ pub(super) async fn turns(
     api.store.task(&task).await.map_err(store_problem)?;
     let turns = api.store.turns(&task, from, limit).await;
     let turns = turns.map_err(store_problem)?;
-    Ok(Json(Turns {
+    Ok(Json(TurnList {
         turns: turns.into_iter().map(Into::into).collect(),
     }))
 }
@@ -276,7 +285,7 @@ pub(super) async fn turns(
 /// Something to say.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Say {
+pub(super) struct NewMessage {
     /// What.
     #[schema(min_length = 1)]
     message: String,
@@ -288,7 +297,7 @@ pub(super) struct Say {
 
 /// What was said is kept and will be answered.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Said {
+pub(super) struct MessageAccepted {
     /// Names the delivery.
     delivery: i64,
 }
@@ -304,9 +313,9 @@ pub(super) struct Said {
         ("Idempotency-Key" = Option<String>, Header, description = "Whoever repeats the request repeats this",
             pattern = "^[!-~]{1,200}$")
     ),
-    request_body = Say,
+    request_body = NewMessage,
     responses(
-        (status = 202, body = Said),
+        (status = 202, body = MessageAccepted),
         (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
         (status = 404, body = Problem), (status = 409, body = Problem), (status = 413, body = Problem),
         (status = 415, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem),
@@ -318,26 +327,24 @@ pub(super) async fn say(
     caller: Caller,
     Path(task): Path<String>,
     headers: HeaderMap,
-    Body(say): Body<Say>,
-) -> Result<(StatusCode, Json<Said>), Problem> {
-    caller.needs(Scope::TasksWrite)?;
-    let key = once::key(&headers)?;
+    Body(say): Body<NewMessage>,
+) -> Result<(StatusCode, Json<MessageAccepted>), Problem> {
+    caller.needs(KeyScope::TasksWrite)?;
+    let key = idempotency::key(&headers)?;
     if say.message.is_empty() {
         return Err(Problem::bad_request("`message` is empty"));
     }
-    let message = Message {
-        text: checked_message(Some(say.message))?,
-        parameters: say.parameters,
-        key,
-    };
-    let delivery = api.desk.say(&task, message).await?;
-    Ok((StatusCode::ACCEPTED, Json(Said { delivery })))
+    let message = checked_message(Some(say.message))?;
+    let engine = api.running_engine()?;
+    let received = engine.message(&task, message, say.parameters, key).await?;
+    let delivery = received.id();
+    Ok((StatusCode::ACCEPTED, Json(MessageAccepted { delivery })))
 }
 
 /// An answer to a question.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Decide {
+pub(super) struct ReviewDecision {
     /// Whether it may be done.
     approve: bool,
     /// Why, or why not.
@@ -352,7 +359,7 @@ pub(super) struct Decide {
         ("task" = String, Path, description = "The id of the task"),
         ("review" = u64, Path, description = "The number of the question, from the task's detail")
     ),
-    request_body = Decide,
+    request_body = ReviewDecision,
     responses(
         (status = 204),
         (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem),
@@ -365,15 +372,17 @@ pub(super) async fn decide(
     State(api): State<Arc<Api>>,
     caller: Caller,
     Path((task, review)): Path<(String, u64)>,
-    Body(decide): Body<Decide>,
+    Body(decide): Body<ReviewDecision>,
 ) -> Result<StatusCode, Problem> {
-    caller.needs(Scope::TasksWrite)?;
-    let answer = Answer {
-        approve: decide.approve,
-        reason: checked_message(decide.reason)?,
-        by: caller.key,
+    caller.needs(KeyScope::TasksWrite)?;
+    let about = json!({"by": caller.key, "reason": checked_message(decide.reason)?});
+    let decision = if decide.approve {
+        Decision::Approve
+    } else {
+        Decision::Deny
     };
-    api.desk.decide(&task, review, answer).await?;
+    let engine = api.running_engine()?;
+    engine.decide(&task, review, decision, about).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -393,8 +402,8 @@ pub(super) async fn interrupt(
     caller: Caller,
     Path(task): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    caller.needs(Scope::TasksWrite)?;
-    api.desk.interrupt(&task).await?;
+    caller.needs(KeyScope::TasksWrite)?;
+    api.running_engine()?.interrupt(&task).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -414,7 +423,7 @@ pub(super) async fn cancel(
     caller: Caller,
     Path(task): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    caller.needs(Scope::TasksWrite)?;
-    api.desk.cancel(&task).await?;
+    caller.needs(KeyScope::TasksWrite)?;
+    api.running_engine()?.cancel(&task).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 use proofhouse_store::model::{
-    Delivery, EventDetail, EventSummary, Millis, StartStatus, Task, Turn,
+    DeliveryRecord, EventDetail, EventSummary, Millis, TaskRecord, TriggerStatus, TurnRecord,
 };
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::desk::{Desk, ManifestFile};
+use crate::engine::{Engine, LoadedFile};
 
 /// The most of a payload that is shown.
 const MAX_PAYLOAD_SHOWN: usize = 256 << 10;
@@ -46,8 +46,8 @@ pub(crate) struct TaskView {
     pub last_activity: String,
 }
 
-impl From<Task> for TaskView {
-    fn from(task: Task) -> Self {
+impl From<TaskRecord> for TaskView {
+    fn from(task: TaskRecord) -> Self {
         Self {
             id: task.id,
             namespace: task.agent_namespace,
@@ -77,8 +77,8 @@ pub(crate) struct TurnView {
     pub time: String,
 }
 
-impl From<Turn> for TurnView {
-    fn from(turn: Turn) -> Self {
+impl From<TurnRecord> for TurnView {
+    fn from(turn: TurnRecord) -> Self {
         Self {
             number: turn.seq,
             kind: turn.kind,
@@ -102,7 +102,8 @@ pub(crate) struct EventView {
     /// How many tasks it was for.
     pub matched: i64,
     /// What was decided about it, and why.
-    pub fate: Option<Value>,
+    #[serde(rename = "fate")]
+    pub outcome: Option<Value>,
     /// How often it was routed.
     pub attempt: i64,
     /// When it came.
@@ -121,7 +122,7 @@ impl From<EventSummary> for EventView {
             kind: event.kind.as_str().to_owned(),
             state: event.state.as_str().to_owned(),
             matched: event.matched,
-            fate: event.fate,
+            outcome: event.outcome,
             attempt: event.attempt,
             received_at: moment(event.received_at),
             routed_at: event.routed_at.map(moment),
@@ -149,8 +150,8 @@ pub(crate) struct DeliveryView {
     pub turn: Option<i64>,
 }
 
-impl From<Delivery> for DeliveryView {
-    fn from(delivery: Delivery) -> Self {
+impl From<DeliveryRecord> for DeliveryView {
+    fn from(delivery: DeliveryRecord) -> Self {
         Self {
             id: delivery.id,
             task: delivery.task,
@@ -182,13 +183,12 @@ pub(crate) struct EventDetailView {
 impl From<EventDetail> for EventDetailView {
     fn from(detail: EventDetail) -> Self {
         let payload = &detail.event.payload;
-        let shown = match payload.len() <= MAX_PAYLOAD_SHOWN {
-            true => serde_json::from_slice(payload)
-                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(payload).into_owned())),
-            false => {
-                let head = payload.get(..MAX_PAYLOAD_SHOWN).unwrap_or_default();
-                Value::String(format!("{}…", String::from_utf8_lossy(head)))
-            }
+        let shown = if payload.len() <= MAX_PAYLOAD_SHOWN {
+            serde_json::from_slice(payload)
+                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(payload).into_owned()))
+        } else {
+            let head = payload.get(..MAX_PAYLOAD_SHOWN).unwrap_or_default();
+            Value::String(format!("{}…", String::from_utf8_lossy(head)))
         };
         Self {
             headers: detail.event.headers,
@@ -202,7 +202,7 @@ impl From<EventDetail> for EventDetailView {
 
 /// A schedule or trigger, and what it did.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct StartView {
+pub(crate) struct TriggerView {
     /// `schedule` or `trigger`.
     pub kind: String,
     /// Its namespace.
@@ -225,10 +225,10 @@ pub(crate) struct StartView {
     pub removed: bool,
 }
 
-impl StartView {
+impl TriggerView {
     /// What is kept about one, beside what the manifests say now.
-    pub(crate) fn of(status: StartStatus, desk: &dyn Desk) -> Self {
-        let removed = !desk.has_start(&status.key);
+    pub(crate) fn of(status: TriggerStatus, engine: &Engine) -> Self {
+        let removed = !engine.has_trigger(&status.key);
         Self {
             removed,
             kind: status.key.kind.as_str().to_owned(),
@@ -252,14 +252,14 @@ pub(crate) struct ManifestView {
     /// Whether an earlier version is in use because this one is wrong.
     pub stale: bool,
     /// What is in it.
-    pub holds: Vec<HeldView>,
+    pub holds: Vec<ManifestEntryView>,
     /// What is wrong with it.
-    pub problems: Vec<FindingView>,
+    pub problems: Vec<ManifestProblemView>,
 }
 
 /// A manifest in a file.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct HeldView {
+pub(crate) struct ManifestEntryView {
     /// `tool`, `agent`, `trigger` or `schedule`.
     pub kind: String,
     /// Its namespace.
@@ -270,7 +270,7 @@ pub(crate) struct HeldView {
 
 /// Something wrong in a manifest.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct FindingView {
+pub(crate) struct ManifestProblemView {
     /// The code; `proofhouse explain CODE` says more.
     pub code: String,
     /// `error` or `warning`.
@@ -283,24 +283,31 @@ pub(crate) struct FindingView {
     pub column: usize,
 }
 
-impl From<ManifestFile> for ManifestView {
-    fn from(file: ManifestFile) -> Self {
-        let held = |(kind, namespace, name)| HeldView {
-            kind,
-            namespace,
-            name,
-        };
-        let problems = file.problems.into_iter().map(|problem| FindingView {
-            code: problem.code,
-            severity: if problem.warning { "warning" } else { "error" }.to_owned(),
-            message: problem.message,
+impl ManifestView {
+    /// What is told of a file.
+    pub(crate) fn of(file: &LoadedFile) -> Self {
+        let holds = file
+            .holds
+            .iter()
+            .map(|(kind, namespace, name)| ManifestEntryView {
+                kind: kind.clone(),
+                namespace: namespace.clone(),
+                name: name.clone(),
+            });
+        let problems = file.problems.iter().map(|problem| ManifestProblemView {
+            code: problem.code.clone(),
+            severity: problem.severity.clone(),
+            message: match &problem.help {
+                Some(help) => format!("{}; {help}", problem.message),
+                None => problem.message.clone(),
+            },
             line: problem.line,
             column: problem.column,
         });
         Self {
-            path: file.path,
+            path: file.path.clone(),
             stale: file.stale,
-            holds: file.holds.into_iter().map(held).collect(),
+            holds: holds.collect(),
             problems: problems.collect(),
         }
     }

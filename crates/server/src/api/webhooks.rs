@@ -2,17 +2,17 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::Json;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{Method, StatusCode, header};
+use proofhouse_tools::receive::webhook::Handshake;
 use serde_json::json;
 
-use super::desk::{Handshake, Reception, Webhook};
 use super::{Api, Path, whole};
-use crate::metrics::Webhook as Count;
+use crate::engine::{WebhookOutcome, WebhookRefusal};
+use crate::metrics::WebhookCount as Count;
 use crate::peer;
 use crate::problem::Problem;
 
@@ -23,9 +23,7 @@ pub(super) async fn receive(
     Path(tool): Path<String>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let rate = api
-        .webhook_rate
-        .take(&peer::of(peer.ip()).to_string(), Instant::now());
+    let rate = api.webhook_rate.take(&peer::of(peer.ip()).to_string());
     if let Err(wait) = rate {
         api.metrics.webhook(Count::TooMany);
         return Err(Problem::too_many(wait.as_secs().max(1)));
@@ -40,69 +38,66 @@ pub(super) async fn receive(
             _ => Count::Unreadable,
         });
     })?;
-    let webhook = Webhook {
-        tool,
-        headers: parts.headers,
-        query: parts.uri.query().map(str::to_owned),
-        body,
-        is_question,
-    };
-    answer(&api, api.desk.receive(webhook).await)
+    let (headers, query) = (&parts.headers, parts.uri.query());
+    if is_question {
+        let Some(handshake) = api.engine().greet(&tool, headers, query, &body) else {
+            api.metrics.webhook(Count::Method);
+            return Err(Problem::method_not_allowed());
+        };
+        return answer(&api, WebhookOutcome::Handshake(handshake));
+    }
+    let outcome = api.engine().accept(&tool, headers, query, &body).await;
+    answer(&api, outcome)
 }
 
-fn answer(api: &Api, reception: Reception) -> Result<Response, Problem> {
+fn answer(api: &Api, outcome: WebhookOutcome) -> Result<Response, Problem> {
     let count = |outcome| api.metrics.webhook(outcome);
-    match reception {
-        Reception::Stored(id) => {
+    let first = |ids: Vec<i64>| ids.first().copied().unwrap_or(0);
+    match outcome {
+        WebhookOutcome::Stored(ids) => {
             count(Count::Stored);
-            Ok((StatusCode::ACCEPTED, Json(json!({"event": id}))).into_response())
+            let body = json!({"event": first(ids)});
+            Ok((StatusCode::ACCEPTED, Json(body)).into_response())
         }
-        Reception::Duplicate(id) => {
+        WebhookOutcome::Duplicate(ids) => {
             count(Count::Duplicate);
-            let body = json!({"event": id, "duplicate": true});
+            let body = json!({"event": first(ids), "duplicate": true});
             Ok((StatusCode::OK, Json(body)).into_response())
         }
-        Reception::Handshake(handshake) => {
+        WebhookOutcome::Handshake(handshake) => {
             count(Count::Handshake);
             Ok(match handshake {
-                Handshake::Text(text) => {
+                Handshake::Echo { body, .. } => {
                     let form = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-                    (form, text).into_response()
+                    (form, body).into_response()
                 }
-                Handshake::Json(value) => Json(value).into_response(),
                 Handshake::Empty => StatusCode::NO_CONTENT.into_response(),
             })
         }
-        Reception::Unknown => {
-            count(Count::Unknown);
-            Err(Problem::not_found("no tool of this name takes webhooks"))
+        WebhookOutcome::Refused(refusal) => {
+            let (counted, problem) = refused(refusal);
+            count(counted);
+            Err(problem)
         }
-        Reception::Refused(why) => {
-            count(Count::Signature);
-            Err(Problem::unauthorized(why))
-        }
-        Reception::Malformed(why) => {
-            count(Count::Malformed);
-            Err(Problem::bad_request(why))
-        }
-        Reception::TooLarge(why) => {
-            count(Count::TooLarge);
-            Err(Problem::too_large_because(why))
-        }
-        Reception::Unsupported(why) => {
-            count(Count::Unsupported);
-            Err(Problem::unsupported(why))
-        }
-        Reception::NoAnswer => {
-            count(Count::Method);
-            Err(Problem::method_not_allowed())
-        }
-        Reception::Unavailable(why) => {
+        WebhookOutcome::Unavailable => {
             count(Count::Unavailable);
-            tracing::error!(%why, "a webhook could not be kept");
+            tracing::error!("a webhook could not be kept");
             Err(Problem::unavailable(
                 "the event could not be kept; send it again",
             ))
         }
+    }
+}
+
+/// What the sender of a webhook that is not taken is told, and what it is counted as.
+fn refused(refusal: WebhookRefusal) -> (Count, Problem) {
+    let why = refusal.to_string();
+    match refusal {
+        WebhookRefusal::NobodyListens => (Count::Unknown, Problem::not_found(why)),
+        WebhookRefusal::ChannelGone => (Count::Unknown, Problem::gone(why)),
+        WebhookRefusal::Signature(_) => (Count::Signature, Problem::unauthorized(why)),
+        WebhookRefusal::TooLarge(_) => (Count::TooLarge, Problem::too_large_because(why)),
+        WebhookRefusal::Unsupported(_) => (Count::Unsupported, Problem::unsupported(why)),
+        WebhookRefusal::Malformed(_) => (Count::Malformed, Problem::bad_request(why)),
     }
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::page::{Page, badge, json, link, older, table};
 use super::{authorize, error_page};
 use crate::api::{Api, Caller, EventDetailView, Path, Query, moment, store_problem};
-use crate::keys::Scope;
+use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 /// Rows of a page.
@@ -36,7 +36,7 @@ pub(super) async fn list(
     caller: Result<Caller, Problem>,
     query: Result<Query<EventQuery>, Problem>,
 ) -> Response {
-    if let Err(refusal) = authorize(caller, Scope::EventsRead) {
+    if let Err(refusal) = authorize(caller, KeyScope::EventsRead) {
         return *refusal;
     }
     let filter = EventFilter {
@@ -72,7 +72,7 @@ pub(super) async fn show(
     caller: Result<Caller, Problem>,
     event: Result<Path<i64>, Problem>,
 ) -> Response {
-    if let Err(refusal) = authorize(caller, Scope::EventsRead) {
+    if let Err(refusal) = authorize(caller, KeyScope::EventsRead) {
         return *refusal;
     }
     match page(&api, event).await {
@@ -111,7 +111,7 @@ async fn page(api: &Api, event: Result<Path<i64>, Problem>) -> Result<Page, Prob
             (event.received_at)
         }
         (table("Deliveries", &headings, &rows))
-        @if let Some(fate) = &event.fate { h2 { "What was decided, and why" } (json(fate)) }
+        @if let Some(outcome) = &event.outcome { h2 { "What was decided, and why" } (json(outcome)) }
         h2 { "Payload" } (json(&payload))
         h2 { "Headers" } (json(&headers))
     };

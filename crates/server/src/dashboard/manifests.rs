@@ -8,23 +8,24 @@ use maud::{Markup, html};
 
 use super::page::{Page, badge, link, table};
 use super::{authorize, error_page};
-use crate::api::{Api, Caller, ManifestView, StartView, store_problem};
-use crate::keys::Scope;
+use crate::api::{Api, Caller, ManifestView, TriggerView, store_problem};
+use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 pub(super) async fn list(State(api): State<Arc<Api>>, caller: Result<Caller, Problem>) -> Response {
-    if let Err(refusal) = authorize(caller, Scope::ManifestsRead) {
+    if let Err(refusal) = authorize(caller, KeyScope::ManifestsRead) {
         return *refusal;
     }
-    let starts = match api.store.starts().await {
+    let starts = match api.store.triggers().await {
         Ok(starts) => starts,
         Err(error) => return error_page(&store_problem(error)),
     };
-    let files: Vec<ManifestView> = api.desk.manifests().into_iter().map(Into::into).collect();
+    let manifests = api.engine().manifests();
+    let files: Vec<ManifestView> = manifests.files.iter().map(ManifestView::of).collect();
     let file_rows: Vec<Vec<Markup>> = files.iter().map(file_row).collect();
     let start_rows: Vec<Vec<Markup>> = starts
         .into_iter()
-        .map(|start| start_row(&StartView::of(start, api.desk.as_ref())))
+        .map(|start| start_row(&TriggerView::of(start, api.engine())))
         .collect();
     let start_headings = [
         "Kind",
@@ -80,7 +81,7 @@ fn file_row(file: &ManifestView) -> Vec<Markup> {
     ]
 }
 
-fn start_row(start: &StartView) -> Vec<Markup> {
+fn start_row(start: &TriggerView) -> Vec<Markup> {
     let optional = |text: &Option<String>| html! { @if let Some(text) = text { (text) } };
     vec![
         html! { (start.kind) },

@@ -15,7 +15,7 @@ use http::{StatusCode, header};
 use maud::html;
 
 use crate::api::{Api, Caller};
-use crate::keys::Scope;
+use crate::keys::KeyScope;
 use crate::problem::Problem;
 use page::Page;
 
@@ -44,7 +44,7 @@ async fn style() -> impl IntoResponse {
 /// Whether somebody may look at a page; if not, the answer they get instead.
 pub(super) fn authorize(
     caller: Result<Caller, Problem>,
-    scope: Scope,
+    scope: KeyScope,
 ) -> Result<Caller, Box<Response>> {
     match caller {
         Ok(caller) if caller.may(scope) => Ok(caller),

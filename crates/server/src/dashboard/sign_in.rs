@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -42,10 +41,7 @@ pub(super) async fn sign_in(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
 ) -> Response {
-    if let Err(wait) = api
-        .sign_in_rate
-        .take(&peer::of(peer.ip()).to_string(), Instant::now())
-    {
+    if let Err(wait) = api.sign_in_rate.take(&peer::of(peer.ip()).to_string()) {
         return error_page(&Problem::too_many(wait.as_secs().max(1)));
     }
     let (parts, body) = request.into_parts();

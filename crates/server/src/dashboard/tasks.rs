@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::page::{Page, badge, json, link, older, table};
 use super::{authorize, error_page};
 use crate::api::{Api, Caller, Path, Query, moment, store_problem};
-use crate::keys::Scope;
+use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 /// Rows of a page.
@@ -30,7 +30,7 @@ pub(super) async fn list(
     caller: Result<Caller, Problem>,
     query: Result<Query<TaskQuery>, Problem>,
 ) -> Response {
-    if let Err(refusal) = authorize(caller, Scope::TasksRead) {
+    if let Err(refusal) = authorize(caller, KeyScope::TasksRead) {
         return *refusal;
     }
     let filter = TaskFilter {
@@ -69,7 +69,7 @@ pub(super) async fn show(
     caller: Result<Caller, Problem>,
     task: Result<Path<String>, Problem>,
 ) -> Response {
-    if let Err(refusal) = authorize(caller, Scope::TasksRead) {
+    if let Err(refusal) = authorize(caller, KeyScope::TasksRead) {
         return *refusal;
     }
     match page(&api, task).await {

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use proofhouse_agent::task::Decision;
-use proofhouse_store::model::{Delivery, DeliveryState, DirectDelivery, Received, TaskState};
+use proofhouse_store::model::{
+    DeliveryRecord, DeliveryState, DirectDelivery, ReceiveOutcome, TaskState,
+};
 use proofhouse_store::{Result, StoreError};
 use serde_json::{Map, Value, json};
 
-use super::deliver::Signal;
+use super::deliver::TaskSignal;
 use super::{Engine, EngineError, Inner};
 
 /// The newest deliveries of a task that are looked at; people do not want more at once.
@@ -24,7 +26,7 @@ pub(super) enum Control {
 
 impl Control {
     /// What a delivery wants, and its id, unless it is an input.
-    pub(super) fn of(delivery: &Delivery) -> Option<(i64, Self)> {
+    pub(super) fn of(delivery: &DeliveryRecord) -> Option<(i64, Self)> {
         if delivery.event.is_some() {
             return None;
         }
@@ -46,7 +48,7 @@ impl Control {
 }
 
 /// Waits until a person wants something of a task that waits for one; `false` if this process lets go first.
-pub(super) async fn answer_came(inner: &Arc<Inner>, id: &str, signal: &Signal) -> bool {
+pub(super) async fn wait_for_control(inner: &Arc<Inner>, id: &str, signal: &TaskSignal) -> bool {
     loop {
         if let Ok(pending) = inner.store.pending(id, NEWEST).await
             && pending
@@ -66,7 +68,7 @@ pub(super) async fn answer_came(inner: &Arc<Inner>, id: &str, signal: &Signal) -
 
 /// What people want of a task, oldest first. They are found among the newest deliveries, however many events
 /// wait before them.
-pub(super) async fn wanted(inner: &Inner, id: &str) -> Result<Vec<(i64, Control)>> {
+pub(super) async fn pending_controls(inner: &Inner, id: &str) -> Result<Vec<(i64, Control)>> {
     let newest = inner.store.deliveries(id, None, NEWEST).await?;
     let pending = newest
         .iter()
@@ -90,12 +92,12 @@ impl Engine {
         message: Option<String>,
         parameters: Map<String, Value>,
         key: Option<String>,
-    ) -> Result<Received, EngineError> {
+    ) -> Result<ReceiveOutcome, EngineError> {
         let body = json!({"message": message, "parameters": parameters});
         // Other deliveries have keys of ours, which nobody may take.
         let key = key.map(|key| format!("said:{key}"));
         let received = self.tell(task, "message", body.clone(), key).await?;
-        if let Received::Duplicate(id) = received {
+        if let ReceiveOutcome::Duplicate(id) = received {
             let known = self.delivery(task, id).await?;
             if known.body != as_stored(&body) {
                 return Err(EngineError::Invalid(
@@ -135,7 +137,7 @@ impl Engine {
         let key = format!("review-{review}-{}", row.next_seq);
         let body = json!({"review": review, "about": about});
         let received = self.tell(task, name, body, Some(key)).await?;
-        if let Received::Duplicate(id) = received
+        if let ReceiveOutcome::Duplicate(id) = received
             && self.delivery(task, id).await?.name != name
         {
             let message = format!("question {review} of task `{task}` was answered otherwise");
@@ -181,7 +183,7 @@ impl Engine {
     }
 
     /// A delivery of a task.
-    async fn delivery(&self, task: &str, id: i64) -> Result<Delivery, EngineError> {
+    async fn delivery(&self, task: &str, id: i64) -> Result<DeliveryRecord, EngineError> {
         let before = Some(id.saturating_add(1));
         let found = self.inner.store.deliveries(task, before, 1).await?;
         let found = found.into_iter().find(|delivery| delivery.id == id);
@@ -194,7 +196,7 @@ impl Engine {
         name: &str,
         body: Value,
         key: Option<String>,
-    ) -> Result<Received, EngineError> {
+    ) -> Result<ReceiveOutcome, EngineError> {
         let delivery = DirectDelivery {
             key,
             name: name.to_owned(),

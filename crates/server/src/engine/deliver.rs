@@ -1,28 +1,29 @@
 //! The deliverer: takes tasks that have something to do, and gives each to a worker of its own.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use proofhouse_store::model::{ClaimedTask, Wake};
+use proofhouse_store::model::{ClaimedTask, WakeRules};
+use proofhouse_wire::sync::lock;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::Inner;
-use super::owned;
+use super::leased_task;
 
 /// Tasks that are taken at once.
 const BATCH: usize = 16;
 
 /// The tasks that this process works on, and how each is told that something is new.
 #[derive(Default)]
-pub(super) struct Working {
-    tasks: Mutex<HashMap<String, Arc<Signal>>>,
+pub(super) struct ActiveTasks {
+    tasks: Mutex<HashMap<String, Arc<TaskSignal>>>,
 }
 
 /// How a worker is told something.
 #[derive(Debug)]
-pub(super) struct Signal {
+pub(super) struct TaskSignal {
     /// When the work began: a heartbeat from before that knows nothing of it.
     begun: Instant,
     /// Something may be pending.
@@ -31,9 +32,9 @@ pub(super) struct Signal {
     pub(super) let_go: proofhouse_wire::CancellationToken,
 }
 
-impl Working {
-    pub(super) fn add(&self, task: &str) -> Arc<Signal> {
-        let signal = Arc::new(Signal {
+impl ActiveTasks {
+    pub(super) fn add(&self, task: &str) -> Arc<TaskSignal> {
+        let signal = Arc::new(TaskSignal {
             begun: Instant::now(),
             news: Notify::new(),
             let_go: proofhouse_wire::CancellationToken::new(),
@@ -43,7 +44,7 @@ impl Working {
     }
 
     /// Forgets a worker, unless the task has another one by now.
-    pub(super) fn remove(&self, task: &str, signal: &Arc<Signal>) {
+    pub(super) fn remove(&self, task: &str, signal: &Arc<TaskSignal>) {
         let mut tasks = self.lock();
         if tasks
             .get(task)
@@ -81,8 +82,8 @@ impl Working {
         self.lock().len()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Signal>>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<TaskSignal>>> {
+        lock(&self.tasks)
     }
 }
 
@@ -92,7 +93,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
     loop {
         let free = slots.available_permits().min(BATCH);
         if free > 0 {
-            let wake = Wake {
+            let wake = WakeRules {
                 waiting: true,
                 interrupted: true,
             };
@@ -109,7 +110,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
                         continue;
                     }
                 }
-                Err(error) => inner.trouble("tasks cannot be claimed", &error),
+                Err(error) => inner.log_store_error("tasks cannot be claimed", &error),
             }
         }
         tokio::select! {
@@ -128,7 +129,7 @@ fn work(inner: &Arc<Inner>, slot: Option<OwnedSemaphorePermit>, claimed: Claimed
     tracker.spawn(async move {
         let id = claimed.task.id.clone();
         let span = tracing::info_span!("task.work", task = %id, agent = %claimed.task.agent_name);
-        let working = owned::work(&inner, claimed, &signal, slot);
+        let working = leased_task::work(&inner, claimed, &signal, slot);
         working.instrument(span).await;
         inner.working.remove(&id, &signal);
         inner.counts().working.dec();

@@ -5,14 +5,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use jiff::Timestamp;
 use proofhouse_manifest::{Event, Receive};
 use proofhouse_store::StoreError;
-use proofhouse_store::model::{ChannelState, EventKind, JsonText, NewEvent, Received, ToolRef};
-use proofhouse_tools::receive::webhook::{self, Channel, Delivery, Handshake, Verification};
+use proofhouse_store::model::{
+    ChannelState, EventKind, JsonText, NewEvent, ReceiveOutcome, ToolRef,
+};
+use proofhouse_tools::receive::webhook::{
+    self, Channel, Delivery, Handshake, PayloadError, Verification,
+};
 use proofhouse_wire::HeaderMap;
 use serde_json::Value;
 
 use super::Engine;
-use super::manifests::Snapshot;
-use super::signatures::{Headers, Kept, Signatures};
+use super::manifests::ManifestSnapshot;
+use super::signatures::{ShownHeaders, Signatures, StoredHeaders};
 
 /// What a form says it is; everything else that can be read is JSON.
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -23,9 +27,9 @@ const MAX_CHANNELS: usize = 100;
 
 /// Webhooks that are being stored.
 #[derive(Debug, Default)]
-pub(super) struct Arriving(AtomicUsize);
+pub(super) struct PendingWebhooks(AtomicUsize);
 
-impl Arriving {
+impl PendingWebhooks {
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
@@ -46,7 +50,7 @@ impl Arriving {
 
 /// What became of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Accepted {
+pub enum WebhookOutcome {
     /// It is stored durably, under these ids.
     Stored(Vec<i64>),
     /// It was stored before.
@@ -54,20 +58,44 @@ pub enum Accepted {
     /// It is no event; this is the answer.
     Handshake(Handshake),
     /// It is not taken.
-    Refused {
-        /// The HTTP status.
-        status: u16,
-        /// Why, without anything that would help to forge one.
-        reason: String,
-    },
+    Refused(WebhookRefusal),
     /// It cannot be stored now; the sender should try again.
     Unavailable,
 }
 
-fn refused(status: u16, reason: impl Into<String>) -> Accepted {
-    Accepted::Refused {
-        status,
-        reason: reason.into(),
+/// Why a webhook is not taken, without anything that would help to forge one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WebhookRefusal {
+    /// Nothing listens at the address.
+    #[error("no tool of this name takes webhooks")]
+    NobodyListens,
+    /// The signature is missing or wrong.
+    #[error("{0}")]
+    Signature(String),
+    /// It came through push channels, and none of them is open any more.
+    #[error("there is no such channel any more")]
+    ChannelGone,
+    /// It is more than is taken.
+    #[error("{0}")]
+    TooLarge(String),
+    /// It is in a form that is not read here.
+    #[error("{0}")]
+    Unsupported(String),
+    /// It cannot be read.
+    #[error("{0}")]
+    Malformed(String),
+}
+
+impl From<PayloadError> for WebhookRefusal {
+    fn from(error: PayloadError) -> Self {
+        let why = error.to_string();
+        match error {
+            PayloadError::TooLarge { .. } => Self::TooLarge(why),
+            PayloadError::Type { .. } | PayloadError::Compressed => Self::Unsupported(why),
+            PayloadError::TooDeep { .. }
+            | PayloadError::Json { .. }
+            | PayloadError::Form { .. } => Self::Malformed(why),
+        }
     }
 }
 
@@ -99,13 +127,13 @@ impl Engine {
         headers: &HeaderMap,
         query: Option<&str>,
         body: &[u8],
-    ) -> Accepted {
+    ) -> WebhookOutcome {
         let inner = &self.inner;
         let received_at: Timestamp = inner.options.now();
         let snapshot = inner.manifests.current();
         let is_known = tool.len() <= MAX_TOOL_NAME && listens(&snapshot, tool);
         if !is_known {
-            return refused(404, "nothing listens at this address");
+            return WebhookOutcome::Refused(WebhookRefusal::NobodyListens);
         }
         let delivery = Delivery {
             headers,
@@ -114,14 +142,12 @@ impl Engine {
             received_at,
         };
         if let Some(handshake) = webhook::greet(&delivery) {
-            return Accepted::Handshake(handshake);
+            return WebhookOutcome::Handshake(handshake);
         }
         let limits = &inner.options.payload;
         if body.len() > limits.max_bytes {
-            return refused(
-                413,
-                format!("the body has more than {} bytes", limits.max_bytes),
-            );
+            let why = format!("the body has more than {} bytes", limits.max_bytes);
+            return WebhookOutcome::Refused(WebhookRefusal::TooLarge(why));
         }
         // Signatures first: whoever cannot sign learns nothing about what is read.
         let signed = Signatures::check(&snapshot, tool, &delivery);
@@ -130,16 +156,16 @@ impl Engine {
                 Verification::Refused { reason } => reason.to_string(),
                 _ => "only signed webhooks are accepted".to_owned(),
             };
-            return refused(401, reason);
+            return WebhookOutcome::Refused(WebhookRefusal::Signature(reason));
         }
         let payload = match webhook::read_payload(&delivery, limits) {
             Ok(payload) => payload,
-            Err(error) => return refused(error.status(), error.to_string()),
+            Err(error) => return WebhookOutcome::Refused(error.into()),
         };
         if let Some(handshake) =
             webhook::greet_signed(&payload, signed.best(), inner.options.strict)
         {
-            return Accepted::Handshake(handshake);
+            return WebhookOutcome::Handshake(handshake);
         }
         let identity = webhook::identify(&delivery, Some(&payload), signed.id());
         let channels = webhook::channels(&delivery, Some(&payload));
@@ -148,14 +174,14 @@ impl Engine {
             Err(answer) => return answer,
         };
         let Some(stored) = kept_payload(&delivery, &payload) else {
-            return refused(400, "the body cannot be kept");
+            return malformed("the body cannot be kept");
         };
-        let headers = Kept {
-            headers: Headers(&delivery),
+        let headers = StoredHeaders {
+            headers: ShownHeaders(&delivery),
             signature: &signed,
         };
         let Ok(headers) = JsonText::of(&headers) else {
-            return refused(400, "the headers cannot be kept");
+            return malformed("the headers cannot be kept");
         };
         let events = events(tool, identity.key, &targets, headers, stored);
         let arriving = inner.arriving.one_more();
@@ -164,27 +190,26 @@ impl Engine {
         match received {
             Ok(received) => {
                 let ids = received.iter().map(|received| received.id()).collect();
-                let is_new = |one: &Received| matches!(one, Received::Stored(_));
-                match received.iter().any(is_new) {
-                    true => {
-                        inner.wake_router.notify_one();
-                        Accepted::Stored(ids)
-                    }
-                    false => Accepted::Duplicate(ids),
+                let is_new = |one: &ReceiveOutcome| matches!(one, ReceiveOutcome::Stored(_));
+                if received.iter().any(is_new) {
+                    inner.wake_router.notify_one();
+                    WebhookOutcome::Stored(ids)
+                } else {
+                    WebhookOutcome::Duplicate(ids)
                 }
             }
             Err(error @ (StoreError::TooLarge { .. } | StoreError::Invalid(_))) => {
-                refused(413, error.to_string())
+                WebhookOutcome::Refused(WebhookRefusal::TooLarge(error.to_string()))
             }
             Err(error) => {
-                inner.trouble("a webhook cannot be stored", &error);
-                Accepted::Unavailable
+                inner.log_store_error("a webhook cannot be stored", &error);
+                WebhookOutcome::Unavailable
             }
         }
     }
 
     /// The tasks whose channels a delivery came through.
-    async fn targets(&self, channels: Vec<Channel>) -> Result<Vec<Target>, Accepted> {
+    async fn targets(&self, channels: Vec<Channel>) -> Result<Vec<Target>, WebhookOutcome> {
         if channels.is_empty() {
             return Ok(Vec::new());
         }
@@ -218,17 +243,22 @@ impl Engine {
                         | StoreError::TooLarge { .. },
                     ) => {}
                     Err(error) => {
-                        self.inner.trouble("a channel cannot be read", &error);
-                        return Err(Accepted::Unavailable);
+                        self.inner
+                            .log_store_error("a channel cannot be read", &error);
+                        return Err(WebhookOutcome::Unavailable);
                     }
                 }
             }
         }
-        match targets.is_empty() && count > 0 {
-            true => Err(refused(410, "there is no such channel any more")),
-            false => Ok(targets),
+        if targets.is_empty() && count > 0 {
+            return Err(WebhookOutcome::Refused(WebhookRefusal::ChannelGone));
         }
+        Ok(targets)
     }
+}
+
+fn malformed(why: &str) -> WebhookOutcome {
+    WebhookOutcome::Refused(WebhookRefusal::Malformed(why.to_owned()))
 }
 
 /// The event that is stored: one for each task that the delivery is for, or one for whoever listens.
@@ -271,9 +301,10 @@ fn kept_payload(delivery: &Delivery<'_>, payload: &Value) -> Option<Vec<u8>> {
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let is_form = kind.trim().to_ascii_lowercase().starts_with(FORM);
     let is_blank = delivery.body.iter().all(u8::is_ascii_whitespace);
-    match is_form || is_blank {
-        true => serde_json::to_vec(payload).ok(),
-        false => Some(delivery.body.to_vec()),
+    if is_form || is_blank {
+        serde_json::to_vec(payload).ok()
+    } else {
+        Some(delivery.body.to_vec())
     }
 }
 
@@ -287,7 +318,7 @@ struct Target {
 
 /// Whether anything listens at an address: a tool of that name, in any namespace, that is sent events and does not only ask
 /// for them, or a trigger. What nobody listens to would only fill the disk.
-fn listens(snapshot: &Snapshot, name: &str) -> bool {
+fn listens(snapshot: &ManifestSnapshot, name: &str) -> bool {
     let is_sent = |event: &Event| !matches!(event.receive, Receive::Poll(_));
     let mut tools = snapshot.named(name);
     tools.any(|compiled| compiled.tool.events.iter().any(is_sent))

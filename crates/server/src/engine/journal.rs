@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use proofhouse_agent::task::{Entry, Journal, JournalError, TaskState as AgentState, Turn};
-use proofhouse_store::model::{AllowEntry, Append, Held, NewTurn, TaskState, ToolRef};
+use proofhouse_store::model::{AllowEntry, AppendTurns, HeldLease, NewTurn, TaskState, ToolRef};
 use proofhouse_store::{Store, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::watch::Hub;
 use crate::metrics::Metrics;
-use crate::metrics::engine::Settled;
+use crate::metrics::engine::SettledOutcome;
 
 /// How often a write is tried while the store is unavailable, and the pause after the first try, which
 /// doubles: some eight seconds together, less than a lease, so that a short outage loses no work.
@@ -23,10 +23,10 @@ const PAUSE: Duration = Duration::from_millis(125);
 
 /// Keeps the turns of one task, for as long as this process holds its lease.
 pub(super) struct StoreJournal {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     hub: Hub,
     task: String,
-    held: Held,
+    held: HeldLease,
     /// The number of the next turn. Entries are written one after the other.
     next: Mutex<i64>,
     /// The same, for those who do not write.
@@ -39,10 +39,10 @@ pub(super) struct StoreJournal {
 
 impl StoreJournal {
     pub(super) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         hub: Hub,
         task: &str,
-        held: Held,
+        held: HeldLease,
         next_seq: i64,
         tools: Vec<(String, ToolRef)>,
         metrics: Arc<Metrics>,
@@ -64,7 +64,7 @@ impl StoreJournal {
     fn kept(&self, next: i64, is_delivery: bool) {
         self.kept_up_to.store(next, Ordering::SeqCst);
         if is_delivery {
-            self.metrics.engine.settled.one(Settled::Given);
+            self.metrics.engine.settled.one(SettledOutcome::Given);
         }
         self.hub.turn(&self.task);
     }
@@ -100,7 +100,7 @@ impl StoreJournal {
                 sealed: entry.sealed,
             })
         });
-        let append = Append {
+        let append = AppendTurns {
             task: self.task.clone(),
             held: self.held.clone(),
             expected_seq: *next,
@@ -111,7 +111,6 @@ impl StoreJournal {
             allow: allow.collect(),
             from: Vec::new(),
             state: Some((state(entry.state), detail(&entry.turn))),
-            snapshot: None,
             delivered,
         };
         let mut pause = PAUSE;

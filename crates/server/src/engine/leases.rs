@@ -37,7 +37,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
                 inner.counts().lease_losses.inc_by(lost);
             }
             Err(error) => {
-                inner.trouble("leases cannot be renewed", &error);
+                inner.log_store_error("leases cannot be renewed", &error);
                 if last.elapsed() >= lease {
                     // Others may have taken everything by now.
                     let lost = inner.working.retain(begun, |_| false);
@@ -62,7 +62,7 @@ async fn sweep(inner: &Inner) {
         return;
     };
     if let Err(error) = inner.store.sweep(Retention::default()).await {
-        inner.trouble("what is old cannot be removed", &error);
+        inner.log_store_error("what is old cannot be removed", &error);
     }
     let _ = inner.store.release(lease.held()).await;
 }

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use proofhouse_manifest::interpolate::Root;
 use proofhouse_store::Result;
-use proofhouse_store::model::{Task, ToolRef};
+use proofhouse_store::model::{TaskRecord, ToolRef};
 use proofhouse_tools::receive::Listener;
 use serde_json::{Map, Value, json};
 
 use super::Inner;
-use super::manifests::Snapshot;
+use super::manifests::ManifestSnapshot;
 
 /// The listener of a task for a tool; nothing if the tool is not there any more.
 pub(super) async fn of(
     inner: &Inner,
-    snapshot: &Snapshot,
-    task: &Task,
+    snapshot: &ManifestSnapshot,
+    task: &TaskRecord,
     tool: &ToolRef,
 ) -> Result<Option<Listener>> {
     let Some(compiled) = snapshot.tool(tool) else {

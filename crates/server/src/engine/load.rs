@@ -15,7 +15,7 @@ use proofhouse_tools::receive::webhook::WebhookKeys;
 use tokio::sync::mpsc;
 
 use super::Inner;
-use super::manifests::{LoadedFile, Problem, Snapshot};
+use super::manifests::{LoadedFile, ManifestProblem, ManifestSnapshot};
 use super::options::EngineOptions;
 
 /// The largest file of manifests.
@@ -47,7 +47,7 @@ const ALL: &str = ".";
 pub(super) struct Loader {
     files: BTreeMap<String, File>,
     /// What could not be read the last time.
-    unread: Vec<Problem>,
+    unread: Vec<ManifestProblem>,
     version: u64,
 }
 
@@ -56,7 +56,7 @@ struct File {
     text: String,
     good: Option<Bundle>,
     is_stale: bool,
-    problems: Vec<Problem>,
+    problems: Vec<ManifestProblem>,
 }
 
 impl Loader {
@@ -65,12 +65,12 @@ impl Loader {
         &mut self,
         source: &ManifestSource,
         options: &EngineOptions,
-    ) -> Option<Snapshot> {
+    ) -> Option<ManifestSnapshot> {
         let directory = match source {
             ManifestSource::Fixed(catalog) if self.version == 0 => {
                 self.version = 1;
                 let catalog = catalog.clone();
-                return Some(Snapshot::new(1, catalog, Vec::new(), options));
+                return Some(ManifestSnapshot::new(1, catalog, Vec::new(), options));
             }
             ManifestSource::Fixed(_) => return None,
             ManifestSource::Directory(directory) => directory,
@@ -130,7 +130,7 @@ impl Loader {
             let unread = problems.iter().filter(|problem| problem.file == *name);
             let of_file = file.problems.iter().chain(unread).cloned().chain(between);
             let of_file = of_file.chain(unsigned);
-            let of_file: Vec<Problem> = of_file.take(left).collect();
+            let of_file: Vec<ManifestProblem> = of_file.take(left).collect();
             left -= of_file.len();
             files.push(LoadedFile {
                 path: name.clone(),
@@ -149,7 +149,7 @@ impl Loader {
                 ..LoadedFile::default()
             });
         }
-        Some(Snapshot::new(self.version, catalog, files, options))
+        Some(ManifestSnapshot::new(self.version, catalog, files, options))
     }
 }
 
@@ -178,12 +178,12 @@ fn holds(bundle: &Bundle) -> Vec<(String, String, String)> {
 }
 
 /// Warns of a tool whose webhooks anybody can send.
-fn takes_unsigned(file: &str, tool: &Tool, options: &EngineOptions) -> Option<Problem> {
+fn takes_unsigned(file: &str, tool: &Tool, options: &EngineOptions) -> Option<ManifestProblem> {
     let source = options.webhooks.source(&tool.name);
     let keys = WebhookKeys::of_tool(tool, source, &options.environment);
     let is_webhook = |event: &Event| matches!(event.receive, Receive::Webhook(_));
     let is_open = !options.strict && tool.events.iter().any(is_webhook) && keys.accepts_unsigned();
-    is_open.then(|| Problem {
+    is_open.then(|| ManifestProblem {
         file: file.to_owned(),
         line: 0,
         column: 0,
@@ -199,8 +199,8 @@ fn takes_unsigned(file: &str, tool: &Tool, options: &EngineOptions) -> Option<Pr
     })
 }
 
-fn problem(file: &str, finding: &Diagnostic) -> Problem {
-    Problem {
+fn problem(file: &str, finding: &Diagnostic) -> ManifestProblem {
+    ManifestProblem {
         file: file.to_owned(),
         line: finding.span.map_or(0, |span| span.line),
         column: finding.span.map_or(0, |span| span.column),
@@ -212,7 +212,7 @@ fn problem(file: &str, finding: &Diagnostic) -> Problem {
 }
 
 /// The texts of the files below a directory, by their names in it, and what could not be read.
-fn read(directory: &Path) -> (BTreeMap<String, String>, Vec<Problem>) {
+fn read(directory: &Path) -> (BTreeMap<String, String>, Vec<ManifestProblem>) {
     let mut texts = BTreeMap::new();
     let mut problems = Vec::new();
     let mut open: Vec<(PathBuf, usize)> = vec![(directory.to_owned(), 0)];
@@ -244,7 +244,7 @@ fn read(directory: &Path) -> (BTreeMap<String, String>, Vec<Problem>) {
                     Ok(text) => {
                         texts.insert(name, text);
                     }
-                    Err(message) => problems.push(unreadable(&name, &message)),
+                    Err(error) => problems.push(unreadable(&name, &error.to_string())),
                 }
             }
         }
@@ -263,29 +263,37 @@ fn is_hidden(path: &Path) -> bool {
     name.is_none_or(|name| name.starts_with('.'))
 }
 
-fn text(path: &Path) -> Result<String, String> {
-    let file = fs::File::open(path).map_err(|error| error.to_string())?;
+/// Why a file cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error("the file has more than {limit} bytes", limit = MAX_FILE_BYTES)]
+    TooLarge,
+}
+
+fn text(path: &Path) -> Result<String, ReadError> {
+    let file = fs::File::open(path)?;
     let mut text = String::new();
     #[expect(clippy::disallowed_methods, reason = "`take` caps it")]
-    file.take(MAX_FILE_BYTES + 1)
-        .read_to_string(&mut text)
-        .map_err(|error| error.to_string())?;
-    match text.len() as u64 > MAX_FILE_BYTES {
-        true => Err(format!("the file has more than {MAX_FILE_BYTES} bytes")),
-        false => Ok(text),
+    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(ReadError::TooLarge);
     }
+    Ok(text)
 }
 
 fn shown(directory: &Path, path: &Path) -> String {
     let relative = path.strip_prefix(directory).unwrap_or(path);
-    match relative.as_os_str().is_empty() {
-        true => ALL.to_owned(),
-        false => relative.display().to_string(),
+    if relative.as_os_str().is_empty() {
+        ALL.to_owned()
+    } else {
+        relative.display().to_string()
     }
 }
 
-fn unreadable(file: &str, message: &str) -> Problem {
-    Problem {
+fn unreadable(file: &str, message: &str) -> ManifestProblem {
+    ManifestProblem {
         file: file.to_owned(),
         line: 0,
         column: 0,
@@ -297,9 +305,9 @@ fn unreadable(file: &str, message: &str) -> Problem {
 }
 
 /// Notes what the manifests are like.
-pub(super) fn count(inner: &Inner, snapshot: &Snapshot) {
+pub(super) fn count(inner: &Inner, snapshot: &ManifestSnapshot) {
     for problem in snapshot.files.iter().flat_map(|file| &file.problems) {
-        let Problem {
+        let ManifestProblem {
             file,
             line,
             code,

@@ -1,20 +1,21 @@
 //! The manifests an engine runs with: one snapshot at a time, compiled for routing, swapped as a whole.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use proofhouse_agent::task::Host;
 use proofhouse_manifest::{Agent, Capability, Catalog, Event, Referent, Tool};
 use proofhouse_store::model::ToolRef;
 use proofhouse_tools::receive::filter::{Filter, ParameterTypes};
 use proofhouse_tools::receive::webhook::WebhookKeys;
+use proofhouse_wire::sync::{read, write};
 use serde::Serialize;
 
 use super::options::EngineOptions;
 
 /// Something wrong with a file of manifests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct ManifestProblem {
     /// The file, as it is called below the directory.
     pub file: String,
     /// Where in it, from 1; 0 if that is not known.
@@ -41,42 +42,42 @@ pub struct LoadedFile {
     /// What is in use of it: kind, namespace and name.
     pub holds: Vec<(String, String, String)>,
     /// What is wrong with it, and what is worth a warning.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ManifestProblem>,
 }
 
 /// The manifests that are in use, and what is wrong with those that are not.
 pub struct Manifests {
-    current: RwLock<Arc<Snapshot>>,
+    current: RwLock<Arc<ManifestSnapshot>>,
 }
 
 /// One version of the manifests.
-pub struct Snapshot {
+pub struct ManifestSnapshot {
     /// Counts the versions of this process.
     pub version: u64,
     /// The host of tasks with them.
     pub host: Host,
     /// The files, with what is in them and what is wrong with them.
     pub files: Vec<LoadedFile>,
-    tools: BTreeMap<ToolRef, Compiled>,
+    tools: BTreeMap<ToolRef, CompiledTool>,
     pub(super) sources: BTreeMap<String, WebhookKeys>,
 }
 
 /// A tool, ready for routing.
-pub(super) struct Compiled {
+pub(super) struct CompiledTool {
     pub(super) tool: Arc<Tool>,
     pub(super) types: ParameterTypes,
     pub(super) filters: BTreeMap<String, Filter>,
     pub(super) keys: WebhookKeys,
 }
 
-impl Compiled {
+impl CompiledTool {
     pub(super) fn event(&self, name: &str) -> Option<&Event> {
         self.tool.events.iter().find(|event| event.name == name)
     }
 }
 
 impl Manifests {
-    pub(super) fn new(snapshot: Snapshot) -> Self {
+    pub(super) fn new(snapshot: ManifestSnapshot) -> Self {
         Self {
             current: RwLock::new(Arc::new(snapshot)),
         }
@@ -84,18 +85,18 @@ impl Manifests {
 
     /// The manifests as they are now.
     #[must_use]
-    pub fn current(&self) -> Arc<Snapshot> {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+    pub fn current(&self) -> Arc<ManifestSnapshot> {
+        let current = read(&self.current);
         Arc::clone(&current)
     }
 
-    pub(super) fn swap(&self, snapshot: Snapshot) {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn swap(&self, snapshot: ManifestSnapshot) {
+        let mut current = write(&self.current);
         *current = Arc::new(snapshot);
     }
 }
 
-impl Snapshot {
+impl ManifestSnapshot {
     pub(super) fn new(
         version: u64,
         catalog: Catalog,
@@ -107,7 +108,7 @@ impl Snapshot {
             let filters = tool.events.iter();
             let filters = filters.map(|event| (event.name.clone(), Filter::of(event)));
             let source = options.webhooks.source(&tool.name);
-            let compiled = Compiled {
+            let compiled = CompiledTool {
                 types: ParameterTypes::of(tool),
                 filters: filters.collect(),
                 keys: WebhookKeys::of_tool(tool, source, &options.environment),
@@ -140,12 +141,12 @@ impl Snapshot {
     }
 
     /// A tool by its full name.
-    pub(super) fn tool(&self, tool: &ToolRef) -> Option<&Compiled> {
+    pub(super) fn tool(&self, tool: &ToolRef) -> Option<&CompiledTool> {
         self.tools.get(tool)
     }
 
     /// The tools of this name in all namespaces: a webhook address says no namespace.
-    pub(super) fn named<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s Compiled> {
+    pub(super) fn named<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s CompiledTool> {
         let tools = self.tools.iter();
         tools
             .filter(move |(tool, _)| tool.name == name)

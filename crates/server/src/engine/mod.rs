@@ -6,7 +6,7 @@
 //!
 //! - [`Engine::accept`] stores a webhook before it is answered (`ingest.rs`).
 //! - The router (`route.rs`) decides about each stored event once: deliveries, and tasks that triggers begin.
-//! - The deliverer (`deliver.rs`) leases tasks with something to do; a worker (`owned/`) restores one, gives it
+//! - The deliverer (`deliver.rs`) leases tasks with something to do; a worker (`leased_task/`) restores one, gives it
 //!   its deliveries, and keeps every turn through its journal (`journal.rs`).
 //! - The poller (`polls.rs`), the keeper of channels (`channels/`) and the scheduler (`schedules.rs`) bring
 //!   events and tasks about.
@@ -15,41 +15,42 @@
 mod channels;
 mod commands;
 mod deliver;
-mod desk;
+mod idempotency;
 mod ingest;
 mod journal;
+mod leased_task;
 mod leases;
 mod listener;
 mod load;
 mod manifests;
+mod new_task;
 mod options;
-mod owned;
 mod polls;
 mod route;
+mod routing_counts;
 mod schedules;
 mod signatures;
-mod starting;
-mod tally;
 mod tracker;
 mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofhouse_store::model::Task;
+use proofhouse_store::model::{TaskRecord, TriggerKey, TriggerKind};
 use proofhouse_store::{Store, StoreError};
 use proofhouse_wire::CancellationToken;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, broadcast};
 
-pub use ingest::Accepted;
+pub use idempotency::Idempotency;
+pub use ingest::{WebhookOutcome, WebhookRefusal};
 pub use load::ManifestSource;
-pub use manifests::{LoadedFile, Manifests, Problem, Snapshot};
-pub use options::{Clock, EngineOptions, HostFactory, MAX_LEASE, MIN_LEASE};
-pub use starting::Begin;
-pub use watch::{Seen, Watch};
+pub use manifests::{LoadedFile, ManifestProblem, ManifestSnapshot, Manifests};
+pub use new_task::TaskRequest;
+pub use options::{EngineClock, EngineOptions, HostFactory, MAX_LEASE, MIN_LEASE};
+pub use watch::{TaskUpdate, TaskWatch};
 
-use crate::metrics::engine::{EngineMetrics, Starter};
-use deliver::Working;
+use crate::metrics::engine::{EngineMetrics, TaskStarter};
+use deliver::ActiveTasks;
 use load::Loader;
 use tracker::Tracker;
 use watch::Hub;
@@ -93,15 +94,15 @@ pub struct Engine {
 }
 
 pub(crate) struct Inner {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     manifests: Manifests,
     source: ManifestSource,
     options: EngineOptions,
     owner: String,
     hub: Hub,
-    working: Working,
+    working: ActiveTasks,
     opening: channels::InProgress,
-    arriving: ingest::Arriving,
+    arriving: ingest::PendingWebhooks,
     tracker: Tracker,
     wake_router: Notify,
     wake_deliverer: Notify,
@@ -115,7 +116,7 @@ pub(crate) struct Inner {
 
 impl Inner {
     /// Notes that something could not be done, which is tried again later.
-    fn trouble(&self, what: &str, error: &StoreError) {
+    fn log_store_error(&self, what: &str, error: &StoreError) {
         tracing::warn!(owner = %self.owner, %error, "{what}");
     }
 
@@ -137,16 +138,17 @@ impl Engine {
     /// Returns an error when the store does not answer, or when the system gives no random numbers to name this process
     /// with.
     pub async fn open(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         source: ManifestSource,
         mut options: EngineOptions,
     ) -> Result<Self, EngineError> {
         if options.by_store_clock {
             options.set_clock(store.now().await?);
         }
-        let owner = match options.owner.is_empty() {
-            true => starting::random_id("process")?,
-            false => options.owner.clone(),
+        let owner = if options.owner.is_empty() {
+            new_task::random_id("process")?
+        } else {
+            options.owner.clone()
         };
         let (read, given) = (source.clone(), options.clone());
         let loaded = tokio::task::spawn_blocking(move || {
@@ -166,9 +168,9 @@ impl Engine {
             options,
             owner,
             hub: Hub::default(),
-            working: Working::default(),
+            working: ActiveTasks::default(),
             opening: channels::InProgress::default(),
-            arriving: ingest::Arriving::default(),
+            arriving: ingest::PendingWebhooks::default(),
             tracker: Tracker::default(),
             wake_router: Notify::new(),
             wake_deliverer: Notify::new(),
@@ -197,13 +199,13 @@ impl Engine {
 
     /// Where everything is kept.
     #[must_use]
-    pub fn store(&self) -> &Arc<dyn Store> {
+    pub fn store(&self) -> &Arc<Store> {
         &self.inner.store
     }
 
     /// The manifests in use, and what is wrong with those that are not.
     #[must_use]
-    pub fn manifests(&self) -> Arc<Snapshot> {
+    pub fn manifests(&self) -> Arc<ManifestSnapshot> {
         self.inner.manifests.current()
     }
 
@@ -219,25 +221,51 @@ impl Engine {
         self.inner.stopping.is_cancelled()
     }
 
-    /// Begins a task. It is kept when this returns; what it says comes as turns.
+    /// Whether there is such a schedule or trigger among the manifests.
+    pub(crate) fn has_trigger(&self, key: &TriggerKey) -> bool {
+        let snapshot = self.manifests();
+        let catalog = snapshot.catalog();
+        let is_it = |namespace: &str, name: &str| (namespace, name) == (&key.namespace, &key.name);
+        match key.kind {
+            TriggerKind::Schedule => catalog
+                .schedules()
+                .any(|schedule| is_it(&schedule.namespace, &schedule.name)),
+            TriggerKind::Trigger => catalog
+                .triggers()
+                .any(|trigger| is_it(&trigger.namespace, &trigger.name)),
+        }
+    }
+
+    /// Pieces of text that a task's model says, while the task runs in this process.
+    pub(crate) fn texts(&self, task: &str) -> broadcast::Receiver<String> {
+        self.inner.hub.texts(task)
+    }
+
+    /// Starts a task. It is kept when this returns; what it says comes as turns.
     ///
     /// # Errors
     ///
     /// Returns an error when there is no such agent, when the input does not fit, or when it cannot be kept.
-    pub async fn begin(&self, begin: Begin) -> Result<Task, EngineError> {
-        self.begin_as(starting::random_id("task")?, begin).await
+    pub async fn start_task(&self, request: TaskRequest) -> Result<TaskRecord, EngineError> {
+        self.start_task_as(new_task::random_id("task")?, request)
+            .await
     }
 
-    /// Begins a task with this id.
+    /// Starts a task with this id.
     ///
     /// # Errors
     ///
-    /// As [`Self::begin`]; `Conflict` when there is one with this id.
-    async fn begin_as(&self, id: String, begin: Begin) -> Result<Task, EngineError> {
+    /// As [`Self::start_task`]; `Conflict` when there is one with this id.
+    async fn start_task_as(
+        &self,
+        id: String,
+        request: TaskRequest,
+    ) -> Result<TaskRecord, EngineError> {
         let snapshot = self.inner.manifests.current();
-        let task = starting::new_task_as(id, &snapshot, &self.inner.options, begin)?;
+        let request = new_task::with_namespace(&snapshot, request)?;
+        let task = new_task::build_as(id, &snapshot, &self.inner.options, request)?;
         let task = self.inner.store.create_task(task).await?;
-        self.inner.counts().begun.one(Starter::Api);
+        self.inner.counts().begun.one(TaskStarter::Api);
         self.inner.wake_deliverer.notify_one();
         Ok(task)
     }
@@ -255,8 +283,8 @@ impl Engine {
 
     /// Watches a task from the turn of this number on.
     #[must_use]
-    pub fn watch(&self, task: &str, from: i64) -> Watch {
-        Watch::new(Arc::clone(&self.inner.store), &self.inner.hub, task, from)
+    pub fn watch(&self, task: &str, from: i64) -> TaskWatch {
+        TaskWatch::new(Arc::clone(&self.inner.store), &self.inner.hub, task, from)
     }
 
     /// Stops: nothing new is begun, what is under way may finish within this time, and the rest is handed over
@@ -279,7 +307,7 @@ impl Engine {
         }
         inner.finished.cancel();
         if let Err(error) = inner.store.release_all(&inner.owner).await {
-            inner.trouble("leases are left to run out", &error);
+            inner.log_store_error("leases are left to run out", &error);
         }
     }
 }

@@ -23,7 +23,7 @@ pub const MIN_LEASE: Duration = Duration::from_millis(300);
 const WORTH_TELLING: u64 = 5_000;
 
 /// Tells the time. Lease times are counted by the store's clock, not by this one.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+pub type EngineClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Makes a host of tasks for manifests; asked again whenever they change.
 pub type HostFactory = Arc<dyn Fn(Catalog) -> Host + Send + Sync>;
@@ -60,7 +60,7 @@ pub struct EngineOptions {
     /// Where it counts what it does.
     pub metrics: Arc<Metrics>,
     /// Tells the time.
-    pub clock: Clock,
+    pub clock: EngineClock,
     /// Whether that clock is set by the store's when the engine is opened. Processes on several machines then agree about
     /// when a task was last active and when a schedule is due, however their own clocks are set.
     pub by_store_clock: bool,

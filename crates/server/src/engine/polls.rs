@@ -11,8 +11,8 @@ use tokio::sync::Semaphore;
 
 use super::Inner;
 use super::listener;
-use super::starting::chance;
-use crate::metrics::engine::Polled;
+use super::new_task::chance;
+use crate::metrics::engine::PollOutcome;
 
 /// Polls that are made at the same time.
 const PARALLEL: usize = 8;
@@ -40,7 +40,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
                         });
                     }
                 }
-                Err(error) => inner.trouble("polls cannot be claimed", &error),
+                Err(error) => inner.log_store_error("polls cannot be claimed", &error),
             }
         }
         tokio::select! {
@@ -57,7 +57,7 @@ async fn step(inner: &Arc<Inner>, claimed: ClaimedPoll) {
         let now = inner.options.now().as_millisecond();
         inner.counts().poll(&tool, outcome, now);
     };
-    let mut outcome = Polled::Done;
+    let mut outcome = PollOutcome::Done;
     let commit = match found(inner, &row).await {
         Ok(Some((step, kind))) => {
             let events = step.items.into_iter().filter_map(|item| {
@@ -74,7 +74,7 @@ async fn step(inner: &Arc<Inner>, claimed: ClaimedPoll) {
                 })
             });
             if step.problem.is_some() {
-                outcome = Polled::Failed;
+                outcome = PollOutcome::Failed;
             }
             PollCommit {
                 held: held.clone(),
@@ -87,7 +87,7 @@ async fn step(inner: &Arc<Inner>, claimed: ClaimedPoll) {
             }
         }
         Ok(None) => {
-            outcome = Polled::Gone;
+            outcome = PollOutcome::Gone;
             PollCommit {
                 held: held.clone(),
                 events: Vec::new(),
@@ -99,8 +99,8 @@ async fn step(inner: &Arc<Inner>, claimed: ClaimedPoll) {
             }
         }
         Err(error) => {
-            inner.trouble("a poll cannot be made", &error);
-            count(Polled::Lost);
+            inner.log_store_error("a poll cannot be made", &error);
+            count(PollOutcome::Lost);
             let _ = inner.store.release(held).await;
             return;
         }
@@ -110,21 +110,21 @@ async fn step(inner: &Arc<Inner>, claimed: ClaimedPoll) {
     count(match committed {
         Ok(_) => outcome,
         // Whoever polls next finds the same again.
-        Err(_) => Polled::Lost,
+        Err(_) => PollOutcome::Lost,
     });
     match committed {
         Ok(_) if fired => inner.wake_router.notify_one(),
         Ok(_) | Err(StoreError::Fenced(_)) => {}
-        Err(error) => inner.trouble("a poll cannot be committed", &error),
+        Err(error) => inner.log_store_error("a poll cannot be committed", &error),
     }
 }
 
-type Found = Option<(poll::PollStep, EventKind)>;
+type PollFindings = Option<(poll::PollStep, EventKind)>;
 
 async fn found(
     inner: &Arc<Inner>,
-    row: &proofhouse_store::model::Poll,
-) -> proofhouse_store::Result<Found> {
+    row: &proofhouse_store::model::PollRecord,
+) -> proofhouse_store::Result<PollFindings> {
     let snapshot = inner.manifests.current();
     let task = inner.store.task(&row.task).await?;
     let Some(listener) = listener::of(inner, &snapshot, &task, &row.tool).await? else {

@@ -10,8 +10,8 @@ use proofhouse_agent::task::User;
 use proofhouse_manifest::{Receive, Trigger};
 use proofhouse_store::StoreError;
 use proofhouse_store::model::{
-    ClaimedEvent, Event, EventKind, Interested, NewDelivery, NewTask, Routing, StartFailure,
-    StartKey, StartKind, TaskState, ToolRef, Verdict,
+    ClaimedEvent, DeliveryDecision, EventKind, EventRecord, EventRouting, InterestedTask,
+    NewDelivery, NewTask, TaskState, ToolRef, TriggerFailure, TriggerKey, TriggerKind,
 };
 use proofhouse_tools::allow_list::AllowList;
 use proofhouse_tools::receive::filter::AllowedValues;
@@ -21,11 +21,11 @@ use proofhouse_tools::receive::webhook::Verification;
 use proofhouse_tools::receive::{Discard, trigger};
 use serde_json::{Value, json};
 
-use super::Inner;
-use super::manifests::Snapshot;
+use super::manifests::ManifestSnapshot;
+use super::new_task::{self, TaskRequest};
+use super::routing_counts::RoutingCounts;
 use super::signatures;
-use super::starting::{self, Begin};
-use super::tally::Tally;
+use super::{EngineError, Inner};
 
 /// Events that are claimed at once.
 const BATCH: usize = 64;
@@ -56,7 +56,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
                     continue;
                 }
             }
-            Err(error) => inner.trouble("events cannot be claimed", &error),
+            Err(error) => inner.log_store_error("events cannot be claimed", &error),
         }
         tokio::select! {
             () = inner.stopping.cancelled() => return,
@@ -67,7 +67,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
 }
 
 /// `event` as filters, assertions and steps read it.
-pub(super) fn event_value(event: &Event) -> Value {
+pub(super) fn event_value(event: &EventRecord) -> Value {
     let payload = serde_json::from_slice(&event.payload).unwrap_or(Value::Null);
     let headers = event.headers.get("headers").cloned();
     json!({"payload": payload, "headers": headers.unwrap_or_else(|| json!({}))})
@@ -109,7 +109,7 @@ impl Record {
 async fn route(inner: &Arc<Inner>, claimed: Vec<ClaimedEvent>) -> ControlFlow<()> {
     let snapshot = inner.manifests.current();
     // Read after all of them were claimed, so that whatever was allowed before an event came is in it.
-    let mut known: HashMap<Concern, Vec<Interested>> = HashMap::new();
+    let mut known: HashMap<Concern, Vec<InterestedTask>> = HashMap::new();
     let mut decided = Vec::with_capacity(claimed.len());
     for claimed in claimed {
         if inner.stopping.is_cancelled() {
@@ -125,7 +125,7 @@ async fn route(inner: &Arc<Inner>, claimed: Vec<ClaimedEvent>) -> ControlFlow<()
                 match inner.store.interested(&summary.tool, target).await {
                     Ok(interested) => free.insert(interested),
                     Err(error) => {
-                        inner.trouble("interests cannot be read", &error);
+                        inner.log_store_error("interests cannot be read", &error);
                         continue;
                     }
                 }
@@ -143,9 +143,10 @@ async fn route(inner: &Arc<Inner>, claimed: Vec<ClaimedEvent>) -> ControlFlow<()
         tokio::task::yield_now().await;
     }
     record(inner, decided).await;
-    match inner.stopping.is_cancelled() {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+    if inner.stopping.is_cancelled() {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
     }
 }
 
@@ -153,15 +154,15 @@ async fn route(inner: &Arc<Inner>, claimed: Vec<ClaimedEvent>) -> ControlFlow<()
 type Concern = (ToolRef, Option<String>);
 
 /// What was decided about an event, and the triggers that could not begin a task for it.
-type Decided = (Routing, Vec<StartFailure>);
+type DecidedEvent = (EventRouting, Vec<TriggerFailure>);
 
 /// Decides about one event.
 fn decide(
     inner: &Inner,
-    snapshot: &Snapshot,
+    snapshot: &ManifestSnapshot,
     claimed: &ClaimedEvent,
-    interested: &[Interested],
-) -> Decided {
+    interested: &[InterestedTask],
+) -> DecidedEvent {
     let event = &claimed.event;
     let value = event_value(event);
     let mut record = Record::default();
@@ -188,9 +189,9 @@ fn decide(
         EventKind::Webhook => triggered(inner, snapshot, event, &value, &mut record),
         EventKind::Subscription | EventKind::Poll => Default::default(),
     };
-    let routing = Routing {
+    let routing = EventRouting {
         claim: claimed.claim,
-        fate: record.into_json(),
+        outcome: record.into_json(),
         deliveries,
         tasks,
     };
@@ -198,7 +199,7 @@ fn decide(
 }
 
 /// Records what was decided, and tells those whom it concerns.
-async fn record(inner: &Arc<Inner>, decided: Vec<Decided>) {
+async fn record(inner: &Arc<Inner>, decided: Vec<DecidedEvent>) {
     if decided.is_empty() {
         return;
     }
@@ -206,7 +207,7 @@ async fn record(inner: &Arc<Inner>, decided: Vec<Decided>) {
     let told = routings.iter().flat_map(|routing| &routing.deliveries);
     let told: HashSet<String> = told.map(|delivery| delivery.task.clone()).collect();
     let ids: Vec<i64> = routings.iter().map(|one| one.claim.event).collect();
-    let tallies: Vec<Tally> = routings.iter().map(Tally::of).collect();
+    let tallies: Vec<RoutingCounts> = routings.iter().map(RoutingCounts::of).collect();
     let outcomes = match inner.store.route_all(routings.clone()).await {
         Ok(outcomes) => outcomes,
         // A store that is away is away for each of them, and each would wait for it.
@@ -227,8 +228,8 @@ async fn record(inner: &Arc<Inner>, decided: Vec<Decided>) {
         match outcome {
             Ok(_) => {
                 for failure in failures {
-                    if let Err(error) = inner.store.start_failed(failure).await {
-                        inner.trouble("a failure cannot be counted", &error);
+                    if let Err(error) = inner.store.trigger_failed(failure).await {
+                        inner.log_store_error("a failure cannot be counted", &error);
                     }
                 }
             }
@@ -236,7 +237,7 @@ async fn record(inner: &Arc<Inner>, decided: Vec<Decided>) {
             Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {
                 tracing::debug!(event = id, "routed elsewhere");
             }
-            Err(error) => inner.trouble("an event cannot be routed", &error),
+            Err(error) => inner.log_store_error("an event cannot be routed", &error),
         }
     }
     for task in told {
@@ -245,16 +246,16 @@ async fn record(inner: &Arc<Inner>, decided: Vec<Decided>) {
     inner.wake_deliverer.notify_one();
 }
 
-type Judged = Result<(NewDelivery, Vec<String>), Discard>;
+type TaskDecision = Result<(NewDelivery, Vec<String>), Discard>;
 
 /// Whether an event concerns a task; nothing if it is of another kind than the task waits for.
 fn judge(
     inner: &Inner,
-    snapshot: &Snapshot,
-    event: &Event,
+    snapshot: &ManifestSnapshot,
+    event: &EventRecord,
     value: &Value,
-    one: &Interested,
-) -> Option<Judged> {
+    one: &InterestedTask,
+) -> Option<TaskDecision> {
     let interest = &one.interest;
     let compiled = snapshot.tool(&interest.tool)?;
     let declared = compiled.event(&interest.event)?;
@@ -282,7 +283,7 @@ fn judge(
             tool: interest.tool.clone(),
             name: interest.event.clone(),
             body,
-            verdict: Verdict::Deliver,
+            decision: DeliveryDecision::Deliver,
         };
         (delivery, composed.problems)
     }))
@@ -290,10 +291,10 @@ fn judge(
 
 fn admit(
     inner: &Inner,
-    snapshot: &Snapshot,
-    event: &Event,
+    snapshot: &ManifestSnapshot,
+    event: &EventRecord,
     value: &Value,
-    one: &Interested,
+    one: &InterestedTask,
 ) -> Result<(), Discard> {
     let interest = &one.interest;
     let (Some(compiled), TaskState::Idle | TaskState::Running | TaskState::Waiting) =
@@ -348,13 +349,13 @@ fn admit(
     filter.admit(value, &AllowedValues::new(&list, &compiled.types))
 }
 
-type Started = (Vec<(StartKey, NewTask)>, Vec<StartFailure>);
+type Started = (Vec<(TriggerKey, NewTask)>, Vec<TriggerFailure>);
 
 /// The tasks that triggers begin for an event.
 fn triggered(
     inner: &Inner,
-    snapshot: &Snapshot,
-    event: &Event,
+    snapshot: &ManifestSnapshot,
+    event: &EventRecord,
     value: &Value,
     record: &mut Record,
 ) -> Started {
@@ -365,8 +366,8 @@ fn triggered(
         if !trigger::listens(one, source) {
             continue;
         }
-        let key = StartKey {
-            kind: StartKind::Trigger,
+        let key = TriggerKey {
+            kind: TriggerKind::Trigger,
             namespace: one.namespace.clone(),
             name: one.name.clone(),
         };
@@ -385,7 +386,8 @@ fn triggered(
                     outcome
                 }
                 Err(error) => {
-                    started.1.push(StartFailure {
+                    let error = error.to_string();
+                    started.1.push(TriggerFailure {
                         key,
                         error: error.clone(),
                         tick: None,
@@ -407,15 +409,15 @@ fn triggered(
 
 fn begin(
     inner: &Inner,
-    snapshot: &Snapshot,
+    snapshot: &ManifestSnapshot,
     one: &Trigger,
     start: trigger::Start,
     event: i64,
-) -> Result<NewTask, String> {
+) -> Result<NewTask, EngineError> {
     let mut parameters = start.inputs;
     let said = parameters.shift_remove("message");
     let said = said.as_ref().and_then(Value::as_str).map(str::to_owned);
-    let begin = Begin {
+    let request = TaskRequest {
         namespace: one.namespace.clone(),
         agent: one.agent.clone(),
         user: User {
@@ -427,5 +429,5 @@ fn begin(
         origin: json!({"by": "trigger", "trigger": one.name, "event": event}),
         unasked: true,
     };
-    starting::new_task(snapshot, &inner.options, begin).map_err(|error| error.to_string())
+    new_task::build(snapshot, &inner.options, request)
 }

@@ -7,13 +7,15 @@ use jiff::Timestamp;
 use proofhouse_agent::task::User;
 use proofhouse_manifest::Schedule;
 use proofhouse_store::Result;
-use proofhouse_store::model::{Fire, Fired, StartFailure, StartKey, StartKind, StartStatus};
+use proofhouse_store::model::{
+    ScheduleTick, TickOutcome, TriggerFailure, TriggerKey, TriggerKind, TriggerStatus,
+};
 use serde_json::{Value, json};
 
 use super::Inner;
-use super::manifests::Snapshot;
-use super::starting::{self, Begin};
-use crate::metrics::engine::Starter;
+use super::manifests::ManifestSnapshot;
+use super::new_task::{self, TaskRequest};
+use crate::metrics::engine::TaskStarter;
 
 /// How often the clock is looked at; cron knows minutes.
 const LOOK: Duration = Duration::from_secs(1);
@@ -23,7 +25,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
     let look = LOOK.min(inner.options.look);
     loop {
         if let Err(error) = tick(&inner).await {
-            inner.trouble("schedules cannot be looked at", &error);
+            inner.log_store_error("schedules cannot be looked at", &error);
         }
         tokio::select! {
             () = inner.stopping.cancelled() => return,
@@ -38,10 +40,10 @@ async fn tick(inner: &Arc<Inner>) -> Result<()> {
     if schedules.peek().is_none() {
         return Ok(());
     }
-    let known = inner.store.starts().await?;
+    let known = inner.store.triggers().await?;
     for schedule in schedules.filter(|schedule| schedule.enabled) {
-        let key = StartKey {
-            kind: StartKind::Schedule,
+        let key = TriggerKey {
+            kind: TriggerKind::Schedule,
             namespace: schedule.namespace.clone(),
             name: schedule.name.clone(),
         };
@@ -53,10 +55,10 @@ async fn tick(inner: &Arc<Inner>) -> Result<()> {
 
 async fn look(
     inner: &Arc<Inner>,
-    snapshot: &Snapshot,
+    snapshot: &ManifestSnapshot,
     schedule: &Schedule,
-    key: StartKey,
-    status: Option<&StartStatus>,
+    key: TriggerKey,
+    status: Option<&TriggerStatus>,
 ) -> Result<()> {
     let now = inner.options.now();
     let at = |ms: i64| Timestamp::from_millisecond(ms).ok();
@@ -65,13 +67,14 @@ async fn look(
     let millis = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
     let Some(next) = next else {
         // Seen for the first time: nothing before now is due.
-        return inner.store.set_next(&key, millis(coming)).await;
+        return inner.store.set_next_due(&key, millis(coming)).await;
     };
     if next > now {
         // An edit of the manifest may have brought the next tick forward.
-        return match coming.is_some_and(|coming| coming < next) {
-            true => inner.store.set_next(&key, millis(coming)).await,
-            false => Ok(()),
+        return if coming.is_some_and(|coming| coming < next) {
+            inner.store.set_next_due(&key, millis(coming)).await
+        } else {
+            Ok(())
         };
     }
     // Ticks before the one that was noted as next have been seen to.
@@ -83,24 +86,24 @@ async fn look(
     }
     let Some(tick) = due.fire else {
         // Too late for all of them: only the next one is noted.
-        return inner.store.set_next(&key, millis(due.next)).await;
+        return inner.store.set_next_due(&key, millis(due.next)).await;
     };
-    let task = match starting::new_task(snapshot, &inner.options, begin(schedule, tick)) {
+    let task = match new_task::build(snapshot, &inner.options, begin(schedule, tick)) {
         Ok(task) => task,
         Err(error) => {
-            let failure = StartFailure {
+            let failure = TriggerFailure {
                 key,
                 error: error.to_string(),
                 tick: Some(tick.as_millisecond()),
                 next_at: millis(due.next),
             };
-            inner.counts().start_failures.one(Starter::Schedule);
-            return inner.store.start_failed(failure).await;
+            inner.counts().start_failures.one(TaskStarter::Schedule);
+            return inner.store.trigger_failed(failure).await;
         }
     };
     let fired = inner
         .store
-        .fire(Fire {
+        .fire_schedule(ScheduleTick {
             key,
             held: None,
             tick: tick.as_millisecond(),
@@ -108,17 +111,17 @@ async fn look(
             task: Some(task),
         })
         .await?;
-    if fired == Fired::Now {
-        inner.counts().begun.one(Starter::Schedule);
+    if fired == TickOutcome::Fired {
+        inner.counts().begun.one(TaskStarter::Schedule);
         inner.wake_deliverer.notify_one();
     }
     Ok(())
 }
 
-fn begin(schedule: &Schedule, tick: Timestamp) -> Begin {
+fn begin(schedule: &Schedule, tick: Timestamp) -> TaskRequest {
     let mut parameters = schedule.inputs.clone();
     let said = parameters.shift_remove("message");
-    Begin {
+    TaskRequest {
         namespace: schedule.namespace.clone(),
         agent: schedule.agent.clone(),
         user: User {

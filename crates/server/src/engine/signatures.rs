@@ -6,19 +6,19 @@ use proofhouse_tools::receive::webhook::{self, Delivery, Verdict, Verification, 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::Value;
 
-use super::manifests::Snapshot;
+use super::manifests::ManifestSnapshot;
 
 /// What is kept beside the payload, written without building it first: a flood of webhooks is a flood of these.
 #[derive(serde::Serialize)]
-pub(super) struct Kept<'a> {
-    pub(super) headers: Headers<'a>,
+pub(super) struct StoredHeaders<'a> {
+    pub(super) headers: ShownHeaders<'a>,
     pub(super) signature: &'a Signatures<'a>,
 }
 
 /// The headers that may be shown.
-pub(super) struct Headers<'a>(pub(super) &'a Delivery<'a>);
+pub(super) struct ShownHeaders<'a>(pub(super) &'a Delivery<'a>);
 
-impl Serialize for Headers<'_> {
+impl Serialize for ShownHeaders<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(webhook::shown_headers(self.0))
     }
@@ -33,7 +33,11 @@ pub(super) struct Signatures<'s> {
 }
 
 impl<'s> Signatures<'s> {
-    pub(super) fn check(snapshot: &'s Snapshot, name: &'s str, delivery: &Delivery<'_>) -> Self {
+    pub(super) fn check(
+        snapshot: &'s ManifestSnapshot,
+        name: &'s str,
+        delivery: &Delivery<'_>,
+    ) -> Self {
         let tools = snapshot.named(name);
         let tools = tools.map(|compiled| (&*compiled.tool, compiled.keys.verify(delivery)));
         let source = snapshot.sources.get(name);
@@ -41,7 +45,7 @@ impl<'s> Signatures<'s> {
         let source_id = source.as_ref().and_then(Verdict::id).map(str::to_owned);
         let source = source.map(|verdict| verdict.whole().clone());
         let tools: Vec<_> = tools.collect();
-        // A trigger that the operator has no keys for opens no door that the secret of a tool keeps shut.
+        // A trigger that the operator has no keys for lets nothing in that the secret of a tool keeps out.
         let source = source.filter(|said| tools.is_empty() || *said != Verification::Unsigned);
         Self {
             tools,

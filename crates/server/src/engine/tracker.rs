@@ -1,8 +1,9 @@
 //! The tasks of the runtime that an engine has started, so that none outlives it.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use proofhouse_wire::sync::lock;
 use tokio::task::JoinSet;
 
 /// How often it is looked whether everything is done.
@@ -16,7 +17,7 @@ pub(super) struct Tracker {
 
 impl Tracker {
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut set = lock(&self.set);
         // Those that are done are forgotten on the way.
         while let Some(done) = set.try_join_next() {
             if let Err(error) = done
@@ -32,7 +33,7 @@ impl Tracker {
     pub(super) async fn wait(&self) {
         loop {
             {
-                let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut set = lock(&self.set);
                 while set.try_join_next().is_some() {}
                 if set.is_empty() {
                     return;
@@ -44,7 +45,7 @@ impl Tracker {
 
     /// Ends everything at its next pause.
     pub(super) fn abort(&self) {
-        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut set = lock(&self.set);
         set.abort_all();
     }
 }

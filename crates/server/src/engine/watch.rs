@@ -1,12 +1,13 @@
 //! Watching tasks: their turns from the store, whoever works on them, and the words of those that work here.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_agent::task::TaskEvent;
-use proofhouse_store::model::{TaskState, Turn};
+use proofhouse_store::model::{TaskState, TurnRecord};
 use proofhouse_store::{Result, Store};
+use proofhouse_wire::sync::lock;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -19,9 +20,9 @@ const PAGE: usize = 100;
 
 /// What one who watches a task sees.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Seen {
+pub enum TaskUpdate {
     /// A turn that is kept.
-    Turn(Turn),
+    Turn(TurnRecord),
     /// Something that goes on meanwhile: words of the model, calls, questions. Only for tasks of this process.
     Live(TaskEvent),
     /// The task is over, and every turn was seen.
@@ -29,7 +30,7 @@ pub enum Seen {
 }
 
 #[derive(Debug, Clone)]
-enum News {
+enum TaskNews {
     Turn,
     Live(TaskEvent),
 }
@@ -37,19 +38,19 @@ enum News {
 /// Tells those who watch. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Hub {
-    topics: Arc<Mutex<HashMap<String, broadcast::Sender<News>>>>,
+    topics: Arc<Mutex<HashMap<String, broadcast::Sender<TaskNews>>>>,
     texts: Arc<Mutex<HashMap<String, broadcast::Sender<String>>>>,
 }
 
 impl Hub {
     /// A turn of the task was kept.
     pub(super) fn turn(&self, task: &str) {
-        self.tell(task, News::Turn);
+        self.tell(task, TaskNews::Turn);
     }
 
     /// Pieces of text that the task's model says from now on.
     pub(super) fn texts(&self, task: &str) -> broadcast::Receiver<String> {
-        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut texts = lock(&self.texts);
         texts.retain(|_, topic| topic.receiver_count() > 0);
         let topic = texts
             .entry(task.to_owned())
@@ -60,16 +61,16 @@ impl Hub {
     /// Something happens in the task.
     pub(super) fn live(&self, task: &str, event: TaskEvent) {
         if let TaskEvent::Text(text) = &event {
-            let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+            let texts = lock(&self.texts);
             if let Some(topic) = texts.get(task) {
                 let _ = topic.send(text.clone());
             }
         }
-        self.tell(task, News::Live(event));
+        self.tell(task, TaskNews::Live(event));
     }
 
-    fn tell(&self, task: &str, news: News) {
-        let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+    fn tell(&self, task: &str, news: TaskNews) {
+        let mut topics = lock(&self.topics);
         let gone = match topics.get(task) {
             Some(topic) => topic.send(news).is_err(),
             None => false,
@@ -79,8 +80,8 @@ impl Hub {
         }
     }
 
-    fn subscribe(&self, task: &str) -> broadcast::Receiver<News> {
-        let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+    fn subscribe(&self, task: &str) -> broadcast::Receiver<TaskNews> {
+        let mut topics = lock(&self.topics);
         topics.retain(|_, topic| topic.receiver_count() > 0);
         let topic = topics
             .entry(task.to_owned())
@@ -90,18 +91,18 @@ impl Hub {
 }
 
 /// Watches one task, from a turn on.
-pub struct Watch {
-    store: Arc<dyn Store>,
+pub struct TaskWatch {
+    store: Arc<Store>,
     task: String,
     next: i64,
-    ready: std::collections::VecDeque<Turn>,
-    news: broadcast::Receiver<News>,
+    ready: std::collections::VecDeque<TurnRecord>,
+    news: broadcast::Receiver<TaskNews>,
     look: bool,
     over: bool,
 }
 
-impl Watch {
-    pub(super) fn new(store: Arc<dyn Store>, hub: &Hub, task: &str, from: i64) -> Self {
+impl TaskWatch {
+    pub(super) fn new(store: Arc<Store>, hub: &Hub, task: &str, from: i64) -> Self {
         Self {
             store,
             task: task.to_owned(),
@@ -113,19 +114,19 @@ impl Watch {
         }
     }
 
-    /// What comes next; [`Seen::Over`] is the last.
+    /// What comes next; [`TaskUpdate::Over`] is the last.
     ///
     /// # Errors
     ///
     /// Returns an error when the store cannot be read, or the task is not there any more.
-    pub async fn next(&mut self) -> Result<Seen> {
+    pub async fn next(&mut self) -> Result<TaskUpdate> {
         loop {
             if let Some(turn) = self.ready.pop_front() {
                 self.next = turn.seq + 1;
-                return Ok(Seen::Turn(turn));
+                return Ok(TaskUpdate::Turn(turn));
             }
             if self.over {
-                return Ok(Seen::Over);
+                return Ok(TaskUpdate::Over);
             }
             if std::mem::take(&mut self.look) {
                 let turns = self.store.turns(&self.task, self.next, PAGE).await?;
@@ -145,8 +146,8 @@ impl Watch {
                 }
             }
             match tokio::time::timeout(LOOK, self.news.recv()).await {
-                Ok(Ok(News::Live(event))) => return Ok(Seen::Live(event)),
-                Ok(Ok(News::Turn) | Err(RecvError::Lagged(_))) | Err(_) => self.look = true,
+                Ok(Ok(TaskNews::Live(event))) => return Ok(TaskUpdate::Live(event)),
+                Ok(Ok(TaskNews::Turn) | Err(RecvError::Lagged(_))) | Err(_) => self.look = true,
                 Ok(Err(RecvError::Closed)) => {
                     // Nobody works on it here; the store says how it goes on.
                     tokio::time::sleep(LOOK).await;

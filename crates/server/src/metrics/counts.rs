@@ -7,7 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 /// One of a few things that are counted apart.
-pub(crate) trait Kind: Copy {
+pub(crate) trait CounterLabel: Copy {
     /// The words for all of them.
     const WORDS: &'static [&'static str];
 
@@ -35,12 +35,12 @@ pub(super) use kinds;
 
 /// The counters of one name.
 #[derive(Debug)]
-pub(crate) struct Counts<K> {
+pub(crate) struct LabelledCounters<K> {
     counters: Vec<Counter>,
     kinds: PhantomData<K>,
 }
 
-impl<K: Kind> Counts<K> {
+impl<K: CounterLabel> LabelledCounters<K> {
     /// All of them are there from the beginning, so that a rate is right from the first time on.
     pub(super) fn register(
         registry: &mut Registry,

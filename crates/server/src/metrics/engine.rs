@@ -1,8 +1,8 @@
 //! What the engine counts: events, polls, channels, deliveries, leases, manifests.
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, PoisonError};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -10,12 +10,13 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use proofhouse_store::model::ToolRef;
+use proofhouse_wire::sync::lock;
 
-use super::counts::{Counts, Kind, kinds};
+use super::counts::{CounterLabel, LabelledCounters, kinds};
 
 kinds! {
     /// What became of an event.
-    Routed {
+    RoutingOutcome {
         Delivered = "delivered",
         Discarded = "discarded",
         Unwanted = "unwanted",
@@ -23,7 +24,7 @@ kinds! {
         Failed = "failed",
     }
     /// What became of a delivery.
-    Settled {
+    SettledOutcome {
         Given = "given",
         Discarded = "discarded",
     }
@@ -38,13 +39,13 @@ kinds! {
         Lost = "lost",
     }
     /// Who begins tasks.
-    Starter {
+    TaskStarter {
         Api = "api",
         Trigger = "trigger",
         Schedule = "schedule",
     }
     /// How a poll went.
-    Polled {
+    PollOutcome {
         Done = "done",
         Failed = "failed",
         Gone = "gone",
@@ -54,9 +55,9 @@ kinds! {
 
 /// Why a task did not get an event.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Because(usize);
+pub(crate) struct DiscardLabel(usize);
 
-impl Because {
+impl DiscardLabel {
     /// The one with this word of `Discard`.
     pub(crate) fn named(word: &str) -> Option<Self> {
         let place = Self::WORDS.iter().position(|known| *known == word)?;
@@ -64,7 +65,7 @@ impl Because {
     }
 }
 
-impl Kind for Because {
+impl CounterLabel for DiscardLabel {
     const WORDS: &'static [&'static str] = &[
         "filter",
         "empty_parameter",
@@ -97,12 +98,12 @@ struct ToolLabels {
 /// What the engine counts.
 #[derive(Debug)]
 pub(crate) struct EngineMetrics {
-    pub(crate) routed: Counts<Routed>,
-    pub(crate) discards: Counts<Because>,
-    pub(crate) settled: Counts<Settled>,
-    pub(crate) channel_steps: Counts<ChannelStep>,
-    pub(crate) begun: Counts<Starter>,
-    pub(crate) start_failures: Counts<Starter>,
+    pub(crate) routed: LabelledCounters<RoutingOutcome>,
+    pub(crate) discards: LabelledCounters<DiscardLabel>,
+    pub(crate) settled: LabelledCounters<SettledOutcome>,
+    pub(crate) channel_steps: LabelledCounters<ChannelStep>,
+    pub(crate) begun: LabelledCounters<TaskStarter>,
+    pub(crate) start_failures: LabelledCounters<TaskStarter>,
     pub(crate) working: Gauge,
     pub(crate) lease_losses: Counter,
     pub(crate) manifest_reloads: Counter,
@@ -116,17 +117,17 @@ pub(crate) struct EngineMetrics {
 impl EngineMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let help = "Events that were decided about, by what became of them";
-        let routed = Counts::register(registry, "events_routed", help, "outcome");
+        let routed = LabelledCounters::register(registry, "events_routed", help, "outcome");
         let help = "Tasks that did not get an event they listen for, by the reason";
-        let discards = Counts::register(registry, "event_discards", help, "reason");
+        let discards = LabelledCounters::register(registry, "event_discards", help, "reason");
         let help = "Deliveries that tasks were given, or that were discarded at last";
-        let settled = Counts::register(registry, "deliveries", help, "outcome");
+        let settled = LabelledCounters::register(registry, "deliveries", help, "outcome");
         let help = "What was done about push channels";
-        let channel_steps = Counts::register(registry, "channel_steps", help, "step");
+        let channel_steps = LabelledCounters::register(registry, "channel_steps", help, "step");
         let help = "Tasks that were begun, by whom";
-        let begun = Counts::register(registry, "tasks_begun", help, "by");
+        let begun = LabelledCounters::register(registry, "tasks_begun", help, "by");
         let help = "Tasks that could not be begun, by who wanted to";
-        let start_failures = Counts::register(registry, "start_failures", help, "by");
+        let start_failures = LabelledCounters::register(registry, "start_failures", help, "by");
         let working = Gauge::default();
         let help = "Tasks that this process works on";
         registry.register("tasks_working", help, working.clone());
@@ -163,31 +164,31 @@ impl EngineMetrics {
     }
 
     /// Counts a poll that ended at this time, in milliseconds.
-    pub(crate) fn poll(&self, tool: &ToolRef, outcome: Polled, now: i64) {
+    pub(crate) fn poll(&self, tool: &ToolRef, outcome: PollOutcome, now: i64) {
         let name = format!("{}/{}", tool.namespace, tool.name);
         let labels = PollLabels {
             tool: name.clone(),
-            outcome: Polled::WORDS[outcome.place()],
+            outcome: PollOutcome::WORDS[outcome.place()],
         };
         self.polls.get_or_create(&labels).inc();
-        if outcome == Polled::Done {
+        if outcome == PollOutcome::Done {
             #[expect(clippy::cast_precision_loss, reason = "there is no such year")]
             let seconds = now as f64 / 1_000.0;
             let labels = ToolLabels { tool: name.clone() };
             self.polled.get_or_create(&labels).set(seconds);
         }
-        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = lock(&self.tools);
         tools.insert(name);
     }
 
     /// Notes what the manifests are like, and forgets the tools that are in none any more.
     pub(crate) fn manifests(&self, problems: usize, is_known: impl Fn(&str) -> bool) {
         self.manifest_problems.set(problems as u64);
-        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = lock(&self.tools);
         tools.retain(|tool| {
             let keeps = is_known(tool);
             if !keeps {
-                for outcome in Polled::WORDS {
+                for outcome in PollOutcome::WORDS {
                     let tool = tool.clone();
                     self.polls.remove(&PollLabels { tool, outcome });
                 }
@@ -225,7 +226,7 @@ mod tests {
             Discard::Disabled,
             Discard::TimedOut,
         ] {
-            assert!(Because::named(discard.word()).is_some(), "{discard:?}");
+            assert!(DiscardLabel::named(discard.word()).is_some(), "{discard:?}");
         }
     }
 
@@ -234,7 +235,7 @@ mod tests {
         let metrics = Metrics::default();
         let engine = &metrics.engine;
         for name in ["stays", "goes"] {
-            engine.poll(&ToolRef::new("shop", name), Polled::Done, 5_000);
+            engine.poll(&ToolRef::new("shop", name), PollOutcome::Done, 5_000);
         }
         engine.manifests(2, |tool| tool == "shop/stays");
         let text = metrics.text();

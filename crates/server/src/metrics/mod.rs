@@ -12,9 +12,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use proofhouse_store::Store;
-use proofhouse_store::model::{ChannelState, Stats, TaskState};
+use proofhouse_store::model::{ChannelState, StoreStats, TaskState};
 
-use counts::Counts;
+use counts::LabelledCounters;
 use counts::kinds;
 use engine::EngineMetrics;
 use store::StoreCollector;
@@ -36,7 +36,7 @@ pub struct RequestLabels {
 
 kinds! {
     /// What was done with a webhook.
-    Webhook {
+    WebhookCount {
         Stored = "stored",
         Duplicate = "duplicate",
         Handshake = "handshake",
@@ -79,9 +79,9 @@ pub struct Metrics {
     /// Connections that are open.
     pub connections: Gauge<i64>,
     /// Connections beyond the limits.
-    pub(crate) over_limit: Counts<OverLimit>,
+    pub(crate) over_limit: LabelledCounters<OverLimit>,
     /// Webhooks that arrived, by what was done with them.
-    pub(crate) webhooks: Counts<Webhook>,
+    pub(crate) webhooks: LabelledCounters<WebhookCount>,
     /// What the engine counts.
     pub(crate) engine: EngineMetrics,
     store_up: Gauge,
@@ -103,9 +103,9 @@ impl Default for Metrics {
         registry.register("http_connections", "Open connections", connections.clone());
         let help = "Connections beyond the limits: refused, or idle ones that made way";
         let name = "http_connections_over_limit";
-        let over_limit = Counts::register(&mut registry, name, help, "outcome");
+        let over_limit = LabelledCounters::register(&mut registry, name, help, "outcome");
         let help = "Webhooks that arrived, by what was done with them";
-        let webhooks = Counts::register(&mut registry, "webhooks", help, "outcome");
+        let webhooks = LabelledCounters::register(&mut registry, "webhooks", help, "outcome");
         let engine = EngineMetrics::register(&mut registry);
         let store_up = Gauge::default();
         let help = "Whether the store could be read when this was asked for";
@@ -141,7 +141,7 @@ impl Default for Metrics {
 impl Metrics {
     /// Counts, and tells what this store counts.
     #[must_use]
-    pub fn of(store: &dyn Store) -> Self {
+    pub fn of(store: &Store) -> Self {
         let mut metrics = Self::default();
         let collector = StoreCollector(store.timings());
         metrics.registry.register_collector(Box::new(collector));
@@ -158,7 +158,7 @@ impl Metrics {
     }
 
     /// Takes over how much there is in the store; nothing if it cannot be read. What it held before is not told then.
-    pub(crate) fn observe(&self, stats: Option<&Stats>) {
+    pub(crate) fn observe(&self, stats: Option<&StoreStats>) {
         self.store_up.set(stats.is_some().into());
         let Some(stats) = stats else {
             self.tasks.clear();
@@ -182,7 +182,7 @@ impl Metrics {
     }
 
     /// Counts a webhook.
-    pub(crate) fn webhook(&self, outcome: Webhook) {
+    pub(crate) fn webhook(&self, outcome: WebhookCount) {
         self.webhooks.one(outcome);
     }
 }
@@ -194,11 +194,11 @@ mod tests {
     #[test]
     fn a_state_that_nobody_is_in_any_more_is_zero() {
         let metrics = Metrics::default();
-        let mut stats = Stats::default();
+        let mut stats = StoreStats::default();
         stats.tasks.insert("running".to_owned(), 3);
         metrics.observe(Some(&stats));
         assert!(metrics.text().contains("tasks{state=\"running\"} 3"));
-        metrics.observe(Some(&Stats::default()));
+        metrics.observe(Some(&StoreStats::default()));
         let text = metrics.text();
         assert!(text.contains("tasks{state=\"running\"} 0"), "{text}");
         assert!(text.contains("store_up 1"), "{text}");

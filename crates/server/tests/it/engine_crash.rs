@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofhouse_agent::task::{CallStatus, Turn};
-use proofhouse_server::engine::{Accepted, Engine, EngineOptions};
+use proofhouse_server::engine::{Engine, EngineOptions, WebhookOutcome};
 use proofhouse_store::model::TaskState;
 use serde_json::Map;
 use tokio::runtime::Runtime;
@@ -91,8 +91,8 @@ fn every_event_arrives_exactly_once_whatever_is_killed() {
                 .runtime
                 .block_on(async move { post(&engine, "hub", &ping(id)).await });
             match posted {
-                Accepted::Stored(_) | Accepted::Duplicate(_) => break,
-                Accepted::Unavailable => std::thread::sleep(Duration::from_millis(50)),
+                WebhookOutcome::Stored(_) | WebhookOutcome::Duplicate(_) => break,
+                WebhookOutcome::Unavailable => std::thread::sleep(Duration::from_millis(50)),
                 other => panic!("{other:?}"),
             }
         }
@@ -327,7 +327,7 @@ fn a_question_of_an_agent_that_is_gone_lets_nothing_happen() {
         let again = Some(r#"call helper {"message": "call hub {\"number\": 8}"}"#.to_owned());
         let said = engine.message(&task, again, Map::new(), None);
         said.await.unwrap();
-        let asks = |row: &proofhouse_store::model::Task| {
+        let asks = |row: &proofhouse_store::model::TaskRecord| {
             row.state == TaskState::Waiting
                 && row.detail.as_ref().unwrap()["review"]["id"] == serde_json::json!(2)
         };
@@ -422,7 +422,7 @@ fn clocks_that_are_wrong_change_nothing() {
             let said = engine_support::comment(id, "acme", 7, "ada");
             assert!(matches!(
                 post(&to.engine, "hub", &said).await,
-                Accepted::Stored(_)
+                WebhookOutcome::Stored(_)
             ));
         });
     }

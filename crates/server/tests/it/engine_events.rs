@@ -10,17 +10,19 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use proofhouse_agent::task::{Decision, Turn};
-use proofhouse_server::engine::{Accepted, Engine, Seen, Snapshot};
-use proofhouse_store::model::{Delivery, DeliveryState, StartKind, TaskFilter, TaskState};
+use proofhouse_server::engine::{
+    Engine, ManifestSnapshot, TaskUpdate, WebhookOutcome, WebhookRefusal,
+};
+use proofhouse_store::model::{DeliveryRecord, DeliveryState, TaskFilter, TaskState, TriggerKind};
 use serde_json::{Map, json};
 
 use crate::engine_support::{
-    MANIFESTS, PATIENCE, World, begin, comment, fate, idle_after, inputs, ping, post, routed,
-    turns, until,
+    MANIFESTS, PATIENCE, World, begin, comment, idle_after, inputs, ping, post, routed,
+    routed_event, turns, until,
 };
 
 fn reasons(detail: &proofhouse_store::model::EventDetail) -> serde_json::Value {
-    detail.event.summary.fate.clone().unwrap()["discarded"]["because"].clone()
+    detail.event.summary.outcome.clone().unwrap()["discarded"]["because"].clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,7 +54,7 @@ async fn events_reach_the_tasks_they_concern_once() {
     assert_eq!(routed_once.event.summary.matched, 1);
     assert!(matches!(
         post(&engine, "hub", &good).await,
-        Accepted::Duplicate(_)
+        WebhookOutcome::Duplicate(_)
     ));
     routed(&engine, "hub", &comment(5, "acme", 7, "bot")).await;
     routed(&engine, "hub", &ping(6)).await;
@@ -91,11 +93,14 @@ async fn strangers_are_refused() {
     );
     let world = World::new(&signed);
     let engine = world.engine().await;
-    let refused = |accepted: Accepted| match accepted {
-        Accepted::Refused { status, .. } => status,
+    let refused = |accepted: WebhookOutcome| match accepted {
+        WebhookOutcome::Refused(refusal) => refusal,
         other => panic!("{other:?}"),
     };
-    assert_eq!(refused(post(&engine, "nobody", &ping(1)).await), 404);
+    assert_eq!(
+        refused(post(&engine, "nobody", &ping(1)).await),
+        WebhookRefusal::NobodyListens
+    );
     let task = begin(&engine, None).await;
     // Events without a secret of their own take the unsigned delivery; the signed one does not.
     let unsigned = routed(&engine, "hub", &ping(2)).await;
@@ -103,9 +108,13 @@ async fn strangers_are_refused() {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", "application/json".parse().unwrap());
     let broken = engine.accept("hub", &headers, None, b"{\"a\":").await;
-    assert_eq!(refused(broken), 400);
+    assert!(matches!(refused(broken), WebhookRefusal::Malformed(_)));
     let strict = world.engine_with(|options| options.strict = true).await;
-    assert_eq!(refused(post(&strict, "hub", &ping(3)).await), 401);
+    let unsigned = refused(post(&strict, "hub", &ping(3)).await);
+    assert!(
+        matches!(unsigned, WebhookRefusal::Signature(_)),
+        "{unsigned:?}"
+    );
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"s3cret-s3cret-s3cret");
     let body = ping(4).to_string();
     let tag = ring::hmac::sign(&key, body.as_bytes());
@@ -119,14 +128,14 @@ async fn strangers_are_refused() {
         format!("sha256={hex}").parse().unwrap(),
     );
     let accepted = strict.accept("hub", &headers, None, body.as_bytes()).await;
-    let Accepted::Stored(ids) = accepted else {
+    let WebhookOutcome::Stored(ids) = accepted else {
         panic!("{accepted:?}");
     };
-    assert_eq!(fate(&strict, ids[0]).await.event.summary.matched, 1);
+    assert_eq!(routed_event(&strict, ids[0]).await.event.summary.matched, 1);
     idle_after(&engine, &task.id, 1).await;
     headers.insert("x-hub-signature-256", "sha256=00".parse().unwrap());
     let forged = strict.accept("hub", &headers, None, body.as_bytes()).await;
-    assert_eq!(refused(forged), 401);
+    assert!(matches!(refused(forged), WebhookRefusal::Signature(_)));
     strict.shutdown(PATIENCE).await;
     engine.shutdown(PATIENCE).await;
 }
@@ -236,7 +245,7 @@ async fn a_decision_outlives_a_process_that_cannot_keep_what_came_of_it() {
     );
     // It is settled once, and not looked at for ever.
     let deliveries = engine.store().deliveries(&task.id, None, 10).await.unwrap();
-    let pending = |one: &&Delivery| one.state == DeliveryState::Pending;
+    let pending = |one: &&DeliveryRecord| one.state == DeliveryState::Pending;
     assert_eq!(deliveries.iter().find(pending), None);
     engine.shutdown(PATIENCE).await;
 }
@@ -253,7 +262,8 @@ async fn people_decide_and_watch() {
         .await;
     let task = begin(&engine, Some("call hub {\"number\": 7}")).await;
     let mut watch = engine.watch(&task.id, 0);
-    let waits = |row: &proofhouse_store::model::Task, _: &[Turn]| row.state == TaskState::Waiting;
+    let waits =
+        |row: &proofhouse_store::model::TaskRecord, _: &[Turn]| row.state == TaskState::Waiting;
     until(&engine, &task.id, waits).await;
     let wrong = engine.decide(&task.id, 99, Decision::Approve, json!({}));
     assert!(wrong.await.is_err());
@@ -282,9 +292,9 @@ async fn people_decide_and_watch() {
             .unwrap()
             .unwrap()
         {
-            Seen::Turn(turn) => kinds.push(turn.kind),
-            Seen::Live(_) => {}
-            Seen::Over => break,
+            TaskUpdate::Turn(turn) => kinds.push(turn.kind),
+            TaskUpdate::Live(_) => {}
+            TaskUpdate::Over => break,
         }
     }
     assert_eq!(kinds.first().map(String::as_str), Some("input"));
@@ -316,7 +326,7 @@ cron: "0 * * * *"
 inputs: {message: "An hour has passed."}
 "#;
 
-async fn tasks(engine: &Engine) -> Vec<proofhouse_store::model::Task> {
+async fn tasks(engine: &Engine) -> Vec<proofhouse_store::model::TaskRecord> {
     let filter = TaskFilter {
         limit: 100,
         ..TaskFilter::default()
@@ -331,7 +341,7 @@ async fn events_and_the_clock_begin_tasks_once() {
     let second = world.engine().await;
     let issue = json!({"kind": "issue", "title": "it burns", "owner": "acme"});
     let detail = routed(&engine, "hub", &issue).await;
-    let begun = detail.event.summary.fate.unwrap()["triggers"][0]["task"].clone();
+    let begun = detail.event.summary.outcome.unwrap()["triggers"][0]["task"].clone();
     let id = begun.as_str().unwrap();
     let turns = idle_after(&engine, id, 1).await;
     assert_eq!(inputs(&turns)[0].0, "An issue: it burns");
@@ -339,12 +349,12 @@ async fn events_and_the_clock_begin_tasks_once() {
     assert_eq!(tasks(&engine).await.len(), 1);
     // Both have seen the schedule; each tick fires once, missed ones are passed over but for the latest.
     let started = std::time::Instant::now();
-    let seen = |starts: &[proofhouse_store::model::StartStatus]| {
+    let seen = |starts: &[proofhouse_store::model::TriggerStatus]| {
         starts
             .iter()
-            .any(|start| start.key.kind == StartKind::Schedule && start.next_at.is_some())
+            .any(|start| start.key.kind == TriggerKind::Schedule && start.next_at.is_some())
     };
-    while !seen(&engine.store().starts().await.unwrap()) {
+    while !seen(&engine.store().triggers().await.unwrap()) {
         assert!(started.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -389,7 +399,7 @@ async fn a_bad_edit_keeps_the_good_version() {
 }
 
 /// Whether a namespace has its clerk.
-fn has_agent(snapshot: &Snapshot, namespace: &str) -> bool {
+fn has_agent(snapshot: &ManifestSnapshot, namespace: &str) -> bool {
     let mut agents = snapshot.catalog().agents();
     agents.any(|agent| agent.namespace == namespace && agent.name == "clerk")
 }

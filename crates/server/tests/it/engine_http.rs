@@ -6,6 +6,7 @@
     reason = "helpers of tests may fail loudly"
 )]
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -13,9 +14,15 @@ use axum::extract::State;
 use axum::routing::{get, post as post_route};
 use axum::{Json, Router};
 use http::{HeaderMap, StatusCode};
-use proofhouse_server::engine::{Accepted, Engine};
+use proofhouse_server::api::{Api, ApiConfig};
+use proofhouse_server::engine::{Engine, WebhookOutcome, WebhookRefusal};
+use proofhouse_server::listen::{self, ConnectionLimits, Listener};
+use proofhouse_server::metrics::Metrics;
 use proofhouse_store::model::{ChannelFilter, ChannelState, TaskState};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 
 use crate::engine_support::{PATIENCE, World, begin, idle_after, inputs, until};
 
@@ -81,7 +88,7 @@ async fn serve(platform: &Shared) -> String {
         .route("/watch", post_route(watch))
         .route("/stop", post_route(stop))
         .with_state(Arc::clone(platform));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
     format!("http://{address}")
@@ -139,13 +146,123 @@ async fn wait(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-async fn push(engine: &Engine, channel: &str, n: u64) -> Accepted {
+async fn push(engine: &Engine, channel: &str, n: u64) -> WebhookOutcome {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", "application/json".parse().unwrap());
     headers.insert("x-goog-channel-id", channel.parse().unwrap());
     headers.insert("x-goog-message-number", n.to_string().parse().unwrap());
     let body = json!({"n": n}).to_string();
     engine.accept("feed", &headers, None, body.as_bytes()).await
+}
+
+/// The API and the webhooks of an engine, on addresses of their own, for whoever asks.
+struct Served {
+    api: SocketAddr,
+    webhooks: SocketAddr,
+    stop: CancellationToken,
+}
+
+impl Served {
+    async fn start(engine: &Arc<Engine>) -> Self {
+        let metrics = Arc::new(Metrics::default());
+        let listeners = [
+            TcpListener::bind("127.0.0.1:0").await.unwrap(),
+            TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        ];
+        let [api_at, webhooks_at] = listeners.each_ref().map(|one| one.local_addr().unwrap());
+        let config = ApiConfig {
+            open: true,
+            ..ApiConfig::at(api_at)
+        };
+        let api = Api::new(Arc::clone(engine), Arc::clone(&metrics), config);
+        let served = listeners
+            .into_iter()
+            .zip([api.router(), api.webhook_router()]);
+        let served = served.map(|(socket, router)| Listener {
+            socket,
+            tls: None,
+            router,
+            limits: ConnectionLimits::default(),
+        });
+        let stop = CancellationToken::new();
+        let serving = listen::serve(served.collect(), metrics, stop.clone(), PATIENCE);
+        tokio::spawn(serving);
+        Self {
+            api: api_at,
+            webhooks: webhooks_at,
+            stop,
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// Sends a request and reads the status and the JSON of the answer.
+async fn request(at: SocketAddr, line: &str, headers: &str, body: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(at).await.unwrap();
+    let request = format!(
+        "{line} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n{headers}\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_through_a_closed_channel_is_gone() {
+    let platform: Shared = Arc::new(Mutex::new(Platform {
+        lifetime: 3600,
+        ..Platform::default()
+    }));
+    let root = serve(&platform).await;
+    let world = World::new(&manifests(&root));
+    let engine = Arc::new(world.engine().await);
+    let served = Served::start(&engine).await;
+    let task = begin(&engine, Some("hello")).await;
+    wait("a channel", || platform.lock().unwrap().open.len() == 1).await;
+    let channel = platform.lock().unwrap().open[0].clone();
+    let push = async |n: u64| {
+        let headers = format!("x-goog-channel-id: {channel}\r\nx-goog-message-number: {n}\r\n");
+        let line = "POST /v1/webhooks/events/feed";
+        request(
+            served.webhooks,
+            line,
+            &headers,
+            &json!({"n": n}).to_string(),
+        )
+        .await
+    };
+    assert_eq!(push(1).await.0, 202);
+    engine.cancel(&task.id).await.unwrap();
+    until(&engine, &task.id, |row, _| row.state == TaskState::Ended).await;
+    wait("closing", || platform.lock().unwrap().open.is_empty()).await;
+    // The platform may stop sending: it is told that the channel was there and is not any more.
+    let started = Instant::now();
+    let (status, problem) = loop {
+        let answer = push(2).await;
+        if answer.0 != 202 {
+            break answer;
+        }
+        assert!(started.elapsed() < PATIENCE, "{answer:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(
+        (status, &problem["code"]),
+        (410, &json!("gone")),
+        "{problem}"
+    );
+    let line = "POST /v1/webhooks/events/nobody";
+    assert_eq!(request(served.webhooks, line, "", "{}").await.0, 404);
+    engine.shutdown(PATIENCE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,15 +319,15 @@ async fn channels_are_opened_renewed_and_closed() {
     let first = platform.lock().unwrap().open[0].clone();
     assert!(matches!(
         push(&engine, "nobody", 1).await,
-        Accepted::Refused { status: 410, .. }
+        WebhookOutcome::Refused(WebhookRefusal::ChannelGone)
     ));
     assert!(matches!(
         push(&engine, &first, 1).await,
-        Accepted::Stored(_)
+        WebhookOutcome::Stored(_)
     ));
     assert!(matches!(
         push(&engine, &first, 1).await,
-        Accepted::Duplicate(_)
+        WebhookOutcome::Duplicate(_)
     ));
     let turns = idle_after(&engine, &task.id, 2).await;
     assert_eq!(inputs(&turns)[1].0, "pushed 1");
@@ -285,18 +402,31 @@ async fn a_channel_that_is_refused_is_told_of() {
     }));
     let root = serve(&platform).await;
     let world = World::new(&manifests(&root));
-    let engine = world.engine().await;
+    let engine = Arc::new(world.engine().await);
+    let served = Served::start(&engine).await;
     let task = begin(&engine, Some("hello")).await;
     let started = Instant::now();
-    let trace = loop {
-        let trace = engine.store().trace(&task.id, 0, 10).await.unwrap();
-        if !trace.is_empty() {
-            break trace;
+    let line = format!("GET /v1/tasks/{}/listening", task.id);
+    let notices = loop {
+        let (status, listening) = request(served.api, &line, "", "").await;
+        assert_eq!(status, 200, "{listening}");
+        if listening["notices"] != json!([]) {
+            break listening["notices"].clone();
         }
         assert!(started.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
-    assert_eq!(trace[0].entry["notice"], "channel_lost");
+    assert_eq!(notices[0]["notice"], "channel_lost", "{notices}");
+    let about = &notices[0]["about"];
+    assert_eq!(
+        (&about["tool"], &about["event"]),
+        (&json!("feed"), &json!("push"))
+    );
+    assert!(
+        about["error"].as_str().unwrap().contains("403"),
+        "{notices}"
+    );
+    assert!(notices[0]["at"].is_string(), "{notices}");
     // The task works all the same, and is told once, without the words of the platform.
     let turns = idle_after(&engine, &task.id, 2).await;
     let told: Vec<_> = inputs(&turns).into_iter().map(|(said, _)| said).collect();

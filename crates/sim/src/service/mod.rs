@@ -13,10 +13,11 @@ mod weather;
 
 pub use mcp::serve_stdio;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use notes::Notes;
+use proofhouse_wire::sync::lock;
 use sessions::Sessions;
 use tokens::Tokens;
 
@@ -50,10 +51,6 @@ impl Service {
             tokens: Mutex::default(),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A name that nobody guesses by accident.

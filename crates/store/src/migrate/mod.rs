@@ -2,7 +2,7 @@
 
 use crate::error::{Result, StoreError};
 use crate::sql::row::first;
-use crate::sql::session::{Tx, params};
+use crate::sql::transaction::{Tx, params};
 
 /// The steps in order; the version of a database is how many it has taken.
 const STEPS: &[&str] = &[include_str!("0001.sql"), include_str!("0002.sql")];

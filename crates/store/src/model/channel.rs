@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Millis;
 use super::interest::ToolRef;
-use super::lease::{Held, Lease};
+use super::lease::{HeldLease, Lease};
 
 text_enum! {
     /// How far a channel is.
@@ -44,7 +44,7 @@ pub struct NewChannel {
 
 /// A channel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Channel {
+pub struct ChannelRecord {
     /// Names the channel.
     pub id: String,
     /// The task.
@@ -81,7 +81,7 @@ pub struct ChannelUpdate {
     /// The channel.
     pub id: String,
     /// The lease the change depends on, if it does; `Fenced` if it has moved.
-    pub held: Option<Held>,
+    pub held: Option<HeldLease>,
     /// The states it may be in now; any if this is empty. Otherwise it is a conflict.
     pub from: Vec<ChannelState>,
     /// The new state.
@@ -115,14 +115,14 @@ pub struct ChannelFilter {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedChannel {
     /// The channel.
-    pub channel: Channel,
+    pub channel: ChannelRecord,
     /// The lease on it.
     pub lease: Lease,
 }
 
 text_enum! {
     /// Why a channel is to be swept.
-    SweepReason {
+    CloseReason {
         /// Its task has ended, or is not there any more.
         TaskEnded = "task_ended",
         /// Its task is interrupted.
@@ -138,11 +138,11 @@ text_enum! {
 
 /// A channel to close, with the reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SweptChannel {
+pub struct ChannelToClose {
     /// The channel.
-    pub channel: Channel,
+    pub channel: ChannelRecord,
     /// The lease on it.
     pub lease: Lease,
     /// Why.
-    pub reason: SweepReason,
+    pub reason: CloseReason,
 }

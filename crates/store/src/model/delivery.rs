@@ -20,7 +20,7 @@ text_enum! {
 
 /// What routing decided about one task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
+pub enum DeliveryDecision {
     /// The task gets it.
     Deliver,
     /// The task does not get it, for this reason.
@@ -39,7 +39,7 @@ pub struct NewDelivery {
     /// The message, aliases and whatever else the task needs; the payload stays with the event.
     pub body: Value,
     /// Whether the task gets it.
-    pub verdict: Verdict,
+    pub decision: DeliveryDecision,
 }
 
 /// A delivery that comes from no event: a message of a user, the first input of a task.
@@ -55,7 +55,7 @@ pub struct DirectDelivery {
 
 /// A delivery.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Delivery {
+pub struct DeliveryRecord {
     /// Names the delivery; a task gets them in the order of these numbers.
     pub id: i64,
     /// The task.

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Millis;
-use super::delivery::{Delivery, NewDelivery};
+use super::delivery::{DeliveryRecord, NewDelivery};
 use super::interest::ToolRef;
 use super::json_text::JsonText;
-use super::start::StartKey;
 use super::task::NewTask;
+use super::trigger::TriggerKey;
 
 text_enum! {
     /// How an event came in.
@@ -18,7 +18,7 @@ text_enum! {
         /// A platform posted it to a channel of one task.
         Subscription = "subscription",
         /// A poll found it for one task.
-        Poll = "poll",
+        PollRecord = "poll",
     }
 }
 
@@ -26,8 +26,8 @@ text_enum! {
     /// How far an event is.
     EventState {
         /// It is stored and nobody has decided about it yet.
-        Received = "received",
-        /// Its fate is decided.
+        ReceiveOutcome = "received",
+        /// It is decided who gets it.
         Routed = "routed",
     }
 }
@@ -55,14 +55,14 @@ pub struct NewEvent {
 
 /// What became of an event that was handed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Received {
+pub enum ReceiveOutcome {
     /// It is stored durably under this id.
     Stored(i64),
     /// It was stored before, under this id.
     Duplicate(i64),
 }
 
-impl Received {
+impl ReceiveOutcome {
     /// The id of the event, be it new or old.
     #[must_use]
     pub fn id(self) -> i64 {
@@ -94,7 +94,7 @@ pub struct EventSummary {
     /// Which routing this is: 1, and one more for each replay.
     pub attempt: i64,
     /// What the last routing decided, and why.
-    pub fate: Option<Value>,
+    pub outcome: Option<Value>,
     /// How many deliveries the last routing made, without the discarded ones.
     pub matched: i64,
     /// When it was received.
@@ -107,7 +107,7 @@ pub struct EventSummary {
 
 /// An event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct EventRecord {
     /// What is known about it.
     pub summary: EventSummary,
     /// The headers that were kept.
@@ -120,16 +120,16 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventDetail {
     /// The event.
-    pub event: Event,
-    /// The fates of earlier attempts: `{attempt, fate, routed_at}` each.
+    pub event: EventRecord,
+    /// What earlier attempts decided: `{attempt, fate, routed_at}` each.
     pub earlier: Vec<Value>,
     /// Its deliveries, of all attempts.
-    pub deliveries: Vec<Delivery>,
+    pub deliveries: Vec<DeliveryRecord>,
 }
 
 /// The right to route an event. It is good until somebody else claims the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Claim {
+pub struct EventClaim {
     /// The event.
     pub event: i64,
     /// The attempt that is to be routed.
@@ -142,22 +142,22 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedEvent {
     /// The right to do so.
-    pub claim: Claim,
+    pub claim: EventClaim,
     /// The event.
-    pub event: Event,
+    pub event: EventRecord,
 }
 
 /// What was decided about an event: everything that becomes true together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Routing {
+pub struct EventRouting {
     /// The right to decide; `Fenced` if another process has claimed the event.
-    pub claim: Claim,
+    pub claim: EventClaim,
     /// What was decided and why, for people.
-    pub fate: Value,
+    pub outcome: Value,
     /// What the tasks get. A task that has ended meanwhile gets nothing: its delivery is stored as discarded.
     pub deliveries: Vec<NewDelivery>,
     /// Tasks that triggers begin, with the status row to count them in. Their deliveries can be among `deliveries`.
-    pub tasks: Vec<(StartKey, NewTask)>,
+    pub tasks: Vec<(TriggerKey, NewTask)>,
 }
 
 /// Which events to list, newest first.

@@ -67,7 +67,7 @@ pub struct Interest {
 
 /// An active interest with what routing needs to judge it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Interested {
+pub struct InterestedTask {
     /// The interest.
     pub interest: Interest,
     /// The namespace of the task's agent.

@@ -8,11 +8,11 @@ text_enum! {
     /// What a lease is on.
     LeaseKind {
         /// A task, by its id.
-        Task = "task",
+        TaskRecord = "task",
         /// A poll, by its id as text.
-        Poll = "poll",
+        PollRecord = "poll",
         /// A channel, by its id.
-        Channel = "channel",
+        ChannelRecord = "channel",
         /// A schedule, by a name of the caller's.
         Schedule = "schedule",
         /// Something that one process does for all, such as sweeping.
@@ -38,8 +38,8 @@ pub struct Lease {
 impl Lease {
     /// The proof of holding it, for writes that depend on it.
     #[must_use]
-    pub fn held(&self) -> Held {
-        Held {
+    pub fn held(&self) -> HeldLease {
+        HeldLease {
             kind: self.kind,
             name: self.name.clone(),
             fence: self.fence,
@@ -50,7 +50,7 @@ impl Lease {
 /// The proof of holding a lease. It is good until somebody else acquires the lease or it is released, whatever the
 /// clocks say.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Held {
+pub struct HeldLease {
     /// What it is on.
     pub kind: LeaseKind,
     /// Which of them.

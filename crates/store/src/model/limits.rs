@@ -3,7 +3,7 @@
 /// Bytes of one event's payload; platforms send at most a few megabytes (GitHub: 25 MB, most others 1 MB).
 pub const MAX_PAYLOAD_BYTES: usize = 32 * 1024 * 1024;
 
-/// Bytes of one JSON body: a turn, the parameters of a task, a fate, a run.
+/// Bytes of one JSON body: a turn, the parameters of a task, what routing decided.
 pub const MAX_JSON_BYTES: usize = 32 * 1024 * 1024;
 
 /// Bytes of a name, a key or a word; they are part of indexes (PostgreSQL takes about 2,700 bytes in one).

@@ -13,28 +13,30 @@ pub mod limits;
 pub mod poll;
 pub mod record;
 pub mod retention;
-pub mod start;
 pub mod task;
+pub mod trigger;
 
 pub use channel::{
-    Channel, ChannelFilter, ChannelState, ChannelUpdate, ClaimedChannel, NewChannel, SweepReason,
-    SweptChannel,
+    ChannelFilter, ChannelRecord, ChannelState, ChannelToClose, ChannelUpdate, ClaimedChannel,
+    CloseReason, NewChannel,
 };
-pub use delivery::{Delivery, DeliveryState, DirectDelivery, NewDelivery, Verdict};
+pub use delivery::{DeliveryDecision, DeliveryRecord, DeliveryState, DirectDelivery, NewDelivery};
 pub use event::{
-    Claim, ClaimedEvent, Event, EventDetail, EventFilter, EventKind, EventState, EventSummary,
-    NewEvent, Received, Routing,
+    ClaimedEvent, EventClaim, EventDetail, EventFilter, EventKind, EventRecord, EventRouting,
+    EventState, EventSummary, NewEvent, ReceiveOutcome,
 };
-pub use interest::{AllowEntry, Interest, Interested, NewInterest, ToolRef};
+pub use interest::{AllowEntry, Interest, InterestedTask, NewInterest, ToolRef};
 pub use json_text::JsonText;
-pub use lease::{Held, Lease, LeaseKind};
-pub use poll::{ClaimedPoll, NewPoll, Poll, PollCommit};
-pub use record::{ApiKey, NewApiKey, NewRun, Run, RunSummary, TraceEntry};
-pub use retention::{Retention, Stats, Swept};
-pub use start::{Fire, Fired, StartFailure, StartKey, StartKind, StartStatus};
+pub use lease::{HeldLease, Lease, LeaseKind};
+pub use poll::{ClaimedPoll, NewPoll, PollCommit, PollRecord};
+pub use record::{ApiKey, NewApiKey, TraceEntry};
+pub use retention::{Retention, StoreStats, SweepReport};
 pub use task::{
-    Append, Appended, ClaimedTask, NewTask, NewTurn, StateChange, Task, TaskFilter, TaskState,
-    Turn, Wake,
+    AppendTurns, AppendedTurns, ClaimedTask, NewTask, NewTurn, StateChange, TaskFilter, TaskRecord,
+    TaskState, TurnRecord, WakeRules,
+};
+pub use trigger::{
+    ScheduleTick, TickOutcome, TriggerFailure, TriggerKey, TriggerKind, TriggerStatus,
 };
 
 /// A time: Unix milliseconds.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Millis;
 use super::event::NewEvent;
 use super::interest::ToolRef;
-use super::lease::{Held, Lease};
+use super::lease::{HeldLease, Lease};
 
 /// A poll to make. Its key is the task, the tool and the event, so an edit of the manifest keeps its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct NewPoll {
 
 /// A poll.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Poll {
+pub struct PollRecord {
     /// Names the poll; its lease has this number as its name.
     pub id: i64,
     /// The task.
@@ -46,7 +46,7 @@ pub struct Poll {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedPoll {
     /// The poll.
-    pub poll: Poll,
+    pub poll: PollRecord,
     /// The lease on it.
     pub lease: Lease,
 }
@@ -55,7 +55,7 @@ pub struct ClaimedPoll {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PollCommit {
     /// The lease on the poll; `Fenced` if it has moved.
-    pub held: Held,
+    pub held: HeldLease,
     /// How far it has looked now.
     pub cursor: Option<Value>,
     /// The ids it has seen now, oldest first.

@@ -1,4 +1,4 @@
-//! What is kept to be read later: traces, runs and the keys of the API.
+//! What is kept to be read later: traces and the keys of the API.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,41 +13,6 @@ pub struct TraceEntry {
     /// The entry.
     pub entry: Value,
     /// When it was written.
-    pub created_at: Millis,
-}
-
-/// The results of a campaign, to be stored.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NewRun {
-    /// Names the run; storing it again replaces it.
-    pub id: String,
-    /// A few words for lists.
-    pub summary: Value,
-    /// The results.
-    pub body: Value,
-}
-
-/// A run in a list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunSummary {
-    /// Names the run.
-    pub id: String,
-    /// A few words for lists.
-    pub summary: Value,
-    /// When it was stored.
-    pub created_at: Millis,
-}
-
-/// The results of a campaign.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Run {
-    /// Names the run.
-    pub id: String,
-    /// A few words for lists.
-    pub summary: Value,
-    /// The results.
-    pub body: Value,
-    /// When it was stored.
     pub created_at: Millis,
 }
 

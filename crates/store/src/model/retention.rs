@@ -16,8 +16,6 @@ pub struct Retention {
     pub ended_tasks_ms: Option<Millis>,
     /// Closed and lost channels, since they changed.
     pub channels_ms: Option<Millis>,
-    /// Runs, since they were stored.
-    pub runs_ms: Option<Millis>,
     /// How many rows of a kind one call removes at most, so that it does not hold up others.
     pub batch: usize,
 }
@@ -30,7 +28,6 @@ impl Default for Retention {
             events_ms: Some(30 * DAY),
             ended_tasks_ms: Some(90 * DAY),
             channels_ms: Some(30 * DAY),
-            runs_ms: None,
             batch: 500,
         }
     }
@@ -38,7 +35,7 @@ impl Default for Retention {
 
 /// What a sweep removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Swept {
+pub struct SweepReport {
     /// Keys that no longer keep duplicates out.
     pub dedupe_keys: u64,
     /// Events.
@@ -47,15 +44,13 @@ pub struct Swept {
     pub tasks: u64,
     /// Channels.
     pub channels: u64,
-    /// Runs.
-    pub runs: u64,
     /// Whether a kind had at least as many as one call removes: call again.
     pub more: bool,
 }
 
 /// How much there is, for metrics.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stats {
+pub struct StoreStats {
     /// Tasks by state, in the words of `TaskState`.
     pub tasks: std::collections::BTreeMap<String, i64>,
     /// Events that are not routed yet.

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Millis;
-use super::delivery::{Delivery, DirectDelivery};
+use super::delivery::{DeliveryRecord, DirectDelivery};
 use super::interest::{AllowEntry, NewInterest};
-use super::lease::{Held, Lease};
+use super::lease::{HeldLease, Lease};
 use super::poll::NewPoll;
 
 text_enum! {
@@ -56,7 +56,7 @@ pub struct NewTask {
 
 /// A task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Task {
+pub struct TaskRecord {
     /// Names the task.
     pub id: String,
     /// The namespace of its agent.
@@ -113,7 +113,7 @@ pub struct NewTurn {
 
 /// A turn of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Turn {
+pub struct TurnRecord {
     /// Its number, from 0, without gaps.
     pub seq: i64,
     /// What kind of turn it is.
@@ -133,7 +133,7 @@ pub struct StateChange {
     /// The task.
     pub task: String,
     /// The lease the change depends on, if it does.
-    pub held: Option<Held>,
+    pub held: Option<HeldLease>,
     /// The states the task may be in now; any but `ended` if this is empty. Otherwise it is a conflict.
     pub from: Vec<TaskState>,
     /// The new state.
@@ -144,11 +144,11 @@ pub struct StateChange {
 
 /// One step of a task: everything that becomes true together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Append {
+pub struct AppendTurns {
     /// The task.
     pub task: String,
-    /// The lease on the task (`LeaseKind::Task`); `Fenced` if it has moved.
-    pub held: Held,
+    /// The lease on the task (`LeaseKind::TaskRecord`); `Fenced` if it has moved.
+    pub held: HeldLease,
     /// The number of the first of these turns; `Conflict` if it is not the next one.
     pub expected_seq: i64,
     /// The turns.
@@ -159,15 +159,13 @@ pub struct Append {
     pub from: Vec<TaskState>,
     /// The new state with its detail, if it changes.
     pub state: Option<(TaskState, Option<Value>)>,
-    /// What the task needs to go on in another process, if it changed.
-    pub snapshot: Option<Value>,
     /// The delivery that the first of these turns is; `Conflict` if it is not pending any more.
     pub delivered: Option<i64>,
 }
 
 /// What an append came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Appended {
+pub struct AppendedTurns {
     /// The number the next turn will have.
     pub next_seq: i64,
     /// When it was appended.
@@ -176,7 +174,7 @@ pub struct Appended {
 
 /// Which tasks are worth waking, besides those that are `running` and whose process is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wake {
+pub struct WakeRules {
     /// Wakes waiting tasks for pending deliveries.
     pub waiting: bool,
     /// Wakes interrupted tasks for pending deliveries.
@@ -187,9 +185,9 @@ pub struct Wake {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedTask {
     /// The task.
-    pub task: Task,
+    pub task: TaskRecord,
     /// The lease on it.
     pub lease: Lease,
     /// Its oldest pending delivery; none if only its process was gone.
-    pub next: Option<Delivery>,
+    pub next: Option<DeliveryRecord>,
 }

@@ -8,7 +8,7 @@ use crate::error::{Result, StoreError};
 
 /// How far a connection is protected, in the words of libpq.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Protection {
+pub(super) enum TlsMode {
     /// Never encrypted.
     Disable,
     /// Encrypted if the server can.
@@ -23,7 +23,7 @@ pub(super) enum Protection {
 
 /// Whose certificates are trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Roots {
+pub(super) enum RootCertificates {
     /// Those in a file.
     File(PathBuf),
     /// The public ones.
@@ -35,8 +35,8 @@ pub(super) enum Roots {
 pub(super) struct Address {
     /// The rest, for the driver.
     pub(super) rest: String,
-    pub(super) protection: Protection,
-    pub(super) roots: Option<Roots>,
+    pub(super) protection: TlsMode,
+    pub(super) roots: Option<RootCertificates>,
 }
 
 impl Address {
@@ -60,28 +60,29 @@ impl Address {
         let is_url = ["postgres://", "postgresql://"]
             .iter()
             .any(|scheme| text.starts_with(scheme));
-        let rest = match is_url {
-            true => without_query(text, &mut take),
-            false => without_pairs(text, &mut take),
+        let rest = if is_url {
+            without_query(text, &mut take)
+        } else {
+            without_pairs(text, &mut take)
         };
         let roots = root.map(|root| match root.as_str() {
-            "system" => Roots::Public,
-            _ => Roots::File(PathBuf::from(root)),
+            "system" => RootCertificates::Public,
+            _ => RootCertificates::File(PathBuf::from(root)),
         });
         let protection = match (mode.as_deref(), &roots) {
-            (None, Some(Roots::Public)) => Protection::VerifyFull,
-            (None, _) => Protection::Prefer,
+            (None, Some(RootCertificates::Public)) => TlsMode::VerifyFull,
+            (None, _) => TlsMode::Prefer,
             (Some(word), _) => protection(word)?,
         };
         match (&roots, protection) {
-            (None, Protection::VerifyCa | Protection::VerifyFull) => Err(wrong(
+            (None, TlsMode::VerifyCa | TlsMode::VerifyFull) => Err(wrong(
                 "`sslmode` asks for a certificate that is verified: name the file of those who are trusted with \
                  `sslrootcert`, or `sslrootcert=system` for the public ones",
             )),
-            (Some(Roots::Public), mode) if mode != Protection::VerifyFull => Err(wrong(
+            (Some(RootCertificates::Public), mode) if mode != TlsMode::VerifyFull => Err(wrong(
                 "`sslrootcert=system` needs `sslmode=verify-full`: anybody can have a certificate of theirs for some name",
             )),
-            (Some(_), Protection::Disable | Protection::Prefer) => Err(wrong(
+            (Some(_), TlsMode::Disable | TlsMode::Prefer) => Err(wrong(
                 "`sslrootcert` needs `sslmode=require`, `verify-ca` or `verify-full`: otherwise the connection may not be \
                  encrypted at all",
             )),
@@ -98,13 +99,13 @@ fn wrong(message: &str) -> StoreError {
     StoreError::Invalid(format!("the address of PostgreSQL: {message}"))
 }
 
-fn protection(word: &str) -> Result<Protection> {
+fn protection(word: &str) -> Result<TlsMode> {
     Ok(match word {
-        "disable" => Protection::Disable,
-        "prefer" => Protection::Prefer,
-        "require" => Protection::Require,
-        "verify-ca" => Protection::VerifyCa,
-        "verify-full" => Protection::VerifyFull,
+        "disable" => TlsMode::Disable,
+        "prefer" => TlsMode::Prefer,
+        "require" => TlsMode::Require,
+        "verify-ca" => TlsMode::VerifyCa,
+        "verify-full" => TlsMode::VerifyFull,
         _ => {
             return Err(wrong(
                 "`sslmode` is one of `disable`, `prefer`, `require`, `verify-ca` and `verify-full`",
@@ -128,9 +129,10 @@ fn without_query(url: &str, take: &mut impl FnMut(&str, String) -> bool) -> Stri
             None => true,
         })
         .collect();
-    match kept.is_empty() {
-        true => url[..mark].to_owned(),
-        false => format!("{}?{}", &url[..mark], kept.join("&")),
+    if kept.is_empty() {
+        url[..mark].to_owned()
+    } else {
+        format!("{}?{}", &url[..mark], kept.join("&"))
     }
 }
 
@@ -183,10 +185,10 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn reads(text: &str, rest: &str, protection: Protection, root: Option<&str>) {
+    fn reads(text: &str, rest: &str, protection: TlsMode, root: Option<&str>) {
         let roots = root.map(|root| match root {
-            "system" => Roots::Public,
-            file => Roots::File(file.into()),
+            "system" => RootCertificates::Public,
+            file => RootCertificates::File(file.into()),
         });
         let expected = Address {
             rest: rest.to_owned(),
@@ -198,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_is_about_tls_is_taken_out() {
-        use Protection::{Disable, Prefer, Require, VerifyCa, VerifyFull};
+        use TlsMode::{Disable, Prefer, Require, VerifyCa, VerifyFull};
         reads("postgres://h/d", "postgres://h/d", Prefer, None);
         let url = "postgresql://u:p?w@h:5/d?sslmode=require&connect_timeout=3";
         let rest = "postgresql://u:p?w@h:5/d?connect_timeout=3";

@@ -1,21 +1,16 @@
-//! The engine for several server processes: a pool of connections to one PostgreSQL.
+//! The database for several server processes: a pool of connections to one PostgreSQL.
 
 mod address;
-mod engine;
+mod backend;
 mod error;
-mod session;
 mod tls;
+mod transaction;
 
 use std::time::Duration;
 
-pub use engine::PostgresEngine;
+pub(crate) use backend::PostgresBackend;
 
-use crate::error::Result;
 use crate::migrate;
-use crate::sql::SqlStore;
-
-/// A store in PostgreSQL.
-pub type PostgresStore = SqlStore<PostgresEngine>;
 
 /// Where the database is and how it is used.
 #[derive(Clone, PartialEq, Eq)]
@@ -29,7 +24,7 @@ pub struct PostgresOptions {
     pub connections: usize,
     /// How long a transaction may take with all its answers, and a connection until it is there. A network that
     /// swallows them must not hold callers for ever.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Stops upgrading at this version of the schema, for tests of upgrades.
     #[doc(hidden)]
     pub up_to_version: i64,
@@ -43,7 +38,7 @@ impl PostgresOptions {
             url: url.into(),
             schema: None,
             connections: 16,
-            patience: Duration::from_secs(15),
+            timeout: Duration::from_secs(15),
             up_to_version: migrate::NEWEST,
         }
     }
@@ -56,19 +51,7 @@ impl std::fmt::Debug for PostgresOptions {
             .debug_struct("PostgresOptions")
             .field("schema", &self.schema)
             .field("connections", &self.connections)
-            .field("patience", &self.patience)
+            .field("timeout", &self.timeout)
             .finish_non_exhaustive()
-    }
-}
-
-impl PostgresStore {
-    /// Connects to the store, and brings its schema up to date. Several processes may do so at once.
-    ///
-    /// # Errors
-    ///
-    /// When the address is wrong, the server cannot be reached, or a newer version has written the database.
-    pub async fn open_postgres(options: PostgresOptions) -> Result<Self> {
-        let engine = PostgresEngine::open(&options).await?;
-        Ok(Self::on(engine))
     }
 }

@@ -23,7 +23,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream as Stream;
 
-use super::address::{Protection, Roots};
+use super::address::{RootCertificates, TlsMode};
 use crate::error::{Result, StoreError};
 
 /// The largest file of certificates.
@@ -33,27 +33,27 @@ const PROTOCOL: &[u8] = b"postgresql";
 
 /// Makes encrypted connections.
 #[derive(Clone)]
-pub(super) struct Encryption {
+pub(super) struct PostgresTls {
     config: Arc<ClientConfig>,
 }
 
-impl Encryption {
+impl PostgresTls {
     /// # Errors
     ///
     /// When the certificates of those who are trusted cannot be read.
-    pub(super) fn new(protection: Protection, roots: Option<&Roots>) -> Result<Self> {
+    pub(super) fn new(protection: TlsMode, roots: Option<&RootCertificates>) -> Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let trusted = match roots {
             None => None,
-            Some(Roots::Public) => Some(Trusted {
+            Some(RootCertificates::Public) => Some(TrustedRoots {
                 roots: webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect(),
                 named: Vec::new(),
             }),
-            Some(Roots::File(path)) => Some(Trusted::read(path)?),
+            Some(RootCertificates::File(path)) => Some(TrustedRoots::read(path)?),
         };
-        let judge = Judge {
+        let judge = CertificateVerifier {
             trusted,
-            looks_at_names: protection == Protection::VerifyFull,
+            looks_at_names: protection == TlsMode::VerifyFull,
             algorithms: provider.signature_verification_algorithms,
         };
         let mut config =
@@ -72,13 +72,13 @@ impl Encryption {
 
 /// Whose certificates are good.
 #[derive(Debug)]
-struct Trusted {
+struct TrustedRoots {
     roots: RootCertStore,
     /// The same as they are written: a server may show one of them itself.
     named: Vec<CertificateDer<'static>>,
 }
 
-impl Trusted {
+impl TrustedRoots {
     fn read(path: &Path) -> Result<Self> {
         let failed =
             |why: &str| StoreError::Invalid(format!("`sslrootcert`: {}: {why}", path.display()));
@@ -98,22 +98,22 @@ impl Trusted {
             let added = roots.add(certificate.clone());
             added.map_err(|error| failed(&error.to_string()))?;
         }
-        match named.is_empty() {
-            true => Err(failed("there is no certificate in it")),
-            false => Ok(Self { roots, named }),
+        if named.is_empty() {
+            return Err(failed("there is no certificate in it"));
         }
+        Ok(Self { roots, named })
     }
 }
 
 /// Says whether a server is the right one, as far as it was asked to.
 #[derive(Debug)]
-struct Judge {
-    trusted: Option<Trusted>,
+struct CertificateVerifier {
+    trusted: Option<TrustedRoots>,
     looks_at_names: bool,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ServerCertVerifier for Judge {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         shown: &CertificateDer<'_>,
@@ -167,16 +167,16 @@ impl ServerCertVerifier for Judge {
     }
 }
 
-impl<S> MakeTlsConnect<S> for Encryption
+impl<S> MakeTlsConnect<S> for PostgresTls
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    type Stream = Encrypted<S>;
-    type TlsConnect = Greeting;
+    type Stream = EncryptedStream<S>;
+    type TlsConnect = TlsHandshake;
     type Error = io::Error;
 
-    fn make_tls_connect(&mut self, host: &str) -> io::Result<Greeting> {
-        Ok(Greeting {
+    fn make_tls_connect(&mut self, host: &str) -> io::Result<TlsHandshake> {
+        Ok(TlsHandshake {
             connector: TlsConnector::from(Arc::clone(&self.config)),
             host: host.to_owned(),
         })
@@ -184,32 +184,32 @@ where
 }
 
 /// Greets one server.
-pub(super) struct Greeting {
+pub(super) struct TlsHandshake {
     connector: TlsConnector,
     host: String,
 }
 
-impl<S> TlsConnect<S> for Greeting
+impl<S> TlsConnect<S> for TlsHandshake
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    type Stream = Encrypted<S>;
+    type Stream = EncryptedStream<S>;
     type Error = io::Error;
-    type Future = BoxFuture<'static, io::Result<Encrypted<S>>>;
+    type Future = BoxFuture<'static, io::Result<EncryptedStream<S>>>;
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
             // Here and not earlier: a socket of this machine has no name, and needs none.
             let name = ServerName::try_from(self.host).map_err(io::Error::other)?;
-            Ok(Encrypted(self.connector.connect(name, stream).await?))
+            Ok(EncryptedStream(self.connector.connect(name, stream).await?))
         })
     }
 }
 
 /// An encrypted connection.
-pub(super) struct Encrypted<S>(Stream<S>);
+pub(super) struct EncryptedStream<S>(Stream<S>);
 
-impl<S> TlsStream for Encrypted<S>
+impl<S> TlsStream for EncryptedStream<S>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -260,7 +260,7 @@ fn value(der: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(length)
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for EncryptedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -270,7 +270,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for EncryptedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,12 +1,12 @@
 //! Statements about channels.
 
 use super::row::{Row, first};
-use super::session::{Cell, Tx, json_or_null, name, params, remark, short};
+use super::transaction::{SqlValue, Tx, json_or_null, name, params, short, truncated};
 use super::{leases, page};
 use crate::error::{Result, StoreError};
 use crate::model::{
-    Channel, ChannelFilter, ChannelState, ChannelUpdate, ClaimedChannel, LeaseKind, Millis,
-    NewChannel, SweepReason, SweptChannel, ToolRef,
+    ChannelFilter, ChannelRecord, ChannelState, ChannelToClose, ChannelUpdate, ClaimedChannel,
+    CloseReason, LeaseKind, Millis, NewChannel, ToolRef,
 };
 
 macro_rules! columns {
@@ -16,8 +16,8 @@ macro_rules! columns {
     };
 }
 
-fn read(row: &mut Row) -> Result<Channel> {
-    Ok(Channel {
+fn read(row: &mut Row) -> Result<ChannelRecord> {
+    Ok(ChannelRecord {
         id: row.text()?,
         task: row.text()?,
         tool: ToolRef {
@@ -37,7 +37,7 @@ fn read(row: &mut Row) -> Result<Channel> {
     })
 }
 
-pub(super) async fn open(
+pub(crate) async fn open(
     tx: Tx<'_>,
     new: &NewChannel,
     owner: &str,
@@ -65,14 +65,14 @@ pub(super) async fn open(
             new.id
         )));
     }
-    let lease = leases::acquire(tx, LeaseKind::Channel, &new.id, owner, lease_ms)
+    let lease = leases::acquire(tx, LeaseKind::ChannelRecord, &new.id, owner, lease_ms)
         .await?
         .ok_or_else(|| StoreError::Conflict(format!("somebody holds channel `{}`", new.id)))?;
     let channel = get(tx, &new.id).await?;
     Ok(ClaimedChannel { channel, lease })
 }
 
-pub(super) async fn get(tx: Tx<'_>, id: &str) -> Result<Channel> {
+pub(crate) async fn get(tx: Tx<'_>, id: &str) -> Result<ChannelRecord> {
     let rows = tx
         .query(
             concat!("SELECT ", columns!(), " FROM channels c WHERE c.id = $1"),
@@ -83,7 +83,7 @@ pub(super) async fn get(tx: Tx<'_>, id: &str) -> Result<Channel> {
     read(&mut row)
 }
 
-pub(super) async fn list(tx: Tx<'_>, filter: &ChannelFilter) -> Result<Vec<Channel>> {
+pub(crate) async fn list(tx: Tx<'_>, filter: &ChannelFilter) -> Result<Vec<ChannelRecord>> {
     let rows = tx
         .query(
             concat!(
@@ -102,7 +102,7 @@ pub(super) async fn list(tx: Tx<'_>, filter: &ChannelFilter) -> Result<Vec<Chann
     rows.into_iter().map(|mut row| read(&mut row)).collect()
 }
 
-pub(super) async fn update(tx: Tx<'_>, update: &ChannelUpdate) -> Result<Channel> {
+pub(crate) async fn update(tx: Tx<'_>, update: &ChannelUpdate) -> Result<ChannelRecord> {
     let rows = tx
         .query(
             concat!(
@@ -117,7 +117,7 @@ pub(super) async fn update(tx: Tx<'_>, update: &ChannelUpdate) -> Result<Channel
         first(rows).ok_or_else(|| StoreError::NotFound(format!("channel `{}`", update.id)))?;
     let channel = read(&mut row)?;
     if let Some(held) = &update.held {
-        leases::check(tx, held, LeaseKind::Channel, &update.id).await?;
+        leases::check(tx, held, LeaseKind::ChannelRecord, &update.id).await?;
     }
     if !update.from.is_empty() && !update.from.contains(&channel.state) {
         return Err(StoreError::Conflict(format!(
@@ -136,7 +136,7 @@ pub(super) async fn update(tx: Tx<'_>, update: &ChannelUpdate) -> Result<Channel
             update.renew_at.into(),
             json_or_null("the response of the platform", update.response.as_ref())?,
             update.failures.into(),
-            update.last_error.as_deref().map_or(Cell::Null, remark),
+            update.last_error.as_deref().map_or(SqlValue::Null, truncated),
         ],
     )
     .await?;
@@ -155,7 +155,7 @@ pub(super) async fn update(tx: Tx<'_>, update: &ChannelUpdate) -> Result<Channel
     get(tx, &update.id).await
 }
 
-pub(super) async fn claim_renewals(
+pub(crate) async fn claim_renewals(
     tx: Tx<'_>,
     owner: &str,
     lease_ms: Millis,
@@ -192,12 +192,12 @@ pub(super) async fn claim_renewals(
     Ok(claimed)
 }
 
-pub(super) async fn claim_sweeps(
+pub(crate) async fn claim_sweeps(
     tx: Tx<'_>,
     owner: &str,
     lease_ms: Millis,
     limit: usize,
-) -> Result<Vec<SweptChannel>> {
+) -> Result<Vec<ChannelToClose>> {
     let rows = tx
         .query(
             concat!(
@@ -219,7 +219,7 @@ pub(super) async fn claim_sweeps(
         let lease = leases::read(row)?;
         let channel = get(tx, &lease.name).await?;
         match reason(tx, &channel).await? {
-            Some(reason) => swept.push(SweptChannel {
+            Some(reason) => swept.push(ChannelToClose {
                 channel,
                 lease,
                 reason,
@@ -234,12 +234,12 @@ pub(super) async fn claim_sweeps(
     Ok(swept)
 }
 
-async fn reason(tx: Tx<'_>, channel: &Channel) -> Result<Option<SweepReason>> {
+async fn reason(tx: Tx<'_>, channel: &ChannelRecord) -> Result<Option<CloseReason>> {
     match channel.state {
         ChannelState::Closed | ChannelState::Lost => return Ok(None),
-        ChannelState::Replaced => return Ok(Some(SweepReason::Replaced)),
-        ChannelState::Closing => return Ok(Some(SweepReason::Closing)),
-        ChannelState::Subscribing => return Ok(Some(SweepReason::Abandoned)),
+        ChannelState::Replaced => return Ok(Some(CloseReason::Replaced)),
+        ChannelState::Closing => return Ok(Some(CloseReason::Closing)),
+        ChannelState::Subscribing => return Ok(Some(CloseReason::Abandoned)),
         ChannelState::Active => {}
     }
     let rows = tx
@@ -250,8 +250,8 @@ async fn reason(tx: Tx<'_>, channel: &Channel) -> Result<Option<SweepReason>> {
         .await?;
     let state = first(rows).map(|mut row| row.text()).transpose()?;
     Ok(match state.as_deref() {
-        None | Some("ended") => Some(SweepReason::TaskEnded),
-        Some("interrupted") => Some(SweepReason::TaskInterrupted),
+        None | Some("ended") => Some(CloseReason::TaskEnded),
+        Some("interrupted") => Some(CloseReason::TaskInterrupted),
         Some(_) => None,
     })
 }

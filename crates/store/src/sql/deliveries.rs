@@ -3,12 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::row::{Row, first};
-use super::session::{Cell, Tx, json, name, params, remark};
+use super::transaction::{SqlValue, Tx, json, name, params, truncated};
 use super::{leases, page, tasks};
 use crate::error::{Result, StoreError};
 use crate::model::{
-    ClaimedTask, Delivery, DeliveryState, DirectDelivery, Held, LeaseKind, Millis, NewDelivery,
-    Received, TaskState, ToolRef, Verdict, Wake,
+    ClaimedTask, DeliveryDecision, DeliveryRecord, DeliveryState, DirectDelivery, HeldLease,
+    LeaseKind, Millis, NewDelivery, ReceiveOutcome, TaskState, ToolRef, WakeRules,
 };
 
 macro_rules! columns {
@@ -18,8 +18,8 @@ macro_rules! columns {
     };
 }
 
-fn read(mut row: Row) -> Result<Delivery> {
-    Ok(Delivery {
+fn read(mut row: Row) -> Result<DeliveryRecord> {
+    Ok(DeliveryRecord {
         id: row.int()?,
         task: row.text()?,
         event: row.int_or_null()?,
@@ -42,7 +42,11 @@ fn read(mut row: Row) -> Result<Delivery> {
     })
 }
 
-pub(super) async fn deliver(tx: Tx<'_>, task: &str, new: &DirectDelivery) -> Result<Received> {
+pub(crate) async fn deliver(
+    tx: Tx<'_>,
+    task: &str,
+    new: &DirectDelivery,
+) -> Result<ReceiveOutcome> {
     let found = tasks::lock(tx, task).await?;
     let key = new
         .key
@@ -58,7 +62,7 @@ pub(super) async fn deliver(tx: Tx<'_>, task: &str, new: &DirectDelivery) -> Res
             )
             .await?;
         if let Some(mut row) = first(known) {
-            return Ok(Received::Duplicate(row.int()?));
+            return Ok(ReceiveOutcome::Duplicate(row.int()?));
         }
     }
     tasks::expect_state(&found, &[])?;
@@ -76,19 +80,19 @@ pub(super) async fn deliver(tx: Tx<'_>, task: &str, new: &DirectDelivery) -> Res
         .await?;
     let mut row =
         first(rows).ok_or_else(|| StoreError::Corrupt("an insertion gave no id".to_owned()))?;
-    Ok(Received::Stored(row.int()?))
+    Ok(ReceiveOutcome::Stored(row.int()?))
 }
 
 /// Locks the tasks of deliveries against ending: a task that ends discards what is pending, and must not miss these.
 /// Returns which of them are there, and whether they go on.
-pub(super) async fn lock_tasks<'d>(
+pub(crate) async fn lock_tasks<'d>(
     tx: Tx<'_>,
     deliveries: impl IntoIterator<Item = &'d NewDelivery>,
 ) -> Result<HashMap<&'d str, bool>> {
     // Sorted, so that two processes that route to the same tasks lock them in the same order.
     let tasks = deliveries.into_iter().map(|one| one.task.as_str());
     let tasks: BTreeSet<&str> = tasks.collect();
-    let each: Vec<Vec<Cell<'_>>> = tasks.iter().map(|task| vec![(*task).into()]).collect();
+    let each: Vec<Vec<SqlValue<'_>>> = tasks.iter().map(|task| vec![(*task).into()]).collect();
     let states = tx
         .query_each("SELECT state FROM tasks WHERE id = $1 {lock}", &each)
         .await?;
@@ -102,23 +106,23 @@ pub(super) async fn lock_tasks<'d>(
 }
 
 /// Stores what routing decided about tasks. Returns the ids, and how many of them are pending.
-pub(super) async fn add(
+pub(crate) async fn add(
     tx: Tx<'_>,
     event: i64,
     attempt: i64,
     new: &[NewDelivery],
 ) -> Result<(Vec<i64>, i64)> {
     let open = lock_tasks(tx, new).await?;
-    let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(new.len());
+    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(new.len());
     let mut pending = 0;
     for delivery in new {
         let open = open
             .get(delivery.task.as_str())
             .ok_or_else(|| tasks::missing(&delivery.task))?;
-        let reason = match &delivery.verdict {
-            Verdict::Discard(reason) => Some(reason.as_str()),
-            Verdict::Deliver if !open => Some("the task had ended"),
-            Verdict::Deliver => None,
+        let reason = match &delivery.decision {
+            DeliveryDecision::Discard(reason) => Some(reason.as_str()),
+            DeliveryDecision::Deliver if !open => Some("the task had ended"),
+            DeliveryDecision::Deliver => None,
         };
         pending += i64::from(reason.is_none());
         rows.push(vec![
@@ -135,7 +139,7 @@ pub(super) async fn add(
                 "pending"
             }
             .into(),
-            reason.map_or(Cell::Null, remark),
+            reason.map_or(SqlValue::Null, truncated),
             i64::from(reason.is_some()).into(),
         ]);
     }
@@ -157,7 +161,7 @@ pub(super) async fn add(
     Ok((ids, pending))
 }
 
-pub(super) async fn pending(tx: Tx<'_>, task: &str, limit: usize) -> Result<Vec<Delivery>> {
+pub(crate) async fn pending(tx: Tx<'_>, task: &str, limit: usize) -> Result<Vec<DeliveryRecord>> {
     let rows = tx
         .query(
             concat!(
@@ -171,12 +175,12 @@ pub(super) async fn pending(tx: Tx<'_>, task: &str, limit: usize) -> Result<Vec<
     rows.into_iter().map(read).collect()
 }
 
-pub(super) async fn of_task(
+pub(crate) async fn of_task(
     tx: Tx<'_>,
     task: &str,
     before: Option<i64>,
     limit: usize,
-) -> Result<Vec<Delivery>> {
+) -> Result<Vec<DeliveryRecord>> {
     let rows = tx
         .query(
             concat!(
@@ -190,7 +194,7 @@ pub(super) async fn of_task(
     rows.into_iter().map(read).collect()
 }
 
-pub(super) async fn of_event(tx: Tx<'_>, event: i64) -> Result<Vec<Delivery>> {
+pub(crate) async fn of_event(tx: Tx<'_>, event: i64) -> Result<Vec<DeliveryRecord>> {
     let rows = tx
         .query(
             concat!(
@@ -204,14 +208,19 @@ pub(super) async fn of_event(tx: Tx<'_>, event: i64) -> Result<Vec<Delivery>> {
     rows.into_iter().map(read).collect()
 }
 
-pub(super) async fn discard(tx: Tx<'_>, held: &Held, delivery: i64, reason: &str) -> Result<()> {
+pub(crate) async fn discard(
+    tx: Tx<'_>,
+    held: &HeldLease,
+    delivery: i64,
+    reason: &str,
+) -> Result<()> {
     tasks::lock(tx, &held.name).await?;
-    leases::check(tx, held, LeaseKind::Task, &held.name).await?;
+    leases::check(tx, held, LeaseKind::TaskRecord, &held.name).await?;
     let changed = tx
         .execute(
             "UPDATE deliveries SET state = 'discarded', reason = $3, settled_at = {now} \
              WHERE id = $1 AND task_id = $2 AND state = 'pending'",
-            &[delivery.into(), (&held.name).into(), remark(reason)],
+            &[delivery.into(), (&held.name).into(), truncated(reason)],
         )
         .await?;
     if changed == 0 {
@@ -223,21 +232,21 @@ pub(super) async fn discard(tx: Tx<'_>, held: &Held, delivery: i64, reason: &str
     Ok(())
 }
 
-pub(super) async fn discard_pending(tx: Tx<'_>, task: &str, reason: &str) -> Result<()> {
+pub(crate) async fn discard_pending(tx: Tx<'_>, task: &str, reason: &str) -> Result<()> {
     tx.execute(
         "UPDATE deliveries SET state = 'discarded', reason = $2, settled_at = {now} \
          WHERE task_id = $1 AND state = 'pending'",
-        &[task.into(), remark(reason)],
+        &[task.into(), truncated(reason)],
     )
     .await?;
     Ok(())
 }
 
-pub(super) async fn claim_tasks(
+pub(crate) async fn claim_tasks(
     tx: Tx<'_>,
     owner: &str,
     lease_ms: Millis,
-    wake: Wake,
+    wake: WakeRules,
     limit: usize,
 ) -> Result<Vec<ClaimedTask>> {
     let rows = tx
@@ -275,6 +284,6 @@ pub(super) async fn claim_tasks(
     Ok(claimed)
 }
 
-async fn first_pending(tx: Tx<'_>, task: &str) -> Result<Option<Delivery>> {
+async fn first_pending(tx: Tx<'_>, task: &str) -> Result<Option<DeliveryRecord>> {
     Ok(pending(tx, task, 1).await?.into_iter().next())
 }

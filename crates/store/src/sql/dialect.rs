@@ -1,4 +1,4 @@
-//! The one language statements are written in, and what each engine makes of it.
+//! The one language statements are written in, and what each database makes of it.
 //!
 //! It is SQL that both understand, with numbered parameters (`$1`) and a few words in braces:
 //!
@@ -13,9 +13,11 @@
 //! | `{inserted id}` | gives this column of a row that was inserted | nothing: it knows the last one, and gives no row |
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
-/// Which engine.
+use crate::sync::{read, write};
+
+/// Which database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavor {
     Sqlite,
@@ -44,7 +46,7 @@ impl Flavor {
         text.to_owned()
     }
 
-    /// The statement in the language of the engine.
+    /// The statement in the language of the database.
     pub(crate) fn render(self, sql: &str) -> String {
         let mut rendered = String::with_capacity(sql.len() + 64);
         let mut rest = sql;
@@ -67,7 +69,7 @@ impl Flavor {
     }
 }
 
-/// Remembers what statements are in the language of an engine.
+/// Remembers what statements are in the language of a database.
 #[derive(Debug)]
 pub(crate) struct Dialect {
     flavor: Flavor,
@@ -82,21 +84,13 @@ impl Dialect {
         }
     }
 
-    /// The statement in the language of the engine.
+    /// The statement in the language of the database.
     pub(crate) fn statement(&self, sql: &'static str) -> Arc<str> {
-        if let Some(known) = self
-            .rendered
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(sql)
-        {
+        if let Some(known) = read(&self.rendered).get(sql) {
             return Arc::clone(known);
         }
         let rendered: Arc<str> = self.flavor.render(sql).into();
-        self.rendered
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(sql, Arc::clone(&rendered));
+        write(&self.rendered).insert(sql, Arc::clone(&rendered));
         rendered
     }
 }

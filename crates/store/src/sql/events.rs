@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::row::{Row, first};
-use super::session::{self, Cell, Tx, name, params, short};
-use super::{deliveries, page, starts, tasks};
+use super::transaction::{self, SqlValue, Tx, name, params, short};
+use super::{deliveries, page, tasks, triggers};
 use crate::error::{Result, StoreError};
 use crate::model::limits::{MAX_BATCH, MAX_PAYLOAD_BYTES};
 use crate::model::{
-    Claim, ClaimedEvent, Event, EventDetail, EventFilter, EventKind, EventState, EventSummary,
-    Millis, NewEvent, Received, Routing, ToolRef,
+    ClaimedEvent, EventClaim, EventDetail, EventFilter, EventKind, EventRecord, EventRouting,
+    EventState, EventSummary, Millis, NewEvent, ReceiveOutcome, ToolRef,
 };
 
 macro_rules! columns {
@@ -35,7 +35,7 @@ fn read_summary(row: &mut Row) -> Result<EventSummary> {
         target_task: row.text_or_null()?,
         state: row.word(EventState::from_word)?,
         attempt: row.int()?,
-        fate: row.json_or_null()?,
+        outcome: row.json_or_null()?,
         matched: row.int()?,
         received_at: row.int()?,
         routed_at: row.int_or_null()?,
@@ -43,8 +43,8 @@ fn read_summary(row: &mut Row) -> Result<EventSummary> {
     })
 }
 
-fn read(row: &mut Row) -> Result<Event> {
-    Ok(Event {
+fn read(row: &mut Row) -> Result<EventRecord> {
+    Ok(EventRecord {
         summary: read_summary(row)?,
         headers: row.json()?,
         payload: row.bytes()?,
@@ -57,18 +57,18 @@ fn missing(id: i64) -> StoreError {
 
 /// Refuses more than one transaction takes.
 fn batch(what: &str, size: usize) -> Result<()> {
-    match size > MAX_BATCH {
-        true => Err(StoreError::TooLarge {
+    if size > MAX_BATCH {
+        return Err(StoreError::TooLarge {
             what: what.to_owned(),
             size,
             limit: MAX_BATCH,
-        }),
-        false => Ok(()),
+        });
     }
+    Ok(())
 }
 
 /// Stores events.
-pub(super) async fn receive(tx: Tx<'_>, events: &[NewEvent]) -> Result<Vec<Received>> {
+pub(crate) async fn receive(tx: Tx<'_>, events: &[NewEvent]) -> Result<Vec<ReceiveOutcome>> {
     batch("a batch of events", events.len())?;
     let rows: Vec<_> = events.iter().map(columns_of).collect::<Result<_>>()?;
     let inserted = tx
@@ -83,16 +83,16 @@ pub(super) async fn receive(tx: Tx<'_>, events: &[NewEvent]) -> Result<Vec<Recei
     let mut received = Vec::with_capacity(events.len());
     for (event, id) in events.iter().zip(inserted) {
         received.push(match id {
-            Some(id) => Received::Stored(id),
-            None => Received::Duplicate(known(tx, event).await?),
+            Some(id) => ReceiveOutcome::Stored(id),
+            None => ReceiveOutcome::Duplicate(known(tx, event).await?),
         });
     }
     Ok(received)
 }
 
-fn columns_of(event: &NewEvent) -> Result<Vec<Cell<'_>>> {
+fn columns_of(event: &NewEvent) -> Result<Vec<SqlValue<'_>>> {
     let headers = event.headers.as_str();
-    session::not_too_long("the headers of the event", headers)?;
+    transaction::not_too_long("the headers of the event", headers)?;
     if event.payload.len() > MAX_PAYLOAD_BYTES {
         return Err(StoreError::TooLarge {
             what: "the payload of an event, in bytes,".to_owned(),
@@ -118,7 +118,7 @@ fn columns_of(event: &NewEvent) -> Result<Vec<Cell<'_>>> {
         event.kind.as_str().into(),
         key.into(),
         headers.into(),
-        Cell::Bytes(Cow::Borrowed(&event.payload)),
+        SqlValue::Bytes(Cow::Borrowed(&event.payload)),
         event.target_task.as_deref().into(),
     ])
 }
@@ -140,7 +140,7 @@ async fn known(tx: Tx<'_>, event: &NewEvent) -> Result<i64> {
     first(rows).ok_or_else(gone)?.int()
 }
 
-pub(super) async fn claim(
+pub(crate) async fn claim(
     tx: Tx<'_>,
     owner: &str,
     lease_ms: Millis,
@@ -163,7 +163,7 @@ pub(super) async fn claim(
     for mut row in rows {
         let fence = row.int()?;
         let event = read(&mut row)?;
-        let claim = Claim {
+        let claim = EventClaim {
             event: event.summary.id,
             attempt: event.summary.attempt,
             fence,
@@ -174,7 +174,7 @@ pub(super) async fn claim(
     Ok(claimed)
 }
 
-pub(super) async fn unclaim(tx: Tx<'_>, claim: Claim) -> Result<()> {
+pub(crate) async fn unclaim(tx: Tx<'_>, claim: EventClaim) -> Result<()> {
     tx.execute(
         "UPDATE events SET claim_owner = NULL, claim_until = 0, claim_fence = claim_fence + 1 \
          WHERE id = $1 AND claim_fence = $2 AND state = 'received'",
@@ -184,14 +184,17 @@ pub(super) async fn unclaim(tx: Tx<'_>, claim: Claim) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn route(tx: Tx<'_>, routing: &Routing) -> Result<Vec<i64>> {
+pub(crate) async fn route(tx: Tx<'_>, routing: &EventRouting) -> Result<Vec<i64>> {
     still_ours(tx, routing.claim).await?;
     decide(tx, routing).await
 }
 
 /// Records many decisions. A claim that is lost is told beside the others, for nothing was written for it; any other
 /// error undoes all.
-pub(super) async fn route_all(tx: Tx<'_>, routings: &[Routing]) -> Result<Vec<Result<Vec<i64>>>> {
+pub(crate) async fn route_all(
+    tx: Tx<'_>,
+    routings: &[EventRouting],
+) -> Result<Vec<Result<Vec<i64>>>> {
     batch("a batch of decisions", routings.len())?;
     // All tasks at once and in order: two processes that route to the same tasks must not wait for each other.
     let deliveries = routings.iter().flat_map(|routing| &routing.deliveries);
@@ -210,7 +213,7 @@ pub(super) async fn route_all(tx: Tx<'_>, routings: &[Routing]) -> Result<Vec<Re
 }
 
 /// Whether a claim still holds, for an event that is still to be routed.
-async fn still_ours(tx: Tx<'_>, claim: Claim) -> Result<()> {
+async fn still_ours(tx: Tx<'_>, claim: EventClaim) -> Result<()> {
     let rows = tx
         .query(
             "SELECT state, attempt, claim_fence FROM events WHERE id = $1 {lock}",
@@ -222,7 +225,7 @@ async fn still_ours(tx: Tx<'_>, claim: Claim) -> Result<()> {
     if row.int()? != claim.attempt || row.int()? != claim.fence {
         return Err(StoreError::Fenced(format!("event {}", claim.event)));
     }
-    if state != EventState::Received {
+    if state != EventState::ReceiveOutcome {
         return Err(StoreError::Conflict(format!(
             "event {} is routed already",
             claim.event
@@ -232,11 +235,11 @@ async fn still_ours(tx: Tx<'_>, claim: Claim) -> Result<()> {
 }
 
 /// Writes down what was decided about an event.
-async fn decide(tx: Tx<'_>, routing: &Routing) -> Result<Vec<i64>> {
+async fn decide(tx: Tx<'_>, routing: &EventRouting) -> Result<Vec<i64>> {
     let claim = routing.claim;
     for (key, task) in &routing.tasks {
         tasks::create(tx, task).await?;
-        starts::began(tx, key, &task.id).await?;
+        triggers::began(tx, key, &task.id).await?;
     }
     let (ids, mut matched) =
         deliveries::add(tx, claim.event, claim.attempt, &routing.deliveries).await?;
@@ -250,13 +253,13 @@ async fn decide(tx: Tx<'_>, routing: &Routing) -> Result<Vec<i64>> {
     tx.execute(
         "UPDATE events SET state = 'routed', fate = $2, matched = $3, routed_at = {now}, claim_owner = NULL, \
          claim_until = 0 WHERE id = $1",
-        &[claim.event.into(), session::json("the fate of the event", &routing.fate)?, matched.into()],
+        &[claim.event.into(), transaction::json("the outcome of the event", &routing.outcome)?, matched.into()],
     )
     .await?;
     Ok(ids)
 }
 
-pub(super) async fn list(tx: Tx<'_>, filter: &EventFilter) -> Result<Vec<EventSummary>> {
+pub(crate) async fn list(tx: Tx<'_>, filter: &EventFilter) -> Result<Vec<EventSummary>> {
     let rows = tx
         .query(
             concat!(
@@ -287,7 +290,7 @@ pub(super) async fn list(tx: Tx<'_>, filter: &EventFilter) -> Result<Vec<EventSu
         .collect()
 }
 
-pub(super) async fn get(tx: Tx<'_>, id: i64) -> Result<EventDetail> {
+pub(crate) async fn get(tx: Tx<'_>, id: i64) -> Result<EventDetail> {
     let rows = tx
         .query(
             concat!(
@@ -310,12 +313,12 @@ fn list_of_json(value: Value) -> Result<Vec<Value>> {
     match value {
         Value::Array(items) => Ok(items),
         _ => Err(StoreError::Corrupt(
-            "the earlier fates of an event are no list".to_owned(),
+            "the earlier outcomes of an event are no list".to_owned(),
         )),
     }
 }
 
-pub(super) async fn replay(tx: Tx<'_>, id: i64) -> Result<i64> {
+pub(crate) async fn replay(tx: Tx<'_>, id: i64) -> Result<i64> {
     let rows = tx
         .query(
             "SELECT state, attempt, fate, routed_at, earlier FROM events WHERE id = $1 {lock}",
@@ -329,14 +332,14 @@ pub(super) async fn replay(tx: Tx<'_>, id: i64) -> Result<i64> {
         )));
     }
     let attempt = row.int()?;
-    let fate = row.json_or_null()?;
+    let outcome = row.json_or_null()?;
     let routed_at = row.int_or_null()?;
     let mut earlier = list_of_json(row.json()?)?;
-    earlier.push(json!({ "attempt": attempt, "fate": fate, "routed_at": routed_at }));
+    earlier.push(json!({ "attempt": attempt, "fate": outcome, "routed_at": routed_at }));
     tx.execute(
         "UPDATE events SET state = 'received', attempt = $2, earlier = $3, fate = NULL, matched = 0, routed_at = NULL, \
          claim_owner = NULL, claim_until = 0, claim_fence = claim_fence + 1 WHERE id = $1",
-        &[id.into(), (attempt + 1).into(), session::json("the fates of the event", &Value::Array(earlier))?],
+        &[id.into(), (attempt + 1).into(), transaction::json("the outcomes of the event", &Value::Array(earlier))?],
     )
     .await?;
     Ok(attempt + 1)

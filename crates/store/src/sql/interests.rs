@@ -1,11 +1,11 @@
 //! Statements about interests and allow lists.
 
-use super::session::{Cell, Tx, json, name, params, short};
+use super::transaction::{SqlValue, Tx, json, name, params, short};
 use crate::error::Result;
-use crate::model::{AllowEntry, Interest, Interested, NewInterest, TaskState, ToolRef};
+use crate::model::{AllowEntry, Interest, InterestedTask, NewInterest, TaskState, ToolRef};
 
-pub(super) async fn add(tx: Tx<'_>, task: &str, interests: &[NewInterest]) -> Result<()> {
-    let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(interests.len());
+pub(crate) async fn add(tx: Tx<'_>, task: &str, interests: &[NewInterest]) -> Result<()> {
+    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(interests.len());
     for interest in interests {
         rows.push(vec![
             task.into(),
@@ -26,7 +26,7 @@ pub(super) async fn add(tx: Tx<'_>, task: &str, interests: &[NewInterest]) -> Re
 
 /// How an allow list comes to have an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Allowed {
+pub(crate) enum AllowTime {
     /// With the task: this is when parameters are sealed.
     AtStart,
     /// Later, when nothing is added to a sealed parameter.
@@ -34,14 +34,14 @@ pub(super) enum Allowed {
 }
 
 /// Adds to the allow list. What is there is not added again.
-pub(super) async fn allow(
+pub(crate) async fn allow(
     tx: Tx<'_>,
     task: &str,
     entries: &[AllowEntry],
-    when: Allowed,
+    when: AllowTime,
 ) -> Result<()> {
     // The caller has the task locked, so nobody adds the same between the look and the insertion.
-    let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(entries.len());
+    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(entries.len());
     for entry in entries {
         rows.push(vec![
             task.into(),
@@ -50,7 +50,7 @@ pub(super) async fn allow(
             name("the name of the parameter", &entry.name)?.into(),
             json("the value of the parameter", &entry.value)?,
             entry.sealed.into(),
-            (when == Allowed::Later).into(),
+            (when == AllowTime::Later).into(),
         ]);
     }
     tx.query_each(
@@ -65,7 +65,7 @@ pub(super) async fn allow(
     Ok(())
 }
 
-pub(super) async fn allow_list(tx: Tx<'_>, task: &str) -> Result<Vec<AllowEntry>> {
+pub(crate) async fn allow_list(tx: Tx<'_>, task: &str) -> Result<Vec<AllowEntry>> {
     let rows = tx
         .query(
             "SELECT tool_namespace, tool, name, value, sealed FROM allow_list WHERE task_id = $1 ORDER BY number",
@@ -87,7 +87,7 @@ pub(super) async fn allow_list(tx: Tx<'_>, task: &str) -> Result<Vec<AllowEntry>
         .collect()
 }
 
-pub(super) async fn of_task(tx: Tx<'_>, task: &str) -> Result<Vec<Interest>> {
+pub(crate) async fn of_task(tx: Tx<'_>, task: &str) -> Result<Vec<Interest>> {
     let rows = tx
         .query(
             "SELECT task_id, tool_namespace, tool, event, timeout_ms, active FROM interests WHERE task_id = $1 \
@@ -111,11 +111,11 @@ pub(super) async fn of_task(tx: Tx<'_>, task: &str) -> Result<Vec<Interest>> {
         .collect()
 }
 
-pub(super) async fn in_tool(
+pub(crate) async fn in_tool(
     tx: Tx<'_>,
     tool: &ToolRef,
     task: Option<&str>,
-) -> Result<Vec<Interested>> {
+) -> Result<Vec<InterestedTask>> {
     // One statement for all tasks: a row per allow-list entry, or one row for an interest without any.
     let rows = tx
         .query(
@@ -128,11 +128,11 @@ pub(super) async fn in_tool(
             &params![&tool.name, &tool.namespace, task],
         )
         .await?;
-    let mut found: Vec<Interested> = Vec::new();
+    let mut found: Vec<InterestedTask> = Vec::new();
     let mut last = None;
     for mut row in rows {
         let number = row.int()?;
-        let interested = Interested {
+        let interested = InterestedTask {
             interest: Interest {
                 task: row.text()?,
                 tool: ToolRef {

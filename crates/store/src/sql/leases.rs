@@ -1,10 +1,9 @@
 //! Statements about leases. A fence only grows, so an old owner can be told from the new one.
 
-use super::page;
 use super::row::{Row, first};
-use super::session::{Tx, name, params};
+use super::transaction::{Tx, name, params};
 use crate::error::{Result, StoreError};
-use crate::model::{Held, Lease, LeaseKind, Millis};
+use crate::model::{HeldLease, Lease, LeaseKind, Millis};
 
 /// What acquiring a lease does to a row that is there: nothing while somebody holds it.
 macro_rules! take_over {
@@ -25,13 +24,13 @@ pub(super) fn read(mut row: Row) -> Result<Lease> {
     })
 }
 
-fn fenced(held: &Held) -> StoreError {
+fn fenced(held: &HeldLease) -> StoreError {
     StoreError::Fenced(format!("{} `{}`", held.kind, held.name))
 }
 
 /// Refuses unless this is the lease on that and nobody else has acquired it since. Nobody can until the transaction
 /// ends.
-pub(super) async fn check(tx: Tx<'_>, held: &Held, kind: LeaseKind, on: &str) -> Result<()> {
+pub(crate) async fn check(tx: Tx<'_>, held: &HeldLease, kind: LeaseKind, on: &str) -> Result<()> {
     if held.kind != kind || held.name != on {
         return Err(StoreError::Invalid(format!(
             "the lease is on {} `{}`, not on {kind} `{on}`",
@@ -51,7 +50,7 @@ pub(super) async fn check(tx: Tx<'_>, held: &Held, kind: LeaseKind, on: &str) ->
     }
 }
 
-pub(super) async fn is_live(tx: Tx<'_>, kind: LeaseKind, on: &str) -> Result<bool> {
+pub(crate) async fn is_live(tx: Tx<'_>, kind: LeaseKind, on: &str) -> Result<bool> {
     let rows = tx
         .query(
             "SELECT 1 FROM leases WHERE kind = $1 AND name = $2 AND until > {now}",
@@ -61,7 +60,7 @@ pub(super) async fn is_live(tx: Tx<'_>, kind: LeaseKind, on: &str) -> Result<boo
     Ok(!rows.is_empty())
 }
 
-pub(super) async fn acquire(
+pub(crate) async fn acquire(
     tx: Tx<'_>,
     kind: LeaseKind,
     on: &str,
@@ -80,37 +79,7 @@ pub(super) async fn acquire(
     first(rows).map(read).transpose()
 }
 
-pub(super) async fn acquire_expired(
-    tx: Tx<'_>,
-    kind: LeaseKind,
-    owner: &str,
-    lease_ms: Millis,
-    limit: usize,
-) -> Result<Vec<Lease>> {
-    let rows = tx
-        .query(
-            "WITH free AS MATERIALIZED (SELECT name FROM leases WHERE kind = $1 AND until <= {now} ORDER BY until, name \
-             LIMIT $4 {skip_locked}) \
-             UPDATE leases SET owner = $2, until = {now} + $3, fence = fence + 1 \
-             WHERE kind = $1 AND name IN (SELECT name FROM free) RETURNING kind, name, owner, fence, until",
-            &params![kind.as_str(), name("the owner", owner)?, lease_ms, page(limit)],
-        )
-        .await?;
-    rows.into_iter().map(read).collect()
-}
-
-pub(super) async fn renew(tx: Tx<'_>, held: &Held, lease_ms: Millis) -> Result<Lease> {
-    let rows = tx
-        .query(
-            "UPDATE leases SET until = {now} + $4 WHERE kind = $1 AND name = $2 AND fence = $3 AND owner IS NOT NULL \
-             RETURNING kind, name, owner, fence, until",
-            &params![held.kind.as_str(), &held.name, held.fence, lease_ms],
-        )
-        .await?;
-    first(rows).map_or_else(|| Err(fenced(held)), read)
-}
-
-pub(super) async fn renew_all(tx: Tx<'_>, owner: &str, lease_ms: Millis) -> Result<Vec<Lease>> {
+pub(crate) async fn renew_all(tx: Tx<'_>, owner: &str, lease_ms: Millis) -> Result<Vec<Lease>> {
     let rows = tx
         .query(
             "UPDATE leases SET until = {now} + $2 WHERE owner = $1 RETURNING kind, name, owner, fence, until",
@@ -120,7 +89,7 @@ pub(super) async fn renew_all(tx: Tx<'_>, owner: &str, lease_ms: Millis) -> Resu
     rows.into_iter().map(read).collect()
 }
 
-pub(super) async fn release(tx: Tx<'_>, held: &Held) -> Result<()> {
+pub(crate) async fn release(tx: Tx<'_>, held: &HeldLease) -> Result<()> {
     tx.execute(
         "UPDATE leases SET owner = NULL, until = 0 WHERE kind = $1 AND name = $2 AND fence = $3",
         &params![held.kind.as_str(), &held.name, held.fence],
@@ -129,7 +98,7 @@ pub(super) async fn release(tx: Tx<'_>, held: &Held) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn release_all(tx: Tx<'_>, owner: &str) -> Result<u64> {
+pub(crate) async fn release_all(tx: Tx<'_>, owner: &str) -> Result<u64> {
     let leases = tx
         .execute(
             "UPDATE leases SET owner = NULL, until = 0 WHERE owner = $1",
@@ -144,23 +113,4 @@ pub(super) async fn release_all(tx: Tx<'_>, owner: &str) -> Result<u64> {
         )
         .await?;
     Ok(leases + claims)
-}
-
-pub(super) async fn break_lease(tx: Tx<'_>, kind: LeaseKind, on: &str) -> Result<()> {
-    tx.execute(
-        "UPDATE leases SET owner = NULL, until = 0, fence = fence + 1 WHERE kind = $1 AND name = $2",
-        &params![kind.as_str(), on],
-    )
-    .await?;
-    Ok(())
-}
-
-pub(super) async fn list(tx: Tx<'_>, kind: LeaseKind) -> Result<Vec<Lease>> {
-    let rows = tx
-        .query(
-            "SELECT kind, name, owner, fence, until FROM leases WHERE kind = $1 AND owner IS NOT NULL ORDER BY name",
-            &params![kind.as_str()],
-        )
-        .await?;
-    rows.into_iter().map(read).collect()
 }

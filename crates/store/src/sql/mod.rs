@@ -1,22 +1,19 @@
-//! The store as statements, which are the same for both engines.
+//! The store as statements, which are the same for both databases.
 
-mod channels;
-mod deliveries;
+pub(crate) mod channels;
+pub(crate) mod deliveries;
 pub(crate) mod dialect;
-mod events;
-mod interests;
-mod leases;
-mod polls;
-mod records;
+pub(crate) mod events;
+pub(crate) mod interests;
+pub(crate) mod leases;
+pub(crate) mod polls;
+pub(crate) mod records;
 pub(crate) mod row;
-pub(crate) mod session;
-mod starts;
-mod store;
-mod tasks;
-mod turns;
-mod upkeep;
-
-pub use store::SqlStore;
+pub(crate) mod tasks;
+pub(crate) mod transaction;
+pub(crate) mod triggers;
+pub(crate) mod turns;
+pub(crate) mod upkeep;
 
 use crate::model::limits::MAX_PAGE;
 

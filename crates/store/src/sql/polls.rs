@@ -3,11 +3,13 @@
 use serde_json::Value;
 
 use super::row::Row;
-use super::session::{Cell, Tx, json, json_or_null, name, params, remark, short};
-use super::{events, leases, page, tasks};
+use super::transaction::{SqlValue, Tx, json, json_or_null, name, params, short, truncated};
+use super::{events, leases, page};
 use crate::error::{Result, StoreError};
 use crate::model::limits::MAX_SEEN_IDS;
-use crate::model::{ClaimedPoll, LeaseKind, Millis, NewPoll, Poll, PollCommit, Received, ToolRef};
+use crate::model::{
+    ClaimedPoll, LeaseKind, Millis, NewPoll, PollCommit, PollRecord, ReceiveOutcome, ToolRef,
+};
 
 macro_rules! columns {
     () => {
@@ -15,8 +17,8 @@ macro_rules! columns {
     };
 }
 
-fn read(mut row: Row) -> Result<Poll> {
-    Ok(Poll {
+fn read(mut row: Row) -> Result<PollRecord> {
+    Ok(PollRecord {
         id: row.int()?,
         task: row.text()?,
         tool: ToolRef {
@@ -34,8 +36,8 @@ fn read(mut row: Row) -> Result<Poll> {
     })
 }
 
-pub(super) async fn add(tx: Tx<'_>, task: &str, polls: &[NewPoll]) -> Result<()> {
-    let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(polls.len());
+pub(crate) async fn add(tx: Tx<'_>, task: &str, polls: &[NewPoll]) -> Result<()> {
+    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(polls.len());
     for poll in polls {
         rows.push(vec![
             task.into(),
@@ -55,12 +57,7 @@ pub(super) async fn add(tx: Tx<'_>, task: &str, polls: &[NewPoll]) -> Result<()>
     Ok(())
 }
 
-pub(super) async fn add_to(tx: Tx<'_>, task: &str, polls: &[NewPoll]) -> Result<()> {
-    tasks::lock(tx, task).await?;
-    add(tx, task, polls).await
-}
-
-pub(super) async fn of_task(tx: Tx<'_>, task: &str) -> Result<Vec<Poll>> {
+pub(crate) async fn of_task(tx: Tx<'_>, task: &str) -> Result<Vec<PollRecord>> {
     let rows = tx
         .query(
             concat!(
@@ -74,27 +71,7 @@ pub(super) async fn of_task(tx: Tx<'_>, task: &str) -> Result<Vec<Poll>> {
     rows.into_iter().map(read).collect()
 }
 
-pub(super) async fn remove(tx: Tx<'_>, task: &str, tool: &ToolRef, event: &str) -> Result<()> {
-    let key = params![task, &tool.namespace, &tool.name, event];
-    let removed = tx
-        .query(
-            "DELETE FROM polls WHERE task_id = $1 AND tool_namespace = $2 AND tool = $3 AND event = $4 \
-             RETURNING CAST(id AS TEXT)",
-            &key,
-        )
-        .await?;
-    for mut row in removed {
-        let id = row.text()?;
-        tx.execute(
-            "DELETE FROM leases WHERE kind = 'poll' AND name = $1",
-            &params![&id],
-        )
-        .await?;
-    }
-    Ok(())
-}
-
-pub(super) async fn claim(
+pub(crate) async fn claim(
     tx: Tx<'_>,
     owner: &str,
     lease_ms: Millis,
@@ -124,7 +101,7 @@ pub(super) async fn claim(
     Ok(claimed)
 }
 
-async fn get(tx: Tx<'_>, id: &str) -> Result<Poll> {
+async fn get(tx: Tx<'_>, id: &str) -> Result<PollRecord> {
     let number: i64 = id
         .parse()
         .map_err(|_| StoreError::Invalid(format!("`{id}` names no poll")))?;
@@ -137,7 +114,7 @@ async fn get(tx: Tx<'_>, id: &str) -> Result<Poll> {
     super::row::first(rows).map_or_else(|| Err(StoreError::NotFound(format!("poll {id}"))), read)
 }
 
-pub(super) async fn commit(tx: Tx<'_>, commit: &PollCommit) -> Result<Vec<Received>> {
+pub(crate) async fn commit(tx: Tx<'_>, commit: &PollCommit) -> Result<Vec<ReceiveOutcome>> {
     let poll = match get(tx, &commit.held.name).await {
         Ok(poll) => poll,
         // The task is gone, and its poll with it: the lease was taken away.
@@ -146,7 +123,7 @@ pub(super) async fn commit(tx: Tx<'_>, commit: &PollCommit) -> Result<Vec<Receiv
         }
         Err(error) => return Err(error),
     };
-    leases::check(tx, &commit.held, LeaseKind::Poll, &commit.held.name).await?;
+    leases::check(tx, &commit.held, LeaseKind::PollRecord, &commit.held.name).await?;
     let newest = commit.seen.len().saturating_sub(MAX_SEEN_IDS);
     let seen = Value::from(&commit.seen[newest..]);
     let received = events::receive(tx, &commit.events).await?;
@@ -158,7 +135,7 @@ pub(super) async fn commit(tx: Tx<'_>, commit: &PollCommit) -> Result<Vec<Receiv
             json("the ids that the poll has seen", &seen)?,
             commit.due_in_ms.into(),
             commit.failures.into(),
-            commit.last_error.as_deref().map_or(Cell::Null, remark),
+            commit.last_error.as_deref().map_or(SqlValue::Null, truncated),
         ],
     )
     .await?;

@@ -1,16 +1,16 @@
-//! Statements about traces, runs and the keys of the API.
+//! Statements about traces and the keys of the API.
 
 use serde_json::Value;
 
 use super::row::{Row, first};
-use super::session::{Cell, Tx, json, name, params, short};
+use super::transaction::{SqlValue, Tx, json, name, params, short};
 use super::{page, tasks};
 use crate::error::{Result, StoreError};
-use crate::model::{ApiKey, NewApiKey, NewRun, Run, RunSummary, TraceEntry};
+use crate::model::{ApiKey, NewApiKey, TraceEntry};
 
-pub(super) async fn append_trace(tx: Tx<'_>, task: &str, entries: &[Value]) -> Result<()> {
+pub(crate) async fn append_trace(tx: Tx<'_>, task: &str, entries: &[Value]) -> Result<()> {
     tasks::lock(tx, task).await?;
-    let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(entries.len());
+    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(entries.len());
     for entry in entries {
         rows.push(vec![task.into(), json("the entry of the trace", entry)?]);
     }
@@ -23,72 +23,19 @@ pub(super) async fn append_trace(tx: Tx<'_>, task: &str, entries: &[Value]) -> R
     Ok(())
 }
 
-pub(super) async fn trace(
-    tx: Tx<'_>,
-    task: &str,
-    from: i64,
-    limit: usize,
-) -> Result<Vec<TraceEntry>> {
+pub(crate) async fn newest_trace(tx: Tx<'_>, task: &str, limit: usize) -> Result<Vec<TraceEntry>> {
     let rows = tx
         .query(
-            "SELECT seq, entry, created_at FROM traces WHERE task_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3",
-            &params![task, from, page(limit)],
+            "SELECT seq, entry, created_at FROM traces WHERE task_id = $1 ORDER BY seq DESC LIMIT $2",
+            &params![task, page(limit)],
         )
         .await?;
     rows.into_iter()
+        .rev()
         .map(|mut row| {
             Ok(TraceEntry {
                 seq: row.int()?,
                 entry: row.json()?,
-                created_at: row.int()?,
-            })
-        })
-        .collect()
-}
-
-pub(super) async fn save_run(tx: Tx<'_>, run: &NewRun) -> Result<()> {
-    tx.execute(
-        "INSERT INTO runs (id, summary, body, created_at) VALUES ($1, $2, $3, {now}) \
-         ON CONFLICT (id) DO UPDATE SET summary = excluded.summary, body = excluded.body",
-        &[
-            name("the id of the run", &run.id)?.into(),
-            json("the summary of the run", &run.summary)?,
-            json("the run", &run.body)?,
-        ],
-    )
-    .await?;
-    Ok(())
-}
-
-pub(super) async fn run(tx: Tx<'_>, id: &str) -> Result<Run> {
-    let rows = tx
-        .query(
-            "SELECT id, summary, body, created_at FROM runs WHERE id = $1",
-            &params![id],
-        )
-        .await?;
-    let mut row = first(rows).ok_or_else(|| StoreError::NotFound(format!("run `{id}`")))?;
-    Ok(Run {
-        id: row.text()?,
-        summary: row.json()?,
-        body: row.json()?,
-        created_at: row.int()?,
-    })
-}
-
-pub(super) async fn runs(tx: Tx<'_>, after: Option<&str>, limit: usize) -> Result<Vec<RunSummary>> {
-    let rows = tx
-        .query(
-            "SELECT id, summary, created_at FROM runs WHERE CAST($1 AS TEXT) IS NULL \
-             OR number < (SELECT a.number FROM runs a WHERE a.id = $1) ORDER BY number DESC LIMIT $2",
-            &params![after, page(limit)],
-        )
-        .await?;
-    rows.into_iter()
-        .map(|mut row| {
-            Ok(RunSummary {
-                id: row.text()?,
-                summary: row.json()?,
                 created_at: row.int()?,
             })
         })
@@ -107,7 +54,7 @@ fn read_key(mut row: Row) -> Result<ApiKey> {
     })
 }
 
-pub(super) async fn add_key(tx: Tx<'_>, key: &NewApiKey) -> Result<ApiKey> {
+pub(crate) async fn add_key(tx: Tx<'_>, key: &NewApiKey) -> Result<ApiKey> {
     let rows = tx
         .query(
             "INSERT INTO api_keys (id, name, hash, scopes, created_at, expires_at) VALUES ($1, $2, $3, $4, {now}, $5) \
@@ -132,7 +79,7 @@ pub(super) async fn add_key(tx: Tx<'_>, key: &NewApiKey) -> Result<ApiKey> {
     )
 }
 
-pub(super) async fn key(tx: Tx<'_>, hash: &str) -> Result<Option<ApiKey>> {
+pub(crate) async fn key(tx: Tx<'_>, hash: &str) -> Result<Option<ApiKey>> {
     let rows = tx
         .query(
             "SELECT id, name, scopes, created_at, expires_at, revoked_at FROM api_keys WHERE hash = $1",
@@ -142,7 +89,7 @@ pub(super) async fn key(tx: Tx<'_>, hash: &str) -> Result<Option<ApiKey>> {
     first(rows).map(read_key).transpose()
 }
 
-pub(super) async fn keys(tx: Tx<'_>) -> Result<Vec<ApiKey>> {
+pub(crate) async fn keys(tx: Tx<'_>) -> Result<Vec<ApiKey>> {
     let rows = tx
         .query(
             "SELECT id, name, scopes, created_at, expires_at, revoked_at FROM api_keys ORDER BY number",
@@ -152,7 +99,7 @@ pub(super) async fn keys(tx: Tx<'_>) -> Result<Vec<ApiKey>> {
     rows.into_iter().map(read_key).collect()
 }
 
-pub(super) async fn revoke_key(tx: Tx<'_>, id: &str) -> Result<()> {
+pub(crate) async fn revoke_key(tx: Tx<'_>, id: &str) -> Result<()> {
     let changed = tx
         .execute(
             "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, {now}) WHERE id = $1",

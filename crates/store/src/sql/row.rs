@@ -2,29 +2,29 @@
 
 use serde_json::Value;
 
-use super::session::Cell;
+use super::transaction::SqlValue;
 use crate::error::{Result, StoreError};
 
 /// A row that a statement gave.
 #[derive(Debug)]
-pub(crate) struct Row(std::vec::IntoIter<Cell<'static>>);
+pub(crate) struct Row(std::vec::IntoIter<SqlValue<'static>>);
 
 impl Row {
-    pub(crate) fn new(cells: Vec<Cell<'static>>) -> Self {
+    pub(crate) fn new(cells: Vec<SqlValue<'static>>) -> Self {
         Self(cells.into_iter())
     }
 
     pub(crate) fn int(&mut self) -> Result<i64> {
         match self.0.next() {
-            Some(Cell::Int(value)) => Ok(value),
+            Some(SqlValue::Int(value)) => Ok(value),
             other => Err(unexpected("a number", other.as_ref())),
         }
     }
 
     pub(crate) fn int_or_null(&mut self) -> Result<Option<i64>> {
         match self.0.next() {
-            Some(Cell::Int(value)) => Ok(Some(value)),
-            Some(Cell::Null) => Ok(None),
+            Some(SqlValue::Int(value)) => Ok(Some(value)),
+            Some(SqlValue::Null) => Ok(None),
             other => Err(unexpected("a number", other.as_ref())),
         }
     }
@@ -35,22 +35,22 @@ impl Row {
 
     pub(crate) fn text(&mut self) -> Result<String> {
         match self.0.next() {
-            Some(Cell::Text(value)) => Ok(value.into_owned()),
+            Some(SqlValue::Text(value)) => Ok(value.into_owned()),
             other => Err(unexpected("a text", other.as_ref())),
         }
     }
 
     pub(crate) fn text_or_null(&mut self) -> Result<Option<String>> {
         match self.0.next() {
-            Some(Cell::Text(value)) => Ok(Some(value.into_owned())),
-            Some(Cell::Null) => Ok(None),
+            Some(SqlValue::Text(value)) => Ok(Some(value.into_owned())),
+            Some(SqlValue::Null) => Ok(None),
             other => Err(unexpected("a text", other.as_ref())),
         }
     }
 
     pub(crate) fn bytes(&mut self) -> Result<Vec<u8>> {
         match self.0.next() {
-            Some(Cell::Bytes(value)) => Ok(value.into_owned()),
+            Some(SqlValue::Bytes(value)) => Ok(value.into_owned()),
             other => Err(unexpected("bytes", other.as_ref())),
         }
     }
@@ -70,13 +70,13 @@ impl Row {
     }
 }
 
-fn unexpected(wanted: &str, found: Option<&Cell<'_>>) -> StoreError {
+fn unexpected(wanted: &str, found: Option<&SqlValue<'_>>) -> StoreError {
     let found = match found {
         None => "no column",
-        Some(Cell::Null) => "nothing",
-        Some(Cell::Int(_)) => "a number",
-        Some(Cell::Text(_)) => "a text",
-        Some(Cell::Bytes(_)) => "bytes",
+        Some(SqlValue::Null) => "nothing",
+        Some(SqlValue::Int(_)) => "a number",
+        Some(SqlValue::Text(_)) => "a text",
+        Some(SqlValue::Bytes(_)) => "bytes",
     };
     StoreError::Corrupt(format!("expected {wanted}, found {found}"))
 }

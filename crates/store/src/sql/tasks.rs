@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::interests::Allowed;
+use super::interests::AllowTime;
 use super::row::{Row, first};
-use super::session::{Cell, Tx, json, json_or_null, name, params, short};
+use super::transaction::{SqlValue, Tx, json, json_or_null, name, params, short};
 use super::{deliveries, interests, leases, page, polls};
 use crate::error::{Result, StoreError};
-use crate::model::{LeaseKind, NewTask, StateChange, Task, TaskFilter, TaskState};
+use crate::model::{LeaseKind, NewTask, StateChange, TaskFilter, TaskRecord, TaskState};
 
 macro_rules! columns {
     () => {
@@ -16,8 +16,8 @@ macro_rules! columns {
     };
 }
 
-fn read(mut row: Row) -> Result<Task> {
-    Ok(Task {
+fn read(mut row: Row) -> Result<TaskRecord> {
+    Ok(TaskRecord {
         id: row.text()?,
         agent_namespace: row.text()?,
         agent_name: row.text()?,
@@ -38,7 +38,7 @@ pub(super) fn missing(id: &str) -> StoreError {
     StoreError::NotFound(format!("task `{id}`"))
 }
 
-pub(super) async fn create(tx: Tx<'_>, new: &NewTask) -> Result<Task> {
+pub(crate) async fn create(tx: Tx<'_>, new: &NewTask) -> Result<TaskRecord> {
     let inserted = tx
         .query(
             "INSERT INTO tasks (id, agent_namespace, agent_name, model, user_id, user_email, params, origin, state, \
@@ -63,7 +63,7 @@ pub(super) async fn create(tx: Tx<'_>, new: &NewTask) -> Result<Task> {
         )));
     }
     interests::add(tx, &new.id, &new.interests).await?;
-    interests::allow(tx, &new.id, &new.sealed, Allowed::AtStart).await?;
+    interests::allow(tx, &new.id, &new.sealed, AllowTime::AtStart).await?;
     polls::add(tx, &new.id, &new.polls).await?;
     if let Some(delivery) = &new.first {
         deliveries::deliver(tx, &new.id, delivery).await?;
@@ -71,7 +71,7 @@ pub(super) async fn create(tx: Tx<'_>, new: &NewTask) -> Result<Task> {
     get(tx, &new.id).await
 }
 
-pub(super) async fn get(tx: Tx<'_>, id: &str) -> Result<Task> {
+pub(crate) async fn get(tx: Tx<'_>, id: &str) -> Result<TaskRecord> {
     let rows = tx
         .query(
             concat!("SELECT ", columns!(), " FROM tasks t WHERE t.id = $1"),
@@ -82,7 +82,7 @@ pub(super) async fn get(tx: Tx<'_>, id: &str) -> Result<Task> {
 }
 
 /// The task, which nobody else changes until the transaction ends.
-pub(super) async fn lock(tx: Tx<'_>, id: &str) -> Result<Task> {
+pub(crate) async fn lock(tx: Tx<'_>, id: &str) -> Result<TaskRecord> {
     let rows = tx
         .query(
             concat!(
@@ -96,7 +96,7 @@ pub(super) async fn lock(tx: Tx<'_>, id: &str) -> Result<Task> {
     first(rows).map_or_else(|| Err(missing(id)), read)
 }
 
-pub(super) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<Task>> {
+pub(crate) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<TaskRecord>> {
     let rows = tx
         .query(
             concat!(
@@ -122,28 +122,8 @@ pub(super) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<Task>> {
     rows.into_iter().map(read).collect()
 }
 
-pub(super) async fn snapshot(tx: Tx<'_>, id: &str) -> Result<Option<Value>> {
-    let rows = tx
-        .query(
-            "SELECT body FROM snapshots WHERE task_id = $1",
-            &params![id],
-        )
-        .await?;
-    first(rows).map(|mut row| row.json()).transpose()
-}
-
-pub(super) async fn save_snapshot(tx: Tx<'_>, id: &str, body: &Value) -> Result<()> {
-    tx.execute(
-        "INSERT INTO snapshots (task_id, body) VALUES ($1, $2) \
-         ON CONFLICT (task_id) DO UPDATE SET body = excluded.body",
-        &[id.into(), json("the snapshot", body)?],
-    )
-    .await?;
-    Ok(())
-}
-
 /// Refuses when the task is in none of these states; an empty list stands for all but `ended`.
-pub(super) fn expect_state(task: &Task, from: &[TaskState]) -> Result<()> {
+pub(super) fn expect_state(task: &TaskRecord, from: &[TaskState]) -> Result<()> {
     let fine = if from.is_empty() {
         task.state != TaskState::Ended
     } else {
@@ -159,10 +139,10 @@ pub(super) fn expect_state(task: &Task, from: &[TaskState]) -> Result<()> {
     }
 }
 
-pub(super) async fn change_state(tx: Tx<'_>, change: &StateChange) -> Result<Task> {
+pub(crate) async fn change_state(tx: Tx<'_>, change: &StateChange) -> Result<TaskRecord> {
     let task = lock(tx, &change.task).await?;
     if let Some(held) = &change.held {
-        leases::check(tx, held, LeaseKind::Task, &change.task).await?;
+        leases::check(tx, held, LeaseKind::TaskRecord, &change.task).await?;
     }
     expect_state(&task, &change.from)?;
     set_state(tx, &task, change.to, change.detail.as_ref()).await?;
@@ -170,9 +150,9 @@ pub(super) async fn change_state(tx: Tx<'_>, change: &StateChange) -> Result<Tas
 }
 
 /// Sets the state of a locked task, with all that follows from it.
-pub(super) async fn set_state(
+pub(crate) async fn set_state(
     tx: Tx<'_>,
-    task: &Task,
+    task: &TaskRecord,
     to: TaskState,
     detail: Option<&Value>,
 ) -> Result<()> {
@@ -199,9 +179,9 @@ pub(super) async fn set_state(
     Ok(())
 }
 
-pub(super) async fn delete(tx: Tx<'_>, id: &str) -> Result<()> {
+pub(crate) async fn delete(tx: Tx<'_>, id: &str) -> Result<()> {
     lock(tx, id).await?;
-    if leases::is_live(tx, LeaseKind::Task, id).await? {
+    if leases::is_live(tx, LeaseKind::TaskRecord, id).await? {
         return Err(StoreError::Conflict(format!(
             "task `{id}` is being worked on"
         )));
@@ -210,8 +190,8 @@ pub(super) async fn delete(tx: Tx<'_>, id: &str) -> Result<()> {
 }
 
 /// Removes tasks. What refers to them goes with them; only channels stay, to be closed at the platforms.
-pub(super) async fn remove(tx: Tx<'_>, ids: &[String]) -> Result<()> {
-    let each: Vec<Vec<Cell<'_>>> = ids.iter().map(|id| vec![id.into()]).collect();
+pub(crate) async fn remove(tx: Tx<'_>, ids: &[String]) -> Result<()> {
+    let each: Vec<Vec<SqlValue<'_>>> = ids.iter().map(|id| vec![id.into()]).collect();
     tx.query_each(
         "DELETE FROM leases WHERE kind = 'poll' \
          AND name IN (SELECT CAST(p.id AS TEXT) FROM polls p WHERE p.task_id = $1)",

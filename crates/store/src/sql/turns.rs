@@ -1,14 +1,14 @@
 //! Statements about turns: the append that happens exactly once.
 
-use super::interests::Allowed;
-use super::session::{Cell, Tx, json, name, params};
+use super::interests::AllowTime;
+use super::transaction::{SqlValue, Tx, json, name, params};
 use super::{interests, leases, page, tasks};
 use crate::error::{Result, StoreError};
-use crate::model::{Append, Appended, LeaseKind, Turn};
+use crate::model::{AppendTurns, AppendedTurns, LeaseKind, TurnRecord};
 
-pub(super) async fn append(tx: Tx<'_>, append: &Append) -> Result<Appended> {
+pub(crate) async fn append(tx: Tx<'_>, append: &AppendTurns) -> Result<AppendedTurns> {
     let task = tasks::lock(tx, &append.task).await?;
-    leases::check(tx, &append.held, LeaseKind::Task, &append.task).await?;
+    leases::check(tx, &append.held, LeaseKind::TaskRecord, &append.task).await?;
     tasks::expect_state(&task, &append.from)?;
     if task.next_seq != append.expected_seq {
         return Err(StoreError::Conflict(format!(
@@ -16,7 +16,7 @@ pub(super) async fn append(tx: Tx<'_>, append: &Append) -> Result<Appended> {
             task.id, task.next_seq, append.expected_seq
         )));
     }
-    let mut rows: Vec<Vec<Cell<'_>>> = Vec::with_capacity(append.turns.len());
+    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(append.turns.len());
     for (seq, turn) in (append.expected_seq..).zip(&append.turns) {
         rows.push(vec![
             (&append.task).into(),
@@ -33,10 +33,7 @@ pub(super) async fn append(tx: Tx<'_>, append: &Append) -> Result<Appended> {
     if let Some(delivery) = append.delivered {
         settle(tx, append, delivery).await?;
     }
-    interests::allow(tx, &append.task, &append.allow, Allowed::Later).await?;
-    if let Some(snapshot) = &append.snapshot {
-        tasks::save_snapshot(tx, &append.task, snapshot).await?;
-    }
+    interests::allow(tx, &append.task, &append.allow, AllowTime::Later).await?;
     if let Some((state, detail)) = &append.state {
         tasks::set_state(tx, &task, *state, detail.as_ref()).await?;
     }
@@ -50,14 +47,14 @@ pub(super) async fn append(tx: Tx<'_>, append: &Append) -> Result<Appended> {
     let row = changed
         .first_mut()
         .ok_or_else(|| tasks::missing(&append.task))?;
-    Ok(Appended {
+    Ok(AppendedTurns {
         next_seq: row.int()?,
         at: row.int()?,
     })
 }
 
 /// Notes that a delivery is the first of these turns.
-async fn settle(tx: Tx<'_>, append: &Append, delivery: i64) -> Result<()> {
+async fn settle(tx: Tx<'_>, append: &AppendTurns, delivery: i64) -> Result<()> {
     if append.turns.is_empty() {
         return Err(StoreError::Invalid(
             "a delivery becomes a turn, but there is none".to_owned(),
@@ -79,7 +76,12 @@ async fn settle(tx: Tx<'_>, append: &Append, delivery: i64) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn list(tx: Tx<'_>, task: &str, from: i64, limit: usize) -> Result<Vec<Turn>> {
+pub(crate) async fn list(
+    tx: Tx<'_>,
+    task: &str,
+    from: i64,
+    limit: usize,
+) -> Result<Vec<TurnRecord>> {
     let rows = tx
         .query(
             "SELECT seq, kind, body, created_at FROM turns WHERE task_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3",
@@ -88,7 +90,7 @@ pub(super) async fn list(tx: Tx<'_>, task: &str, from: i64, limit: usize) -> Res
         .await?;
     rows.into_iter()
         .map(|mut row| {
-            Ok(Turn {
+            Ok(TurnRecord {
                 seq: row.int()?,
                 kind: row.text()?,
                 body: row.json()?,

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::row::first;
-use super::session::{Cell, Tx, params};
+use super::transaction::{SqlValue, Tx, params};
 use super::{page, tasks};
 use crate::error::{Result, StoreError};
-use crate::model::{Millis, Retention, Stats, Swept};
+use crate::model::{Millis, Retention, StoreStats, SweepReport};
 
-pub(super) async fn sweep(tx: Tx<'_>, retention: &Retention) -> Result<Swept> {
+pub(crate) async fn sweep(tx: Tx<'_>, retention: &Retention) -> Result<SweepReport> {
     let batch = page(retention.batch.max(1));
     let now = now(tx).await?;
     let before = |age: Millis| now.saturating_sub(age.max(0));
@@ -19,9 +19,9 @@ pub(super) async fn sweep(tx: Tx<'_>, retention: &Retention) -> Result<Swept> {
             &params![before(retention.dedupe_ms), batch],
         )
         .await?;
-    let mut swept = Swept {
+    let mut swept = SweepReport {
         dedupe_keys,
-        ..Swept::default()
+        ..SweepReport::default()
     };
     if let Some(age) = retention.events_ms {
         // An event that is removed earlier than its key would let a duplicate in.
@@ -62,23 +62,8 @@ pub(super) async fn sweep(tx: Tx<'_>, retention: &Retention) -> Result<Swept> {
             .await?;
         }
     }
-    if let Some(age) = retention.runs_ms {
-        swept.runs = tx
-            .execute(
-                "DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE created_at <= $1 ORDER BY number LIMIT $2)",
-                &params![before(age), batch],
-            )
-            .await?;
-    }
     let batch = batch as u64;
-    swept.more = [
-        swept.dedupe_keys,
-        swept.events,
-        swept.tasks,
-        swept.channels,
-        swept.runs,
-    ]
-    .contains(&batch);
+    swept.more = [swept.dedupe_keys, swept.events, swept.tasks, swept.channels].contains(&batch);
     Ok(swept)
 }
 
@@ -91,7 +76,7 @@ async fn remove_events(tx: Tx<'_>, before: Millis, batch: usize) -> Result<u64> 
             &params![before, batch],
         )
         .await?;
-    let mut ids: Vec<Vec<Cell<'_>>> = Vec::with_capacity(rows.len());
+    let mut ids: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(rows.len());
     for mut row in rows {
         ids.push(vec![row.int()?.into()]);
     }
@@ -106,7 +91,7 @@ async fn remove_events(tx: Tx<'_>, before: Millis, batch: usize) -> Result<u64> 
     Ok(removed.iter().filter(|rows| !rows.is_empty()).count() as u64)
 }
 
-pub(super) async fn stats(tx: Tx<'_>) -> Result<Stats> {
+pub(crate) async fn stats(tx: Tx<'_>) -> Result<StoreStats> {
     let mut counts = tx
         .query(
             "SELECT (SELECT COUNT(*) FROM events WHERE state = 'received'), \
@@ -130,7 +115,7 @@ pub(super) async fn stats(tx: Tx<'_>) -> Result<Stats> {
             .map(|mut row| Ok((row.text()?, row.int()?)))
             .collect::<Result<BTreeMap<_, _>>>()
     };
-    Ok(Stats {
+    Ok(StoreStats {
         tasks: counted(tasks)?,
         unrouted_events,
         pending_deliveries,
@@ -139,7 +124,7 @@ pub(super) async fn stats(tx: Tx<'_>) -> Result<Stats> {
 }
 
 /// Writes a row that is made for it.
-pub(super) async fn health(tx: Tx<'_>) -> Result<()> {
+pub(crate) async fn health(tx: Tx<'_>) -> Result<()> {
     tx.execute(
         "INSERT INTO meta (key, value) VALUES ('last_health_check', CAST({now} AS TEXT)) \
          ON CONFLICT (key) DO UPDATE SET value = excluded.value",
@@ -149,11 +134,7 @@ pub(super) async fn health(tx: Tx<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn schema_version(tx: Tx<'_>) -> Result<i64> {
-    crate::migrate::version(tx).await
-}
-
-pub(super) async fn now(tx: Tx<'_>) -> Result<Millis> {
+pub(crate) async fn now(tx: Tx<'_>) -> Result<Millis> {
     let rows = tx.query("SELECT {now}", &[]).await?;
     first(rows)
         .ok_or_else(|| StoreError::Corrupt("the clock gave nothing".to_owned()))?

@@ -53,7 +53,7 @@ fn step(pages: usize, enough: usize, progress: u8) -> Step {
 
 /// The log of a database, as the writer sees it.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct WriteAheadLog {
     /// Pages that it has since the last commit.
     pages: Arc<AtomicUsize>,
     /// How many it may have before it is copied.
@@ -64,7 +64,7 @@ pub(super) struct Log {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Log {
+impl WriteAheadLog {
     /// Watches the log of the writer's connection, from now on the only one who has it copied.
     pub(super) fn of(writer: &mut Connection, path: PathBuf, enough: usize) -> Result<Self> {
         let pages = Arc::new(AtomicUsize::new(0));
@@ -121,7 +121,7 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for WriteAheadLog {
     fn drop(&mut self) {
         // The thread ends, and with it its connection: the last to be closed is the writer's, which copies all of the log.
         drop(self.asks.take());
@@ -178,7 +178,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store.db");
         let mut writer = connection::writer(Some(&path)).unwrap();
-        let log = Log::of(&mut writer, path, ENOUGH).unwrap();
+        let log = WriteAheadLog::of(&mut writer, path, ENOUGH).unwrap();
         writer.execute_batch("CREATE TABLE t (bytes BLOB)").unwrap();
         let insert = format!("INSERT INTO t VALUES (zeroblob({}))", EACH * 4096);
         let (mut longest, mut before, mut began_anew) = (0, 0, 0);

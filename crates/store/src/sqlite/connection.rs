@@ -110,12 +110,12 @@ pub(super) fn limit(connection: &Connection, max_bytes: Option<u64>) -> Result<(
 
 /// Knows whether the file that was opened is still the one at its path.
 #[derive(Debug)]
-pub(super) struct Presence {
+pub(super) struct FileIdentity {
     path: PathBuf,
     identity: Identity,
 }
 
-impl Presence {
+impl FileIdentity {
     pub(super) fn of(path: &Path) -> Result<Self> {
         let identity = identity(path).ok_or_else(|| vanished(path))?;
         Ok(Self {

@@ -1,23 +1,18 @@
-//! The engine for one machine: one file, one writer thread that commits in groups, several readers.
+//! The database for one machine: one file, one writer thread that commits in groups, several readers.
 
+mod backend;
 mod checkpoint;
 mod connection;
-mod engine;
 mod error;
 mod readers;
-mod session;
+mod transaction;
 mod writer;
 
 use std::path::PathBuf;
 
-pub use engine::SqliteEngine;
+pub(crate) use backend::SqliteBackend;
 
-use crate::error::Result;
 use crate::migrate;
-use crate::sql::SqlStore;
-
-/// A store in one file.
-pub type SqliteStore = SqlStore<SqliteEngine>;
 
 /// Where the file is and how it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,26 +47,5 @@ impl SqliteOptions {
             max_bytes: None,
             up_to_version: migrate::NEWEST,
         }
-    }
-}
-
-impl SqliteStore {
-    /// Opens the store, and brings its schema up to date.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be opened, is no database, or was written by a newer version.
-    pub async fn open_sqlite(options: SqliteOptions) -> Result<Self> {
-        let engine = SqliteEngine::open(options).await?;
-        Ok(Self::on(engine))
-    }
-
-    /// Sets how many bytes the file may have at most. It does not shrink.
-    ///
-    /// # Errors
-    ///
-    /// When the database cannot be used.
-    pub async fn set_max_bytes(&self, max_bytes: Option<u64>) -> Result<()> {
-        self.engine.set_max_bytes(max_bytes).await
     }
 }

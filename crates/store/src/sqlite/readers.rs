@@ -1,7 +1,7 @@
 //! Reads beside the writer: a few connections, each used by one at a time.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -9,10 +9,11 @@ use tokio::sync::Semaphore;
 
 use super::connection;
 use super::error::translate;
-use super::session::{SqliteSession, complete};
+use super::transaction::{SqliteTransaction, complete};
 use crate::error::{Result, StoreError};
 use crate::sql::dialect::Dialect;
-use crate::sql::session::Work;
+use crate::sql::transaction::Work;
+use crate::sync::lock;
 
 /// How long a free connection is waited for.
 const WAIT: Duration = Duration::from_secs(10);
@@ -55,7 +56,7 @@ impl Readers {
             Arc::clone(&self.dialect),
         );
         let reading = tokio::task::spawn_blocking(move || {
-            let kept = free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let kept = lock(&free).pop();
             let mut connection = kept.map_or_else(|| connection::reader(&path), Ok)?;
             let outcome = read(&mut connection, &dialect, &work);
             // A connection that failed may be of a file that is gone; the next one is opened anew.
@@ -63,9 +64,7 @@ impl Readers {
                 outcome,
                 Err(StoreError::Unavailable(_) | StoreError::Corrupt(_))
             ) {
-                free.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(connection);
+                lock(&free).push(connection);
             }
             drop(permit);
             outcome
@@ -79,10 +78,7 @@ impl Readers {
         // All permits are free when nobody reads any more.
         let _ = tokio::time::timeout(WAIT, self.permits.acquire_many(self.count)).await;
         self.permits.close();
-        self.free
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        lock(&self.free).clear();
     }
 }
 
@@ -93,7 +89,7 @@ fn read<T>(connection: &mut Connection, dialect: &Dialect, work: &Work<T>) -> Re
         .map_err(|error| translate(&error))?;
     let outcome = complete(
         work,
-        &mut SqliteSession {
+        &mut SqliteTransaction {
             connection,
             dialect,
         },

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::checkpoint::Log;
-use super::connection::Presence;
+use super::checkpoint::WriteAheadLog;
+use super::connection::FileIdentity;
 use super::error::translate;
-use super::session::{SqliteSession, complete};
+use super::transaction::{SqliteTransaction, complete};
 use crate::error::{Result, StoreError};
 use crate::sql::dialect::Dialect;
-use crate::sql::session::Work;
+use crate::sql::transaction::Work;
 
 /// Commands in one transaction at most, so that the first of them is not kept waiting.
 const MAX_GROUP: usize = 512;
@@ -35,7 +35,7 @@ const NAP: Duration = Duration::from_micros(50);
 /// What can be done on the connection.
 pub(super) trait Command: Send {
     /// Does it, keeping what comes out.
-    fn run(&mut self, session: &mut SqliteSession<'_>) -> Result<()>;
+    fn run(&mut self, session: &mut SqliteTransaction<'_>) -> Result<()>;
 
     /// Answers: with what came out, or with an error.
     fn answer(self: Box<Self>, outcome: Result<()>);
@@ -45,14 +45,14 @@ pub(super) trait Command: Send {
 }
 
 /// Work with somebody who waits for it.
-pub(super) struct Transaction<T> {
+pub(super) struct PendingWrite<T> {
     pub(super) work: Work<T>,
     pub(super) output: Option<T>,
     pub(super) reply: oneshot::Sender<Result<T>>,
 }
 
-impl<T: Send> Command for Transaction<T> {
-    fn run(&mut self, session: &mut SqliteSession<'_>) -> Result<()> {
+impl<T: Send> Command for PendingWrite<T> {
+    fn run(&mut self, session: &mut SqliteTransaction<'_>) -> Result<()> {
         self.output = Some(complete(&self.work, session)?);
         Ok(())
     }
@@ -70,16 +70,16 @@ impl<T: Send> Command for Transaction<T> {
 }
 
 /// A command, and how far it is.
-type Done = (Box<dyn Command>, Result<()>);
+type CommandResult = (Box<dyn Command>, Result<()>);
 
 /// The state of the thread.
 pub(super) struct Writer {
     /// None in memory. It ends before the connection does.
-    pub(super) log: Option<Log>,
+    pub(super) log: Option<WriteAheadLog>,
     pub(super) connection: Connection,
     pub(super) dialect: std::sync::Arc<Dialect>,
     /// None in memory.
-    pub(super) presence: Option<Presence>,
+    pub(super) presence: Option<FileIdentity>,
     /// How many commands the last group had.
     pub(super) last_group: usize,
 }
@@ -112,7 +112,7 @@ impl Writer {
         let started = Instant::now();
         self.wait_for_others(started, commands);
         let size = MAX_GROUP.min(1 + commands.len());
-        let mut done: Vec<Done> = Vec::with_capacity(size);
+        let mut done: Vec<CommandResult> = Vec::with_capacity(size);
         let mut next = Some(first);
         while let Some(mut command) = next.take() {
             if !command.is_abandoned() {
@@ -137,7 +137,7 @@ impl Writer {
     }
 
     /// Commits and answers.
-    fn finish(&mut self, done: Vec<Done>) {
+    fn finish(&mut self, done: Vec<CommandResult>) {
         match self.commit() {
             Ok(()) => {
                 for (command, outcome) in done {
@@ -158,8 +158,8 @@ impl Writer {
 
     /// The transaction is undone, because a command failed when it had changed something: runs again what had worked,
     /// each with a savepoint, so that the next that fails undoes only itself.
-    fn again(&mut self, done: Vec<Done>) {
-        let (worked, failed): (Vec<Done>, Vec<Done>) =
+    fn again(&mut self, done: Vec<CommandResult>) {
+        let (worked, failed): (Vec<CommandResult>, Vec<CommandResult>) =
             done.into_iter().partition(|(_, outcome)| outcome.is_ok());
         for (command, outcome) in failed {
             command.answer(outcome);
@@ -173,7 +173,7 @@ impl Writer {
             }
             return;
         }
-        let mut done: Vec<Done> = Vec::with_capacity(worked.len());
+        let mut done: Vec<CommandResult> = Vec::with_capacity(worked.len());
         let mut worked = worked.into_iter();
         while let Some((mut command, _)) = worked.next() {
             if !command.is_abandoned() {
@@ -197,7 +197,7 @@ impl Writer {
     }
 
     /// The transaction is undone: runs again, each in a transaction of its own, what had worked.
-    fn one_by_one(&mut self, done: Vec<Done>) {
+    fn one_by_one(&mut self, done: Vec<CommandResult>) {
         for (mut command, outcome) in done {
             if command.is_abandoned() {
                 continue;
@@ -239,7 +239,7 @@ impl Writer {
     }
 
     fn run(&mut self, command: &mut dyn Command) -> Result<()> {
-        command.run(&mut SqliteSession {
+        command.run(&mut SqliteTransaction {
             connection: &mut self.connection,
             dialect: &self.dialect,
         })
@@ -261,7 +261,7 @@ impl Writer {
 
     /// Refuses when the file is not the one that was opened any more.
     fn is_there(&self) -> Result<()> {
-        self.presence.as_ref().map_or(Ok(()), Presence::check)
+        self.presence.as_ref().map_or(Ok(()), FileIdentity::check)
     }
 
     fn rollback(&self) {

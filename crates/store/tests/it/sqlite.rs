@@ -8,8 +8,8 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use proofhouse_store::model::{EventKind, NewEvent, NewTask, Received, TaskFilter, ToolRef};
-use proofhouse_store::{Result, SqliteOptions, SqliteStore, Store, StoreError};
+use proofhouse_store::model::{EventKind, NewEvent, NewTask, ReceiveOutcome, TaskFilter, ToolRef};
+use proofhouse_store::{Result, SqliteOptions, Store, StoreError};
 use serde_json::json;
 
 fn task(id: &str) -> NewTask {
@@ -42,9 +42,9 @@ fn event(key: &str, bytes: usize) -> NewEvent {
     }
 }
 
-async fn open(path: &Path) -> Arc<SqliteStore> {
+async fn open(path: &Path) -> Arc<Store> {
     Arc::new(
-        SqliteStore::open_sqlite(SqliteOptions::file(path))
+        Store::open_sqlite(SqliteOptions::file(path))
             .await
             .expect("the store opens"),
     )
@@ -123,8 +123,11 @@ async fn writes_that_wait_are_committed_together() {
 async fn a_full_disk_refuses_and_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
-    let store = open(&path).await;
-    store.set_max_bytes(Some(1_000_000)).await.unwrap();
+    let small = SqliteOptions {
+        max_bytes: Some(1_000_000),
+        ..SqliteOptions::file(&path)
+    };
+    let store = Arc::new(Store::open_sqlite(small).await.expect("the store opens"));
     // Large and small ones at once, until nothing goes in any more.
     let mut stored = HashSet::new();
     let mut refused = 0;
@@ -160,11 +163,12 @@ async fn a_full_disk_refuses_and_nothing_else() {
     // It can still be read, and it goes on once there is room.
     let count = i64::try_from(stored.len()).unwrap();
     assert_eq!(store.stats().await.unwrap().unrouted_events, count);
-    store.set_max_bytes(None).await.unwrap();
+    store.close().await;
+    let store = open(&path).await;
     for key in &stored {
         let again = store.receive(vec![event(key, 10)].into()).await.unwrap();
         assert!(
-            matches!(again[..], [Received::Duplicate(_)]),
+            matches!(again[..], [ReceiveOutcome::Duplicate(_)]),
             "{key} was answered and is not there"
         );
     }
@@ -258,23 +262,19 @@ async fn what_is_no_database_is_refused() {
         "not a database at all, but long enough to look at\n".repeat(100),
     )
     .unwrap();
-    let outcome = SqliteStore::open_sqlite(SqliteOptions::file(&text)).await;
+    let outcome = Store::open_sqlite(SqliteOptions::file(&text)).await;
     assert!(
         matches!(outcome, Err(StoreError::Corrupt(_))),
         "{outcome:?}"
     );
     let nowhere = directory.path().join("no/such/directory/store.db");
-    unavailable(&SqliteStore::open_sqlite(SqliteOptions::file(nowhere)).await);
-    unavailable(&SqliteStore::open_sqlite(SqliteOptions::file(directory.path())).await);
+    unavailable(&Store::open_sqlite(SqliteOptions::file(nowhere)).await);
+    unavailable(&Store::open_sqlite(SqliteOptions::file(directory.path())).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_who_goes_away_breaks_nothing() {
-    let store = Arc::new(
-        SqliteStore::open_sqlite(SqliteOptions::memory())
-            .await
-            .unwrap(),
-    );
+    let store = Arc::new(Store::open_sqlite(SqliteOptions::memory()).await.unwrap());
     let callers: Vec<_> = (0..50)
         .map(|number| {
             let store = Arc::clone(&store);

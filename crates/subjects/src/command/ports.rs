@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use proofhouse_wire::sync::lock;
 
 /// Ports that were given out. The system may offer one again before its new owner listens.
 static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
@@ -20,11 +22,7 @@ impl Port {
         for _ in 0..TRIES {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             let port = listener.local_addr()?.port();
-            if GIVEN
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(port)
-            {
+            if lock(&GIVEN).insert(port) {
                 return Ok(Self(port));
             }
         }
@@ -38,9 +36,6 @@ impl Port {
 
 impl Drop for Port {
     fn drop(&mut self) {
-        GIVEN
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.0);
+        lock(&GIVEN).remove(&self.0);
     }
 }

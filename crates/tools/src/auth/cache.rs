@@ -1,10 +1,11 @@
 //! One token, kept until shortly before it expires and fetched once however many ask for it.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
+use proofhouse_wire::sync::lock;
 
 use super::error::AuthError;
 use proofhouse_manifest::interpolate::Sealed;
@@ -165,8 +166,4 @@ impl Held {
             Wanted::Not(refused) => self.token.expose() != refused,
         }
     }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

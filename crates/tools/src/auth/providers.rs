@@ -1,10 +1,11 @@
 //! The providers of a program, as the source of tokens of its tasks.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use proofhouse_source::did_you_mean;
+use proofhouse_wire::sync::lock;
 
 use super::answer::MAX_ANSWER_BYTES;
 use super::cache::{Cache, Clock, Fetched, Wanted};
@@ -190,8 +191,4 @@ impl std::fmt::Debug for Providers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.table.keys()).finish()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

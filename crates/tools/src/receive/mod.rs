@@ -11,7 +11,7 @@
 //! - [`timeout`] says how long a task listens, and to what.
 
 mod calls;
-mod fate;
+mod delivery_outcome;
 pub mod filter;
 pub mod message;
 pub mod poll;
@@ -21,4 +21,4 @@ pub mod trigger;
 pub mod webhook;
 
 pub use calls::Listener;
-pub use fate::{Discard, Fate};
+pub use delivery_outcome::{DeliveryOutcome, Discard};

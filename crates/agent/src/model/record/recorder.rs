@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde::Serialize;
 
 use super::super::{Model, ModelError, ModelEvent, ModelReply, ModelRequest, ModelSink};
@@ -107,7 +108,7 @@ impl Recorder {
     /// Why the recording is not complete, if it is not. A full disk does not stop the task.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = lock(&self.writer);
         writer.failed.clone()
     }
 
@@ -134,7 +135,7 @@ impl Recorder {
                 }
             }
         };
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = lock(&self.writer);
         if writer.failed.is_none()
             && let Err(error) = writer.line(&exchange)
         {

@@ -4,11 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 
 use super::super::{Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, ModelSink};
 use super::difference::first_difference;
@@ -120,7 +121,7 @@ impl Replay {
     /// How many recorded exchanges were not asked for yet.
     #[must_use]
     pub fn left(&self) -> usize {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = lock(&self.state);
         state.left.len() - state.used
     }
 
@@ -130,7 +131,7 @@ impl Replay {
             Some(redactor) => redact::request(request, redactor),
         };
         let hash = request_hash(&request);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         let state = &mut *state;
         let places = state.by_hash.get_mut(&hash);
         let place = places.and_then(VecDeque::pop_front);

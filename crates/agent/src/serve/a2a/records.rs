@@ -4,10 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, watch};
 
-use super::super::conversations::lock;
 use super::super::texts::now;
 use super::methods::Generation;
 use super::shapes::{Artifact, Message, State};

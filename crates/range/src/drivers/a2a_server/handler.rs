@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use proofhouse_oatf::Direction;
 use proofhouse_wire::rpc::{self, Message};
 use proofhouse_wire::server::{Handler, Reply, Request};
+use proofhouse_wire::sync::lock;
 use proofhouse_wire::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -130,11 +131,11 @@ impl Server {
     }
 
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.memory)
     }
 
     fn writers(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.writers)
     }
 
     /// Lets the rest of a reply be written while its reader reads.

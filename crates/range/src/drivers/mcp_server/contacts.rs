@@ -1,7 +1,9 @@
 //! Who has been in contact: in the modern era there is no handshake to tell.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use proofhouse_wire::sync::lock;
 
 /// Clients that are remembered; one that is forgotten counts as new.
 const MAX_CONTACTS: usize = 1_000;
@@ -20,7 +22,7 @@ struct Seen {
 impl Contacts {
     /// A request of the modern era came; `true` when it is the first of its client.
     pub(super) fn is_new(&self, client: &str) -> bool {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.0);
         if seen.by_name.contains_key(client) {
             return false;
         }
@@ -36,7 +38,7 @@ impl Contacts {
 
     /// A handshake of the legacy era came; `true` when it followed a probe that counted already.
     pub(super) fn was_probe(&self, client: &str) -> bool {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.0);
         match seen.by_name.get_mut(client) {
             Some(may_start) => std::mem::take(may_start),
             None => false,

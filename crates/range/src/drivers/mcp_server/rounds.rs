@@ -1,8 +1,9 @@
 //! Calls of the modern era that wait for the client to come back with answers.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value};
 
 use super::ids;
@@ -45,7 +46,7 @@ impl Rounds {
             round.answers.clear();
         }
         let state = ids::unguessable();
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lock(&self.0);
         while waiting.order.len() >= MAX_WAITING {
             if let Some(oldest) = waiting.order.pop_front() {
                 waiting.by_state.remove(&oldest);
@@ -59,7 +60,7 @@ impl Rounds {
     /// The call that a state belongs to. It stays, for the answer may get lost on its way and the
     /// client ask again.
     pub(super) fn resume(&self, state: &str, method: &str, name: &str) -> Option<Round> {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lock(&self.0);
         let round = waiting.by_state.get_mut(state)?;
         (round.method == method && round.name == name).then(|| {
             let found = round.clone();

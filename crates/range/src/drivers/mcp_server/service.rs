@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_oatf::{ActionKind, Direction};
 use proofhouse_wire::rpc;
+use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -343,8 +344,4 @@ fn same(one: &Outlet, other: &Outlet) -> bool {
         (Outlet::Events(one), Outlet::Events(_)) => one.is_closed(),
         _ => false,
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,10 +2,11 @@
 //! what it missed.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use proofhouse_wire::server::StreamWriter;
 use proofhouse_wire::sse::Event;
+use proofhouse_wire::sync::lock;
 
 /// The stream that a client opens with GET, for what belongs to no call.
 pub(super) const STANDALONE: u64 = 0;
@@ -142,7 +143,7 @@ impl Streams {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use proofhouse_store::model::{
-    Channel, ChannelState, ChannelUpdate, SweptChannel, Task, TaskState,
+    ChannelRecord, ChannelState, ChannelToClose, ChannelUpdate, TaskRecord, TaskState,
 };
 use proofhouse_store::{Result, StoreError};
 use proofhouse_tools::receive::subscription::{self, Opening, Unsubscribed};
@@ -18,7 +18,7 @@ use crate::metrics::engine::ChannelStep;
 const MAX_CLOSE_FAILURES: i64 = 10;
 
 /// Closes a channel at the platform.
-pub(super) async fn close(inner: &Arc<Inner>, swept: SweptChannel) {
+pub(super) async fn close(inner: &Arc<Inner>, swept: ChannelToClose) {
     let (channel, held) = (swept.channel, swept.lease.held());
     let change = match closing(inner, &channel).await {
         Ok(Unsubscribed::Gone) => ChannelUpdate {
@@ -35,9 +35,10 @@ pub(super) async fn close(inner: &Arc<Inner>, swept: SweptChannel) {
             let now = inner.options.now().as_millisecond();
             let gives_up = failures >= MAX_CLOSE_FAILURES;
             ChannelUpdate {
-                to: Some(match gives_up {
-                    true => ChannelState::Closed,
-                    false => ChannelState::Closing,
+                to: Some(if gives_up {
+                    ChannelState::Closed
+                } else {
+                    ChannelState::Closing
                 }),
                 renew_at: Some(now.saturating_add(pause(failures))),
                 failures: Some(failures),
@@ -46,7 +47,7 @@ pub(super) async fn close(inner: &Arc<Inner>, swept: SweptChannel) {
             }
         }
         Err(error) => {
-            inner.trouble("a channel cannot be closed", &error);
+            inner.log_store_error("a channel cannot be closed", &error);
             let _ = inner.store.release(held).await;
             return;
         }
@@ -61,11 +62,11 @@ pub(super) async fn close(inner: &Arc<Inner>, swept: SweptChannel) {
     };
     match inner.store.update_channel(change).await {
         Ok(_) | Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {}
-        Err(error) => inner.trouble("a channel cannot be changed", &error),
+        Err(error) => inner.log_store_error("a channel cannot be changed", &error),
     }
 }
 
-async fn closing(inner: &Arc<Inner>, channel: &Channel) -> Result<Unsubscribed> {
+async fn closing(inner: &Arc<Inner>, channel: &ChannelRecord) -> Result<Unsubscribed> {
     let snapshot = inner.manifests.current();
     let task = match inner.store.task(&channel.task).await {
         Ok(task) => task,
@@ -92,8 +93,8 @@ async fn closing(inner: &Arc<Inner>, channel: &Channel) -> Result<Unsubscribed> 
 }
 
 /// What stands for a task that is not there any more.
-fn nobody(channel: &Channel) -> Task {
-    Task {
+fn nobody(channel: &ChannelRecord) -> TaskRecord {
+    TaskRecord {
         id: channel.task.clone(),
         agent_namespace: channel.tool.namespace.clone(),
         agent_name: String::new(),

@@ -2,17 +2,18 @@
 //! on every way out.
 
 mod close;
-mod lost;
+mod lost_notice;
 mod open;
 mod renew;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use proofhouse_manifest::{Receive, Subscription};
 use proofhouse_store::StoreError;
 use proofhouse_store::model::ChannelUpdate;
 use proofhouse_tools::receive::Listener;
+use proofhouse_wire::sync::lock;
 
 use super::Inner;
 use close::close;
@@ -37,7 +38,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
                     tracker.spawn(async move { renew(&inner, channel).await });
                 }
             }
-            Err(error) => inner.trouble("channels cannot be claimed", &error),
+            Err(error) => inner.log_store_error("channels cannot be claimed", &error),
         }
         match inner.store.claim_sweeps(&inner.owner, lease, BATCH).await {
             Ok(claimed) => {
@@ -47,7 +48,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
                     tracker.spawn(async move { close(&inner, channel).await });
                 }
             }
-            Err(error) => inner.trouble("channels cannot be claimed", &error),
+            Err(error) => inner.log_store_error("channels cannot be claimed", &error),
         }
         tokio::select! {
             () = inner.stopping.cancelled() => return,
@@ -64,7 +65,7 @@ pub(super) struct InProgress {
 
 impl InProgress {
     fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tasks)
     }
 }
 
@@ -80,7 +81,7 @@ pub(super) fn ensure(inner: &Arc<Inner>, task: &str) {
         inner.opening.lock().remove(&task);
         match opened {
             Ok(()) | Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {}
-            Err(error) => inner.trouble("channels cannot be opened", &error),
+            Err(error) => inner.log_store_error("channels cannot be opened", &error),
         }
     });
 }

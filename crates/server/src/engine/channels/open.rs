@@ -6,11 +6,12 @@ use std::time::Duration;
 use proofhouse_manifest::Receive;
 use proofhouse_store::Result;
 use proofhouse_store::model::{
-    Channel, ChannelFilter, ChannelState, ChannelUpdate, NewChannel, Task, TaskState, ToolRef,
+    ChannelFilter, ChannelRecord, ChannelState, ChannelUpdate, NewChannel, TaskRecord, TaskState,
+    ToolRef,
 };
 use proofhouse_tools::receive::subscription::{self, DEFAULT_LIFETIME, Opening, Subscribed};
 
-use super::lost::{OPENING, lost};
+use super::lost_notice::{OPENING, send_lost_notice};
 use super::{pause, subscription_of, update};
 use crate::engine::{Inner, listener};
 use crate::metrics::engine::ChannelStep;
@@ -62,7 +63,7 @@ pub(super) async fn open_missing(inner: &Arc<Inner>, id: &str) -> Result<()> {
 
 /// The task, once it listens: one that goes on after an interruption does so with its next turn, and a channel
 /// that opens before that would be closed again.
-async fn listening(inner: &Arc<Inner>, id: &str) -> Result<Option<Task>> {
+async fn listening(inner: &Arc<Inner>, id: &str) -> Result<Option<TaskRecord>> {
     for _ in 0..LISTENS_TRIES {
         let task = inner.store.task(id).await?;
         match task.state {
@@ -89,10 +90,10 @@ pub(super) enum Opened {
 /// Asks for a channel. It is known before the platform is asked, so that it can be closed whatever happens.
 pub(super) async fn open(
     inner: &Arc<Inner>,
-    task: &Task,
+    task: &TaskRecord,
     tool: &ToolRef,
     event: &str,
-    replaces: Option<&Channel>,
+    replaces: Option<&ChannelRecord>,
 ) -> Result<Opened> {
     let snapshot = inner.manifests.current();
     let Some(listener) = listener::of(inner, &snapshot, task, tool).await? else {
@@ -171,14 +172,14 @@ pub(super) async fn open(
         let message = error.to_string();
         tracing::warn!(task = %task.id, %event, error = %message, "a channel cannot be opened");
         if !error.is_recoverable() {
-            lost(inner, task, tool, event, OPENING, &message).await?;
+            send_lost_notice(inner, task, tool, event, OPENING, &message).await?;
             return Ok(Opened::Never(message));
         }
         if replaces.is_some() {
             return Ok(Opened::NotYet(message));
         }
         if failures >= MAX_OPEN_FAILURES {
-            lost(inner, task, tool, event, OPENING, &message).await?;
+            send_lost_notice(inner, task, tool, event, OPENING, &message).await?;
             return Ok(Opened::NotYet(message));
         }
         let pause = u64::try_from(pause(failures)).unwrap_or(1_000);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use proofhouse_store::model::{Channel, ChannelState, ChannelUpdate, ClaimedChannel};
+use proofhouse_store::model::{ChannelRecord, ChannelState, ChannelUpdate, ClaimedChannel};
 use proofhouse_store::{Result, StoreError};
 
-use super::lost::lost;
+use super::lost_notice::send_lost_notice;
 use super::open::{Opened, open};
 use super::{pause, update};
 use crate::engine::Inner;
@@ -19,16 +19,16 @@ pub(super) async fn renew(inner: &Arc<Inner>, claimed: ClaimedChannel) {
             update.held = Some(held.clone());
             match inner.store.update_channel(update).await {
                 Ok(_) | Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {}
-                Err(error) => inner.trouble("a channel cannot be changed", &error),
+                Err(error) => inner.log_store_error("a channel cannot be changed", &error),
             }
         }
-        Err(error) => inner.trouble("a channel cannot be renewed", &error),
+        Err(error) => inner.log_store_error("a channel cannot be renewed", &error),
     }
     let _ = inner.store.release(held).await;
 }
 
 /// What becomes of the old channel.
-async fn successor(inner: &Arc<Inner>, channel: &Channel) -> Result<ChannelUpdate> {
+async fn successor(inner: &Arc<Inner>, channel: &ChannelRecord) -> Result<ChannelUpdate> {
     let task = inner.store.task(&channel.task).await?;
     let now = inner.options.now().as_millisecond();
     let interests = inner.store.interests(&channel.task).await?;
@@ -63,7 +63,7 @@ async fn successor(inner: &Arc<Inner>, channel: &Channel) -> Result<ChannelUpdat
             let expired = channel.expires_at.is_some_and(|end| end <= now);
             if expired {
                 let (tool, event) = (&channel.tool, &channel.event);
-                lost(inner, &task, tool, event, &channel.id, &error).await?;
+                send_lost_notice(inner, &task, tool, event, &channel.id, &error).await?;
             }
             ChannelUpdate {
                 to: expired.then_some(ChannelState::Lost),

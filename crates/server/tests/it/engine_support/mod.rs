@@ -15,10 +15,12 @@ use proofhouse_agent::model::{
 use proofhouse_agent::task::{Host, Turn};
 use proofhouse_manifest::interpolate::Root;
 use proofhouse_manifest::{Bundle, Catalog};
-use proofhouse_server::engine::{Accepted, Begin, Engine, EngineOptions, ManifestSource};
+use proofhouse_server::engine::{
+    Engine, EngineOptions, ManifestSource, TaskRequest, WebhookOutcome,
+};
 use proofhouse_source::DiagnosticSeverity;
-use proofhouse_store::model::{EventDetail, EventState, Task, TaskState};
-use proofhouse_store::{SqliteOptions, SqliteStore, Store};
+use proofhouse_store::model::{EventDetail, EventState, TaskRecord, TaskState};
+use proofhouse_store::{SqliteOptions, Store};
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 use proofhouse_wire::CancellationToken;
@@ -220,8 +222,8 @@ pub(crate) fn options(shift: Shift, model: Arc<dyn Model>, api_root: &str) -> En
     options
 }
 
-pub(crate) async fn store(path: &Path) -> Arc<dyn Store> {
-    let store = SqliteStore::open_sqlite(SqliteOptions::file(path)).await;
+pub(crate) async fn store(path: &Path) -> Arc<Store> {
+    let store = Store::open_sqlite(SqliteOptions::file(path)).await;
     Arc::new(store.expect("the file opens"))
 }
 
@@ -231,20 +233,20 @@ pub(crate) async fn open(database: &Path, manifests: &Path, options: EngineOptio
     Engine::open(store, source, options).await.unwrap()
 }
 
-pub(crate) async fn begin(engine: &Engine, message: Option<&str>) -> Task {
+pub(crate) async fn begin(engine: &Engine, message: Option<&str>) -> TaskRecord {
     engine
-        .begin(Begin {
+        .start_task(TaskRequest {
             namespace: "demo".to_owned(),
             agent: "clerk".to_owned(),
             message: message.map(str::to_owned),
             origin: json!({"by": "test"}),
-            ..Begin::default()
+            ..TaskRequest::default()
         })
         .await
         .unwrap()
 }
 
-pub(crate) async fn post(engine: &Engine, tool: &str, body: &Value) -> Accepted {
+pub(crate) async fn post(engine: &Engine, tool: &str, body: &Value) -> WebhookOutcome {
     let text = body.to_string();
     let mut headers = HeaderMap::new();
     headers.insert("content-type", "application/json".parse().unwrap());
@@ -253,13 +255,13 @@ pub(crate) async fn post(engine: &Engine, tool: &str, body: &Value) -> Accepted 
 
 /// Posts, and waits until it is decided what becomes of it.
 pub(crate) async fn routed(engine: &Engine, tool: &str, body: &Value) -> EventDetail {
-    let Accepted::Stored(ids) = post(engine, tool, body).await else {
+    let WebhookOutcome::Stored(ids) = post(engine, tool, body).await else {
         panic!("{body} is not stored");
     };
-    fate(engine, ids[0]).await
+    routed_event(engine, ids[0]).await
 }
 
-pub(crate) async fn fate(engine: &Engine, event: i64) -> EventDetail {
+pub(crate) async fn routed_event(engine: &Engine, event: i64) -> EventDetail {
     let (store, started) = (engine.store(), Instant::now());
     loop {
         let detail = store.event(event).await.unwrap();
@@ -271,7 +273,7 @@ pub(crate) async fn fate(engine: &Engine, event: i64) -> EventDetail {
     }
 }
 
-pub(crate) async fn turns(store: &Arc<dyn Store>, task: &str) -> Vec<Turn> {
+pub(crate) async fn turns(store: &Arc<Store>, task: &str) -> Vec<Turn> {
     let mut all = Vec::new();
     loop {
         let from = i64::try_from(all.len()).unwrap();
@@ -303,7 +305,7 @@ pub(crate) fn inputs(turns: &[Turn]) -> Vec<(String, Option<String>)> {
 pub(crate) async fn until(
     engine: &Engine,
     task: &str,
-    holds: impl Fn(&Task, &[Turn]) -> bool,
+    holds: impl Fn(&TaskRecord, &[Turn]) -> bool,
 ) -> Vec<Turn> {
     let started = Instant::now();
     loop {

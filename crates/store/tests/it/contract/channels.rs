@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proofhouse_store::Store;
 use proofhouse_store::model::{
-    Channel, ChannelFilter, ChannelState, ChannelUpdate, NewChannel, SweepReason, TaskState,
+    ChannelFilter, ChannelRecord, ChannelState, ChannelUpdate, CloseReason, NewChannel, TaskState,
 };
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn to(id: &str, state: ChannelState) -> ChannelUpdate {
     }
 }
 
-async fn open(store: &dyn Store, id: &str, task: &str, lease_ms: i64) -> Channel {
+async fn open(store: &Store, id: &str, task: &str, lease_ms: i64) -> ChannelRecord {
     store
         .open_channel(channel(id, task), "one", lease_ms)
         .await
@@ -47,7 +47,7 @@ async fn open(store: &dyn Store, id: &str, task: &str, lease_ms: i64) -> Channel
 
 pub(crate) async fn a_channel_lives_and_is_replaced(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
+    create(&store, "t1").await;
     let opened = store
         .open_channel(channel("c1", "t1"), "one", LONG)
         .await
@@ -122,14 +122,14 @@ pub(crate) async fn a_channel_lives_and_is_replaced(place: Arc<Place>) {
 
 pub(crate) async fn a_channel_is_renewed_in_time(place: Arc<Place>) {
     let [one, other] = two(&place).await;
-    create(&*one, "t1").await;
+    create(&one, "t1").await;
     let now = one.now().await.unwrap();
     for (id, renew_at) in [
         ("due", Some(now - 1)),
         ("later", Some(now + LONG)),
         ("never", None),
     ] {
-        open(&*one, id, "t1", OVER).await;
+        open(&one, id, "t1", OVER).await;
         let update = ChannelUpdate {
             renew_at,
             ..to(id, ChannelState::Active)
@@ -163,22 +163,22 @@ pub(crate) async fn a_channel_is_renewed_in_time(place: Arc<Place>) {
 pub(crate) async fn strays_are_swept(place: Arc<Place>) {
     let store = place.open().await;
     for task in ["lives", "ends", "pauses", "vanishes"] {
-        create(&*store, task).await;
-        open(&*store, &format!("of {task}"), task, OVER).await;
+        create(&store, task).await;
+        open(&store, &format!("of {task}"), task, OVER).await;
         store
             .update_channel(to(&format!("of {task}"), ChannelState::Active))
             .await
             .unwrap();
     }
-    open(&*store, "half open", "lives", OVER).await;
-    open(&*store, "being opened", "lives", LONG).await;
+    open(&store, "half open", "lives", OVER).await;
+    open(&store, "being opened", "lives", LONG).await;
     for (id, state) in [
         ("closing", ChannelState::Closing),
         ("replaced", ChannelState::Replaced),
         ("closed", ChannelState::Closed),
         ("lost", ChannelState::Lost),
     ] {
-        open(&*store, id, "lives", OVER).await;
+        open(&store, id, "lives", OVER).await;
         store.update_channel(to(id, state)).await.unwrap();
     }
     store
@@ -199,12 +199,12 @@ pub(crate) async fn strays_are_swept(place: Arc<Place>) {
     assert_eq!(
         found,
         [
-            ("closing", SweepReason::Closing),
-            ("half open", SweepReason::Abandoned),
-            ("of ends", SweepReason::TaskEnded),
-            ("of pauses", SweepReason::TaskInterrupted),
-            ("of vanishes", SweepReason::TaskEnded),
-            ("replaced", SweepReason::Replaced),
+            ("closing", CloseReason::Closing),
+            ("half open", CloseReason::Abandoned),
+            ("of ends", CloseReason::TaskEnded),
+            ("of pauses", CloseReason::TaskInterrupted),
+            ("of vanishes", CloseReason::TaskEnded),
+            ("replaced", CloseReason::Replaced),
         ]
     );
     // Closing failed: it is tried again later, not at once.
@@ -244,7 +244,7 @@ pub(crate) async fn strays_are_swept(place: Arc<Place>) {
 
 pub(crate) async fn an_old_owner_cannot_change_a_channel(place: Arc<Place>) {
     let [one, other] = two(&place).await;
-    create(&*one, "t1").await;
+    create(&one, "t1").await;
     let old = one
         .open_channel(channel("c1", "t1"), "one", OVER)
         .await

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use proofhouse_store::model::{DeliveryState, DirectDelivery, Received, TaskState, Wake};
+use proofhouse_store::model::{
+    DeliveryState, DirectDelivery, ReceiveOutcome, TaskState, WakeRules,
+};
 
 use crate::contract::place::Place;
 use crate::contract::support::{
@@ -13,8 +15,8 @@ use crate::contract::support::{
 
 pub(crate) async fn a_message_is_delivered_once(place: Arc<Place>) {
     let stores = two(&place).await;
-    create(&*stores[0], "t1").await;
-    create(&*stores[0], "t2").await;
+    create(&stores[0], "t1").await;
+    create(&stores[0], "t2").await;
     let keyed = DirectDelivery {
         key: Some("k".to_owned()),
         ..message("hello")
@@ -27,7 +29,7 @@ pub(crate) async fn a_message_is_delivered_once(place: Arc<Place>) {
     assert_eq!(
         outcomes
             .iter()
-            .filter(|outcome| matches!(outcome, Received::Stored(_)))
+            .filter(|outcome| matches!(outcome, ReceiveOutcome::Stored(_)))
             .count(),
         1
     );
@@ -42,7 +44,7 @@ pub(crate) async fn a_message_is_delivered_once(place: Arc<Place>) {
     // The key is the task's own, and without one every message counts.
     assert!(matches!(
         stores[0].deliver("t2", keyed).await.unwrap(),
-        Received::Stored(_)
+        ReceiveOutcome::Stored(_)
     ));
     stores[0].deliver("t2", message("a")).await.unwrap();
     stores[0].deliver("t2", message("a")).await.unwrap();
@@ -53,7 +55,7 @@ pub(crate) async fn a_message_is_delivered_once(place: Arc<Place>) {
 pub(crate) async fn tasks_with_work_are_claimed(place: Arc<Place>) {
     let store = place.open().await;
     for id in ["idle", "waiting", "interrupted", "nothing", "held", "ended"] {
-        create(&*store, id).await;
+        create(&store, id).await;
     }
     for id in ["idle", "waiting", "interrupted", "held", "ended"] {
         store.deliver(id, message("work")).await.unwrap();
@@ -71,8 +73,8 @@ pub(crate) async fn tasks_with_work_are_claimed(place: Arc<Place>) {
         .change_state(change("ended", TaskState::Ended))
         .await
         .unwrap();
-    let held = lease(&*store, "held", "other", LONG).await;
-    let claimed = claim_one(&*store, "one").await;
+    let held = lease(&store, "held", "other", LONG).await;
+    let claimed = claim_one(&store, "one").await;
     assert_eq!(claimed.task.id, "idle");
     assert_eq!(claimed.lease.owner, "one");
     let first = &store.pending("idle", 10).await.unwrap()[0];
@@ -84,7 +86,7 @@ pub(crate) async fn tasks_with_work_are_claimed(place: Arc<Place>) {
             .unwrap()
             .is_empty()
     );
-    let all = Wake {
+    let all = WakeRules {
         waiting: true,
         interrupted: true,
     };
@@ -95,12 +97,12 @@ pub(crate) async fn tasks_with_work_are_claimed(place: Arc<Place>) {
         HashSet::from(["waiting".to_owned(), "interrupted".to_owned()])
     );
     store.release(held.held()).await.unwrap();
-    assert_eq!(claim_one(&*store, "two").await.task.id, "held");
+    assert_eq!(claim_one(&store, "two").await.task.id, "held");
 }
 
 pub(crate) async fn a_task_without_its_process_is_claimed(place: Arc<Place>) {
     let [one, other] = two(&place).await;
-    create(&*one, "t1").await;
+    create(&one, "t1").await;
     one.deliver("t1", message("work")).await.unwrap();
     let mut claimed = one.claim_tasks("one", OVER, IDLE, 10).await.unwrap();
     let claimed = claimed.remove(0);
@@ -109,7 +111,7 @@ pub(crate) async fn a_task_without_its_process_is_claimed(place: Arc<Place>) {
     step.state = Some((TaskState::Running, None));
     one.append(step).await.unwrap();
     // The process is gone: another takes the task up where it was, without a new delivery.
-    let taken = claim_one(&*other, "other").await;
+    let taken = claim_one(&other, "other").await;
     assert_eq!(
         (taken.task.state, taken.task.next_seq),
         (TaskState::Running, 1)
@@ -126,7 +128,7 @@ pub(crate) async fn claims_at_once_share_the_tasks(place: Arc<Place>) {
     let stores = two(&place).await;
     for number in 0..30 {
         let id = format!("t{number}");
-        create(&*stores[0], &id).await;
+        create(&stores[0], &id).await;
         stores[0].deliver(&id, message("work")).await.unwrap();
     }
     let claims = at_once(20, |number| {
@@ -158,10 +160,10 @@ pub(crate) async fn claims_at_once_share_the_tasks(place: Arc<Place>) {
 
 pub(crate) async fn a_delivery_can_be_discarded(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    let (_, ids) = route(&*store, vec![delivery("t1", "opened")]).await;
-    let old = lease(&*store, "t1", "one", OVER).await.held();
-    let held = lease(&*store, "t1", "two", LONG).await.held();
+    create(&store, "t1").await;
+    let (_, ids) = route(&store, vec![delivery("t1", "opened")]).await;
+    let old = lease(&store, "t1", "one", OVER).await.held();
+    let held = lease(&store, "t1", "two", LONG).await.held();
     refused(store.discard(old, ids[0], "late").await, "fenced");
     store
         .discard(held.clone(), ids[0], &"long ".repeat(2_000))

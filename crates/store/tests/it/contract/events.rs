@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proofhouse_store::model::limits::{MAX_BATCH, MAX_PAYLOAD_BYTES};
 use proofhouse_store::model::{
-    DeliveryState, EventFilter, EventKind, EventState, JsonText, NewDelivery, NewEvent, Received,
-    Routing, StartKey, StartKind, TaskState, ToolRef, Verdict,
+    DeliveryDecision, DeliveryState, EventFilter, EventKind, EventRouting, EventState, JsonText,
+    NewDelivery, NewEvent, ReceiveOutcome, TaskState, ToolRef, TriggerKey, TriggerKind,
 };
 use serde_json::json;
 
@@ -32,12 +32,12 @@ pub(crate) async fn a_second_copy_is_a_duplicate(place: Arc<Place>) {
     ];
     let received = store.receive(batch.clone().into()).await.unwrap();
     let ids: Vec<_> = received.iter().map(|received| received.id()).collect();
-    assert_eq!(received[2], Received::Duplicate(ids[0]));
+    assert_eq!(received[2], ReceiveOutcome::Duplicate(ids[0]));
     let stored = [0, 1, 3, 4, 5].map(|index| received[index]);
     assert!(
         stored
             .iter()
-            .all(|received| matches!(received, Received::Stored(_))),
+            .all(|received| matches!(received, ReceiveOutcome::Stored(_))),
         "{received:?}"
     );
     assert_eq!(
@@ -51,19 +51,19 @@ pub(crate) async fn a_second_copy_is_a_duplicate(place: Arc<Place>) {
     let again = store.receive(batch[..4].into()).await.unwrap();
     assert_eq!(
         again,
-        [ids[0], ids[1], ids[0], ids[3]].map(Received::Duplicate)
+        [ids[0], ids[1], ids[0], ids[3]].map(ReceiveOutcome::Duplicate)
     );
     // Copies that arrive at the same time are stored once, whoever takes them.
     let [one, other] = two(&place).await;
     let outcomes = at_once(40, |number| {
         let store = Arc::clone(if number % 2 == 0 { &one } else { &other });
-        async move { receive_one(&*store, event(Some("hot"))).await }
+        async move { receive_one(&store, event(Some("hot"))).await }
     })
     .await;
     assert_eq!(
         outcomes
             .iter()
-            .filter(|outcome| matches!(outcome, Received::Stored(_)))
+            .filter(|outcome| matches!(outcome, ReceiveOutcome::Stored(_)))
             .count(),
         1
     );
@@ -80,9 +80,9 @@ pub(crate) async fn a_second_copy_is_a_duplicate(place: Arc<Place>) {
 
 pub(crate) async fn an_event_is_routed_once(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    create(&*store, "t2").await;
-    let id = receive_one(&*store, event(Some("a"))).await.id();
+    create(&store, "t1").await;
+    create(&store, "t2").await;
+    let id = receive_one(&store, event(Some("a"))).await.id();
     let claimed = store.claim_events("one", LONG, 10).await.unwrap().remove(0);
     assert_eq!((claimed.claim.event, claimed.claim.attempt), (id, 1));
     assert_eq!(claimed.event.payload, event(None).payload);
@@ -95,7 +95,7 @@ pub(crate) async fn an_event_is_routed_once(place: Arc<Place>) {
             .is_empty()
     );
     let discarded = NewDelivery {
-        verdict: Verdict::Discard("the filter does not hold".to_owned()),
+        decision: DeliveryDecision::Discard("the filter does not hold".to_owned()),
         ..delivery("t2", "opened")
     };
     let decision = routing(
@@ -118,7 +118,7 @@ pub(crate) async fn an_event_is_routed_once(place: Arc<Place>) {
         (summary.state, summary.matched, summary.attempt),
         (EventState::Routed, 2, 1)
     );
-    assert_eq!(summary.fate, Some(json!({"why": "a test"})));
+    assert_eq!(summary.outcome, Some(json!({"why": "a test"})));
     assert!(summary.routed_at.is_some());
     assert_eq!(summary.payload_bytes, 19);
     assert_eq!(
@@ -148,7 +148,7 @@ pub(crate) async fn an_event_is_routed_once(place: Arc<Place>) {
 
 pub(crate) async fn an_old_claim_cannot_route(place: Arc<Place>) {
     let [one, other] = two(&place).await;
-    create(&*one, "t1").await;
+    create(&one, "t1").await;
     receive(&*one).await;
     let old = one.claim_events("one", OVER, 10).await.unwrap().remove(0);
     let new = other
@@ -183,20 +183,20 @@ pub(crate) async fn an_old_claim_cannot_route(place: Arc<Place>) {
 
 pub(crate) async fn a_failed_routing_leaves_nothing(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    let id = receive(&*store).await;
+    create(&store, "t1").await;
+    let id = receive(&store).await;
     let claim = store
         .claim_events("one", LONG, 10)
         .await
         .unwrap()
         .remove(0)
         .claim;
-    let key = StartKey {
-        kind: StartKind::Trigger,
+    let key = TriggerKey {
+        kind: TriggerKind::Trigger,
         namespace: "acme".to_owned(),
         name: "on-open".to_owned(),
     };
-    let twice = Routing {
+    let twice = EventRouting {
         tasks: vec![(key.clone(), task("t2"))],
         ..routing(
             claim,
@@ -214,11 +214,11 @@ pub(crate) async fn a_failed_routing_leaves_nothing(place: Arc<Place>) {
         "not found",
     );
     refused(store.task("t2").await, "not found");
-    assert_eq!(store.start(&key).await.unwrap(), None);
+    assert_eq!(store.trigger(&key).await.unwrap(), None);
     assert!(store.pending("t1", 10).await.unwrap().is_empty());
     assert_eq!(
         store.event(id).await.unwrap().event.summary.state,
-        EventState::Received
+        EventState::ReceiveOutcome
     );
     store
         .route(routing(claim, vec![delivery("t1", "opened")]))
@@ -228,8 +228,8 @@ pub(crate) async fn a_failed_routing_leaves_nothing(place: Arc<Place>) {
 
 pub(crate) async fn many_are_routed_together(place: Arc<Place>) {
     let [one, other] = two(&place).await;
-    create(&*one, "t1").await;
-    create(&*one, "t2").await;
+    create(&one, "t1").await;
+    create(&one, "t2").await;
     for _ in 0..4 {
         receive(&*one).await;
     }
@@ -264,7 +264,7 @@ pub(crate) async fn many_are_routed_together(place: Arc<Place>) {
     refused(routed.next().unwrap(), "fenced");
     refused(routed.next().unwrap(), "conflict");
     assert_eq!(routed.next().unwrap().unwrap().len(), 2);
-    let names = |pending: Vec<proofhouse_store::model::Delivery>| -> Vec<_> {
+    let names = |pending: Vec<proofhouse_store::model::DeliveryRecord>| -> Vec<_> {
         pending.into_iter().map(|delivery| delivery.name).collect()
     };
     assert_eq!(names(one.pending("t1", 10).await.unwrap()), ["last"]);
@@ -275,12 +275,12 @@ pub(crate) async fn many_are_routed_together(place: Arc<Place>) {
 
 pub(crate) async fn an_ended_task_gets_nothing(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
+    create(&store, "t1").await;
     store
         .change_state(change("t1", TaskState::Ended))
         .await
         .unwrap();
-    let (event, _) = route(&*store, vec![delivery("t1", "opened")]).await;
+    let (event, _) = route(&store, vec![delivery("t1", "opened")]).await;
     let detail = store.event(event.summary.id).await.unwrap();
     assert_eq!(detail.deliveries[0].state, DeliveryState::Discarded);
     assert_eq!(detail.event.summary.matched, 0);
@@ -288,21 +288,21 @@ pub(crate) async fn an_ended_task_gets_nothing(place: Arc<Place>) {
 
 pub(crate) async fn a_trigger_begins_a_task(place: Arc<Place>) {
     let store = place.open().await;
-    receive(&*store).await;
+    receive(&store).await;
     let claim = store
         .claim_events("one", LONG, 10)
         .await
         .unwrap()
         .remove(0)
         .claim;
-    let key = StartKey {
-        kind: StartKind::Trigger,
+    let key = TriggerKey {
+        kind: TriggerKind::Trigger,
         namespace: "acme".to_owned(),
         name: "on-open".to_owned(),
     };
     let mut first = task("t1");
     first.first = Some(message("an issue was opened"));
-    let decision = Routing {
+    let decision = EventRouting {
         tasks: vec![(key.clone(), first), (key.clone(), task("t2"))],
         // Deliveries may be for tasks that begin with them.
         ..routing(claim, vec![delivery("t2", "opened")])
@@ -311,7 +311,7 @@ pub(crate) async fn a_trigger_begins_a_task(place: Arc<Place>) {
     refused(store.route(decision).await, "conflict");
     assert_eq!(store.pending("t1", 10).await.unwrap().len(), 1);
     assert_eq!(store.pending("t2", 10).await.unwrap().len(), 1);
-    let status = store.start(&key).await.unwrap().unwrap();
+    let status = store.trigger(&key).await.unwrap().unwrap();
     assert_eq!((status.total, status.last_task.as_deref()), (2, Some("t2")));
     assert_eq!(
         store
@@ -327,8 +327,8 @@ pub(crate) async fn a_trigger_begins_a_task(place: Arc<Place>) {
 
 pub(crate) async fn a_replay_is_a_new_attempt(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    let (event, first) = route(&*store, vec![delivery("t1", "opened")]).await;
+    create(&store, "t1").await;
+    let (event, first) = route(&store, vec![delivery("t1", "opened")]).await;
     let id = event.summary.id;
     assert_eq!(store.replay(id).await.unwrap(), 2);
     refused(store.replay(id).await, "conflict");
@@ -355,9 +355,9 @@ pub(crate) async fn a_replay_is_a_new_attempt(place: Arc<Place>) {
 
 pub(crate) async fn events_are_listed_by_what_became_of_them(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    let (got, _) = route(&*store, vec![delivery("t1", "opened")]).await;
-    let (lost, _) = route(&*store, Vec::new()).await;
+    create(&store, "t1").await;
+    let (got, _) = route(&store, vec![delivery("t1", "opened")]).await;
+    let (lost, _) = route(&store, Vec::new()).await;
     let poll = NewEvent {
         source: "polls".to_owned(),
         tool: ToolRef::new("acme", "feed"),
@@ -366,7 +366,7 @@ pub(crate) async fn events_are_listed_by_what_became_of_them(place: Arc<Place>) 
         target_task: Some("t1".to_owned()),
         ..event(Some("k"))
     };
-    let open = receive_one(&*store, poll).await.id();
+    let open = receive_one(&store, poll).await.id();
     let list = async |filter: EventFilter| -> Vec<i64> {
         let filter = EventFilter {
             limit: 10,
@@ -409,7 +409,7 @@ pub(crate) async fn events_are_listed_by_what_became_of_them(place: Arc<Place>) 
     );
     assert_eq!(
         list(EventFilter {
-            state: Some(EventState::Received),
+            state: Some(EventState::ReceiveOutcome),
             ..none.clone()
         })
         .await,
@@ -517,8 +517,8 @@ pub(crate) async fn what_cannot_be_stored_is_refused(place: Arc<Place>) {
     );
     // The good one beside them was not stored either.
     assert!(matches!(
-        receive_one(&*store, event(Some("fine"))).await,
-        Received::Stored(_)
+        receive_one(&store, event(Some("fine"))).await,
+        ReceiveOutcome::Stored(_)
     ));
     refused(store.claim_events("", LONG, 1).await, "invalid");
     refused(store.create_task(task("")).await, "invalid");
@@ -541,7 +541,7 @@ pub(crate) async fn any_payload_comes_back(place: Arc<Place>) {
                     .into(),
             ..event(None)
         };
-        let id = receive_one(&*store, new.clone()).await.id();
+        let id = receive_one(&store, new.clone()).await.id();
         let found = store.event(id).await.unwrap().event;
         assert!(found.payload == payload);
         assert_eq!(JsonText::from(found.headers), new.headers);

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use proofhouse_store::model::LeaseKind;
+use proofhouse_store::model::{Lease, LeaseKind, StateChange, TaskState};
 use proofhouse_test_support::wait::eventually;
 
 use crate::contract::place::Place;
-use crate::contract::support::{LONG, OVER, at_once, refused, two};
+use crate::contract::support::{LONG, OVER, at_once, change, create, refused, two};
 
 pub(crate) async fn a_lease_has_one_owner(place: Arc<Place>) {
     let stores = two(&place).await;
@@ -27,7 +27,8 @@ pub(crate) async fn a_lease_has_one_owner(place: Arc<Place>) {
     .await;
     let given: Vec<_> = outcomes.into_iter().flatten().collect();
     assert_eq!(given.len(), 1);
-    assert_eq!(stores[0].leases(LeaseKind::Duty).await.unwrap(), given);
+    let owners = place.texts("SELECT owner FROM leases WHERE kind = 'duty'");
+    assert_eq!(owners.await, [given[0].owner.as_str()]);
     // Not even its owner gets it twice; and names are of their kind.
     let owner = &given[0].owner;
     assert_eq!(
@@ -48,26 +49,34 @@ pub(crate) async fn a_lease_has_one_owner(place: Arc<Place>) {
 
 pub(crate) async fn a_fence_only_grows(place: Arc<Place>) {
     let store = place.open().await;
+    create(&store, "t1").await;
     let acquire = async |owner: &str, ms| {
         store
-            .acquire(LeaseKind::Duty, "d", owner, ms)
+            .acquire(LeaseKind::TaskRecord, "t1", owner, ms)
             .await
             .unwrap()
+    };
+    // A write that depends on the lease and on nothing else.
+    let write = async |lease: &Lease| {
+        let held = Some(lease.held());
+        let to_idle = change("t1", TaskState::Idle);
+        store.change_state(StateChange { held, ..to_idle }).await
     };
     let one = acquire("one", LONG).await.unwrap();
     store.release(one.held()).await.unwrap();
     let two = acquire("two", 50).await.unwrap();
-    // Releasing, renewing and ending by an old owner do nothing.
+    // Releasing and writing by an old owner do nothing.
     store.release(one.held()).await.unwrap();
-    refused(store.renew(one.held(), LONG).await, "fenced");
+    refused(write(&one).await, "fenced");
+    write(&two).await.unwrap();
     let three = eventually("a lease runs out", || acquire("three", LONG)).await;
-    refused(store.renew(two.held(), LONG).await, "fenced");
-    store.break_lease(LeaseKind::Duty, "d").await.unwrap();
-    refused(store.renew(three.held(), LONG).await, "fenced");
+    refused(write(&two).await, "fenced");
+    store.release(three.held()).await.unwrap();
+    refused(write(&three).await, "fenced");
     let four = acquire("four", LONG).await.unwrap();
     let fences = [one.fence, two.fence, three.fence, four.fence];
     assert!(fences.is_sorted_by(|one, other| one < other), "{fences:?}");
-    let renewed = store.renew(four.held(), 2 * LONG).await.unwrap();
+    let renewed = store.renew_all("four", 2 * LONG).await.unwrap().remove(0);
     assert_eq!(
         (renewed.fence, renewed.owner.as_str()),
         (four.fence, "four")
@@ -79,12 +88,12 @@ pub(crate) async fn an_owner_renews_and_releases_all(place: Arc<Place>) {
     let store = place.open().await;
     for name in ["a", "b", "c"] {
         store
-            .acquire(LeaseKind::Task, name, "one", OVER)
+            .acquire(LeaseKind::TaskRecord, name, "one", OVER)
             .await
             .unwrap();
     }
-    let lost = store
-        .acquire(LeaseKind::Task, "b", "two", LONG)
+    store
+        .acquire(LeaseKind::TaskRecord, "b", "two", LONG)
         .await
         .unwrap()
         .unwrap();
@@ -99,7 +108,7 @@ pub(crate) async fn an_owner_renews_and_releases_all(place: Arc<Place>) {
     assert_eq!(kept, ["a", "c"]);
     assert_eq!(
         store
-            .acquire(LeaseKind::Task, "a", "two", LONG)
+            .acquire(LeaseKind::TaskRecord, "a", "two", LONG)
             .await
             .unwrap(),
         None
@@ -108,12 +117,12 @@ pub(crate) async fn an_owner_renews_and_releases_all(place: Arc<Place>) {
     assert_eq!(store.release_all("one").await.unwrap(), 0);
     assert!(
         store
-            .acquire(LeaseKind::Task, "a", "two", LONG)
+            .acquire(LeaseKind::TaskRecord, "a", "two", LONG)
             .await
             .unwrap()
             .is_some()
     );
-    store.renew(lost.held(), LONG).await.unwrap();
+    assert_eq!(store.renew_all("two", LONG).await.unwrap().len(), 2);
 }
 
 pub(crate) async fn expired_leases_are_taken_over(place: Arc<Place>) {
@@ -128,17 +137,17 @@ pub(crate) async fn expired_leases_are_taken_over(place: Arc<Place>) {
         .acquire(LeaseKind::Schedule, "live", "old", LONG)
         .await
         .unwrap();
-    stores[0]
-        .acquire(LeaseKind::Duty, "other kind", "old", OVER)
-        .await
-        .unwrap();
     let taken = at_once(10, |number| {
         let store = Arc::clone(&stores[number % 2]);
         async move {
-            store
-                .acquire_expired(LeaseKind::Schedule, &format!("new {number}"), LONG, 5)
-                .await
-                .unwrap()
+            let (owner, mut taken) = (format!("new {number}"), Vec::new());
+            for name in (0..40).map(|number| format!("s{number}")) {
+                let acquired = store.acquire(LeaseKind::Schedule, &name, &owner, LONG);
+                taken.extend(acquired.await.unwrap());
+            }
+            let live = store.acquire(LeaseKind::Schedule, "live", &owner, LONG);
+            taken.extend(live.await.unwrap());
+            taken
         }
     })
     .await;
@@ -147,16 +156,9 @@ pub(crate) async fn expired_leases_are_taken_over(place: Arc<Place>) {
         .flatten()
         .map(|lease| (lease.name, lease.fence))
         .collect();
-    names.extend(
-        stores[0]
-            .acquire_expired(LeaseKind::Schedule, "last", LONG, 100)
-            .await
-            .unwrap()
-            .into_iter()
-            .map(|lease| (lease.name, lease.fence)),
-    );
     assert!(names.iter().all(|(_, fence)| *fence == 2));
+    assert_eq!(names.len(), 40);
     names.sort();
     names.dedup();
-    assert_eq!(names.len(), 40);
+    assert_eq!(names.len(), 40, "a lease was given twice");
 }

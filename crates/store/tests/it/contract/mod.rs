@@ -16,10 +16,10 @@ mod polls;
 mod random;
 
 mod records;
-mod starts;
 mod support;
 mod tasks;
 mod tls;
+mod triggers;
 mod turns;
 mod upgrade;
 mod upkeep;
@@ -89,14 +89,13 @@ contract! {
         a_channel_is_renewed_in_time,
         strays_are_swept,
         an_old_owner_cannot_change_a_channel;
-    starts:
+    triggers:
         a_tick_fires_once,
         ticks_at_once_fire_once,
         a_skipped_tick_does_not_fire,
         failures_are_counted;
     records:
         a_trace_is_kept_in_order,
-        runs_are_kept,
         keys_are_found_by_their_hash;
     upkeep:
         what_is_old_is_swept,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_store::model::LeaseKind;
-use proofhouse_store::{PostgresOptions, PostgresStore, Store};
+use proofhouse_store::{PostgresOptions, Store};
 use proofhouse_test_support::postgres::Postgres;
 use proofhouse_test_support::wait::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -44,13 +44,13 @@ fn options(place: &Place, url: &str) -> PostgresOptions {
     let mut options = PostgresOptions::url(url);
     options.schema = Some(schema.clone());
     options.connections = 4;
-    options.patience = Duration::from_secs(3);
+    options.timeout = Duration::from_secs(3);
     options
 }
 
-async fn store(place: &Place, url: &str) -> Arc<dyn Store> {
+async fn store(place: &Place, url: &str) -> Arc<Store> {
     Arc::new(
-        PostgresStore::open_postgres(options(place, url))
+        Store::open_postgres(options(place, url))
             .await
             .expect("the store opens"),
     )
@@ -103,7 +103,7 @@ fn cut_connections_are_replaced() {
     with_server("cut_connections_are_replaced", async |place, url| {
         // Other tests use this server too, so the connections to cut have a name of their own.
         let store = store(place, &with(&url, "application_name=cut%20me")).await;
-        create(&*store, "t1").await;
+        create(&store, "t1").await;
         place
             .sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'cut me'")
             .await;
@@ -125,7 +125,7 @@ fn a_partition_is_noticed_and_survived() {
         let outcome = tokio::time::timeout(Duration::from_secs(60), cut_off.health()).await;
         refused(outcome.expect("in bounded time"), "unavailable");
         // Meanwhile the other one takes over, and it alone can write.
-        let new = lease(&*other, "t1", "other", LONG).await;
+        let new = lease(&other, "t1", "other", LONG).await;
         other.append(append("t1", new.held(), 0, 1)).await.unwrap();
         proxy.swallow.send_replace(false);
         eventually("the store is back", async || cut_off.health().await.ok()).await;
@@ -136,7 +136,7 @@ fn a_partition_is_noticed_and_survived() {
         assert_eq!(other.turns("t1", 0, 10).await.unwrap().len(), 1);
         assert!(
             cut_off
-                .acquire(LeaseKind::Task, "t1", "cut off", LONG)
+                .acquire(LeaseKind::TaskRecord, "t1", "cut off", LONG)
                 .await
                 .unwrap()
                 .is_none()
@@ -157,17 +157,17 @@ fn a_server_that_is_not_there_is_unavailable() {
         drop(listener);
         let url = format!("postgres://someone:very-secret@127.0.0.1:{port}/postgres");
         let error = refused(
-            PostgresStore::open_postgres(PostgresOptions::url(&url)).await,
+            Store::open_postgres(PostgresOptions::url(&url)).await,
             "unavailable",
         );
         assert!(!error.to_string().contains("very-secret"), "{error}");
         assert!(!format!("{:?}", PostgresOptions::url(&url)).contains("very-secret"));
         let broken = PostgresOptions::url("postgres://someone:very-secret@127.0.0.1:port/postgres");
-        let error = refused(PostgresStore::open_postgres(broken).await, "invalid");
+        let error = refused(Store::open_postgres(broken).await, "invalid");
         assert!(!error.to_string().contains("very-secret"), "{error}");
         let mut odd = PostgresOptions::url(&url);
         odd.schema = Some("a\"; DROP SCHEMA public".to_owned());
-        refused(PostgresStore::open_postgres(odd).await, "invalid");
+        refused(Store::open_postgres(odd).await, "invalid");
     });
 }
 
@@ -178,7 +178,7 @@ fn a_server_that_cannot_be_written_to_is_unavailable() {
         async |place, url| {
             store(place, &url).await.health().await.unwrap();
             let read_only = with(&url, "options=-c%20default_transaction_read_only%3Don");
-            let outcome = PostgresStore::open_postgres(options(place, &read_only)).await;
+            let outcome = Store::open_postgres(options(place, &read_only)).await;
             // It has its schema, so it opens; but it cannot be written to.
             match outcome {
                 Ok(store) => {
@@ -193,7 +193,7 @@ fn a_server_that_cannot_be_written_to_is_unavailable() {
             }
             let wrong = url.replacen("proofhouse:", "proofhouse:wrong", 1);
             refused(
-                PostgresStore::open_postgres(options(place, &wrong)).await,
+                Store::open_postgres(options(place, &wrong)).await,
                 "unavailable",
             );
         },

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use proofhouse_store::{PostgresOptions, PostgresStore, Result, SqliteOptions, SqliteStore, Store};
+use proofhouse_store::{PostgresOptions, Result, SqliteOptions, Store};
 use proofhouse_test_support::postgres::Postgres;
 
 /// A database of one test.
@@ -26,23 +26,23 @@ impl Place {
     }
 
     /// Opens the store, as one server process would.
-    pub(crate) async fn open(&self) -> Arc<dyn Store> {
+    pub(crate) async fn open(&self) -> Arc<Store> {
         self.try_open(None).await.expect("the store opens")
     }
 
-    pub(crate) async fn try_open(&self, up_to: Option<i64>) -> Result<Arc<dyn Store>> {
+    pub(crate) async fn try_open(&self, up_to: Option<i64>) -> Result<Arc<Store>> {
         match self {
             Self::Sqlite(directory) => {
                 let mut options = SqliteOptions::file(directory.path().join("store.db"));
                 options.up_to_version = up_to.unwrap_or(options.up_to_version);
-                Ok(Arc::new(SqliteStore::open_sqlite(options).await?))
+                Ok(Arc::new(Store::open_sqlite(options).await?))
             }
             Self::Postgres { url, schema } => {
                 let mut options = PostgresOptions::url(url.as_str());
                 options.schema = Some(schema.clone());
                 options.connections = 8;
                 options.up_to_version = up_to.unwrap_or(options.up_to_version);
-                Ok(Arc::new(PostgresStore::open_postgres(options).await?))
+                Ok(Arc::new(Store::open_postgres(options).await?))
             }
         }
     }
@@ -81,6 +81,40 @@ impl Place {
                 let _ = connection.await;
             }
         }
+    }
+
+    /// The first column of what a query finds, as text, behind the back of the store.
+    pub(crate) async fn texts(&self, query: &str) -> Vec<String> {
+        match self {
+            Self::Sqlite(directory) => {
+                let connection = rusqlite::Connection::open(directory.path().join("store.db"))
+                    .expect("the file opens");
+                let mut statement = connection.prepare(query).expect("a query");
+                let rows = statement.query_map([], |row| row.get(0)).expect("rows");
+                rows.collect::<std::result::Result<_, _>>().expect("texts")
+            }
+            Self::Postgres { url, schema } => {
+                let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
+                    .await
+                    .expect("a connection");
+                let connection = tokio::spawn(connection);
+                client
+                    .batch_execute(&format!("SET search_path = {schema}"))
+                    .await
+                    .expect("the schema is there");
+                let rows = client.query(query, &[]).await.expect("rows");
+                drop(client);
+                let _ = connection.await;
+                rows.iter().map(|row| row.get(0)).collect()
+            }
+        }
+    }
+
+    /// The version of the schema, as the database has it.
+    pub(crate) async fn schema_version(&self) -> String {
+        self.texts("SELECT value FROM meta WHERE key = 'schema_version'")
+            .await
+            .concat()
     }
 }
 

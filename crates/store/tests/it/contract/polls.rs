@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use proofhouse_store::Store;
 use proofhouse_store::model::limits::MAX_SEEN_IDS;
 use proofhouse_store::model::{
-    EventKind, Held, NewEvent, NewPoll, PollCommit, Received, TaskState,
+    EventKind, HeldLease, NewEvent, NewPoll, NewTask, PollCommit, ReceiveOutcome, TaskState,
 };
 use serde_json::json;
 
 use crate::contract::place::Place;
-use crate::contract::support::{LONG, OVER, at_once, change, create, event, refused, tool, two};
+use crate::contract::support::{LONG, OVER, at_once, change, event, refused, task, tool, two};
 
 fn poll(event: &str, due_in_ms: i64) -> NewPoll {
     NewPoll {
@@ -17,6 +18,15 @@ fn poll(event: &str, due_in_ms: i64) -> NewPoll {
         event: event.to_owned(),
         due_in_ms,
     }
+}
+
+/// Creates the task `t1` with these polls.
+async fn create_with_polls(store: &Store, polls: Vec<NewPoll>) {
+    let new = NewTask {
+        polls,
+        ..task("t1")
+    };
+    store.create_task(new).await.expect("a task");
 }
 
 fn found(key: &str) -> NewEvent {
@@ -28,7 +38,7 @@ fn found(key: &str) -> NewEvent {
     }
 }
 
-fn commit(held: Held, events: Vec<NewEvent>, due_in_ms: i64) -> PollCommit {
+fn commit(held: HeldLease, events: Vec<NewEvent>, due_in_ms: i64) -> PollCommit {
     PollCommit {
         held,
         cursor: Some(json!({"etag": "abc"})),
@@ -42,11 +52,7 @@ fn commit(held: Held, events: Vec<NewEvent>, due_in_ms: i64) -> PollCommit {
 
 pub(crate) async fn a_poll_is_committed_with_what_it_found(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    store
-        .add_polls("t1", vec![poll("changed", 0), poll("later", LONG)])
-        .await
-        .unwrap();
+    create_with_polls(&store, vec![poll("changed", 0), poll("later", LONG)]).await;
     let claimed = store.claim_polls("one", LONG, 10).await.unwrap();
     assert_eq!(claimed.len(), 1);
     assert_eq!(
@@ -65,7 +71,7 @@ pub(crate) async fn a_poll_is_committed_with_what_it_found(place: Arc<Place>) {
     assert!(
         received
             .iter()
-            .all(|received| matches!(received, Received::Stored(_)))
+            .all(|received| matches!(received, ReceiveOutcome::Stored(_)))
     );
     // The answer got lost, and it is sent again: the lease went with the commit.
     refused(
@@ -87,8 +93,7 @@ pub(crate) async fn a_poll_is_committed_with_what_it_found(place: Arc<Place>) {
 
 pub(crate) async fn an_old_owner_cannot_commit_a_poll(place: Arc<Place>) {
     let [one, other] = two(&place).await;
-    create(&*one, "t1").await;
-    one.add_polls("t1", vec![poll("changed", 0)]).await.unwrap();
+    create_with_polls(&one, vec![poll("changed", 0)]).await;
     let old = one.claim_polls("one", OVER, 10).await.unwrap().remove(0);
     let new = other
         .claim_polls("other", LONG, 10)
@@ -131,11 +136,7 @@ pub(crate) async fn an_old_owner_cannot_commit_a_poll(place: Arc<Place>) {
 
 pub(crate) async fn a_poll_rests_with_its_task(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    store
-        .add_polls("t1", vec![poll("changed", 0)])
-        .await
-        .unwrap();
+    create_with_polls(&store, vec![poll("changed", 0)]).await;
     store
         .change_state(change("t1", TaskState::Interrupted))
         .await
@@ -155,46 +156,23 @@ pub(crate) async fn a_poll_rests_with_its_task(place: Arc<Place>) {
 
 pub(crate) async fn a_poll_keeps_its_state(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    store
-        .add_polls("t1", vec![poll("changed", 0)])
-        .await
-        .unwrap();
+    create_with_polls(&store, vec![poll("changed", 0), poll("new", LONG)]).await;
     let claimed = store.claim_polls("one", LONG, 10).await.unwrap().remove(0);
     let mut many = commit(claimed.lease.held(), Vec::new(), LONG);
     many.seen = (0..MAX_SEEN_IDS + 5).map(|id| id.to_string()).collect();
     store.commit_poll(many).await.unwrap();
-    // The manifest was edited and the poll is added again.
-    store
-        .add_polls("t1", vec![poll("changed", 0), poll("new", 0)])
-        .await
-        .unwrap();
     let polls = store.polls("t1").await.unwrap();
     assert_eq!(polls.len(), 2);
     assert_eq!(polls[0].seen.len(), MAX_SEEN_IDS);
     assert_eq!(polls[0].seen[0], "5", "the oldest are forgotten");
     assert_eq!(polls[0].cursor, Some(json!({"etag": "abc"})));
-    store.remove_poll("t1", &tool(), "changed").await.unwrap();
-    store.remove_poll("t1", &tool(), "changed").await.unwrap();
-    assert_eq!(store.polls("t1").await.unwrap().len(), 1);
-    refused(
-        store.add_polls("t9", vec![poll("changed", 0)]).await,
-        "not found",
-    );
+    assert!(polls[1].seen.is_empty());
 }
 
 pub(crate) async fn polls_at_once_are_shared(place: Arc<Place>) {
     let stores = two(&place).await;
-    create(&*stores[0], "t1").await;
-    stores[0]
-        .add_polls(
-            "t1",
-            (0..30)
-                .map(|number| poll(&format!("e{number}"), 0))
-                .collect(),
-        )
-        .await
-        .unwrap();
+    let polls = (0..30).map(|number| poll(&format!("e{number}"), 0));
+    create_with_polls(&stores[0], polls.collect()).await;
     let claims = at_once(20, |number| {
         let store = Arc::clone(&stores[number % 2]);
         async move {

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use proofhouse_store::model::{
-    Append, ChannelState, ChannelUpdate, Claim, EventFilter, Fire, Held, LeaseKind, NewChannel,
-    NewPoll, PollCommit, Received, Retention, StartKey, StartKind, TaskFilter, TaskState, Verdict,
-    Wake,
+    AppendTurns, ChannelState, ChannelUpdate, DeliveryDecision, EventClaim, EventFilter, HeldLease,
+    NewChannel, NewPoll, PollCommit, ReceiveOutcome, Retention, ScheduleTick, TaskFilter,
+    TaskState, TriggerKey, TriggerKind, WakeRules,
 };
 use proofhouse_store::{Result, Store};
 use proofhouse_test_support::postgres::Postgres;
@@ -42,12 +42,12 @@ impl Dice {
 
 /// A store with what was got from it. Ids differ between engines, so they are called by the order they came in.
 struct Side {
-    store: Arc<dyn Store>,
-    claims: Vec<Claim>,
+    store: Arc<Store>,
+    claims: Vec<EventClaim>,
     events: Vec<i64>,
     deliveries: Vec<i64>,
-    leases: Vec<Held>,
-    polls: Vec<Held>,
+    leases: Vec<HeldLease>,
+    polls: Vec<HeldLease>,
 }
 
 impl Side {
@@ -91,7 +91,7 @@ impl Side {
                 told(outcome.map(|received| {
                     let named = received.into_iter().map(|received| {
                         let index = index(&mut self.events, received.id());
-                        json!([matches!(received, Received::Stored(_)), index])
+                        json!([matches!(received, ReceiveOutcome::Stored(_)), index])
                     });
                     Value::Array(named.collect())
                 }))
@@ -120,7 +120,7 @@ impl Side {
                     .map(|_| {
                         let mut new = delivery(&dice.task(), ["opened", "closed"][dice.roll(2)]);
                         if dice.roll(4) == 0 {
-                            new.verdict = Verdict::Discard("no".to_owned());
+                            new.decision = DeliveryDecision::Discard("no".to_owned());
                         }
                         new
                     })
@@ -145,13 +145,13 @@ impl Side {
                 let outcome = store.deliver(&dice.task(), new).await;
                 told(outcome.map(|received| {
                     json!([
-                        matches!(received, Received::Stored(_)),
+                        matches!(received, ReceiveOutcome::Stored(_)),
                         index(&mut self.deliveries, received.id())
                     ])
                 }))
             }
             8 => {
-                let wake = Wake {
+                let wake = WakeRules {
                     waiting: dice.roll(2) == 0,
                     interrupted: dice.roll(2) == 0,
                 };
@@ -187,7 +187,7 @@ impl Side {
                     .await
                     .ok()
                     .and_then(|pending| pending.first().map(|next| next.id));
-                let step = Append {
+                let step = AppendTurns {
                     delivered: pending.filter(|_| dice.roll(3) > 0),
                     allow: vec![allow(
                         ["repo", "owner"][dice.roll(2)],
@@ -195,7 +195,6 @@ impl Side {
                         dice.roll(5) == 0,
                     )],
                     state: (dice.roll(2) == 0).then(|| (TaskState::ALL[dice.roll(5)], None)),
-                    snapshot: (dice.roll(3) == 0).then(|| json!(dice.roll(9))),
                     ..append(
                         &held.name.clone(),
                         held,
@@ -248,7 +247,7 @@ impl Side {
                 };
                 told(store.commit_poll(commit).await.map(|received| {
                     json!([
-                        matches!(received[0], Received::Stored(_)),
+                        matches!(received[0], ReceiveOutcome::Stored(_)),
                         index(&mut self.events, received[0].id())
                     ])
                 }))
@@ -262,9 +261,9 @@ impl Side {
         match dice.roll(6) {
             0 => told(store.delete_task(&dice.task()).await.map(|()| Value::Null)),
             1 => {
-                let fire = Fire {
-                    key: StartKey {
-                        kind: StartKind::Schedule,
+                let fire = ScheduleTick {
+                    key: TriggerKey {
+                        kind: TriggerKind::Schedule,
                         namespace: "acme".to_owned(),
                         name: "nightly".to_owned(),
                     },
@@ -273,7 +272,7 @@ impl Side {
                     next_at: None,
                     task: Some(task(&dice.task())),
                 };
-                told(store.fire(fire).await.map(|fired| json!(fired)))
+                told(store.fire_schedule(fire).await.map(|fired| json!(fired)))
             }
             2 => {
                 let Some(held) = pick(&self.leases, dice) else {
@@ -326,7 +325,6 @@ impl Side {
                     events_ms: Some(0),
                     ended_tasks_ms: None,
                     channels_ms: Some(0),
-                    runs_ms: None,
                     batch: 100,
                 };
                 told(store.sweep(retention).await.map(|swept| json!(swept)))
@@ -335,7 +333,7 @@ impl Side {
     }
 
     /// Everything that can be seen, without ids and times.
-    async fn state(&mut self) -> Value {
+    async fn state(&mut self, place: &Place) -> Value {
         let store = Arc::clone(&self.store);
         let mut tasks = Vec::new();
         let filter = TaskFilter {
@@ -367,7 +365,6 @@ impl Side {
                 "deliveries": deliveries,
                 "allow": store.allow_list(&task.id).await.unwrap(),
                 "interests": store.interests(&task.id).await.unwrap(),
-                "snapshot": store.snapshot(&task.id).await.unwrap(),
                 "polls": polls.iter().map(|poll| json!([poll.cursor, poll.seen, poll.failures])).collect::<Vec<_>>(),
             }));
         }
@@ -383,7 +380,7 @@ impl Side {
                 event.state,
                 event.attempt,
                 event.matched,
-                event.fate
+                event.outcome
             ]);
             events.insert(index.to_string(), shown);
         }
@@ -394,15 +391,18 @@ impl Side {
             })
             .await
             .unwrap();
-        let leases = store.leases(LeaseKind::Task).await.unwrap();
-        let starts = store.starts().await.unwrap();
+        let leases = place.texts(
+            "SELECT name || ' ' || CAST(fence AS TEXT) || ' ' || owner FROM leases \
+             WHERE kind = 'task' AND owner IS NOT NULL ORDER BY name",
+        );
+        let starts = store.triggers().await.unwrap();
         let mut events: Vec<_> = events.into_iter().collect();
         events.sort_by(|one, other| one.0.cmp(&other.0));
         json!({
             "tasks": tasks,
             "events": events,
             "channels": channels.iter().map(|channel| json!([channel.id, channel.task, channel.state])).collect::<Vec<_>>(),
-            "leases": leases.iter().map(|lease| json!([lease.name, lease.fence, lease.owner])).collect::<Vec<_>>(),
+            "leases": leases.await,
             "starts": starts,
             "stats": store.stats().await.unwrap(),
         })
@@ -458,8 +458,8 @@ fn both_engines_do_the_same() {
                 );
                 if number % 25 == 24 {
                     assert_eq!(
-                        one.state().await,
-                        other.state().await,
+                        one.state(&places[0]).await,
+                        other.state(&places[1]).await,
                         "seed {seed}, operation {number}"
                     );
                 }

@@ -1,8 +1,8 @@
-//! Cases about traces, runs and keys.
+//! Cases about traces and keys.
 
 use std::sync::Arc;
 
-use proofhouse_store::model::{NewApiKey, NewRun};
+use proofhouse_store::model::NewApiKey;
 use serde_json::json;
 
 use crate::contract::place::Place;
@@ -10,7 +10,7 @@ use crate::contract::support::{at_once, create, refused};
 
 pub(crate) async fn a_trace_is_kept_in_order(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
+    create(&store, "t1").await;
     store
         .append_trace("t1", vec![json!("a"), json!("b")])
         .await
@@ -25,45 +25,14 @@ pub(crate) async fn a_trace_is_kept_in_order(place: Arc<Place>) {
         }
     })
     .await;
-    let trace = store.trace("t1", 0, 100).await.unwrap();
+    let trace = store.newest_trace("t1", 100).await.unwrap();
     assert_eq!(
         trace.iter().map(|entry| entry.seq).collect::<Vec<_>>(),
         (0..22).collect::<Vec<_>>()
     );
     assert_eq!(trace[1].entry, json!("b"));
-    assert_eq!(store.trace("t1", 20, 1).await.unwrap(), trace[20..21]);
+    assert_eq!(store.newest_trace("t1", 2).await.unwrap(), trace[20..]);
     refused(store.append_trace("t9", vec![json!(1)]).await, "not found");
-}
-
-pub(crate) async fn runs_are_kept(place: Arc<Place>) {
-    let store = place.open().await;
-    for number in 0..4 {
-        let run = NewRun {
-            id: format!("r{number}"),
-            summary: json!({"attacks": number}),
-            body: json!({"results": [number]}),
-        };
-        store.save_run(run).await.unwrap();
-    }
-    let again = NewRun {
-        id: "r1".to_owned(),
-        summary: json!("new"),
-        body: json!("new"),
-    };
-    store.save_run(again).await.unwrap();
-    assert_eq!(store.run("r1").await.unwrap().body, json!("new"));
-    refused(store.run("r9").await, "not found");
-    let ids = async |after: Option<&str>, limit| -> Vec<String> {
-        store
-            .runs(after, limit)
-            .await
-            .unwrap()
-            .into_iter()
-            .map(|run| run.id)
-            .collect()
-    };
-    assert_eq!(ids(None, 2).await, ["r3", "r2"]);
-    assert_eq!(ids(Some("r2"), 10).await, ["r1", "r0"]);
 }
 
 pub(crate) async fn keys_are_found_by_their_hash(place: Arc<Place>) {

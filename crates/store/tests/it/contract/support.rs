@@ -4,9 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 use proofhouse_store::model::{
-    AllowEntry, Append, ClaimedTask, DirectDelivery, Event, EventKind, Held, Lease, LeaseKind,
-    NewDelivery, NewEvent, NewInterest, NewTask, NewTurn, Received, Routing, StateChange, Task,
-    TaskState, ToolRef, Verdict, Wake,
+    AllowEntry, AppendTurns, ClaimedTask, DeliveryDecision, DirectDelivery, EventKind, EventRecord,
+    EventRouting, HeldLease, Lease, LeaseKind, NewDelivery, NewEvent, NewInterest, NewTask,
+    NewTurn, ReceiveOutcome, StateChange, TaskRecord, TaskState, ToolRef, WakeRules,
 };
 use proofhouse_store::{Result, Store, StoreError};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub(crate) const LONG: i64 = 600_000;
 pub(crate) const OVER: i64 = 0;
 
 /// Wakes idle tasks only.
-pub(crate) const IDLE: Wake = Wake {
+pub(crate) const IDLE: WakeRules = WakeRules {
     waiting: false,
     interrupted: false,
 };
@@ -88,24 +88,24 @@ pub(crate) fn delivery(task: &str, name: &str) -> NewDelivery {
         tool: tool(),
         name: name.to_owned(),
         body: json!({"message": "hello"}),
-        verdict: Verdict::Deliver,
+        decision: DeliveryDecision::Deliver,
     }
 }
 
 pub(crate) fn routing(
-    claim: proofhouse_store::model::Claim,
+    claim: proofhouse_store::model::EventClaim,
     deliveries: Vec<NewDelivery>,
-) -> Routing {
-    Routing {
+) -> EventRouting {
+    EventRouting {
         claim,
-        fate: json!({"why": "a test"}),
+        outcome: json!({"why": "a test"}),
         deliveries,
         tasks: Vec::new(),
     }
 }
 
-pub(crate) fn append(task: &str, held: Held, expected_seq: i64, turns: usize) -> Append {
-    Append {
+pub(crate) fn append(task: &str, held: HeldLease, expected_seq: i64, turns: usize) -> AppendTurns {
+    AppendTurns {
         task: task.to_owned(),
         held,
         expected_seq,
@@ -118,7 +118,6 @@ pub(crate) fn append(task: &str, held: Held, expected_seq: i64, turns: usize) ->
         allow: Vec::new(),
         from: Vec::new(),
         state: None,
-        snapshot: None,
         delivered: None,
     }
 }
@@ -133,24 +132,24 @@ pub(crate) fn change(task: &str, to: TaskState) -> StateChange {
     }
 }
 
-pub(crate) async fn create(store: &dyn Store, id: &str) -> Task {
+pub(crate) async fn create(store: &Store, id: &str) -> TaskRecord {
     store.create_task(task(id)).await.expect("a task")
 }
 
-pub(crate) async fn lease(store: &dyn Store, id: &str, owner: &str, ms: i64) -> Lease {
+pub(crate) async fn lease(store: &Store, id: &str, owner: &str, ms: i64) -> Lease {
     store
-        .acquire(LeaseKind::Task, id, owner, ms)
+        .acquire(LeaseKind::TaskRecord, id, owner, ms)
         .await
         .expect("it can be asked for")
         .expect("a lease")
 }
 
 /// Stores an event without a key.
-pub(crate) async fn receive(store: &dyn Store) -> i64 {
+pub(crate) async fn receive(store: &Store) -> i64 {
     receive_one(store, event(None)).await.id()
 }
 
-pub(crate) async fn receive_one(store: &dyn Store, event: NewEvent) -> Received {
+pub(crate) async fn receive_one(store: &Store, event: NewEvent) -> ReceiveOutcome {
     store
         .receive(vec![event].into())
         .await
@@ -158,7 +157,7 @@ pub(crate) async fn receive_one(store: &dyn Store, event: NewEvent) -> Received 
 }
 
 /// Stores an event and routes it to these.
-pub(crate) async fn route(store: &dyn Store, deliveries: Vec<NewDelivery>) -> (Event, Vec<i64>) {
+pub(crate) async fn route(store: &Store, deliveries: Vec<NewDelivery>) -> (EventRecord, Vec<i64>) {
     receive(store).await;
     let claimed = store
         .claim_events("router", LONG, 1)
@@ -172,7 +171,7 @@ pub(crate) async fn route(store: &dyn Store, deliveries: Vec<NewDelivery>) -> (E
     (claimed.event, ids)
 }
 
-pub(crate) async fn claim_one(store: &dyn Store, owner: &str) -> ClaimedTask {
+pub(crate) async fn claim_one(store: &Store, owner: &str) -> ClaimedTask {
     let mut claimed = store
         .claim_tasks(owner, LONG, IDLE, 10)
         .await
@@ -222,6 +221,6 @@ where
 }
 
 /// Two processes on one database.
-pub(crate) async fn two(place: &crate::contract::place::Place) -> [Arc<dyn Store>; 2] {
+pub(crate) async fn two(place: &crate::contract::place::Place) -> [Arc<Store>; 2] {
     [place.open().await, place.open().await]
 }

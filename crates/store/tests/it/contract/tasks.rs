@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proofhouse_store::model::{
-    DeliveryState, DirectDelivery, LeaseKind, NewPoll, StateChange, TaskFilter, TaskState,
+    DeliveryState, DirectDelivery, NewPoll, StateChange, TaskFilter, TaskState,
 };
 use serde_json::json;
 
@@ -57,7 +57,7 @@ pub(crate) async fn a_task_begins_with_everything(place: Arc<Place>) {
 
 pub(crate) async fn a_task_is_created_once(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
+    create(&store, "t1").await;
     let mut again = task("t1");
     again.interests = vec![interest("opened")];
     again.first = Some(message("begin"));
@@ -171,8 +171,8 @@ pub(crate) async fn states_decide_about_interests(place: Arc<Place>) {
 
 pub(crate) async fn an_ended_task_stays_ended(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    let held = lease(&*store, "t1", "one", LONG).await.held();
+    create(&store, "t1").await;
+    let held = lease(&store, "t1", "one", LONG).await.held();
     store.deliver("t1", message("late")).await.unwrap();
     let keyed = DirectDelivery {
         key: Some("k".to_owned()),
@@ -209,8 +209,8 @@ pub(crate) async fn a_deleted_task_leaves_nothing(place: Arc<Place>) {
     new.interests = vec![interest("opened")];
     new.first = Some(message("begin"));
     store.create_task(new).await.unwrap();
-    create(&*store, "t2").await;
-    let leased = lease(&*store, "t1", "one", LONG).await;
+    create(&store, "t2").await;
+    let leased = lease(&store, "t1", "one", LONG).await;
     store
         .append(append("t1", leased.held(), 0, 2))
         .await
@@ -223,8 +223,8 @@ pub(crate) async fn a_deleted_task_leaves_nothing(place: Arc<Place>) {
     refused(store.delete_task("t1").await, "not found");
     assert!(store.turns("t1", 0, 10).await.unwrap().is_empty());
     assert!(store.pending("t1", 10).await.unwrap().is_empty());
-    assert!(store.trace("t1", 0, 10).await.unwrap().is_empty());
+    assert!(store.newest_trace("t1", 10).await.unwrap().is_empty());
     assert!(store.interested(&tool(), None).await.unwrap().is_empty());
-    assert!(store.leases(LeaseKind::Task).await.unwrap().is_empty());
+    assert!(place.texts("SELECT name FROM leases").await.is_empty());
     store.task("t2").await.unwrap();
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use proofhouse_store::{PostgresOptions, PostgresStore, Store};
+use proofhouse_store::{PostgresOptions, Store};
 use proofhouse_test_support::postgres::{self, Postgres};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
@@ -95,7 +95,7 @@ async fn check(url: &str, host: &str, settings: &str, outcome: Outcome) {
     ));
     options.connections = 1;
     options.schema = Some(format!("tls_{}", std::process::id()));
-    let opened = PostgresStore::open_postgres(options).await;
+    let opened = Store::open_postgres(options).await;
     let expected = match outcome {
         Refused(kind, why) => {
             let error = refused(opened, kind).to_string();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proofhouse_store::model::{Append, DeliveryState, TaskState};
+use proofhouse_store::model::{AppendTurns, DeliveryState, TaskState};
 use serde_json::json;
 
 use crate::contract::place::Place;
@@ -16,14 +16,13 @@ pub(crate) async fn an_append_is_one_step(place: Arc<Place>) {
     let mut new = task("t1");
     new.interests = vec![interest("opened")];
     store.create_task(new).await.unwrap();
-    route(&*store, vec![delivery("t1", "opened")]).await;
-    let claimed = claim_one(&*store, "one").await;
+    route(&store, vec![delivery("t1", "opened")]).await;
+    let claimed = claim_one(&store, "one").await;
     let next = claimed.next.expect("a delivery");
     let appended = store
-        .append(Append {
+        .append(AppendTurns {
             allow: vec![allow("repo", json!("ours"), false)],
             state: Some((TaskState::Waiting, Some(json!({"for": "a review"})))),
-            snapshot: Some(json!({"count": 2})),
             delivered: Some(next.id),
             ..append("t1", claimed.lease.held(), 0, 2)
         })
@@ -42,10 +41,6 @@ pub(crate) async fn an_append_is_one_step(place: Arc<Place>) {
     assert_eq!(task.detail, Some(json!({"for": "a review"})));
     assert_eq!(task.last_activity, appended.at);
     assert_eq!(
-        store.snapshot("t1").await.unwrap(),
-        Some(json!({"count": 2}))
-    );
-    assert_eq!(
         store.allow_list("t1").await.unwrap(),
         [allow("repo", json!("ours"), false)]
     );
@@ -55,27 +50,20 @@ pub(crate) async fn an_append_is_one_step(place: Arc<Place>) {
         (DeliveryState::Delivered, Some(0))
     );
     assert!(store.pending("t1", 10).await.unwrap().is_empty());
-    // The next one goes on from there, and replaces the snapshot.
+    // The next one goes on from there.
     store
-        .append(Append {
-            snapshot: Some(json!({"count": 3})),
-            ..append("t1", claimed.lease.held(), 2, 1)
-        })
+        .append(append("t1", claimed.lease.held(), 2, 1))
         .await
         .unwrap();
-    assert_eq!(
-        store.snapshot("t1").await.unwrap(),
-        Some(json!({"count": 3}))
-    );
     assert_eq!(store.task("t1").await.unwrap().state, TaskState::Waiting);
 }
 
 pub(crate) async fn an_append_happens_once(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
+    create(&store, "t1").await;
     let id = store.deliver("t1", message("hello")).await.unwrap().id();
-    let claimed = claim_one(&*store, "one").await;
-    let step = Append {
+    let claimed = claim_one(&store, "one").await;
+    let step = AppendTurns {
         delivered: Some(id),
         allow: vec![allow("repo", json!("ours"), false)],
         ..append("t1", claimed.lease.held(), 0, 1)
@@ -86,7 +74,7 @@ pub(crate) async fn an_append_happens_once(place: Arc<Place>) {
     // The same delivery cannot become a second turn either.
     refused(
         store
-            .append(Append {
+            .append(AppendTurns {
                 expected_seq: 1,
                 ..step.clone()
             })
@@ -95,7 +83,7 @@ pub(crate) async fn an_append_happens_once(place: Arc<Place>) {
     );
     refused(
         store
-            .append(Append {
+            .append(AppendTurns {
                 expected_seq: 7,
                 delivered: None,
                 ..step
@@ -109,17 +97,17 @@ pub(crate) async fn an_append_happens_once(place: Arc<Place>) {
 
 pub(crate) async fn an_old_owner_cannot_append(place: Arc<Place>) {
     let [one, other] = two(&place).await;
-    create(&*one, "t1").await;
-    let old = lease(&*one, "t1", "one", OVER).await;
-    let new = lease(&*other, "t1", "other", LONG).await;
+    create(&one, "t1").await;
+    let old = lease(&one, "t1", "one", OVER).await;
+    let new = lease(&other, "t1", "other", LONG).await;
     assert!(new.fence > old.fence);
     refused(one.append(append("t1", old.held(), 0, 1)).await, "fenced");
     assert!(one.turns("t1", 0, 10).await.unwrap().is_empty());
     other.append(append("t1", new.held(), 0, 1)).await.unwrap();
     refused(one.append(append("t1", old.held(), 1, 1)).await, "fenced");
     // A lease that ran out and that nobody took still holds: no one else can have written.
-    create(&*one, "t2").await;
-    let late = lease(&*one, "t2", "one", OVER).await;
+    create(&one, "t2").await;
+    let late = lease(&one, "t2", "one", OVER).await;
     one.append(append("t2", late.held(), 0, 1)).await.unwrap();
     // Once released it does not, and a lease on something else never did.
     one.release(late.held()).await.unwrap();
@@ -132,25 +120,24 @@ pub(crate) async fn an_old_owner_cannot_append(place: Arc<Place>) {
 
 pub(crate) async fn a_failed_append_leaves_nothing(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    create(&*store, "t2").await;
+    create(&store, "t1").await;
+    create(&store, "t2").await;
     let foreign = store
         .deliver("t2", message("not yours"))
         .await
         .unwrap()
         .id();
-    let held = lease(&*store, "t1", "one", LONG).await.held();
-    let step = Append {
+    let held = lease(&store, "t1", "one", LONG).await.held();
+    let step = AppendTurns {
         delivered: Some(foreign),
         allow: vec![allow("repo", json!("ours"), false)],
-        snapshot: Some(json!(1)),
         state: Some((TaskState::Running, None)),
         ..append("t1", held.clone(), 0, 3)
     };
     refused(store.append(step.clone()).await, "conflict");
     refused(
         store
-            .append(Append {
+            .append(AppendTurns {
                 turns: Vec::new(),
                 ..step.clone()
             })
@@ -159,7 +146,7 @@ pub(crate) async fn a_failed_append_leaves_nothing(place: Arc<Place>) {
     );
     refused(
         store
-            .append(Append {
+            .append(AppendTurns {
                 from: vec![TaskState::Waiting],
                 delivered: None,
                 ..step
@@ -169,7 +156,6 @@ pub(crate) async fn a_failed_append_leaves_nothing(place: Arc<Place>) {
     );
     assert!(store.turns("t1", 0, 10).await.unwrap().is_empty());
     assert!(store.allow_list("t1").await.unwrap().is_empty());
-    assert_eq!(store.snapshot("t1").await.unwrap(), None);
     let task = store.task("t1").await.unwrap();
     assert_eq!((task.state, task.next_seq), (TaskState::Idle, 0));
     assert_eq!(store.pending("t2", 10).await.unwrap().len(), 1);
@@ -182,7 +168,7 @@ pub(crate) async fn a_sealed_parameter_never_grows(place: Arc<Place>) {
     new.sealed = vec![allow("repo", json!("ours"), true)];
     new.interests = vec![interest("opened")];
     store.create_task(new).await.unwrap();
-    let held = lease(&*store, "t1", "one", LONG).await.held();
+    let held = lease(&store, "t1", "one", LONG).await.held();
     let values = ["a".repeat(5_000), "b".to_owned(), "b".to_owned()];
     let mut growth: Vec<_> = values
         .iter()
@@ -191,7 +177,7 @@ pub(crate) async fn a_sealed_parameter_never_grows(place: Arc<Place>) {
     growth.push(allow("repo", json!("theirs"), false));
     growth.push(allow("repo", json!("ours"), false));
     for seq in 0..2 {
-        let step = Append {
+        let step = AppendTurns {
             allow: growth.clone(),
             ..append("t1", held.clone(), seq, 1)
         };
@@ -214,8 +200,8 @@ pub(crate) async fn a_sealed_parameter_never_grows(place: Arc<Place>) {
 
 pub(crate) async fn appends_at_once_have_one_winner(place: Arc<Place>) {
     let store = place.open().await;
-    create(&*store, "t1").await;
-    let held = lease(&*store, "t1", "one", LONG).await.held();
+    create(&store, "t1").await;
+    let held = lease(&store, "t1", "one", LONG).await.held();
     let outcomes = at_once(20, |_| {
         let (store, held) = (Arc::clone(&store), held.clone());
         async move { store.append(append("t1", held, 0, 1)).await }

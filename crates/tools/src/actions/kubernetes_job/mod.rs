@@ -13,11 +13,12 @@ mod output;
 mod wait;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use k8s_openapi::api::batch::v1::Job;
+use proofhouse_wire::sync::lock;
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -230,7 +231,7 @@ async fn attend(
 impl ClusterSession {
     fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Identity, Option<String>)>> {
         // Nothing that holds it can leave it half changed.
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.live)
     }
 
     fn note(&self, identity: &Identity, uid: Option<String>) {

@@ -1,10 +1,11 @@
 //! The catalog: the tools of a server as they were last listed, and as actions.
 
 use std::collections::HashSet;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 use jsonschema::Validator;
 use proofhouse_source::did_you_mean;
+use proofhouse_wire::sync::{read, write};
 use rmcp::ServiceError;
 use rmcp::model::{ErrorCode, PaginatedRequestParams, Tool};
 use rmcp::service::{Peer, RoleClient};
@@ -77,7 +78,7 @@ impl Catalog {
             .filter(|tool| secrets.redact(&tool.name) == tool.name)
             .map(|tool| Arc::new(self.entry(tool, &secrets)))
             .collect();
-        let mut kept = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = write(&self.entries);
         for old in kept.iter() {
             let is_new = entries.iter().any(|new| new.name() == old.name());
             if !is_new && entries.len() < 2 * MAX_TOOLS {
@@ -120,13 +121,13 @@ impl Catalog {
     }
 
     fn find(&self, name: &str) -> Option<Arc<Entry>> {
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entries = read(&self.entries);
         entries.iter().find(|entry| entry.name() == name).cloned()
     }
 
     /// The names of the tools that are listed.
     pub(super) fn names(&self) -> Vec<String> {
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entries = read(&self.entries);
         let listed = entries.iter().filter(|entry| entry.listed);
         listed.map(|entry| entry.name().to_owned()).collect()
     }

@@ -1,8 +1,9 @@
 //! Endpoints: an MCP server's address, with the headers of the manifest and one new token on 401.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use proofhouse_wire::client::{Client, ClientError, Response};
+use proofhouse_wire::sync::lock;
 use proofhouse_wire::{Bytes, HeaderMap, Method};
 use url::Url;
 
@@ -96,7 +97,7 @@ impl Endpoint {
         for header in templates {
             headers.insert(header.name.clone(), header.render(&scope)?.into_exposed());
         }
-        let mut kept = inner.headers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&inner.headers);
         *kept = Sealed::new(headers);
         Ok(())
     }
@@ -124,12 +125,7 @@ impl Endpoint {
         let retry = &inner.limits.retry;
         let (mut number, mut fresh) = (1, false);
         loop {
-            let mut all = inner
-                .headers
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .expose()
-                .clone();
+            let mut all = lock(&inner.headers).expose().clone();
             for (name, value) in headers {
                 all.insert(name.clone(), value.clone());
             }

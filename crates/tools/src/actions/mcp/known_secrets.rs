@@ -1,6 +1,8 @@
 //! The secrets of a task with a server: those of the settings, and the tokens that were used so far.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use proofhouse_wire::sync::lock;
 
 use crate::runtime::Environment;
 use proofhouse_manifest::Tool;
@@ -25,14 +27,14 @@ impl KnownSecrets {
 
     /// Learns those that were used to fill in a request.
     pub(super) fn learn(&self, more: &Secrets) {
-        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = lock(&self.tokens);
         tokens.extend(more);
     }
 
     /// All that are known by now.
     pub(super) fn all(&self) -> Secrets {
         let mut secrets = self.environment.secrets(&self.tool);
-        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let tokens = lock(&self.tokens);
         secrets.extend(&tokens);
         secrets
     }

@@ -17,9 +17,10 @@ mod style;
 mod tree;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
+use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -267,7 +268,7 @@ impl Loaded {
     fn known(&self, name: &str, declared: Option<&Arc<Action>>) -> Result<Known, ActionError> {
         let operation = self.operation(name)?;
         let name = declared.map_or(&operation.name, |action| &action.name);
-        let mut actions = self.actions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut actions = lock(&self.actions);
         if let Some(known) = actions.get(name) {
             return Ok(known.clone());
         }
@@ -299,7 +300,7 @@ impl Loaded {
 
     /// The defaults of an action that is being called.
     fn defaults(&self, action: &str) -> Arc<Map<String, Value>> {
-        let actions = self.actions.lock().unwrap_or_else(PoisonError::into_inner);
+        let actions = lock(&self.actions);
         let known = actions.get(action);
         known
             .map(|known| Arc::clone(&known.defaults))

@@ -1,9 +1,10 @@
 //! Replies: whether what a server answered is what its description promised. A broken promise warns only.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use jsonschema::Validator;
+use proofhouse_wire::sync::lock;
 use serde_json::Value;
 
 use super::description::{Description, Operation};
@@ -42,7 +43,7 @@ impl Replies {
     }
 
     fn compiled(&self, description: &Description, schema: Id) -> Option<Arc<Validator>> {
-        let mut kept = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.compiled);
         if let Some(known) = kept.get(&schema) {
             return known.clone();
         }

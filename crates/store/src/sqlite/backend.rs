@@ -1,22 +1,21 @@
 //! Hands transactions to the writer or to a reader, and answers in bounded time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
 use super::SqliteOptions;
-use super::checkpoint::{LOG_PAGES, Log};
-use super::connection::{self, Presence};
+use super::checkpoint::{LOG_PAGES, WriteAheadLog};
+use super::connection::{self, FileIdentity};
 use super::readers::Readers;
-use super::session::SqliteSession;
-use super::writer::{Command, Transaction, Writer};
+use super::writer::{Command, PendingWrite, Writer};
 use crate::error::{Result, StoreError};
 use crate::migrate;
 use crate::sql::dialect::{Dialect, Flavor};
-use crate::sql::session::{Engine, Mode, Work};
+use crate::sql::transaction::{TransactionMode, Work};
+use crate::sync::lock;
 
 /// Commands that may wait for the writer. Those who come later wait to be let in.
 const QUEUE: usize = 1024;
@@ -26,15 +25,15 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// One file, one writer, several readers.
 #[derive(Debug)]
-pub struct SqliteEngine {
+pub(crate) struct SqliteBackend {
     commands: Mutex<Option<mpsc::Sender<Box<dyn Command>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// None in memory, where there is one connection.
     readers: Option<Readers>,
 }
 
-impl SqliteEngine {
-    pub(super) async fn open(options: SqliteOptions) -> Result<Self> {
+impl SqliteBackend {
+    pub(crate) async fn open(options: SqliteOptions) -> Result<Self> {
         let dialect = Arc::new(Dialect::new(Flavor::Sqlite));
         let (commands, queue) = mpsc::channel(QUEUE);
         let readers = options
@@ -57,21 +56,21 @@ impl SqliteEngine {
             .map_err(|error| {
                 StoreError::Unavailable(format!("no thread can be started: {error}"))
             })?;
-        let engine = Self {
+        let backend = Self {
             commands: Mutex::new(Some(commands)),
             thread: Mutex::new(Some(thread)),
             readers,
         };
         opened.await.map_err(|_| stopped())??;
-        engine
+        backend
             .write(Box::new(move |tx| Box::pin(migrate::run(tx, up_to))))
             .await?;
-        Ok(engine)
+        Ok(backend)
     }
 
     async fn write<T: Send + 'static>(&self, work: Work<T>) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let command = Transaction {
+        let command = PendingWrite {
             work,
             output: None,
             reply,
@@ -84,11 +83,7 @@ impl SqliteEngine {
         command: Box<dyn Command>,
         answer: oneshot::Receiver<Result<T>>,
     ) -> Result<T> {
-        let commands = self
-            .commands
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let commands = lock(&self.commands).clone();
         let commands =
             commands.ok_or_else(|| StoreError::Unavailable("the store is closed".to_owned()))?;
         let writing = async {
@@ -100,10 +95,29 @@ impl SqliteEngine {
         })?
     }
 
-    pub(super) async fn set_max_bytes(&self, max_bytes: Option<u64>) -> Result<()> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Box::new(Limit { max_bytes, reply }), answer)
-            .await
+    /// Runs the work in one transaction, which is durable when this returns.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        mode: TransactionMode,
+        work: Work<T>,
+    ) -> Result<T> {
+        match (mode, &self.readers) {
+            (TransactionMode::Read, Some(readers)) => readers.run(work).await,
+            (TransactionMode::Read, None) | (TransactionMode::Write, _) => self.write(work).await,
+        }
+    }
+
+    /// Finishes what is under way and ends.
+    pub(crate) async fn close(&self) {
+        if let Some(readers) = &self.readers {
+            readers.close().await;
+        }
+        // The thread ends when the last sender is gone and the queue is empty.
+        drop(lock(&self.commands).take());
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread {
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
     }
 }
 
@@ -116,9 +130,9 @@ fn open(options: &SqliteOptions, dialect: Arc<Dialect>) -> Result<Writer> {
     if options.max_bytes.is_some() {
         connection::limit(&connection, options.max_bytes)?;
     }
-    let presence = options.path.as_deref().map(Presence::of).transpose()?;
+    let presence = options.path.as_deref().map(FileIdentity::of).transpose()?;
     let log = options.path.clone();
-    let log = log.map(|path| Log::of(&mut connection, path, LOG_PAGES));
+    let log = log.map(|path| WriteAheadLog::of(&mut connection, path, LOG_PAGES));
     Ok(Writer {
         log: log.transpose()?,
         connection,
@@ -126,55 +140,4 @@ fn open(options: &SqliteOptions, dialect: Arc<Dialect>) -> Result<Writer> {
         presence,
         last_group: 0,
     })
-}
-
-/// Changes how large the file may be.
-struct Limit {
-    max_bytes: Option<u64>,
-    reply: oneshot::Sender<Result<()>>,
-}
-
-impl Command for Limit {
-    fn run(&mut self, session: &mut SqliteSession<'_>) -> Result<()> {
-        connection::limit(session.connection, self.max_bytes)
-    }
-
-    fn answer(self: Box<Self>, outcome: Result<()>) {
-        let _ = self.reply.send(outcome);
-    }
-
-    fn is_abandoned(&self) -> bool {
-        self.reply.is_closed()
-    }
-}
-
-#[async_trait]
-impl Engine for SqliteEngine {
-    async fn run<T: Send + 'static>(&self, mode: Mode, work: Work<T>) -> Result<T> {
-        match (mode, &self.readers) {
-            (Mode::Read, Some(readers)) => readers.run(work).await,
-            (Mode::Read, None) | (Mode::Write, _) => self.write(work).await,
-        }
-    }
-
-    async fn close(&self) {
-        if let Some(readers) = &self.readers {
-            readers.close().await;
-        }
-        // The thread ends when the last sender is gone and the queue is empty.
-        drop(
-            self.commands
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(thread) = thread {
-            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
-        }
-    }
 }

@@ -2,11 +2,11 @@
 
 use proofhouse_store::Result;
 
-use super::{Next, Owned, PersonsDecision};
+use super::{Flow, LeasedTask, PendingDecision};
 use crate::engine::channels;
-use crate::engine::commands::{Control, wanted};
+use crate::engine::commands::{Control, pending_controls};
 
-impl Owned<'_> {
+impl LeasedTask<'_> {
     /// Gives the decisions that are there to the questions that are open.
     pub(super) fn decide(&mut self) {
         for review in self.task.reviews() {
@@ -23,14 +23,14 @@ impl Owned<'_> {
     async fn settle_decisions(&mut self) {
         let open: Vec<u64> = self.task.reviews().iter().map(|one| one.id).collect();
         let (kept, oldest) = (self.journal.next_seq(), open.iter().min().copied());
-        let is_over = |one: &PersonsDecision| match one.given {
+        let is_over = |one: &PendingDecision| match one.given {
             Some(at) => kept > at && !open.contains(&one.review),
             // Questions are numbered in turn.
             None => oldest.is_some_and(|oldest| one.review < oldest),
         };
         let (over, left) = self.decisions.drain(..).partition(is_over);
         self.decisions = left;
-        let over: Vec<PersonsDecision> = over;
+        let over: Vec<PendingDecision> = over;
         for one in over {
             let done = self.discard(one.delivery, "done: a person decided").await;
             if let Err(error) = done {
@@ -41,16 +41,16 @@ impl Owned<'_> {
     }
 
     /// Obeys what people want while the task works.
-    pub(super) async fn controls(&mut self) -> Next {
-        let Ok(wanted) = wanted(self.inner, &self.id).await else {
+    pub(super) async fn controls(&mut self) -> Flow {
+        let Ok(wanted) = pending_controls(self.inner, &self.id).await else {
             // The heartbeat notices if this lasts.
-            return Next::GoOn;
+            return Flow::Continue;
         };
         for (id, control) in wanted {
             match control {
                 Control::Decide { review, decision } => {
                     if self.decisions.iter().all(|known| known.delivery != id) {
-                        self.decisions.push(PersonsDecision {
+                        self.decisions.push(PendingDecision {
                             delivery: id,
                             review,
                             decision,
@@ -61,7 +61,7 @@ impl Owned<'_> {
                 Control::Cancel => {
                     self.task.cancel();
                     // The end of the task settles it.
-                    return Next::GoOn;
+                    return Flow::Continue;
                 }
                 Control::Interrupt => {
                     if self.interrupting.is_none() {
@@ -77,14 +77,14 @@ impl Owned<'_> {
         }
         self.decide();
         self.settle_decisions().await;
-        Next::GoOn
+        Flow::Continue
     }
 
     /// Obeys what people want while the task is idle.
-    pub(super) async fn obey(&mut self, id: i64, control: &Control) -> Next {
+    pub(super) async fn apply_control(&mut self, id: i64, control: &Control) -> Flow {
         let settled = |settled: Result<()>| match settled {
-            Ok(()) => Next::GoOn,
-            Err(_) => Next::Stop,
+            Ok(()) => Flow::Continue,
+            Err(_) => Flow::Stop,
         };
         match control {
             // Whatever it was about is kept by now.
@@ -98,13 +98,13 @@ impl Owned<'_> {
                 // The end is kept before the runner stops; ending it waits for that.
                 self.task.end().await;
                 drop(output);
-                Next::Stop
+                Flow::Stop
             }
             Control::Interrupt => {
                 let output = self.task.interrupt().await;
                 self.interrupted = true;
                 match output.lost {
-                    Some(_) => Next::Stop,
+                    Some(_) => Flow::Stop,
                     None => settled(self.discard(id, "done: interrupted").await),
                 }
             }
@@ -114,8 +114,8 @@ impl Owned<'_> {
                 channels::ensure(self.inner, &self.id);
                 let task = self.task.clone();
                 match done {
-                    Ok(()) => self.answered(async move { task.resume().await }).await,
-                    Err(_) => Next::Stop,
+                    Ok(()) => self.await_output(async move { task.resume().await }).await,
+                    Err(_) => Flow::Stop,
                 }
             }
         }

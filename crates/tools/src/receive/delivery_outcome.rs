@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What became of an event for one task or trigger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fate", rename_all = "snake_case")]
-pub enum Fate {
+pub enum DeliveryOutcome {
     /// It goes on to the task.
     Routed,
     /// It does not, and why.

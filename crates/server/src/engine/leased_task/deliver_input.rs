@@ -2,42 +2,59 @@
 
 use proofhouse_agent::task::{Input, InputEvent};
 use proofhouse_store::Result;
-use proofhouse_store::model::{Delivery, Event};
+use proofhouse_store::model::{DeliveryRecord, EventRecord};
 use proofhouse_tools::receive::message::compose;
 use serde_json::Value;
 
-use super::{Next, Owned};
-use crate::engine::manifests::Snapshot;
+use super::{Flow, LeasedTask};
+use crate::engine::manifests::ManifestSnapshot;
 use crate::engine::{channels, route};
 
-impl Owned<'_> {
+/// Why a delivery is no input.
+#[derive(Debug, thiserror::Error)]
+enum NoInput {
+    #[error("the delivery names no tool")]
+    NoTool,
+    #[error("the agent is gone")]
+    AgentGone,
+    #[error("the agent has no capability `{0}` any more")]
+    CapabilityGone(String),
+}
+
+impl LeasedTask<'_> {
     /// Gives one delivery to the task.
-    pub(super) async fn give(&mut self, delivery: Delivery) -> Next {
+    pub(super) async fn deliver_input(&mut self, delivery: DeliveryRecord) -> Flow {
         let input = match self.input(&delivery).await {
             Ok(Ok(input)) => input,
             Ok(Err(reason)) => {
-                return match self.discard_input(delivery.id, &reason).await {
-                    Ok(()) => Next::GoOn,
+                return match self.discard_input(delivery.id, &reason.to_string()).await {
+                    Ok(()) => Flow::Continue,
                     Err(error) => {
-                        self.inner.trouble("a delivery cannot be settled", &error);
-                        Next::Stop
+                        self.inner
+                            .log_store_error("a delivery cannot be settled", &error);
+                        Flow::Stop
                     }
                 };
             }
             Err(error) => {
-                self.inner.trouble("an event cannot be read", &error);
-                return Next::Stop;
+                self.inner
+                    .log_store_error("an event cannot be read", &error);
+                return Flow::Stop;
             }
         };
         self.interrupted = false;
         // An interrupted task listens again once it does something.
         channels::ensure(self.inner, &self.id);
         let task = self.task.clone();
-        self.answered(async move { task.send(input).await }).await
+        self.await_output(async move { task.send(input).await })
+            .await
     }
 
     /// The input that a delivery is, or why it is none.
-    async fn input(&self, delivery: &Delivery) -> Result<std::result::Result<Input, String>> {
+    async fn input(
+        &self,
+        delivery: &DeliveryRecord,
+    ) -> Result<std::result::Result<Input, NoInput>> {
         let said = delivery.body.get("message").and_then(Value::as_str);
         let message = said.map(str::to_owned);
         let Some(event) = delivery.event else {
@@ -63,18 +80,15 @@ impl Owned<'_> {
 
     fn event_input(
         &self,
-        snapshot: &Snapshot,
-        delivery: &Delivery,
-        event: &Event,
-    ) -> std::result::Result<InputEvent, String> {
-        let tool = delivery.tool.as_ref().ok_or("the delivery names no tool")?;
+        snapshot: &ManifestSnapshot,
+        delivery: &DeliveryRecord,
+        event: &EventRecord,
+    ) -> std::result::Result<InputEvent, NoInput> {
+        let tool = delivery.tool.as_ref().ok_or(NoInput::NoTool)?;
         let (namespace, name) = &self.agent;
-        let agent = snapshot.agent(namespace, name).ok_or("the agent is gone")?;
+        let agent = snapshot.agent(namespace, name).ok_or(NoInput::AgentGone)?;
         let Some((reference, _)) = snapshot.capability(&agent, tool) else {
-            return Err(format!(
-                "the agent has no capability `{}` any more",
-                tool.name
-            ));
+            return Err(NoInput::CapabilityGone(tool.name.clone()));
         };
         let value = route::event_value(event);
         let declared = snapshot.tool(tool);

@@ -1,8 +1,8 @@
 //! A task while this process holds its lease: restored, given what is pending, and let go of when it is idle.
 
-mod answered;
-mod give;
-mod obey;
+mod await_output;
+mod controls;
+mod deliver_input;
 mod restore;
 
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use proofhouse_agent::task::{Decision, Output, Task};
 use proofhouse_store::Result;
-use proofhouse_store::model::{ClaimedTask, Delivery, Held, StateChange, TaskState};
+use proofhouse_store::model::{ClaimedTask, DeliveryRecord, HeldLease, StateChange, TaskState};
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
 use super::Inner;
-use super::commands::{Control, answer_came, wanted};
-use super::deliver::Signal;
+use super::commands::{Control, pending_controls, wait_for_control};
+use super::deliver::TaskSignal;
 use super::journal::StoreJournal;
-use crate::metrics::engine::Settled;
-use restore::{Refused, restore};
+use crate::metrics::engine::SettledOutcome;
+use restore::{RestoreError, restore};
 
 /// Deliveries that are looked at for the next input.
 const PENDING: usize = 64;
@@ -28,16 +28,16 @@ const PENDING: usize = 64;
 const BACK_OFF: Duration = Duration::from_secs(5);
 
 /// A task that this process works on.
-struct Owned<'a> {
+struct LeasedTask<'a> {
     inner: &'a Arc<Inner>,
-    signal: &'a Signal,
+    signal: &'a TaskSignal,
     task: Task,
     id: String,
-    held: Held,
+    held: HeldLease,
     journal: Arc<StoreJournal>,
     agent: (String, String),
     /// Decisions of people that are not settled yet.
-    decisions: Vec<PersonsDecision>,
+    decisions: Vec<PendingDecision>,
     /// Somebody stopped the task, and nobody wants it to go on yet.
     interrupted: bool,
     /// The delivery that wants what is under way stopped, and the end of that.
@@ -46,7 +46,7 @@ struct Owned<'a> {
 }
 
 /// A person's decision, from when it is read until what came of it is kept.
-struct PersonsDecision {
+struct PendingDecision {
     /// The delivery that it came as.
     delivery: i64,
     /// The question, which may not have been asked again yet.
@@ -58,8 +58,8 @@ struct PersonsDecision {
 
 /// What to do after something was obeyed or answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
-    GoOn,
+enum Flow {
+    Continue,
     /// The task is over, lost or handed over.
     Stop,
 }
@@ -68,7 +68,7 @@ enum Next {
 pub(super) async fn work(
     inner: &Arc<Inner>,
     claimed: ClaimedTask,
-    signal: &Signal,
+    signal: &TaskSignal,
     slot: Option<OwnedSemaphorePermit>,
 ) {
     let held = claimed.lease.held();
@@ -77,27 +77,27 @@ pub(super) async fn work(
     if claimed.task.state == TaskState::Waiting {
         // Nobody is asked again before there is an answer, and whoever waits keeps nobody from working.
         slot = None;
-        if !answer_came(inner, &id, signal).await {
+        if !wait_for_control(inner, &id, signal).await {
             if let Err(error) = inner.store.release(held).await {
-                inner.trouble("a lease cannot be released", &error);
+                inner.log_store_error("a lease cannot be released", &error);
             }
             return;
         }
     }
     match restore(inner, claimed, signal, slot).await {
-        Ok(mut owned) => {
-            owned.run().await;
+        Ok(mut leased) => {
+            leased.run().await;
             // Whatever is under way stops here without a trace, and the tools are torn down.
-            owned.journal.close();
-            owned.task.cancel();
-            owned.task.end().await;
+            leased.journal.close();
+            leased.task.cancel();
+            leased.task.end().await;
         }
-        Err(Refused::Store(error)) => inner.trouble("a task cannot be read", &error),
-        Err(Refused::Start(reason)) => {
+        Err(RestoreError::Store(error)) => inner.log_store_error("a task cannot be read", &error),
+        Err(RestoreError::Start(reason)) => {
             tracing::warn!(task = %id, %reason, "a task cannot go on");
             let ended = end_if_cancelled(inner, &id, &held, &reason).await;
             if let Err(error) = &ended {
-                inner.trouble("a task cannot be ended", error);
+                inner.log_store_error("a task cannot be ended", error);
             }
             if !matches!(ended, Ok(true)) {
                 tokio::select! {
@@ -110,14 +110,14 @@ pub(super) async fn work(
         }
     }
     if let Err(error) = inner.store.release(held).await {
-        inner.trouble("a lease cannot be released", &error);
+        inner.log_store_error("a lease cannot be released", &error);
     }
 }
 
 /// Ends a task that cannot be restored, such as one whose agent is gone, when somebody wants it to end. Returns whether it
 /// has.
-async fn end_if_cancelled(inner: &Inner, id: &str, held: &Held, reason: &str) -> Result<bool> {
-    let wanted = wanted(inner, id).await?;
+async fn end_if_cancelled(inner: &Inner, id: &str, held: &HeldLease, reason: &str) -> Result<bool> {
+    let wanted = pending_controls(inner, id).await?;
     let is_cancelled = wanted
         .iter()
         .any(|(_, control)| *control == Control::Cancel);
@@ -134,15 +134,17 @@ async fn end_if_cancelled(inner: &Inner, id: &str, held: &Held, reason: &str) ->
     Ok(is_cancelled)
 }
 
-impl Owned<'_> {
+impl LeasedTask<'_> {
     async fn run(&mut self) {
         // Whoever is about to be ended does not begin anything.
-        let cancelled = wanted(self.inner, &self.id).await.is_ok_and(|wanted| {
-            let mut controls = wanted.iter();
-            controls.any(|(_, control)| *control == Control::Cancel)
-        });
+        let cancelled = pending_controls(self.inner, &self.id)
+            .await
+            .is_ok_and(|wanted| {
+                let mut controls = wanted.iter();
+                controls.any(|(_, control)| *control == Control::Cancel)
+            });
         if cancelled {
-            self.obey(0, &Control::Cancel).await;
+            self.apply_control(0, &Control::Cancel).await;
             return;
         }
         if !self.interrupted {
@@ -150,47 +152,53 @@ impl Owned<'_> {
         }
         if self.task.is_unfinished() && !self.interrupted {
             let task = self.task.clone();
-            if self.answered(async move { task.resume().await }).await == Next::Stop {
+            if self.await_output(async move { task.resume().await }).await == Flow::Stop {
                 return;
             }
         }
         // What is pending when the process is about to stop is left to the next one.
         while !self.inner.stopping.is_cancelled() && !self.signal.let_go.is_cancelled() {
-            let looked = match wanted(self.inner, &self.id).await {
+            let looked = match pending_controls(self.inner, &self.id).await {
                 Ok(wanted) => self.next_input().await.map(|input| (wanted, input)),
                 Err(error) => Err(error),
             };
             let (wanted, input) = match looked {
                 Ok(looked) => looked,
-                Err(error) => return self.inner.trouble("deliveries cannot be read", &error),
+                Err(error) => {
+                    return self
+                        .inner
+                        .log_store_error("deliveries cannot be read", &error);
+                }
             };
             if let Some((id, control)) = wanted.into_iter().next() {
-                match self.obey(id, &control).await {
-                    Next::GoOn => continue,
-                    Next::Stop => return,
+                match self.apply_control(id, &control).await {
+                    Flow::Continue => continue,
+                    Flow::Stop => return,
                 }
             }
             let Some(delivery) = input else {
-                match self.linger().await {
-                    true => continue,
-                    false => return,
+                if self.linger().await {
+                    continue;
                 }
+                return;
             };
             if self.interrupted && delivery.event.is_some() {
                 let reason = "the task is interrupted";
                 if let Err(error) = self.discard_input(delivery.id, reason).await {
-                    return self.inner.trouble("a delivery cannot be settled", &error);
+                    return self
+                        .inner
+                        .log_store_error("a delivery cannot be settled", &error);
                 }
                 continue;
             }
-            if self.give(delivery).await == Next::Stop {
+            if self.deliver_input(delivery).await == Flow::Stop {
                 return;
             }
         }
     }
 
     /// The oldest delivery that is an input.
-    async fn next_input(&self) -> Result<Option<Delivery>> {
+    async fn next_input(&self) -> Result<Option<DeliveryRecord>> {
         let pending = self.inner.store.pending(&self.id, PENDING).await?;
         let mut inputs = pending.into_iter();
         Ok(inputs.find(|delivery| Control::of(delivery).is_none()))
@@ -199,7 +207,7 @@ impl Owned<'_> {
     /// Discards what the task would have been given.
     async fn discard_input(&self, delivery: i64, reason: &str) -> Result<()> {
         self.discard(delivery, reason).await?;
-        self.inner.counts().settled.one(Settled::Discarded);
+        self.inner.counts().settled.one(SettledOutcome::Discarded);
         Ok(())
     }
 

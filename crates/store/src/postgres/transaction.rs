@@ -13,20 +13,20 @@ use super::error::{is_transient, translate};
 use crate::error::{Result, StoreError};
 use crate::sql::dialect::Dialect;
 use crate::sql::row::{Row, first};
-use crate::sql::session::{Cell, Session, check};
+use crate::sql::transaction::{SqlTransaction, SqlValue, check};
 
 /// Statements that are sent before the answer to the first is waited for.
 const PIPELINE: usize = 256;
 
 /// A transaction.
-pub(super) struct PostgresSession<'a> {
+pub(super) struct PostgresTransaction<'a> {
     pub(super) transaction: &'a Transaction<'a>,
     pub(super) dialect: &'a Dialect,
     /// Whether the last error is one that may go away when the transaction is tried again.
     pub(super) transient: bool,
 }
 
-impl PostgresSession<'_> {
+impl PostgresTransaction<'_> {
     async fn prepare(&mut self, sql: &'static str) -> Result<Statement> {
         let text = self.dialect.statement(sql);
         let prepared = self.transaction.prepare_cached(&text).await;
@@ -40,8 +40,8 @@ impl PostgresSession<'_> {
 }
 
 #[async_trait]
-impl Session for PostgresSession<'_> {
-    async fn query(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<Vec<Row>> {
+impl SqlTransaction for PostgresTransaction<'_> {
+    async fn query(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<Vec<Row>> {
         check(params)?;
         let statement = self.prepare(sql).await?;
         let found = self.transaction.query(&statement, &borrow(params)).await;
@@ -49,7 +49,7 @@ impl Session for PostgresSession<'_> {
         found.iter().map(row).collect()
     }
 
-    async fn execute(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<u64> {
+    async fn execute(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<u64> {
         check(params)?;
         let statement = self.prepare(sql).await?;
         let changed = self.transaction.execute(&statement, &borrow(params)).await;
@@ -59,7 +59,7 @@ impl Session for PostgresSession<'_> {
     async fn query_each(
         &mut self,
         sql: &'static str,
-        params: &[Vec<Cell<'_>>],
+        params: &[Vec<SqlValue<'_>>],
     ) -> Result<Vec<Vec<Row>>> {
         if params.is_empty() {
             return Ok(Vec::new());
@@ -87,7 +87,7 @@ impl Session for PostgresSession<'_> {
     async fn insert_each(
         &mut self,
         sql: &'static str,
-        params: &[Vec<Cell<'_>>],
+        params: &[Vec<SqlValue<'_>>],
     ) -> Result<Vec<Option<i64>>> {
         let inserted = self.query_each(sql, params).await?.into_iter();
         let numbers = inserted.map(|rows| first(rows).map(|mut row| row.int()).transpose());
@@ -95,14 +95,14 @@ impl Session for PostgresSession<'_> {
     }
 }
 
-fn borrow<'a>(params: &'a [Cell<'_>]) -> Vec<&'a (dyn ToSql + Sync)> {
+fn borrow<'a>(params: &'a [SqlValue<'_>]) -> Vec<&'a (dyn ToSql + Sync)> {
     params
         .iter()
         .map(|cell| cell as &(dyn ToSql + Sync))
         .collect()
 }
 
-impl ToSql for Cell<'_> {
+impl ToSql for SqlValue<'_> {
     fn to_sql(
         &self,
         of: &Type,
@@ -131,16 +131,16 @@ fn row(row: &tokio_postgres::Row) -> Result<Row> {
         let cell = match *of {
             Type::INT8 => row
                 .try_get::<_, Option<i64>>(index)
-                .map(|value| value.map(Cell::Int)),
+                .map(|value| value.map(SqlValue::Int)),
             Type::INT4 => row
                 .try_get::<_, Option<i32>>(index)
-                .map(|value| value.map(|value| Cell::Int(value.into()))),
+                .map(|value| value.map(|value| SqlValue::Int(value.into()))),
             Type::TEXT => row
                 .try_get::<_, Option<String>>(index)
-                .map(|value| value.map(|value| Cell::Text(Cow::Owned(value)))),
+                .map(|value| value.map(|value| SqlValue::Text(Cow::Owned(value)))),
             Type::BYTEA => row
                 .try_get::<_, Option<Vec<u8>>>(index)
-                .map(|value| value.map(|value| Cell::Bytes(Cow::Owned(value)))),
+                .map(|value| value.map(|value| SqlValue::Bytes(Cow::Owned(value)))),
             _ => {
                 return Err(StoreError::Corrupt(format!(
                     "column `{}` has the type {of}",
@@ -149,7 +149,7 @@ fn row(row: &tokio_postgres::Row) -> Result<Row> {
             }
         };
         let cell = cell.map_err(|error| StoreError::Corrupt(error.to_string()))?;
-        cells.push(cell.unwrap_or(Cell::Null));
+        cells.push(cell.unwrap_or(SqlValue::Null));
     }
     Ok(Row::new(cells))
 }

@@ -39,7 +39,7 @@ const SAFE: [(HeaderName, &str); 6] = [
 
 /// Who is served.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum RouterSide {
     /// People and programs with keys.
     Api,
     /// Platforms, which are known by their signatures.
@@ -47,7 +47,7 @@ pub(super) enum Side {
 }
 
 /// The router with all of that around it.
-pub(super) fn around(router: Router<Arc<Api>>, api: &Arc<Api>, side: Side) -> Router {
+pub(super) fn around(router: Router<Arc<Api>>, api: &Arc<Api>, side: RouterSide) -> Router {
     router
         .fallback(async || Problem::not_found("there is nothing at this path"))
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
@@ -56,7 +56,7 @@ pub(super) fn around(router: Router<Arc<Api>>, api: &Arc<Api>, side: Side) -> Ro
 }
 
 async fn watch(
-    State((api, side)): State<(Arc<Api>, Side)>,
+    State((api, side)): State<(Arc<Api>, RouterSide)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -81,7 +81,7 @@ async fn watch(
     response
 }
 
-async fn answer(api: &Api, side: Side, request: Request, next: Next) -> Response {
+async fn answer(api: &Api, side: RouterSide, request: Request, next: Next) -> Response {
     // RFC 9112 asks for it; without, nobody knows what the request was meant for.
     let hosts = request.headers().get_all(header::HOST).iter().count();
     if request.version() == Version::HTTP_11 && hosts != 1 {
@@ -92,7 +92,7 @@ async fn answer(api: &Api, side: Side, request: Request, next: Next) -> Response
     let local = api.config.address;
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer_is_here = peer.is_none_or(|ConnectInfo(peer)| peer.ip().is_loopback());
-    if side == Side::Api && peer_is_here && !origin::is_allowed(request.headers(), local) {
+    if side == RouterSide::Api && peer_is_here && !origin::is_allowed(request.headers(), local) {
         let why = "the `Host` or `Origin` of the request is not this server";
         return Problem::forbidden(why).into_response();
     }

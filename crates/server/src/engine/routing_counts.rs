@@ -1,26 +1,26 @@
 //! What was decided about an event, in numbers, for the metrics. It is counted once it is kept.
 
 use proofhouse_store::StoreError;
-use proofhouse_store::model::Routing;
+use proofhouse_store::model::EventRouting;
 
-use crate::metrics::engine::{Because, EngineMetrics, Routed, Starter};
+use crate::metrics::engine::{DiscardLabel, EngineMetrics, RoutingOutcome, TaskStarter};
 
 /// The numbers of one event.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct RoutingCounts {
     reached: bool,
     begun: u64,
     /// How many tasks did not get it, by the reason; nothing where all who listen did.
-    discards: Vec<(Because, u64)>,
+    discards: Vec<(DiscardLabel, u64)>,
 }
 
-impl Tally {
-    pub(super) fn of(routing: &Routing) -> Self {
-        let because = routing.fate["discarded"]["because"].as_object();
+impl RoutingCounts {
+    pub(super) fn of(routing: &EventRouting) -> Self {
+        let because = routing.outcome["discarded"]["because"].as_object();
         let discards = because
             .into_iter()
             .flatten()
-            .filter_map(|(word, count)| Some((Because::named(word)?, count.as_u64()?)));
+            .filter_map(|(word, count)| Some((DiscardLabel::named(word)?, count.as_u64()?)));
         Self {
             reached: !routing.deliveries.is_empty() || !routing.tasks.is_empty(),
             begun: routing.tasks.len() as u64,
@@ -36,17 +36,17 @@ impl Tally {
         failures: usize,
     ) {
         counts.routed.one(match outcome {
-            Ok(_) if self.reached => Routed::Delivered,
-            Ok(_) if self.discards.is_empty() => Routed::Unwanted,
-            Ok(_) => Routed::Discarded,
+            Ok(_) if self.reached => RoutingOutcome::Delivered,
+            Ok(_) if self.discards.is_empty() => RoutingOutcome::Unwanted,
+            Ok(_) => RoutingOutcome::Discarded,
             // Another process has decided about it.
-            Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => Routed::Elsewhere,
-            Err(_) => Routed::Failed,
+            Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => RoutingOutcome::Elsewhere,
+            Err(_) => RoutingOutcome::Failed,
         });
         if outcome.is_ok() {
-            counts.begun.add(Starter::Trigger, self.begun);
+            counts.begun.add(TaskStarter::Trigger, self.begun);
             let failures = failures as u64;
-            counts.start_failures.add(Starter::Trigger, failures);
+            counts.start_failures.add(TaskStarter::Trigger, failures);
             for (reason, count) in self.discards {
                 counts.discards.add(reason, count);
             }

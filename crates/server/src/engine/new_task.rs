@@ -10,17 +10,17 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Map, Value, json};
 
 use super::EngineError;
-use super::manifests::Snapshot;
+use super::manifests::ManifestSnapshot;
 use super::options::EngineOptions;
 
 /// The most a poll of a new task waits before it looks for the first time: many tasks that begin together do
 /// not ask together.
 const FIRST_POLL_SPREAD_MS: i64 = 1_000;
 
-/// What is said about a new task.
+/// A task to start.
 #[derive(Debug, Clone, Default)]
-pub struct Begin {
-    /// The namespace of the agent.
+pub struct TaskRequest {
+    /// The namespace of the agent; may be empty where the name says enough.
     pub namespace: String,
     /// The agent.
     pub agent: String,
@@ -36,34 +36,58 @@ pub struct Begin {
     pub unasked: bool,
 }
 
+/// The request with a namespace: the name of the agent alone says enough where one namespace has it.
+pub(super) fn with_namespace(
+    snapshot: &ManifestSnapshot,
+    mut request: TaskRequest,
+) -> Result<TaskRequest, EngineError> {
+    if request.namespace.is_empty() {
+        let agents = snapshot.catalog().agents();
+        let mut named = agents.filter(|agent| agent.name == request.agent);
+        request.namespace = match (named.next(), named.next()) {
+            (Some(agent), None) => agent.namespace.clone(),
+            (Some(_), Some(_)) => {
+                return Err(EngineError::Invalid(format!(
+                    "several namespaces have an agent `{}`: say which",
+                    request.agent
+                )));
+            }
+            (None, _) => {
+                return Err(EngineError::NotFound(format!("agent `{}`", request.agent)));
+            }
+        };
+    }
+    Ok(request)
+}
+
 /// The row of a new task.
-pub(super) fn new_task(
-    snapshot: &Snapshot,
+pub(super) fn build(
+    snapshot: &ManifestSnapshot,
     options: &EngineOptions,
-    begin: Begin,
+    request: TaskRequest,
 ) -> Result<NewTask, EngineError> {
-    new_task_as(random_id("task")?, snapshot, options, begin)
+    build_as(random_id("task")?, snapshot, options, request)
 }
 
 /// The row of a new task with this id.
-pub(super) fn new_task_as(
+pub(super) fn build_as(
     id: String,
-    snapshot: &Snapshot,
+    snapshot: &ManifestSnapshot,
     options: &EngineOptions,
-    begin: Begin,
+    request: TaskRequest,
 ) -> Result<NewTask, EngineError> {
-    let Some(agent) = snapshot.agent(&begin.namespace, &begin.agent) else {
-        let agent = format!("{}/{}", begin.namespace, begin.agent);
+    let Some(agent) = snapshot.agent(&request.namespace, &request.agent) else {
+        let agent = format!("{}/{}", request.namespace, request.agent);
         return Err(EngineError::NotFound(format!("agent `{agent}`")));
     };
-    check(&agent, &begin)?;
+    check(&agent, &request)?;
     let task = TaskOptions {
         id: id.clone(),
-        user: begin.user.clone(),
+        user: request.user.clone(),
         ..TaskOptions::default()
     };
-    let mut first = begin.parameters.clone();
-    if let Some(message) = &begin.message {
+    let mut first = request.parameters.clone();
+    if let Some(message) = &request.message {
         first.insert("message".to_owned(), message.clone().into());
     }
     let sealed = snapshot.host.sealed(&agent, &task, &first);
@@ -76,21 +100,21 @@ pub(super) fn new_task_as(
         })
     });
     let (interests, polls) = listening(snapshot, options, &agent);
-    let works = begin.unasked || begin.message.is_some() || !begin.parameters.is_empty();
+    let works = request.unasked || request.message.is_some() || !request.parameters.is_empty();
     let first = works.then(|| DirectDelivery {
         key: Some("first".to_owned()),
         name: "message".to_owned(),
-        body: json!({"message": begin.message, "parameters": begin.parameters}),
+        body: json!({"message": request.message, "parameters": request.parameters}),
     });
     Ok(NewTask {
         id,
         agent_namespace: agent.namespace.clone(),
         agent_name: agent.name.clone(),
         model: agent.model.clone(),
-        user_id: begin.user.id,
-        user_email: begin.user.email,
-        params: Value::Object(begin.parameters),
-        origin: begin.origin,
+        user_id: request.user.id,
+        user_email: request.user.email,
+        params: Value::Object(request.parameters),
+        origin: request.origin,
         interests,
         sealed: sealed.collect(),
         polls,
@@ -99,15 +123,15 @@ pub(super) fn new_task_as(
 }
 
 /// An input that does not fit is refused before there is a task.
-fn check(agent: &Agent, begin: &Begin) -> Result<(), EngineError> {
+fn check(agent: &Agent, request: &TaskRequest) -> Result<(), EngineError> {
     let declared = agent.parameters.properties();
-    let mut given = begin.parameters.clone();
-    if let Some(message) = &begin.message
+    let mut given = request.parameters.clone();
+    if let Some(message) = &request.message
         && declared.contains_key("message")
     {
         given.insert("message".to_owned(), message.clone().into());
     }
-    if begin.message.is_none() && given.is_empty() {
+    if request.message.is_none() && given.is_empty() {
         return Ok(());
     }
     match agent.parameters.complete(given) {
@@ -121,7 +145,7 @@ fn check(agent: &Agent, begin: &Begin) -> Result<(), EngineError> {
 
 /// The events a task of an agent wants, and those among them that are asked for.
 fn listening(
-    snapshot: &Snapshot,
+    snapshot: &ManifestSnapshot,
     options: &EngineOptions,
     agent: &Agent,
 ) -> (Vec<NewInterest>, Vec<NewPoll>) {

@@ -12,16 +12,16 @@ use super::error::translate;
 use crate::error::{Result, StoreError};
 use crate::sql::dialect::Dialect;
 use crate::sql::row::Row;
-use crate::sql::session::{Cell, Session, Tx, Work, check};
+use crate::sql::transaction::{SqlTransaction, SqlValue, Tx, Work, check};
 
 /// A transaction on a connection.
-pub(super) struct SqliteSession<'a> {
+pub(super) struct SqliteTransaction<'a> {
     pub(super) connection: &'a mut Connection,
     pub(super) dialect: &'a Dialect,
 }
 
-impl SqliteSession<'_> {
-    fn rows(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<Vec<Row>> {
+impl SqliteTransaction<'_> {
+    fn rows(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<Vec<Row>> {
         check(params)?;
         let text = self.dialect.statement(sql);
         let mut statement = self
@@ -45,7 +45,7 @@ impl SqliteSession<'_> {
         Ok(rows)
     }
 
-    fn change(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<u64> {
+    fn change(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<u64> {
         check(params)?;
         let text = self.dialect.statement(sql);
         let mut statement = self
@@ -60,19 +60,19 @@ impl SqliteSession<'_> {
 }
 
 #[async_trait]
-impl Session for SqliteSession<'_> {
-    async fn query(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<Vec<Row>> {
+impl SqlTransaction for SqliteTransaction<'_> {
+    async fn query(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<Vec<Row>> {
         self.rows(sql, params)
     }
 
-    async fn execute(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<u64> {
+    async fn execute(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<u64> {
         self.change(sql, params)
     }
 
     async fn query_each(
         &mut self,
         sql: &'static str,
-        params: &[Vec<Cell<'_>>],
+        params: &[Vec<SqlValue<'_>>],
     ) -> Result<Vec<Vec<Row>>> {
         params.iter().map(|params| self.rows(sql, params)).collect()
     }
@@ -80,7 +80,7 @@ impl Session for SqliteSession<'_> {
     async fn insert_each(
         &mut self,
         sql: &'static str,
-        params: &[Vec<Cell<'_>>],
+        params: &[Vec<SqlValue<'_>>],
     ) -> Result<Vec<Option<i64>>> {
         let mut numbers = Vec::with_capacity(params.len());
         for params in params {
@@ -92,7 +92,7 @@ impl Session for SqliteSession<'_> {
     }
 }
 
-impl ToSql for Cell<'_> {
+impl ToSql for SqlValue<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self {
             Self::Null => ToSqlOutput::Owned(Value::Null),
@@ -103,15 +103,15 @@ impl ToSql for Cell<'_> {
     }
 }
 
-fn cell(value: ValueRef<'_>) -> Result<Cell<'static>> {
+fn cell(value: ValueRef<'_>) -> Result<SqlValue<'static>> {
     Ok(match value {
-        ValueRef::Null => Cell::Null,
-        ValueRef::Integer(value) => Cell::Int(value),
-        ValueRef::Text(bytes) => Cell::Text(Cow::Owned(
+        ValueRef::Null => SqlValue::Null,
+        ValueRef::Integer(value) => SqlValue::Int(value),
+        ValueRef::Text(bytes) => SqlValue::Text(Cow::Owned(
             String::from_utf8(bytes.to_vec())
                 .map_err(|_| StoreError::Corrupt("a text is not UTF-8".to_owned()))?,
         )),
-        ValueRef::Blob(bytes) => Cell::Bytes(Cow::Owned(bytes.to_vec())),
+        ValueRef::Blob(bytes) => SqlValue::Bytes(Cow::Owned(bytes.to_vec())),
         ValueRef::Real(_) => {
             return Err(StoreError::Corrupt("a column holds a fraction".to_owned()));
         }

@@ -1,10 +1,12 @@
 //! Statements about schedules and triggers. A tick fires once: the row is locked while it is looked at.
 
 use super::row::{Row, first};
-use super::session::{Tx, name, params, remark, short};
+use super::transaction::{Tx, name, params, short, truncated};
 use super::{leases, tasks};
 use crate::error::{Result, StoreError};
-use crate::model::{Fire, Fired, Millis, StartFailure, StartKey, StartKind, StartStatus};
+use crate::model::{
+    Millis, ScheduleTick, TickOutcome, TriggerFailure, TriggerKey, TriggerKind, TriggerStatus,
+};
 
 macro_rules! columns {
     () => {
@@ -12,10 +14,10 @@ macro_rules! columns {
     };
 }
 
-fn read(mut row: Row) -> Result<StartStatus> {
-    Ok(StartStatus {
-        key: StartKey {
-            kind: row.word(StartKind::from_word)?,
+fn read(mut row: Row) -> Result<TriggerStatus> {
+    Ok(TriggerStatus {
+        key: TriggerKey {
+            kind: row.word(TriggerKind::from_word)?,
             namespace: row.text()?,
             name: row.text()?,
         },
@@ -28,7 +30,7 @@ fn read(mut row: Row) -> Result<StartStatus> {
     })
 }
 
-pub(super) async fn list(tx: Tx<'_>) -> Result<Vec<StartStatus>> {
+pub(crate) async fn list(tx: Tx<'_>) -> Result<Vec<TriggerStatus>> {
     let rows = tx
         .query(
             concat!(
@@ -42,7 +44,7 @@ pub(super) async fn list(tx: Tx<'_>) -> Result<Vec<StartStatus>> {
     rows.into_iter().map(read).collect()
 }
 
-pub(super) async fn get(tx: Tx<'_>, key: &StartKey) -> Result<Option<StartStatus>> {
+pub(crate) async fn get(tx: Tx<'_>, key: &TriggerKey) -> Result<Option<TriggerStatus>> {
     let rows = tx
         .query(
             concat!(
@@ -57,7 +59,7 @@ pub(super) async fn get(tx: Tx<'_>, key: &StartKey) -> Result<Option<StartStatus
 }
 
 /// Makes sure that the row is there and that nobody else changes it until the transaction ends. Returns the last tick.
-async fn lock(tx: Tx<'_>, key: &StartKey) -> Result<Option<Millis>> {
+async fn lock(tx: Tx<'_>, key: &TriggerKey) -> Result<Option<Millis>> {
     let of = params![
         key.kind.as_str(),
         short("the namespace of the manifest", &key.namespace)?,
@@ -81,7 +83,7 @@ async fn lock(tx: Tx<'_>, key: &StartKey) -> Result<Option<Millis>> {
 }
 
 /// Counts a task that a trigger began.
-pub(super) async fn began(tx: Tx<'_>, key: &StartKey, task: &str) -> Result<()> {
+pub(crate) async fn began(tx: Tx<'_>, key: &TriggerKey, task: &str) -> Result<()> {
     lock(tx, key).await?;
     tx.execute(
         "UPDATE starts SET last_at = {now}, last_task = $4, total = total + 1, failures = 0, last_error = NULL \
@@ -92,7 +94,7 @@ pub(super) async fn began(tx: Tx<'_>, key: &StartKey, task: &str) -> Result<()> 
     Ok(())
 }
 
-pub(super) async fn set_next(tx: Tx<'_>, key: &StartKey, next_at: Option<Millis>) -> Result<()> {
+pub(crate) async fn set_next(tx: Tx<'_>, key: &TriggerKey, next_at: Option<Millis>) -> Result<()> {
     lock(tx, key).await?;
     tx.execute(
         "UPDATE starts SET next_at = $4 WHERE kind = $1 AND namespace = $2 AND name = $3",
@@ -102,14 +104,14 @@ pub(super) async fn set_next(tx: Tx<'_>, key: &StartKey, next_at: Option<Millis>
     Ok(())
 }
 
-pub(super) async fn fire(tx: Tx<'_>, fire: &Fire) -> Result<Fired> {
+pub(crate) async fn fire(tx: Tx<'_>, fire: &ScheduleTick) -> Result<TickOutcome> {
     let key = &fire.key;
     let last_tick = lock(tx, key).await?;
     if let Some(held) = &fire.held {
         leases::check(tx, held, held.kind, &held.name).await?;
     }
     if last_tick.is_some_and(|last| fire.tick <= last) {
-        return Ok(Fired::Before);
+        return Ok(TickOutcome::AlreadyFired);
     }
     let of = params![
         key.kind.as_str(),
@@ -132,10 +134,10 @@ pub(super) async fn fire(tx: Tx<'_>, fire: &Fire) -> Result<Fired> {
         )
         .await?;
     }
-    Ok(Fired::Now)
+    Ok(TickOutcome::Fired)
 }
 
-pub(super) async fn failed(tx: Tx<'_>, failure: &StartFailure) -> Result<()> {
+pub(crate) async fn failed(tx: Tx<'_>, failure: &TriggerFailure) -> Result<()> {
     let key = &failure.key;
     let last_tick = lock(tx, key).await?;
     if let (Some(tick), Some(last)) = (failure.tick, last_tick)
@@ -151,7 +153,7 @@ pub(super) async fn failed(tx: Tx<'_>, failure: &StartFailure) -> Result<()> {
             key.kind.as_str().into(),
             (&key.namespace).into(),
             (&key.name).into(),
-            remark(&failure.error),
+            truncated(&failure.error),
             failure.tick.into(),
             failure.next_at.into(),
         ],

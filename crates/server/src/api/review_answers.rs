@@ -1,6 +1,6 @@
 //! What people answered to the questions of a task: who, when and why, for whoever looks into it later.
 
-use proofhouse_store::model::Delivery;
+use proofhouse_store::model::DeliveryRecord;
 use proofhouse_store::{Result, Store};
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ const LOOKED_THROUGH: usize = 500;
 
 /// What a person answered.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct AnswerView {
+pub(crate) struct ReviewAnswerView {
     /// The number of the question.
     review: u64,
     /// Whether the call may go ahead.
@@ -26,8 +26,8 @@ pub(crate) struct AnswerView {
     at: String,
 }
 
-impl AnswerView {
-    fn of(delivery: &Delivery) -> Option<Self> {
+impl ReviewAnswerView {
+    fn of(delivery: &DeliveryRecord) -> Option<Self> {
         let approve = match delivery.name.as_str() {
             "control.approve" => true,
             "control.deny" => false,
@@ -51,14 +51,15 @@ pub(super) struct TaskDetailView {
     #[serde(flatten)]
     task: TaskView,
     /// What people answered to its questions, oldest first.
-    answers: Vec<AnswerView>,
+    answers: Vec<ReviewAnswerView>,
 }
 
 /// Reads a task with its answers.
-pub(super) async fn detail(store: &dyn Store, id: &str) -> Result<TaskDetailView> {
+pub(super) async fn detail(store: &Store, id: &str) -> Result<TaskDetailView> {
     let task = store.task(id).await?;
     let deliveries = store.deliveries(id, None, LOOKED_THROUGH).await?;
-    let mut answers: Vec<AnswerView> = deliveries.iter().filter_map(AnswerView::of).collect();
+    let mut answers: Vec<ReviewAnswerView> =
+        deliveries.iter().filter_map(ReviewAnswerView::of).collect();
     answers.reverse();
     Ok(TaskDetailView {
         task: task.into(),

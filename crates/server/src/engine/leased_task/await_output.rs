@@ -2,14 +2,14 @@
 
 use proofhouse_agent::task::Output;
 
-use super::{Next, Owned};
+use super::{Flow, LeasedTask};
 
-impl Owned<'_> {
+impl LeasedTask<'_> {
     /// Waits for an answer, and meanwhile obeys what people want of the task.
-    pub(super) async fn answered(
+    pub(super) async fn await_output(
         &mut self,
         answer: impl Future<Output = Output> + Send + 'static,
-    ) -> Next {
+    ) -> Flow {
         let mut events = self.task.events();
         let (hub, id) = (self.inner.hub.clone(), self.id.clone());
         let forward = async move {
@@ -45,7 +45,7 @@ impl Owned<'_> {
                 self.journal.close();
                 self.task.cancel();
                 let _ = answer.await;
-                return Next::Stop;
+                return Flow::Stop;
             }
             tokio::select! {
                 biased;
@@ -56,13 +56,13 @@ impl Owned<'_> {
                 () = self.signal.news.notified() => {}
                 () = tokio::time::sleep(self.inner.options.look) => {}
             }
-            if self.controls().await == Next::Stop {
+            if self.controls().await == Flow::Stop {
                 let _ = answer.await;
-                return Next::Stop;
+                return Flow::Stop;
             }
         };
         let Ok(output) = output else {
-            return Next::Stop;
+            return Flow::Stop;
         };
         self.interrupted = output.interrupted;
         if let Some((id, end)) = self.interrupting.take() {
@@ -73,10 +73,10 @@ impl Owned<'_> {
         match (&output.lost, &output.ended) {
             (Some(lost), _) => {
                 tracing::info!(task = %self.id, %lost, "a task is let go of");
-                Next::Stop
+                Flow::Stop
             }
-            (None, Some(_)) => Next::Stop,
-            (None, None) => Next::GoOn,
+            (None, Some(_)) => Flow::Stop,
+            (None, None) => Flow::Continue,
         }
     }
 }

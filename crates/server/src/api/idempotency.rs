@@ -5,7 +5,7 @@ use ring::{digest, hmac};
 use serde_json::json;
 
 use super::Caller;
-use super::desk::{Once, Order};
+use crate::engine::{Idempotency, TaskRequest};
 use crate::keys::hex;
 use crate::problem::Problem;
 
@@ -34,21 +34,21 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 
 /// The task that a caller means by this key, whichever process is asked. Its id can only be told by who knows what is kept of
 /// the caller's own key, so that nobody takes the id of another's task.
-pub(super) fn task(caller: &Caller, key: &str, order: &Order) -> Once {
+pub(super) fn task(caller: &Caller, key: &str, request: &TaskRequest) -> Idempotency {
     let secret = hmac::Key::new(hmac::HMAC_SHA256, caller.hash().as_bytes());
     let tag = hmac::sign(&secret, format!("task\n{key}").as_bytes());
     let id: Vec<u8> = tag.as_ref().iter().copied().take(ID_BYTES).collect();
-    Once {
-        id: format!("task-{}", hex(&id)),
-        request: fingerprint(order),
+    Idempotency {
+        task: format!("task-{}", hex(&id)),
+        fingerprint: fingerprint(request),
     }
 }
 
-/// Tells two orders apart, however their JSON is arranged.
-fn fingerprint(order: &Order) -> String {
+/// Tells two requests apart, however their JSON is arranged.
+fn fingerprint(request: &TaskRequest) -> String {
     let mut said = json!({
-        "namespace": order.namespace, "agent": order.agent, "message": order.message,
-        "parameters": order.parameters, "user": order.user, "email": order.email,
+        "namespace": request.namespace, "agent": request.agent, "message": request.message,
+        "parameters": request.parameters, "user": request.user.id, "email": request.user.email,
     });
     said.sort_all_objects();
     let hash = digest::digest(&digest::SHA256, said.to_string().as_bytes());
@@ -59,11 +59,11 @@ fn fingerprint(order: &Order) -> String {
 mod tests {
     use super::*;
 
-    fn order(parameters: &str) -> Order {
-        Order {
+    fn request(parameters: &str) -> TaskRequest {
+        TaskRequest {
             agent: "clerk".to_owned(),
             parameters: serde_json::from_str(parameters).unwrap(),
-            ..Order::default()
+            ..TaskRequest::default()
         }
     }
 
@@ -85,12 +85,12 @@ mod tests {
 
     #[test]
     fn the_order_of_fields_makes_no_difference() {
-        let one = order(r#"{"a": 1, "b": {"c": 2, "d": 3}}"#);
-        let same = order(r#"{"b": {"d": 3, "c": 2}, "a": 1}"#);
+        let one = request(r#"{"a": 1, "b": {"c": 2, "d": 3}}"#);
+        let same = request(r#"{"b": {"d": 3, "c": 2}, "a": 1}"#);
         assert_eq!(fingerprint(&one), fingerprint(&same));
         assert_ne!(
             fingerprint(&one),
-            fingerprint(&order(r#"{"a": 1, "b": {"c": 2, "d": 4}}"#))
+            fingerprint(&request(r#"{"a": 1, "b": {"c": 2, "d": 4}}"#))
         );
     }
 }

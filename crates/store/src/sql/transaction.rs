@@ -1,4 +1,4 @@
-//! What the statements are run on: a transaction of one of the engines.
+//! What the statements are run on: a transaction of one of the databases.
 
 use std::borrow::Cow;
 
@@ -12,19 +12,19 @@ use crate::model::limits::{MAX_JSON_BYTES, MAX_NAME_BYTES};
 
 /// A transaction. Statements are in the common language of [`super::dialect`].
 #[async_trait]
-pub(crate) trait Session: Send {
+pub(crate) trait SqlTransaction: Send {
     /// Runs a statement that gives rows.
-    async fn query(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<Vec<Row>>;
+    async fn query(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<Vec<Row>>;
 
     /// Runs a statement that gives a number of changed rows.
-    async fn execute(&mut self, sql: &'static str, params: &[Cell<'_>]) -> Result<u64>;
+    async fn execute(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<u64>;
 
     /// Runs a statement once for each of these parameters, in this order, without waiting for each answer where there
     /// is a way to be quicker.
     async fn query_each(
         &mut self,
         sql: &'static str,
-        params: &[Vec<Cell<'_>>],
+        params: &[Vec<SqlValue<'_>>],
     ) -> Result<Vec<Vec<Row>>>;
 
     /// Inserts a row for each of these parameters, and gives the number of each that was inserted. The statement ends with
@@ -32,75 +32,65 @@ pub(crate) trait Session: Send {
     async fn insert_each(
         &mut self,
         sql: &'static str,
-        params: &[Vec<Cell<'_>>],
+        params: &[Vec<SqlValue<'_>>],
     ) -> Result<Vec<Option<i64>>>;
 }
 
 /// A transaction that is being written to.
-pub(crate) type Tx<'a> = &'a mut (dyn Session + 'a);
+pub(crate) type Tx<'a> = &'a mut (dyn SqlTransaction + 'a);
 
 /// The statements of one transaction. It may be run again when the transaction was undone.
 pub(crate) type Work<T> = Box<dyn for<'a> Fn(Tx<'a>) -> BoxFuture<'a, Result<T>> + Send + Sync>;
 
 /// Whether a transaction changes something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum TransactionMode {
     Read,
     Write,
 }
 
-/// Runs transactions.
-#[async_trait]
-pub(crate) trait Engine: Send + Sync + 'static {
-    /// Runs the work in one transaction, which is durable when this returns.
-    async fn run<T: Send + 'static>(&self, mode: Mode, work: Work<T>) -> Result<T>;
-
-    /// Finishes what is under way and ends.
-    async fn close(&self);
-}
-
 /// A value of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Cell<'a> {
+pub(crate) enum SqlValue<'a> {
     Null,
     Int(i64),
     Text(Cow<'a, str>),
     Bytes(Cow<'a, [u8]>),
 }
 
-impl From<i64> for Cell<'_> {
+impl From<i64> for SqlValue<'_> {
     fn from(value: i64) -> Self {
         Self::Int(value)
     }
 }
 
-impl From<bool> for Cell<'_> {
+impl From<bool> for SqlValue<'_> {
     fn from(value: bool) -> Self {
         Self::Int(value.into())
     }
 }
 
-impl From<usize> for Cell<'_> {
+impl From<usize> for SqlValue<'_> {
     fn from(value: usize) -> Self {
         Self::Int(i64::try_from(value).unwrap_or(i64::MAX))
     }
 }
 
-impl<'a> From<&'a str> for Cell<'a> {
+impl<'a> From<&'a str> for SqlValue<'a> {
     fn from(value: &'a str) -> Self {
         Self::Text(Cow::Borrowed(value))
     }
 }
 
-impl<'a> From<&'a String> for Cell<'a> {
+impl<'a> From<&'a String> for SqlValue<'a> {
     fn from(value: &'a String) -> Self {
         Self::Text(Cow::Borrowed(value))
     }
 }
 
-impl<'a, T> From<Option<T>> for Cell<'a>
+impl<'a, T> From<Option<T>> for SqlValue<'a>
 where
-    Cell<'a>: From<T>,
+    SqlValue<'a>: From<T>,
 {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Null, Into::into)
@@ -109,7 +99,7 @@ where
 
 /// The parameters of a statement.
 macro_rules! params {
-    ($($value:expr),* $(,)?) => { [$($crate::sql::session::Cell::from($value)),*] };
+    ($($value:expr),* $(,)?) => { [$($crate::sql::transaction::SqlValue::from($value)),*] };
 }
 pub(crate) use params;
 
@@ -134,7 +124,7 @@ pub(crate) fn short<'a>(what: &str, value: &'a str) -> Result<&'a str> {
 }
 
 /// A text for people, cut where it is too long to be worth keeping.
-pub(crate) fn remark(value: &str) -> Cell<'_> {
+pub(crate) fn truncated(value: &str) -> SqlValue<'_> {
     /// Longer reasons do not help anybody.
     const MAX_REMARK_BYTES: usize = 4096;
     let mut end = value.len().min(MAX_REMARK_BYTES);
@@ -144,15 +134,15 @@ pub(crate) fn remark(value: &str) -> Cell<'_> {
     let cut = &value[..end];
     // PostgreSQL cannot hold this character; a reason may quote anything.
     if cut.contains('\0') {
-        Cell::Text(Cow::Owned(cut.replace('\0', "\u{fffd}")))
+        SqlValue::Text(Cow::Owned(cut.replace('\0', "\u{fffd}")))
     } else {
-        Cell::Text(Cow::Borrowed(cut))
+        SqlValue::Text(Cow::Borrowed(cut))
     }
 }
 
 /// JSON as text.
-pub(crate) fn json(what: &str, value: &Value) -> Result<Cell<'static>> {
-    json_text(what, value).map(|text| Cell::Text(Cow::Owned(text)))
+pub(crate) fn json(what: &str, value: &Value) -> Result<SqlValue<'static>> {
+    json_text(what, value).map(|text| SqlValue::Text(Cow::Owned(text)))
 }
 
 /// JSON as text, not too long.
@@ -164,25 +154,25 @@ pub(crate) fn json_text(what: &str, value: &Value) -> Result<String> {
 
 /// Refuses JSON that is too long.
 pub(crate) fn not_too_long(what: &str, text: &str) -> Result<()> {
-    match text.len() > MAX_JSON_BYTES {
-        true => Err(StoreError::TooLarge {
+    if text.len() > MAX_JSON_BYTES {
+        return Err(StoreError::TooLarge {
             what: format!("{what}, in bytes,"),
             size: text.len(),
             limit: MAX_JSON_BYTES,
-        }),
-        false => Ok(()),
+        });
     }
+    Ok(())
 }
 
 /// JSON as text, or nothing.
-pub(crate) fn json_or_null(what: &str, value: Option<&Value>) -> Result<Cell<'static>> {
-    value.map_or(Ok(Cell::Null), |value| json(what, value))
+pub(crate) fn json_or_null(what: &str, value: Option<&Value>) -> Result<SqlValue<'static>> {
+    value.map_or(Ok(SqlValue::Null), |value| json(what, value))
 }
 
-/// Refuses what one of the engines could not hold, so that both refuse it.
-pub(crate) fn check(params: &[Cell<'_>]) -> Result<()> {
+/// Refuses what one of the databases could not hold, so that both refuse it.
+pub(crate) fn check(params: &[SqlValue<'_>]) -> Result<()> {
     for param in params {
-        if let Cell::Text(text) = param
+        if let SqlValue::Text(text) = param
             && text.contains('\0')
         {
             return Err(StoreError::Invalid(

@@ -2,23 +2,25 @@
 
 use std::sync::Arc;
 
-use proofhouse_store::model::{Fire, Fired, LeaseKind, StartFailure, StartKey, StartKind};
+use proofhouse_store::model::{
+    LeaseKind, ScheduleTick, TickOutcome, TriggerFailure, TriggerKey, TriggerKind,
+};
 
 use crate::contract::place::Place;
 use crate::contract::support::{LONG, OVER, at_once, create, message, refused, task, two};
 
-fn key() -> StartKey {
-    StartKey {
-        kind: StartKind::Schedule,
+fn key() -> TriggerKey {
+    TriggerKey {
+        kind: TriggerKind::Schedule,
         namespace: "acme".to_owned(),
         name: "nightly".to_owned(),
     }
 }
 
-fn fire(tick: i64, id: &str) -> Fire {
+fn fire(tick: i64, id: &str) -> ScheduleTick {
     let mut new = task(id);
     new.first = Some(message("it is time"));
-    Fire {
+    ScheduleTick {
         key: key(),
         held: None,
         tick,
@@ -29,27 +31,39 @@ fn fire(tick: i64, id: &str) -> Fire {
 
 pub(crate) async fn a_tick_fires_once(place: Arc<Place>) {
     let store = place.open().await;
-    assert_eq!(store.start(&key()).await.unwrap(), None);
-    store.set_next(&key(), Some(1_000)).await.unwrap();
+    assert_eq!(store.trigger(&key()).await.unwrap(), None);
+    store.set_next_due(&key(), Some(1_000)).await.unwrap();
     assert_eq!(
-        store.start(&key()).await.unwrap().unwrap().next_at,
+        store.trigger(&key()).await.unwrap().unwrap().next_at,
         Some(1_000)
     );
-    assert_eq!(store.fire(fire(1_000, "t1")).await.unwrap(), Fired::Now);
-    assert_eq!(store.fire(fire(1_000, "t2")).await.unwrap(), Fired::Before);
-    assert_eq!(store.fire(fire(500, "t3")).await.unwrap(), Fired::Before);
+    assert_eq!(
+        store.fire_schedule(fire(1_000, "t1")).await.unwrap(),
+        TickOutcome::TickOutcome
+    );
+    assert_eq!(
+        store.fire_schedule(fire(1_000, "t2")).await.unwrap(),
+        TickOutcome::AlreadyFired
+    );
+    assert_eq!(
+        store.fire_schedule(fire(500, "t3")).await.unwrap(),
+        TickOutcome::AlreadyFired
+    );
     refused(store.task("t2").await, "not found");
     assert_eq!(store.pending("t1", 10).await.unwrap().len(), 1);
-    let status = store.start(&key()).await.unwrap().unwrap();
+    let status = store.trigger(&key()).await.unwrap().unwrap();
     assert_eq!(
         (status.total, status.last_at, status.next_at),
         (1, Some(1_000), Some(2_000))
     );
     assert_eq!(status.last_task.as_deref(), Some("t1"));
     // A tick whose task cannot be made has not fired.
-    create(&*store, "taken").await;
-    refused(store.fire(fire(2_000, "taken")).await, "conflict");
-    assert_eq!(store.fire(fire(2_000, "t4")).await.unwrap(), Fired::Now);
+    create(&store, "taken").await;
+    refused(store.fire_schedule(fire(2_000, "taken")).await, "conflict");
+    assert_eq!(
+        store.fire_schedule(fire(2_000, "t4")).await.unwrap(),
+        TickOutcome::TickOutcome
+    );
     // One without the lease does not fire either.
     let old = store
         .acquire(LeaseKind::Schedule, "nightly", "one", OVER)
@@ -60,13 +74,13 @@ pub(crate) async fn a_tick_fires_once(place: Arc<Place>) {
         .acquire(LeaseKind::Schedule, "nightly", "two", LONG)
         .await
         .unwrap();
-    let fenced = Fire {
+    let fenced = ScheduleTick {
         held: Some(old.held()),
-        ..fire(3_000, "t5")
+        ..fire_schedule(3_000, "t5")
     };
-    refused(store.fire(fenced).await, "fenced");
-    assert_eq!(store.starts().await.unwrap().len(), 1);
-    assert_eq!(store.starts().await.unwrap()[0].total, 2);
+    refused(store.fire_schedule(fenced).await, "fenced");
+    assert_eq!(store.triggers().await.unwrap().len(), 1);
+    assert_eq!(store.triggers().await.unwrap()[0].total, 2);
 }
 
 pub(crate) async fn ticks_at_once_fire_once(place: Arc<Place>) {
@@ -75,7 +89,7 @@ pub(crate) async fn ticks_at_once_fire_once(place: Arc<Place>) {
         let store = Arc::clone(&stores[number % 2]);
         async move {
             store
-                .fire(fire(1_000, &format!("t{number}")))
+                .fire_schedule(fire(1_000, &format!("t{number}")))
                 .await
                 .unwrap()
         }
@@ -84,7 +98,7 @@ pub(crate) async fn ticks_at_once_fire_once(place: Arc<Place>) {
     assert_eq!(
         outcomes
             .iter()
-            .filter(|outcome| **outcome == Fired::Now)
+            .filter(|outcome| **outcome == TickOutcome::TickOutcome)
             .count(),
         1
     );
@@ -93,13 +107,19 @@ pub(crate) async fn ticks_at_once_fire_once(place: Arc<Place>) {
 
 pub(crate) async fn a_skipped_tick_does_not_fire(place: Arc<Place>) {
     let store = place.open().await;
-    let skip = Fire {
+    let skip = ScheduleTick {
         task: None,
-        ..fire(1_000, "none")
+        ..fire_schedule(1_000, "none")
     };
-    assert_eq!(store.fire(skip).await.unwrap(), Fired::Now);
-    assert_eq!(store.fire(fire(1_000, "t1")).await.unwrap(), Fired::Before);
-    let status = store.start(&key()).await.unwrap().unwrap();
+    assert_eq!(
+        store.fire_schedule(skip).await.unwrap(),
+        TickOutcome::TickOutcome
+    );
+    assert_eq!(
+        store.fire_schedule(fire(1_000, "t1")).await.unwrap(),
+        TickOutcome::AlreadyFired
+    );
+    let status = store.trigger(&key()).await.unwrap().unwrap();
     assert_eq!(
         (status.total, status.last_at, status.next_at),
         (0, None, Some(2_000))
@@ -108,15 +128,15 @@ pub(crate) async fn a_skipped_tick_does_not_fire(place: Arc<Place>) {
 
 pub(crate) async fn failures_are_counted(place: Arc<Place>) {
     let store = place.open().await;
-    let failure = StartFailure {
+    let failure = TriggerFailure {
         key: key(),
         error: "there is no such agent\0".to_owned(),
         tick: Some(1_000),
         next_at: Some(2_000),
     };
-    store.start_failed(failure.clone()).await.unwrap();
-    store.start_failed(failure.clone()).await.unwrap();
-    let status = store.start(&key()).await.unwrap().unwrap();
+    store.trigger_failed(failure.clone()).await.unwrap();
+    store.trigger_failed(failure.clone()).await.unwrap();
+    let status = store.trigger(&key()).await.unwrap().unwrap();
     assert_eq!(
         (status.failures, status.next_at),
         (1, Some(2_000)),
@@ -128,16 +148,19 @@ pub(crate) async fn failures_are_counted(place: Arc<Place>) {
             .unwrap()
             .starts_with("there is no such agent")
     );
-    assert_eq!(store.fire(fire(1_000, "t0")).await.unwrap(), Fired::Before);
+    assert_eq!(
+        store.fire_schedule(fire(1_000, "t0")).await.unwrap(),
+        TickOutcome::AlreadyFired
+    );
     store
-        .start_failed(StartFailure {
+        .trigger_failed(TriggerFailure {
             tick: None,
             ..failure
         })
         .await
         .unwrap();
-    assert_eq!(store.start(&key()).await.unwrap().unwrap().failures, 2);
-    store.fire(fire(2_000, "t1")).await.unwrap();
-    let status = store.start(&key()).await.unwrap().unwrap();
+    assert_eq!(store.trigger(&key()).await.unwrap().unwrap().failures, 2);
+    store.fire_schedule(fire(2_000, "t1")).await.unwrap();
+    let status = store.trigger(&key()).await.unwrap().unwrap();
     assert_eq!((status.failures, status.last_error), (0, None));
 }

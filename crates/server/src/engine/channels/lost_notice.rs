@@ -1,6 +1,6 @@
 //! The notice that a channel is lost: events will be missing, and whoever waits for them should know.
 
-use proofhouse_store::model::{DirectDelivery, Task, ToolRef};
+use proofhouse_store::model::{DirectDelivery, TaskRecord, ToolRef};
 use proofhouse_store::{Result, StoreError};
 use serde_json::json;
 
@@ -11,9 +11,9 @@ use crate::metrics::engine::ChannelStep;
 pub(super) const OPENING: &str = "opening";
 
 /// Tells a task, once, and those who look after it, that events will be missing.
-pub(super) async fn lost(
+pub(super) async fn send_lost_notice(
     inner: &Inner,
-    task: &Task,
+    task: &TaskRecord,
     tool: &ToolRef,
     event: &str,
     channel: &str,

@@ -8,23 +8,23 @@ use proofhouse_store::model::{ClaimedTask, TaskState, ToolRef};
 use proofhouse_wire::CancellationToken;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::Owned;
+use super::LeasedTask;
 use crate::engine::Inner;
-use crate::engine::deliver::Signal;
+use crate::engine::deliver::TaskSignal;
 use crate::engine::journal::StoreJournal;
 
 /// Turns that are read at once.
 const PAGE: usize = 500;
 
 /// Why a task is not taken up.
-pub(super) enum Refused {
+pub(super) enum RestoreError {
     /// It cannot be read now.
     Store(StoreError),
     /// It cannot go on as things stand.
     Start(String),
 }
 
-impl From<StoreError> for Refused {
+impl From<StoreError> for RestoreError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
@@ -34,14 +34,14 @@ impl From<StoreError> for Refused {
 pub(super) async fn restore<'a>(
     inner: &'a Arc<Inner>,
     claimed: ClaimedTask,
-    signal: &'a Signal,
+    signal: &'a TaskSignal,
     slot: Option<OwnedSemaphorePermit>,
-) -> std::result::Result<Owned<'a>, Refused> {
+) -> std::result::Result<LeasedTask<'a>, RestoreError> {
     let (row, lease) = (claimed.task, claimed.lease);
     let snapshot = inner.manifests.current();
     let Some(agent) = snapshot.agent(&row.agent_namespace, &row.agent_name) else {
         let (namespace, name) = (&row.agent_namespace, &row.agent_name);
-        return Err(Refused::Start(format!(
+        return Err(RestoreError::Start(format!(
             "there is no agent `{namespace}/{name}` any more"
         )));
     };
@@ -109,8 +109,8 @@ pub(super) async fn restore<'a>(
     };
     let reference = format!("{}/{}", agent.namespace, agent.name);
     let task = snapshot.host.start(&agent.namespace, &reference, options);
-    let task = task.map_err(|error| Refused::Start(error.to_string()))?;
-    Ok(Owned {
+    let task = task.map_err(|error| RestoreError::Start(error.to_string()))?;
+    Ok(LeasedTask {
         inner,
         signal,
         id: row.id,

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::Millis;
-use super::lease::Held;
+use super::lease::HeldLease;
 use super::task::NewTask;
 
 text_enum! {
     /// What begins tasks by itself.
-    StartKind {
+    TriggerKind {
         /// The clock.
         Schedule = "schedule",
         /// An event.
@@ -18,9 +18,9 @@ text_enum! {
 
 /// Names a schedule or a trigger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct StartKey {
+pub struct TriggerKey {
     /// Which of the two.
-    pub kind: StartKind,
+    pub kind: TriggerKind,
     /// The namespace of its manifest.
     pub namespace: String,
     /// Its name in it.
@@ -29,9 +29,9 @@ pub struct StartKey {
 
 /// What is known about a schedule or a trigger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StartStatus {
+pub struct TriggerStatus {
     /// Which one.
-    pub key: StartKey,
+    pub key: TriggerKey,
     /// When it last began a task; of a schedule, the tick.
     pub last_at: Option<Millis>,
     /// The task it last began.
@@ -48,11 +48,11 @@ pub struct StartStatus {
 
 /// A tick of a schedule: the status, the task and its first input become true together, once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Fire {
+pub struct ScheduleTick {
     /// The schedule.
-    pub key: StartKey,
+    pub key: TriggerKey,
     /// The lease it depends on, if it does; `Fenced` if it has moved.
-    pub held: Option<Held>,
+    pub held: Option<HeldLease>,
     /// The time the tick was due. A tick fires once, and none fires that is older than one that did.
     pub tick: Millis,
     /// When the next one is due.
@@ -63,18 +63,18 @@ pub struct Fire {
 
 /// What became of a tick.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Fired {
+pub enum TickOutcome {
     /// It fired.
-    Now,
+    Fired,
     /// It, or a later one, had fired before. Nothing happened.
-    Before,
+    AlreadyFired,
 }
 
 /// A tick or a trigger that failed before there was a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StartFailure {
+pub struct TriggerFailure {
     /// Which one.
-    pub key: StartKey,
+    pub key: TriggerKey,
     /// What failed.
     pub error: String,
     /// The tick, which does not fire any more then; none for triggers.

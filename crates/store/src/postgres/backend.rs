@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use deadpool_postgres::{
     Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Transaction,
 };
@@ -10,14 +9,14 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, IsolationLevel};
 
 use super::PostgresOptions;
-use super::address::{Address, Protection};
+use super::address::{Address, TlsMode};
 use super::error::{is_transient, translate, translate_pool};
-use super::session::PostgresSession;
-use super::tls::Encryption;
+use super::tls::PostgresTls;
+use super::transaction::PostgresTransaction;
 use crate::error::{Result, StoreError};
 use crate::migrate;
 use crate::sql::dialect::{Dialect, Flavor};
-use crate::sql::session::{Engine, Mode, Work};
+use crate::sql::transaction::{TransactionMode, Work};
 
 /// How long an upgrade of the schema may take.
 const MAX_MIGRATION: Duration = Duration::from_secs(600);
@@ -27,42 +26,42 @@ const TRIES: u32 = 8;
 
 /// A pool of connections to one PostgreSQL.
 #[derive(Debug)]
-pub struct PostgresEngine {
+pub(crate) struct PostgresBackend {
     pool: Pool,
     dialect: Dialect,
-    patience: Duration,
+    timeout: Duration,
 }
 
-impl PostgresEngine {
-    pub(super) async fn open(options: &PostgresOptions) -> Result<Self> {
+impl PostgresBackend {
+    pub(crate) async fn open(options: &PostgresOptions) -> Result<Self> {
         let address = Address::read(&options.url)?;
         let pool = Pool::builder(Manager::from_config(
             config(options, &address)?,
-            Encryption::new(address.protection, address.roots.as_ref())?,
+            PostgresTls::new(address.protection, address.roots.as_ref())?,
             ManagerConfig {
                 recycling_method: RecyclingMethod::Fast,
             },
         ))
         .max_size(options.connections.max(1))
-        .wait_timeout(Some(options.patience))
-        .create_timeout(Some(options.patience))
-        .recycle_timeout(Some(options.patience))
+        .wait_timeout(Some(options.timeout))
+        .create_timeout(Some(options.timeout))
+        .recycle_timeout(Some(options.timeout))
         .runtime(Runtime::Tokio1)
         .build()
         .map_err(|error| StoreError::Invalid(error.to_string()))?;
-        let engine = Self {
+        let backend = Self {
             pool,
             dialect: Dialect::new(Flavor::Postgres),
-            patience: options.patience,
+            timeout: options.timeout,
         };
-        tokio::time::timeout(MAX_MIGRATION, engine.migrate(options))
+        tokio::time::timeout(MAX_MIGRATION, backend.migrate(options))
             .await
             .map_err(|_| {
                 StoreError::Unavailable(
                     "PostgreSQL: the schema was not upgraded in time".to_owned(),
                 )
             })??;
-        Ok(engine)
+        Ok(backend)
     }
 
     async fn migrate(&self, options: &PostgresOptions) -> Result<()> {
@@ -97,8 +96,8 @@ impl PostgresEngine {
             .map_err(|error| translate_pool(&error))
     }
 
-    fn session<'a>(&'a self, transaction: &'a Transaction<'a>) -> PostgresSession<'a> {
-        PostgresSession {
+    fn session<'a>(&'a self, transaction: &'a Transaction<'a>) -> PostgresTransaction<'a> {
+        PostgresTransaction {
             transaction,
             dialect: &self.dialect,
             transient: false,
@@ -109,15 +108,15 @@ impl PostgresEngine {
     async fn attempt<T>(
         &self,
         client: &mut Client,
-        mode: Mode,
+        mode: TransactionMode,
         work: &Work<T>,
     ) -> Result<T, (StoreError, bool)> {
         let failed = |error: tokio_postgres::Error| (translate(&error), is_transient(&error));
         let builder = client.build_transaction();
         let builder = match mode {
-            Mode::Write => builder.isolation_level(IsolationLevel::ReadCommitted),
+            TransactionMode::Write => builder.isolation_level(IsolationLevel::ReadCommitted),
             // All statements see the same state.
-            Mode::Read => builder
+            TransactionMode::Read => builder
                 .isolation_level(IsolationLevel::RepeatableRead)
                 .read_only(true),
         };
@@ -137,16 +136,18 @@ impl PostgresEngine {
             }
         }
     }
-}
 
-#[async_trait]
-impl Engine for PostgresEngine {
-    async fn run<T: Send + 'static>(&self, mode: Mode, work: Work<T>) -> Result<T> {
+    /// Runs the work in one transaction, which is durable when this returns.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        mode: TransactionMode,
+        work: Work<T>,
+    ) -> Result<T> {
         let mut tries = 0;
         loop {
             let mut client = self.client().await?;
             let attempt = self.attempt(&mut client, mode, &work);
-            match tokio::time::timeout(self.patience, attempt).await {
+            match tokio::time::timeout(self.timeout, attempt).await {
                 Ok(Ok(output)) => return Ok(output),
                 Ok(Err((_, true))) if tries + 1 < TRIES => {
                     tries += 1;
@@ -166,14 +167,15 @@ impl Engine for PostgresEngine {
                     drop(self.pool.retain(|_, _| false));
                     return Err(StoreError::Unavailable(format!(
                         "PostgreSQL: no answer within {} ms",
-                        self.patience.as_millis()
+                        self.timeout.as_millis()
                     )));
                 }
             }
         }
     }
 
-    async fn close(&self) {
+    /// Ends; connections that are in use end with their transactions.
+    pub(crate) fn close(&self) {
         self.pool.close();
     }
 }
@@ -189,9 +191,9 @@ fn config(options: &PostgresOptions, address: &Address) -> Result<Config> {
     let is_here = !hosts.is_empty() && !hosts.iter().any(|host| matches!(host, Host::Tcp(_)));
     config.ssl_mode(match address.protection {
         _ if is_here => SslMode::Disable,
-        Protection::Disable => SslMode::Disable,
-        Protection::Prefer => SslMode::Prefer,
-        Protection::Require | Protection::VerifyCa | Protection::VerifyFull => SslMode::Require,
+        TlsMode::Disable => SslMode::Disable,
+        TlsMode::Prefer => SslMode::Prefer,
+        TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => SslMode::Require,
     });
     let mut settings = config
         .get_options()
@@ -199,21 +201,21 @@ fn config(options: &PostgresOptions, address: &Address) -> Result<Config> {
         .unwrap_or_default();
     // Statements end before we stop waiting for them, so that a lock is not held for somebody who has gone; a commit is
     // on the disk when it is answered, whatever the server's default is.
-    let patience = options.patience.as_millis();
+    let timeout = options.timeout.as_millis();
     settings.push_str(&format!(
         "-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c synchronous_commit=on",
-        (patience * 3 / 4).max(1),
-        (patience / 2).max(1),
-        (patience * 2).max(1),
+        (timeout * 3 / 4).max(1),
+        (timeout / 2).max(1),
+        (timeout * 2).max(1),
     ));
     if let Some(schema) = &options.schema {
         settings.push_str(&format!(" -c search_path={}", quoted(schema)?));
     }
     config
         .options(settings)
-        .connect_timeout(options.patience)
+        .connect_timeout(options.timeout)
         .keepalives_idle(Duration::from_secs(10))
-        .tcp_user_timeout(options.patience);
+        .tcp_user_timeout(options.timeout);
     if config.get_application_name().is_none() {
         config.application_name("proofhouse");
     }

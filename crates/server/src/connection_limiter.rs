@@ -1,0 +1,330 @@
+//! Limits connections: how many there may be, of all and of one peer, and which idle one is closed for a new one.
+//!
+//! Admitting a connection and ending it are behind a lock; a request only notes in the state of its own connection that it is
+//! under way.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use proofhouse_wire::sync::lock;
+use tokio_util::sync::CancellationToken;
+
+use crate::peer;
+
+/// How many connections a listener has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionLimits {
+    /// Of all peers together.
+    pub all: usize,
+    /// Of one peer: an IPv4 address, or a network of IPv6 addresses.
+    pub of_peer: usize,
+}
+
+impl ConnectionLimits {
+    /// The most connections of a listener.
+    pub const MOST: usize = 1_024;
+}
+
+impl Default for ConnectionLimits {
+    /// One peer may have half of it: alone it keeps nobody out, and it may be a proxy before all others.
+    fn default() -> Self {
+        Self {
+            all: Self::MOST,
+            of_peer: Self::MOST / 2,
+        }
+    }
+}
+
+/// Admits the connections of a listener.
+#[derive(Debug)]
+pub(crate) struct ConnectionLimiter {
+    limits: ConnectionLimits,
+    opened: Instant,
+    connections: Mutex<ConnectionTable>,
+}
+
+#[derive(Debug, Default)]
+struct ConnectionTable {
+    count: usize,
+    of: HashMap<IpAddr, Vec<Arc<ConnectionState>>>,
+}
+
+/// What is known of one connection.
+#[derive(Debug)]
+pub(crate) struct ConnectionState {
+    opened: Instant,
+    requests: AtomicUsize,
+    was_used: AtomicBool,
+    /// When the last request ended, in milliseconds after the listener was opened.
+    idle_since: AtomicU64,
+    /// Tells the connection to make way.
+    leave: CancellationToken,
+}
+
+impl ConnectionState {
+    /// Whether a request is under way, from its head to the end of its answer.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.requests.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether there ever was a request.
+    pub(crate) fn was_used(&self) -> bool {
+        self.was_used.load(Ordering::Acquire)
+    }
+
+    /// Waits until the connection is to make way.
+    pub(crate) async fn evicted(&self) {
+        self.leave.cancelled().await;
+    }
+
+    fn idle_since(&self) -> Option<u64> {
+        (!self.is_busy()).then(|| self.idle_since.load(Ordering::Acquire))
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A request under way; the connection does not make way for others meanwhile.
+#[derive(Debug)]
+pub(crate) struct ActiveRequest(Arc<ConnectionState>);
+
+impl ActiveRequest {
+    pub(crate) fn at(state: &Arc<ConnectionState>) -> Self {
+        state.requests.fetch_add(1, Ordering::AcqRel);
+        state.was_used.store(true, Ordering::Release);
+        Self(Arc::clone(state))
+    }
+}
+
+impl Drop for ActiveRequest {
+    fn drop(&mut self) {
+        self.0.idle_since.store(self.0.now(), Ordering::Release);
+        self.0.requests.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The right of a connection to be there, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    limiter: Arc<ConnectionLimiter>,
+    peer: IpAddr,
+    pub(crate) state: Arc<ConnectionState>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.limiter.connections().remove(self.peer, &self.state);
+    }
+}
+
+/// What a new connection came to.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    /// There was room.
+    Free(Permit),
+    /// There is room because an idle connection makes way.
+    Evicted(Permit),
+    /// There is no room, and everybody there is busy.
+    Full,
+}
+
+impl ConnectionLimiter {
+    pub(crate) fn new(limits: ConnectionLimits) -> Arc<Self> {
+        Arc::new(Self {
+            limits,
+            opened: Instant::now(),
+            connections: Mutex::default(),
+        })
+    }
+
+    /// Admits a new connection. `leave` is cancelled when it is to make way.
+    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr, leave: CancellationToken) -> Admission {
+        let peer = peer::of(address);
+        let mut connections = self.connections();
+        let is_over_share = connections.of.get(&peer).map_or(0, Vec::len) >= self.limits.of_peer;
+        let is_full = connections.count >= self.limits.all;
+        let evicts = match (is_over_share, is_full) {
+            (true, _) => connections.evict_of(peer),
+            (false, true) => connections.evict(),
+            (false, false) => false,
+        };
+        if (is_over_share || is_full) && !evicts {
+            return Admission::Full;
+        }
+        let state = Arc::new(ConnectionState {
+            opened: self.opened,
+            requests: AtomicUsize::new(0),
+            was_used: AtomicBool::new(false),
+            idle_since: AtomicU64::new(0),
+            leave,
+        });
+        state.idle_since.store(state.now(), Ordering::Release);
+        connections.count += 1;
+        connections
+            .of
+            .entry(peer)
+            .or_default()
+            .push(Arc::clone(&state));
+        drop(connections);
+        let permit = Permit {
+            limiter: Arc::clone(self),
+            peer,
+            state,
+        };
+        if evicts {
+            Admission::Evicted(permit)
+        } else {
+            Admission::Free(permit)
+        }
+    }
+
+    /// Has so many idle connections make way, though there is room for more: the machine has none. Returns how many do.
+    pub(crate) fn evict_idle(&self, count: usize) -> usize {
+        let mut connections = self.connections();
+        (0..count).take_while(|_| connections.evict()).count()
+    }
+
+    fn connections(&self) -> MutexGuard<'_, ConnectionTable> {
+        lock(&self.connections)
+    }
+}
+
+impl ConnectionTable {
+    fn remove(&mut self, peer: IpAddr, state: &Arc<ConnectionState>) {
+        let Some(those) = self.of.get_mut(&peer) else {
+            return;
+        };
+        let Some(at) = those.iter().position(|one| Arc::ptr_eq(one, state)) else {
+            return;
+        };
+        those.swap_remove(at);
+        self.count -= 1;
+        if those.is_empty() {
+            self.of.remove(&peer);
+        }
+    }
+
+    /// The connection of whoever has the most that was idle for the longest makes way.
+    fn evict(&mut self) -> bool {
+        let idle = self.of.iter().filter_map(|(peer, those)| {
+            let longest = those.iter().filter_map(|state| state.idle_since()).min()?;
+            Some((those.len(), std::cmp::Reverse(longest), *peer))
+        });
+        match idle.max() {
+            Some((.., peer)) => self.evict_of(peer),
+            None => false,
+        }
+    }
+
+    /// The connection of this peer that was idle for the longest makes way.
+    fn evict_of(&mut self, peer: IpAddr) -> bool {
+        let those = self.of.get(&peer).into_iter().flatten();
+        let idle = those.filter_map(|state| Some((state.idle_since()?, state)));
+        let Some((_, state)) = idle.min_by_key(|(since, _)| *since) else {
+            return false;
+        };
+        let state = Arc::clone(state);
+        self.remove(peer, &state);
+        state.leave.cancel();
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limiter(all: usize, of_peer: usize) -> Arc<ConnectionLimiter> {
+        ConnectionLimiter::new(ConnectionLimits { all, of_peer })
+    }
+
+    fn admit(limiter: &Arc<ConnectionLimiter>, address: &str) -> Admission {
+        limiter.admit(address.parse().unwrap(), CancellationToken::new())
+    }
+
+    fn permit(entry: Admission) -> Permit {
+        match entry {
+            Admission::Free(permit) | Admission::Evicted(permit) => permit,
+            Admission::Full => panic!("there is no room"),
+        }
+    }
+
+    fn is_evicted(permit: &Permit) -> bool {
+        permit.state.leave.is_cancelled()
+    }
+
+    #[test]
+    fn one_peer_fills_its_share_and_no_more() {
+        let limiter = limiter(10, 3);
+        let first = permit(admit(&limiter, "192.0.2.1"));
+        let busy: Vec<Permit> = (0..2)
+            .map(|_| permit(admit(&limiter, "192.0.2.1")))
+            .collect();
+        let asking: Vec<ActiveRequest> = busy
+            .iter()
+            .map(|permit| ActiveRequest::at(&permit.state))
+            .collect();
+        // Its own idle connection makes way, never one in use.
+        let other = permit(admit(&limiter, "192.0.2.2"));
+        assert!(matches!(
+            admit(&limiter, "192.0.2.1"),
+            Admission::Evicted(_)
+        ));
+        assert!(is_evicted(&first) && !busy.iter().any(is_evicted) && !is_evicted(&other));
+        // That one left at once, so there is room again; then everybody is busy.
+        let third = permit(admit(&limiter, "192.0.2.1"));
+        let last = ActiveRequest::at(&third.state);
+        assert!(matches!(admit(&limiter, "192.0.2.1"), Admission::Full));
+        assert!(matches!(admit(&limiter, "192.0.2.2"), Admission::Free(_)));
+        drop((last, asking));
+        assert!(matches!(
+            admit(&limiter, "192.0.2.1"),
+            Admission::Evicted(_)
+        ));
+    }
+
+    #[test]
+    fn whoever_has_the_most_makes_way() {
+        let limiter = limiter(4, 3);
+        let light = permit(admit(&limiter, "192.0.2.2"));
+        let heavy: Vec<Permit> = (0..3)
+            .map(|_| permit(admit(&limiter, "192.0.2.1")))
+            .collect();
+        // The light one was idle for longer.
+        heavy[0].state.idle_since.store(30, Ordering::Release);
+        heavy[1].state.idle_since.store(20, Ordering::Release);
+        heavy[2].state.idle_since.store(25, Ordering::Release);
+        light.state.idle_since.store(0, Ordering::Release);
+        let new = permit(admit(&limiter, "192.0.2.3"));
+        let making_way: Vec<bool> = heavy.iter().map(is_evicted).collect();
+        assert_eq!(making_way, [false, true, false]);
+        assert!(!is_evicted(&light) && !is_evicted(&new));
+        assert_eq!(limiter.evict_idle(10), 4);
+        assert_eq!(limiter.connections().count, 0);
+    }
+
+    #[test]
+    fn seats_are_given_back() {
+        let limiter = limiter(2, 2);
+        for _ in 0..10 {
+            let one = permit(admit(&limiter, "192.0.2.1"));
+            let other = permit(admit(&limiter, "192.0.2.1"));
+            drop((one, other));
+        }
+        // One that made way and then ends is not counted twice.
+        let evicted = permit(admit(&limiter, "192.0.2.1"));
+        let kept = permit(admit(&limiter, "192.0.2.1"));
+        kept.state.idle_since.store(u64::MAX, Ordering::Release);
+        let new = permit(admit(&limiter, "192.0.2.1"));
+        drop(evicted);
+        assert_eq!(limiter.connections().count, 2);
+        drop((kept, new));
+        assert_eq!(limiter.connections().count, 0);
+        assert!(limiter.connections().of.is_empty());
+    }
+}

@@ -1,0 +1,36 @@
+//! The databases that a store can be in: a closed set.
+
+use crate::error::Result;
+use crate::postgres::PostgresBackend;
+use crate::sql::transaction::{TransactionMode, Work};
+use crate::sqlite::SqliteBackend;
+
+/// Runs transactions on one of the databases.
+pub(crate) enum Backend {
+    /// One file, for one machine.
+    Sqlite(SqliteBackend),
+    /// A server, for several processes.
+    Postgres(PostgresBackend),
+}
+
+impl Backend {
+    /// Runs the work in one transaction, which is durable when this returns.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        mode: TransactionMode,
+        work: Work<T>,
+    ) -> Result<T> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.run(mode, work).await,
+            Self::Postgres(postgres) => postgres.run(mode, work).await,
+        }
+    }
+
+    /// Finishes what is under way and ends.
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.close().await,
+            Self::Postgres(postgres) => postgres.close(),
+        }
+    }
+}
