@@ -75,7 +75,7 @@ fn answer(api: &Api, outcome: WebhookOutcome) -> Result<Response, Problem> {
             })
         }
         WebhookOutcome::Refused(refusal) => {
-            let (counted, problem) = refused(refusal);
+            let (counted, problem) = refused(&refusal);
             count(counted);
             Err(problem)
         }
@@ -90,7 +90,7 @@ fn answer(api: &Api, outcome: WebhookOutcome) -> Result<Response, Problem> {
 }
 
 /// What the sender of a webhook that is not taken is told, and what it is counted as.
-fn refused(refusal: WebhookRefusal) -> (Count, Problem) {
+fn refused(refusal: &WebhookRefusal) -> (Count, Problem) {
     let why = refusal.to_string();
     match refusal {
         WebhookRefusal::NobodyListens => (Count::Unknown, Problem::not_found(why)),

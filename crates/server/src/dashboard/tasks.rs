@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use proofhouse_store::model::{Delivery, Task, TaskFilter};
+use proofhouse_store::model::{DeliveryRecord, TaskFilter, TaskRecord};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ pub(super) async fn list(
     Page::new("Tasks", body).into_response()
 }
 
-fn row(task: &Task) -> Vec<Markup> {
+fn row(task: &TaskRecord) -> Vec<Markup> {
     vec![
         link("/dashboard/tasks", &task.id),
         html! { (task.agent_namespace) "/" (task.agent_name) },
@@ -113,7 +113,7 @@ async fn page(api: &Api, task: Result<Path<String>, Problem>) -> Result<Page, Pr
     Ok(Page::new(format!("Task {id}"), body))
 }
 
-fn delivery_row(delivery: &Delivery) -> Vec<Markup> {
+fn delivery_row(delivery: &DeliveryRecord) -> Vec<Markup> {
     vec![
         html! { (delivery.id) },
         html! { @if let Some(event) = delivery.event { (link("/dashboard/events", &event.to_string())) } },

@@ -22,7 +22,7 @@ macro_rules! kinds {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum $name { $($variant),+ }
 
-        impl $crate::metrics::counts::Kind for $name {
+        impl $crate::metrics::counts::CounterLabel for $name {
             const WORDS: &'static [&'static str] = &[$($word),+];
 
             fn place(self) -> usize {

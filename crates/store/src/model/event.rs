@@ -18,7 +18,7 @@ text_enum! {
         /// A platform posted it to a channel of one task.
         Subscription = "subscription",
         /// A poll found it for one task.
-        PollRecord = "poll",
+        Poll = "poll",
     }
 }
 

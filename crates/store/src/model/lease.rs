@@ -8,11 +8,11 @@ text_enum! {
     /// What a lease is on.
     LeaseKind {
         /// A task, by its id.
-        TaskRecord = "task",
+        Task = "task",
         /// A poll, by its id as text.
-        PollRecord = "poll",
+        Poll = "poll",
         /// A channel, by its id.
-        ChannelRecord = "channel",
+        Channel = "channel",
         /// A schedule, by a name of the caller's.
         Schedule = "schedule",
         /// Something that one process does for all, such as sweeping.

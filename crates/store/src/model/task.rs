@@ -147,7 +147,7 @@ pub struct StateChange {
 pub struct AppendTurns {
     /// The task.
     pub task: String,
-    /// The lease on the task (`LeaseKind::TaskRecord`); `Fenced` if it has moved.
+    /// The lease on the task (`LeaseKind::Task`); `Fenced` if it has moved.
     pub held: HeldLease,
     /// The number of the first of these turns; `Conflict` if it is not the next one.
     pub expected_seq: i64,

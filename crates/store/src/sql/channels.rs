@@ -65,7 +65,7 @@ pub(crate) async fn open(
             new.id
         )));
     }
-    let lease = leases::acquire(tx, LeaseKind::ChannelRecord, &new.id, owner, lease_ms)
+    let lease = leases::acquire(tx, LeaseKind::Channel, &new.id, owner, lease_ms)
         .await?
         .ok_or_else(|| StoreError::Conflict(format!("somebody holds channel `{}`", new.id)))?;
     let channel = get(tx, &new.id).await?;
@@ -117,7 +117,7 @@ pub(crate) async fn update(tx: Tx<'_>, update: &ChannelUpdate) -> Result<Channel
         first(rows).ok_or_else(|| StoreError::NotFound(format!("channel `{}`", update.id)))?;
     let channel = read(&mut row)?;
     if let Some(held) = &update.held {
-        leases::check(tx, held, LeaseKind::ChannelRecord, &update.id).await?;
+        leases::check(tx, held, LeaseKind::Channel, &update.id).await?;
     }
     if !update.from.is_empty() && !update.from.contains(&channel.state) {
         return Err(StoreError::Conflict(format!(

@@ -215,7 +215,7 @@ pub(crate) async fn discard(
     reason: &str,
 ) -> Result<()> {
     tasks::lock(tx, &held.name).await?;
-    leases::check(tx, held, LeaseKind::TaskRecord, &held.name).await?;
+    leases::check(tx, held, LeaseKind::Task, &held.name).await?;
     let changed = tx
         .execute(
             "UPDATE deliveries SET state = 'discarded', reason = $3, settled_at = {now} \

@@ -123,7 +123,7 @@ pub(crate) async fn commit(tx: Tx<'_>, commit: &PollCommit) -> Result<Vec<Receiv
         }
         Err(error) => return Err(error),
     };
-    leases::check(tx, &commit.held, LeaseKind::PollRecord, &commit.held.name).await?;
+    leases::check(tx, &commit.held, LeaseKind::Poll, &commit.held.name).await?;
     let newest = commit.seen.len().saturating_sub(MAX_SEEN_IDS);
     let seen = Value::from(&commit.seen[newest..]);
     let received = events::receive(tx, &commit.events).await?;

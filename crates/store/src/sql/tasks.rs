@@ -142,7 +142,7 @@ pub(super) fn expect_state(task: &TaskRecord, from: &[TaskState]) -> Result<()> 
 pub(crate) async fn change_state(tx: Tx<'_>, change: &StateChange) -> Result<TaskRecord> {
     let task = lock(tx, &change.task).await?;
     if let Some(held) = &change.held {
-        leases::check(tx, held, LeaseKind::TaskRecord, &change.task).await?;
+        leases::check(tx, held, LeaseKind::Task, &change.task).await?;
     }
     expect_state(&task, &change.from)?;
     set_state(tx, &task, change.to, change.detail.as_ref()).await?;
@@ -181,7 +181,7 @@ pub(crate) async fn set_state(
 
 pub(crate) async fn delete(tx: Tx<'_>, id: &str) -> Result<()> {
     lock(tx, id).await?;
-    if leases::is_live(tx, LeaseKind::TaskRecord, id).await? {
+    if leases::is_live(tx, LeaseKind::Task, id).await? {
         return Err(StoreError::Conflict(format!(
             "task `{id}` is being worked on"
         )));

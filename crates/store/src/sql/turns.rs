@@ -8,7 +8,7 @@ use crate::model::{AppendTurns, AppendedTurns, LeaseKind, TurnRecord};
 
 pub(crate) async fn append(tx: Tx<'_>, append: &AppendTurns) -> Result<AppendedTurns> {
     let task = tasks::lock(tx, &append.task).await?;
-    leases::check(tx, &append.held, LeaseKind::TaskRecord, &append.task).await?;
+    leases::check(tx, &append.held, LeaseKind::Task, &append.task).await?;
     tasks::expect_state(&task, &append.from)?;
     if task.next_seq != append.expected_seq {
         return Err(StoreError::Conflict(format!(

@@ -78,9 +78,7 @@ async fn writes_until_it_is_killed() {
             }
         });
     }
-    let lease = store
-        .acquire(LeaseKind::TaskRecord, "t1", "killed", 0)
-        .await;
+    let lease = store.acquire(LeaseKind::Task, "t1", "killed", 0).await;
     let held = lease.unwrap().expect("nobody lives to hold it").held();
     loop {
         let seq = store.task("t1").await.unwrap().next_seq;

@@ -149,7 +149,7 @@ pub(crate) async fn an_event_is_routed_once(place: Arc<Place>) {
 pub(crate) async fn an_old_claim_cannot_route(place: Arc<Place>) {
     let [one, other] = two(&place).await;
     create(&one, "t1").await;
-    receive(&*one).await;
+    receive(&one).await;
     let old = one.claim_events("one", OVER, 10).await.unwrap().remove(0);
     let new = other
         .claim_events("other", LONG, 10)
@@ -171,7 +171,7 @@ pub(crate) async fn an_old_claim_cannot_route(place: Arc<Place>) {
     refused(other.route(routing(new.claim, Vec::new())).await, "fenced");
     one.route(routing(third.claim, Vec::new())).await.unwrap();
     // Ending as a process gives all claims back.
-    receive(&*one).await;
+    receive(&one).await;
     let left = one.claim_events("one", LONG, 10).await.unwrap().remove(0);
     assert_eq!(one.release_all("one").await.unwrap(), 1);
     assert_eq!(
@@ -231,7 +231,7 @@ pub(crate) async fn many_are_routed_together(place: Arc<Place>) {
     create(&one, "t1").await;
     create(&one, "t2").await;
     for _ in 0..4 {
-        receive(&*one).await;
+        receive(&one).await;
     }
     let claims: Vec<_> = one
         .claim_events("one", LONG, 10)

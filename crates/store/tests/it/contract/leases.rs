@@ -52,7 +52,7 @@ pub(crate) async fn a_fence_only_grows(place: Arc<Place>) {
     create(&store, "t1").await;
     let acquire = async |owner: &str, ms| {
         store
-            .acquire(LeaseKind::TaskRecord, "t1", owner, ms)
+            .acquire(LeaseKind::Task, "t1", owner, ms)
             .await
             .unwrap()
     };
@@ -88,12 +88,12 @@ pub(crate) async fn an_owner_renews_and_releases_all(place: Arc<Place>) {
     let store = place.open().await;
     for name in ["a", "b", "c"] {
         store
-            .acquire(LeaseKind::TaskRecord, name, "one", OVER)
+            .acquire(LeaseKind::Task, name, "one", OVER)
             .await
             .unwrap();
     }
     store
-        .acquire(LeaseKind::TaskRecord, "b", "two", LONG)
+        .acquire(LeaseKind::Task, "b", "two", LONG)
         .await
         .unwrap()
         .unwrap();
@@ -108,7 +108,7 @@ pub(crate) async fn an_owner_renews_and_releases_all(place: Arc<Place>) {
     assert_eq!(kept, ["a", "c"]);
     assert_eq!(
         store
-            .acquire(LeaseKind::TaskRecord, "a", "two", LONG)
+            .acquire(LeaseKind::Task, "a", "two", LONG)
             .await
             .unwrap(),
         None
@@ -117,7 +117,7 @@ pub(crate) async fn an_owner_renews_and_releases_all(place: Arc<Place>) {
     assert_eq!(store.release_all("one").await.unwrap(), 0);
     assert!(
         store
-            .acquire(LeaseKind::TaskRecord, "a", "two", LONG)
+            .acquire(LeaseKind::Task, "a", "two", LONG)
             .await
             .unwrap()
             .is_some()

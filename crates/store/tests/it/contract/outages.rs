@@ -119,8 +119,8 @@ fn a_partition_is_noticed_and_survived() {
         let proxy = Proxy::before(&url).await;
         let cut_off = store(place, &proxy.url).await;
         let other = store(place, &url).await;
-        create(&*cut_off, "t1").await;
-        let old = lease(&*cut_off, "t1", "cut off", OVER).await;
+        create(&cut_off, "t1").await;
+        let old = lease(&cut_off, "t1", "cut off", OVER).await;
         proxy.swallow.send_replace(true);
         let outcome = tokio::time::timeout(Duration::from_secs(60), cut_off.health()).await;
         refused(outcome.expect("in bounded time"), "unavailable");
@@ -136,7 +136,7 @@ fn a_partition_is_noticed_and_survived() {
         assert_eq!(other.turns("t1", 0, 10).await.unwrap().len(), 1);
         assert!(
             cut_off
-                .acquire(LeaseKind::TaskRecord, "t1", "cut off", LONG)
+                .acquire(LeaseKind::Task, "t1", "cut off", LONG)
                 .await
                 .unwrap()
                 .is_none()

@@ -138,7 +138,7 @@ pub(crate) async fn create(store: &Store, id: &str) -> TaskRecord {
 
 pub(crate) async fn lease(store: &Store, id: &str, owner: &str, ms: i64) -> Lease {
     store
-        .acquire(LeaseKind::TaskRecord, id, owner, ms)
+        .acquire(LeaseKind::Task, id, owner, ms)
         .await
         .expect("it can be asked for")
         .expect("a lease")

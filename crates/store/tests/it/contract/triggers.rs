@@ -39,7 +39,7 @@ pub(crate) async fn a_tick_fires_once(place: Arc<Place>) {
     );
     assert_eq!(
         store.fire_schedule(fire(1_000, "t1")).await.unwrap(),
-        TickOutcome::TickOutcome
+        TickOutcome::Fired
     );
     assert_eq!(
         store.fire_schedule(fire(1_000, "t2")).await.unwrap(),
@@ -62,7 +62,7 @@ pub(crate) async fn a_tick_fires_once(place: Arc<Place>) {
     refused(store.fire_schedule(fire(2_000, "taken")).await, "conflict");
     assert_eq!(
         store.fire_schedule(fire(2_000, "t4")).await.unwrap(),
-        TickOutcome::TickOutcome
+        TickOutcome::Fired
     );
     // One without the lease does not fire either.
     let old = store
@@ -76,7 +76,7 @@ pub(crate) async fn a_tick_fires_once(place: Arc<Place>) {
         .unwrap();
     let fenced = ScheduleTick {
         held: Some(old.held()),
-        ..fire_schedule(3_000, "t5")
+        ..fire(3_000, "t5")
     };
     refused(store.fire_schedule(fenced).await, "fenced");
     assert_eq!(store.triggers().await.unwrap().len(), 1);
@@ -98,7 +98,7 @@ pub(crate) async fn ticks_at_once_fire_once(place: Arc<Place>) {
     assert_eq!(
         outcomes
             .iter()
-            .filter(|outcome| **outcome == TickOutcome::TickOutcome)
+            .filter(|outcome| **outcome == TickOutcome::Fired)
             .count(),
         1
     );
@@ -109,12 +109,9 @@ pub(crate) async fn a_skipped_tick_does_not_fire(place: Arc<Place>) {
     let store = place.open().await;
     let skip = ScheduleTick {
         task: None,
-        ..fire_schedule(1_000, "none")
+        ..fire(1_000, "none")
     };
-    assert_eq!(
-        store.fire_schedule(skip).await.unwrap(),
-        TickOutcome::TickOutcome
-    );
+    assert_eq!(store.fire_schedule(skip).await.unwrap(), TickOutcome::Fired);
     assert_eq!(
         store.fire_schedule(fire(1_000, "t1")).await.unwrap(),
         TickOutcome::AlreadyFired
