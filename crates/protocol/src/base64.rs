@@ -1,37 +1,48 @@
-//! Base64, read strictly: headers of the modern era carry values in it.
+//! Base64 as the protocols use it: standard in headers and content, URL-safe in opaque cursors.
 
-/// The bytes, or nothing when a character or the padding is wrong.
-pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(4) {
-        return None;
-    }
-    let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
-    if padding > 2 {
-        return None;
-    }
-    let digits = &text.as_bytes()[..text.len() - padding];
-    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
-    for group in digits.chunks(4) {
-        let mut bits = 0u32;
-        for digit in group {
-            bits = bits << 6 | value(*digit)?;
-        }
-        bits <<= 6 * (4 - group.len());
-        let [_, first, second, third] = bits.to_be_bytes();
-        bytes.extend_from_slice(&[first, second, third][..group.len() * 6 / 8]);
-    }
-    Some(bytes)
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+
+/// Bytes in standard base64, padded.
+///
+/// ```
+/// assert_eq!(proofhouse_protocol::base64::encode(b"Hello"), "SGVsbG8=");
+/// ```
+#[must_use]
+pub fn encode(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
 }
 
-fn value(digit: u8) -> Option<u32> {
-    Some(u32::from(match digit {
-        b'A'..=b'Z' => digit - b'A',
-        b'a'..=b'z' => digit - b'a' + 26,
-        b'0'..=b'9' => digit - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    }))
+/// The bytes of standard base64; `None` when a character or the padding is wrong.
+///
+/// ```
+/// use proofhouse_protocol::base64::decode;
+///
+/// assert_eq!(decode("SGVsbG8=").as_deref(), Some(&b"Hello"[..]));
+/// assert_eq!(decode("SGVsbG8"), None);
+/// ```
+#[must_use]
+pub fn decode(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text).ok()
+}
+
+/// Bytes in URL-safe base64 without padding.
+///
+/// ```
+/// use proofhouse_protocol::base64::{decode_url_safe, encode_url_safe};
+///
+/// assert_eq!(encode_url_safe(b"tools:50"), "dG9vbHM6NTA");
+/// assert_eq!(decode_url_safe("dG9vbHM6NTA").as_deref(), Some(&b"tools:50"[..]));
+/// ```
+#[must_use]
+pub fn encode_url_safe(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// The bytes of URL-safe base64 without padding; `None` when a character is wrong.
+#[must_use]
+pub fn decode_url_safe(text: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text).ok()
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::content::{recognise, translate};
-use super::methods::{Generation, Operation};
-use super::{card, complete, params, results};
+use super::{
+    A2aMethod, A2aShape, A2aTaskState, A2aVersion, card, translate_item, translate_params,
+    translate_result,
+};
 
 fn text() -> impl Strategy<Value = String> {
     "[a-zA-Z0-9 é{}\"_-]{0,12}"
@@ -44,17 +45,9 @@ fn message() -> impl Strategy<Value = Value> {
 }
 
 fn state() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec![
-        "submitted",
-        "working",
-        "input-required",
-        "completed",
-        "canceled",
-        "failed",
-        "rejected",
-        "auth-required",
-        "unknown",
-    ])
+    let names = A2aTaskState::ALL.iter();
+    let names: Vec<&str> = names.map(|state| state.as_str(A2aVersion::V0_3)).collect();
+    prop::sample::select(names)
 }
 
 fn artifact() -> impl Strategy<Value = Value> {
@@ -70,7 +63,7 @@ fn item() -> impl Strategy<Value = Value> {
                 "status": {"state": state, "message": message, "timestamp": "2026-01-02T03:04:05Z"},
                 "artifacts": artifacts, "history": history})),
         state().prop_map(|state| json!({"kind": "status-update", "taskId": "t", "contextId": "c",
-            "status": {"state": state}, "final": super::values::is_terminal(state)})),
+            "status": {"state": state}, "final": A2aTaskState::parse(state).is_some_and(A2aTaskState::is_terminal)})),
         (artifact(), any::<bool>()).prop_map(|(artifact, append)| json!({"kind": "artifact-update",
             "taskId": "t", "contextId": "c", "artifact": artifact, "append": append})),
     ]
@@ -139,44 +132,25 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-const OPERATIONS: [Operation; 11] = [
-    Operation::Send,
-    Operation::Stream,
-    Operation::GetTask,
-    Operation::CancelTask,
-    Operation::ListTasks,
-    Operation::Resubscribe,
-    Operation::SetPush,
-    Operation::GetPush,
-    Operation::ListPush,
-    Operation::DeletePush,
-    Operation::ExtendedCard,
-];
-
 proptest! {
     #[test]
     fn there_and_back_keeps_what_both_can_say(item in item()) {
-        let modern = translate(&item, Generation::Modern);
+        let modern = translate_item(&item, A2aVersion::V1_0);
         prop_assert_ne!(&modern, &item);
-        prop_assert_eq!(translate(&modern, Generation::Legacy), item);
-        prop_assert_eq!(translate(&modern, Generation::Modern), modern);
+        prop_assert_eq!(translate_item(&modern, A2aVersion::V0_3), item);
+        prop_assert_eq!(translate_item(&modern, A2aVersion::V1_0), modern);
     }
 
     #[test]
     fn nothing_makes_it_panic_and_twice_is_once(value in anything()) {
-        for to in [Generation::Legacy, Generation::Modern] {
-            for operation in OPERATIONS {
-                let _ = params::translate(operation, &value, to);
-                let _ = results::translate(operation, &value, to);
+        for to in A2aVersion::ALL {
+            for method in A2aMethod::ALL {
+                let _ = translate_params(*method, &value, *to);
+                let _ = translate_result(*method, &value, *to);
             }
         }
-        let legacy = translate(&value, Generation::Legacy);
-        prop_assert_eq!(translate(&legacy, Generation::Legacy), legacy);
-        if let Some((shape, mut value)) = recognise(&value) {
-            complete::complete(shape, &mut value, &complete::Ids::of_request(&Value::Null));
-        }
-        let mut request = value.clone();
-        complete::complete_request(&mut request);
-        let _ = card::project(&card::hybrid(&value, "http://127.0.0.1:1"));
+        let legacy = translate_item(&value, A2aVersion::V0_3);
+        prop_assert_eq!(translate_item(&legacy, A2aVersion::V0_3), legacy);
+        let _ = (A2aShape::recognise(&value), card::project(&value));
     }
 }
