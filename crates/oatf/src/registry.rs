@@ -1,6 +1,10 @@
 //! What the three bound protocols define: modes, operations, events. Anything else is accepted,
 //! with a warning.
 
+use proofhouse_protocol::a2a::{self, A2aMethod};
+use proofhouse_protocol::ag_ui::{self, AgUiEventType};
+use proofhouse_protocol::mcp::{McpMethod, McpNotification, McpParty, McpRevision};
+
 /// The modes version 0.1 binds.
 ///
 /// ```
@@ -27,93 +31,55 @@ pub fn known_protocols() -> &'static [&'static str] {
     &["mcp", "a2a", "ag_ui"]
 }
 
-const MCP_REQUESTS: &[&str] = &[
-    "initialize",
-    "ping",
-    "tools/list",
-    "tools/call",
-    "resources/list",
-    "resources/read",
-    "resources/templates/list",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "prompts/list",
-    "prompts/get",
-    "completion/complete",
-    "logging/setLevel",
-    "sampling/createMessage",
-    "elicitation/create",
-    "roots/list",
-    "tasks/get",
-    "tasks/result",
-    "tasks/list",
-    "tasks/cancel",
-];
+/// The revision of MCP that version 0.1 binds.
+const MCP_REVISION: McpRevision = McpRevision::V2025_11_25;
 
-const MCP_TO_SERVER: &[&str] = &[
-    "notifications/initialized",
-    "notifications/cancelled",
-    "notifications/progress",
-    "notifications/roots/list_changed",
-];
+/// The requests of MCP, of either side: a trigger can see both.
+fn mcp_requests() -> impl Iterator<Item = &'static str> {
+    let methods = McpMethod::ALL.iter();
+    let bound = methods.filter(|method| method.exists_in(MCP_REVISION));
+    bound.map(|method| method.as_str())
+}
 
-const MCP_TO_CLIENT: &[&str] = &[
-    "notifications/tools/list_changed",
-    "notifications/resources/list_changed",
-    "notifications/resources/updated",
-    "notifications/prompts/list_changed",
-    "notifications/message",
-    "notifications/progress",
-    "notifications/cancelled",
-    "notifications/tasks/status",
-    "notifications/elicitation/complete",
-];
+/// The notifications of MCP that the other side than `unheard` may send.
+fn mcp_notifications(unheard: McpParty) -> impl Iterator<Item = &'static str> {
+    let all = McpNotification::ALL.iter();
+    let bound = all.filter(move |notification| {
+        notification.exists_in(MCP_REVISION) && notification.sender() != unheard
+    });
+    bound.map(|notification| notification.as_str())
+}
 
-const A2A_OPERATIONS: &[&str] = &[
-    "message/send",
-    "message/stream",
-    "tasks/get",
-    "tasks/cancel",
-    "tasks/resubscribe",
-    "tasks/list",
-    "tasks/pushNotificationConfig/set",
-    "tasks/pushNotificationConfig/get",
-    "tasks/pushNotificationConfig/list",
-    "tasks/pushNotificationConfig/delete",
-    "agent/getAuthenticatedExtendedCard",
-    "agent_card/get",
-];
+/// The notifications that a server hears. Clients may tell of tasks as well, but 0.1 does not bind that.
+fn mcp_to_server() -> impl Iterator<Item = &'static str> {
+    let unbound = McpNotification::TasksStatus.as_str();
+    mcp_notifications(McpParty::Server).filter(move |name| *name != unbound)
+}
 
-const A2A_TO_CLIENT: &[&str] = &["task/status", "task/artifact"];
+fn mcp_to_client() -> impl Iterator<Item = &'static str> {
+    mcp_notifications(McpParty::Client)
+}
 
-const AG_UI_EVENTS: &[&str] = &[
-    "run_agent_input",
-    "run_started",
-    "run_finished",
-    "run_error",
-    "step_started",
-    "step_finished",
-    "text_message_start",
-    "text_message_content",
-    "text_message_end",
-    "text_message_chunk",
-    "tool_call_start",
-    "tool_call_args",
-    "tool_call_end",
-    "tool_call_chunk",
-    "tool_call_result",
-    "state_snapshot",
-    "state_delta",
-    "messages_snapshot",
-    "activity_snapshot",
-    "activity_delta",
-    "raw",
-    "custom",
-];
+fn a2a_operations() -> impl Iterator<Item = &'static str> {
+    let methods = A2aMethod::ALL.iter().map(|method| method.event());
+    methods.chain([a2a::CARD_EVENT])
+}
 
-/// Requests the server side of MCP sends, so that "request" is not what the agent sent.
-pub(crate) const MCP_SERVER_INITIATED: &[&str] =
-    &["sampling/createMessage", "elicitation/create", "roots/list"];
+const A2A_TO_CLIENT: [&str; 2] = [a2a::STATUS_EVENT, a2a::ARTIFACT_EVENT];
+
+/// The events of AG-UI that 0.1 binds; those of reasoning are a family, and subagents came later.
+fn ag_ui_events() -> impl Iterator<Item = &'static str> {
+    let all = AgUiEventType::ALL.iter();
+    let bound = all.filter(|event| !event.is_reasoning() && !event.is_subagent());
+    [ag_ui::INPUT_EVENT]
+        .into_iter()
+        .chain(bound.map(|event| event.operation()))
+}
+
+/// Whether the server side of MCP sends this request, so that "request" is not what the agent sent.
+pub(crate) fn is_initiated_by_mcp_server(surface: &str) -> bool {
+    McpMethod::parse(surface).is_some_and(|method| method.sender() == McpParty::Server)
+}
 
 /// Whether an indicator's surface is an operation of `protocol`; `None` for unknown protocols.
 pub(crate) fn is_known_surface(protocol: &str, surface: &str) -> Option<bool> {
@@ -123,13 +89,13 @@ pub(crate) fn is_known_surface(protocol: &str, surface: &str) -> Option<bool> {
 
 /// The operations of `protocol`, for suggestions.
 pub(crate) fn known_surfaces(protocol: &str) -> Option<impl Iterator<Item = &'static str>> {
-    let lists: [&'static [&'static str]; 3] = match protocol {
-        "mcp" => [MCP_REQUESTS, MCP_TO_SERVER, MCP_TO_CLIENT],
-        "a2a" => [A2A_OPERATIONS, A2A_TO_CLIENT, &[]],
-        "ag_ui" => [AG_UI_EVENTS, &[], &[]],
+    let known: Box<dyn Iterator<Item = &'static str>> = match protocol {
+        "mcp" => Box::new(mcp_requests().chain(mcp_to_server()).chain(mcp_to_client())),
+        "a2a" => Box::new(a2a_operations().chain(A2A_TO_CLIENT)),
+        "ag_ui" => Box::new(ag_ui_events()),
         _ => return None,
     };
-    Some(lists.into_iter().flatten().copied())
+    Some(known)
 }
 
 /// Whether a trigger in `mode` can see `event`; `None` for unknown modes.
@@ -141,15 +107,15 @@ pub(crate) fn is_known_event(mode: &str, event: &str) -> Option<bool> {
 
 /// The events a trigger in `mode` can see, for suggestions.
 pub(crate) fn known_events(mode: &str) -> Option<impl Iterator<Item = &'static str>> {
-    let lists: [&'static [&'static str]; 2] = match mode {
-        "mcp_server" => [MCP_REQUESTS, MCP_TO_SERVER],
-        "mcp_client" => [MCP_REQUESTS, MCP_TO_CLIENT],
-        "a2a_server" => [A2A_OPERATIONS, &[]],
-        "a2a_client" => [A2A_OPERATIONS, A2A_TO_CLIENT],
-        "ag_ui_client" => [AG_UI_EVENTS, &[]],
+    let known: Box<dyn Iterator<Item = &'static str>> = match mode {
+        "mcp_server" => Box::new(mcp_requests().chain(mcp_to_server())),
+        "mcp_client" => Box::new(mcp_requests().chain(mcp_to_client())),
+        "a2a_server" => Box::new(a2a_operations()),
+        "a2a_client" => Box::new(a2a_operations().chain(A2A_TO_CLIENT)),
+        "ag_ui_client" => Box::new(ag_ui_events()),
         _ => return None,
     };
-    Some(lists.into_iter().flatten().copied())
+    Some(known)
 }
 
 /// Event families whose members the protocol keeps adding to.

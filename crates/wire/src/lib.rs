@@ -1,4 +1,4 @@
-//! Bytes and frames: JSON-RPC, server-sent events, stdio and HTTP.
+//! Bytes and frames: server-sent events, stdio and HTTP.
 //!
 //! The other end is hostile by assumption. Every size, count and time that it could choose is
 //! bounded by [`Limits`], and what it sends wrong becomes a value, never a panic. The sending side
@@ -14,7 +14,6 @@ mod lines;
 pub mod origin;
 mod patient;
 mod process;
-pub mod rpc;
 pub mod server;
 pub mod sse;
 mod timers;

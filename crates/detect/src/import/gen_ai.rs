@@ -6,6 +6,8 @@ use std::hash::BuildHasher;
 
 use jiff::Timestamp;
 use proofhouse_oatf::Direction::{self, Request, Response};
+use proofhouse_protocol::a2a::A2aMethod;
+use proofhouse_protocol::mcp::McpMethod;
 use serde_json::{Map, Value, json};
 
 use super::{ImportOptions, methods};
@@ -61,7 +63,7 @@ impl Converter {
 
     /// A span of the MCP conventions: the method is the operation.
     fn mcp(&mut self, span: &Span<'_>, method: &str, out: &mut impl FnMut(Message)) {
-        if method == "tools/call" {
+        if method == McpMethod::ToolsCall.as_str() {
             self.execute_tool(span, out);
             return;
         }
@@ -98,7 +100,14 @@ impl Converter {
         let content = Value::Object(params.clone());
         // A call without an id may well be made twice; one with an id was told by the chat before it.
         if self.is_new(Request, id, &content) || id.is_none() {
-            self.send("mcp", "tools/call", Request, content, &span.start, out);
+            self.send(
+                "mcp",
+                McpMethod::ToolsCall.as_str(),
+                Request,
+                content,
+                &span.start,
+                out,
+            );
         }
         let result = span
             .attributes
@@ -118,7 +127,14 @@ impl Converter {
             if self.enrich {
                 add_missing(&mut content, params);
             }
-            self.send("mcp", "tools/call", Response, content, &span.end, out);
+            self.send(
+                "mcp",
+                McpMethod::ToolsCall.as_str(),
+                Response,
+                content,
+                &span.end,
+                out,
+            );
         }
     }
 
@@ -136,7 +152,14 @@ impl Converter {
         if let Some(Value::Array(tools)) = &tools {
             let content = json!({"tools": tools.iter().map(tool_definition).collect::<Vec<_>>()});
             if self.is_new(Response, None, &content) {
-                self.send("mcp", "tools/list", Response, content, &span.start, out);
+                self.send(
+                    "mcp",
+                    McpMethod::ToolsList.as_str(),
+                    Response,
+                    content,
+                    &span.start,
+                    out,
+                );
             }
         }
         let mut calls = Calls::new();
@@ -183,7 +206,14 @@ impl Converter {
         out: &mut impl FnMut(Message),
     ) {
         match operation {
-            "invoke_agent" => self.send("a2a", "message/send", direction, content, time, out),
+            "invoke_agent" => self.send(
+                "a2a",
+                A2aMethod::SendMessage.event(),
+                direction,
+                content,
+                time,
+                out,
+            ),
             other => self.send("gen_ai", other, direction, content, time, out),
         }
     }
@@ -219,7 +249,14 @@ impl Converter {
                         );
                     }
                     if self.is_new(Request, id, &content) {
-                        self.send("mcp", "tools/call", Request, content, time, out);
+                        self.send(
+                            "mcp",
+                            McpMethod::ToolsCall.as_str(),
+                            Request,
+                            content,
+                            time,
+                            out,
+                        );
                     }
                 }
                 Some("tool_call_response") => {
@@ -235,7 +272,14 @@ impl Converter {
                             }
                             add_missing(&mut content, params);
                         }
-                        self.send("mcp", "tools/call", Response, content, time, out);
+                        self.send(
+                            "mcp",
+                            McpMethod::ToolsCall.as_str(),
+                            Response,
+                            content,
+                            time,
+                            out,
+                        );
                     }
                 }
                 _ => {}

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::expressions::state_operators;
 use super::view::{Check, attack_path};
 use crate::model::{Condition, Direction, Tier};
-use crate::registry::MCP_SERVER_INITIATED;
+use crate::registry::is_initiated_by_mcp_server;
 
 pub(super) fn state_is_mapping(check: &mut Check<'_>) {
     check.each_phase(|check, _, view| {
@@ -137,7 +137,7 @@ pub(super) fn matches_own_traffic(check: &mut Check<'_>) {
         let server_initiated = indicator
             .surface
             .as_deref()
-            .is_some_and(|s| MCP_SERVER_INITIATED.contains(&s));
+            .is_some_and(is_initiated_by_mcp_server);
         if indicator.tier == Some(Tier::Ingested) || server_initiated {
             return;
         }

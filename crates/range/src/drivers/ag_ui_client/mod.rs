@@ -7,6 +7,7 @@ mod names;
 mod reader;
 
 use proofhouse_oatf::ActionKind;
+use proofhouse_protocol::ag_ui::INPUT_EVENT;
 use serde_json::Value;
 
 use crate::actor::ActorContext;
@@ -19,7 +20,7 @@ use exchange::Agent;
 use input::State;
 
 /// The operation of the input that is posted.
-const INPUT: &str = "run_agent_input";
+const INPUT: &str = INPUT_EVENT;
 
 /// Plays a frontend of an agent.
 pub(crate) struct AgUiClient;
