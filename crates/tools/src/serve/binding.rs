@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{BoxFuture, join_all};
+use proofhouse_protocol::mcp::McpLogLevel;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::content::{block, blocks, media};
-use super::protocol::{Level, Notes};
+use super::protocol::Notes;
 use super::tools::{McpAnswer, McpBackend, McpCall, McpTool, McpTools, Scope, UnknownTool};
 use crate::functions::{Functions, Reference};
 use crate::interpolate::Root;
@@ -241,7 +242,7 @@ impl Tasks {
                     let name = &bound.task.tool().name;
                     let complaint = format!("`{name}` cannot go on: {}", error.message);
                     self.note_once(bound, &complaint);
-                    call.sink.log(Level::Error, name, &error.to_json());
+                    call.sink.log(McpLogLevel::Error, name, &error.to_json());
                     match self.scope {
                         Scope::Session => *lock(&bound.dead) = Some(error.clone()),
                         // Nobody could begin a new session to get the tool back, so it begins anew.

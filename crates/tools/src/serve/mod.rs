@@ -59,7 +59,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use binding::ManifestTools;
 pub use limits::ServeLimits;
-pub use protocol::{Level, Notes, ServerInfo};
+pub use proofhouse_protocol::mcp::McpLogLevel;
+pub use protocol::{Notes, ServerInfo};
 pub use tools::{McpAnswer, McpBackend, McpCall, McpTool, McpTools, Scope, Sink, UnknownTool};
 
 use self::core::Core;
