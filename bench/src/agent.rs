@@ -10,9 +10,9 @@ use proofhouse_agent::model::{
     self, Model, ModelConfig, ModelError, ModelReply, ModelRequest, ModelSink,
 };
 use proofhouse_agent::task::{Host, Input, Task, TaskOptions};
+use proofhouse_manifest::interpolate::Sealed;
+use proofhouse_manifest::{Bundle, Catalog};
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::interpolate::Sealed;
-use proofhouse_tools::manifest::{Bundle, Catalog};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};

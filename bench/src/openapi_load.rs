@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use proofhouse_manifest::Bundle;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::manifest::Bundle;
 use proofhouse_tools::runtime::{Environment, Failure, Limits, Runtimes, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};

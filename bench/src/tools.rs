@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use proofhouse_manifest::Bundle;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::manifest::Bundle;
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use proofhouse_agent::model::{Model, ModelError, ModelReply, ModelRequest, ModelSink};
 use proofhouse_agent::task::Host;
+use proofhouse_manifest::Catalog;
 use proofhouse_server::api::desk::Desk;
 use proofhouse_server::api::{Api, ApiConfig};
 use proofhouse_server::engine::{Begin, Engine, EngineOptions, ManifestSource};
@@ -16,7 +17,6 @@ use proofhouse_server::metrics::Metrics;
 use proofhouse_server::rate::Rate;
 use proofhouse_store::{SqliteOptions, SqliteStore, Store};
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
-use proofhouse_tools::manifest::Catalog;
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 use proofhouse_wire::CancellationToken;
 use ring::hmac;

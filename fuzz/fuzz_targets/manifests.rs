@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofhouse_tools::manifest::{Bundle, CODES};
+use proofhouse_manifest::{Bundle, CODES};
 use serde_json::Map;
 
 fuzz_target!(|text: &str| {

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofhouse_tools::interpolate::{
+use proofhouse_manifest::interpolate::{
     BodyTemplate, HeaderTemplate, Root, Scope, Template, UrlTemplate,
 };
 use proofhouse_wire::HeaderName;

@@ -1,8 +1,9 @@
 //! What every code means: those of threat documents, of manifests, of what operators configure and of
 //! `proofhouse.yaml`.
 
+use proofhouse_manifest as manifest;
 use proofhouse_oatf::{Explanation, ExplanationKind};
-use proofhouse_tools::{manifest, operator};
+use proofhouse_tools::operator;
 
 use crate::config;
 

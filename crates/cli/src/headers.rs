@@ -1,7 +1,7 @@
 //! Headers that a user gives: taken apart, checked, and never repeated in a message.
 
 use proofhouse_detect::REDACTED;
-use proofhouse_tools::interpolate::Sealed;
+use proofhouse_manifest::interpolate::Sealed;
 
 use crate::output::{CommandError, printable_line};
 

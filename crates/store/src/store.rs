@@ -1,4 +1,4 @@
-//! The trait that everything durable goes through. Both engines keep the same contract (`tests/contract/`).
+//! The trait that everything durable goes through. Both engines keep the same contract (`tests/it/contract/`).
 
 use std::sync::Arc;
 

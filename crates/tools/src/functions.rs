@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::manifest::{Action, Tool};
+use proofhouse_manifest::{Action, Tool};
 
 /// The longest name that models take.
 pub const MAX_NAME_BYTES: usize = 64;
@@ -84,7 +84,7 @@ impl Function {
 ///
 /// ```
 /// use proofhouse_tools::functions::{Functions, Reference};
-/// use proofhouse_tools::manifest::Bundle;
+/// use proofhouse_manifest::Bundle;
 ///
 /// let (bundle, _) = Bundle::read(r#"
 /// kind: commonagents.info/v1beta2/tool
@@ -217,7 +217,7 @@ fn visible(schema: Value, hidden: &[&str]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{CelCall, Execute, ParameterSchema};
+    use proofhouse_manifest::{CelCall, Execute, ParameterSchema};
 
     fn action(name: &str, parameters: &Value) -> Arc<Action> {
         let expression = proofhouse_expr::Program::compile("1").unwrap();

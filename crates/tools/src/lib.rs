@@ -1,12 +1,12 @@
-//! Declarative agent tools: manifests, the references in them, and the runtimes that carry out actions.
+//! The runtimes of declarative agent tools: six that act, three that listen, and what they share.
 //!
-//! A manifest is read into a [`Tool`](manifest::Tool) with everything compiled. A
+//! A manifest is read into a [`Tool`](proofhouse_manifest::Tool) with everything compiled. A
 //! [`ToolTask`](runtime::ToolTask) runs it for the length of one task.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use proofhouse_tools::http::EgressPolicy;
-//! use proofhouse_tools::manifest::Bundle;
+//! use proofhouse_manifest::Bundle;
 //! use proofhouse_tools::runtime::{Environment, Limits, Runtimes, ToolTask};
 //! use serde_json::{Map, json};
 //!
@@ -39,10 +39,7 @@ pub mod actions;
 pub mod auth;
 pub mod functions;
 pub mod http;
-pub mod interpolate;
-pub mod manifest;
 pub mod operator;
 pub mod receive;
 pub mod runtime;
-mod schemas;
 pub mod serve;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofhouse_tools::interpolate::Sealed;
+use proofhouse_manifest::interpolate::Sealed;
+use proofhouse_model::MAX_CALLS_PER_TURN;
 use proofhouse_wire::AddressGuard;
 
 /// What [`open`](super::open) needs beside the name of a model.
@@ -88,7 +89,7 @@ impl Default for ModelLimits {
             max_bytes: 32 << 20,
             max_text_bytes: 4 << 20,
             max_argument_bytes: 1 << 20,
-            max_calls: 128,
+            max_calls: MAX_CALLS_PER_TURN,
             retry: Retry::default(),
         }
     }

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use proofhouse_sim::{ScriptError, ScriptedModel, SimulatedModel};
 use proofhouse_source::did_you_mean;
 
 use super::providers::{anthropic, azure, google, openai};
-use super::sim::{CarefulModel, GullibleModel, ScriptedModel};
 use super::{Model, ModelConfig, RecordError, Replay};
 
 /// One kind of model.
@@ -107,7 +107,7 @@ pub enum OpenError {
         /// The file.
         file: String,
         /// What is wrong with it.
-        reason: String,
+        reason: ScriptError,
     },
     /// The recording cannot be read.
     #[error(transparent)]
@@ -158,8 +158,8 @@ pub fn open(spec: &str, config: &ModelConfig) -> Result<Arc<dyn Model>, OpenErro
 
 fn simulation(name: &str, config: &ModelConfig) -> Result<Arc<dyn Model>, OpenError> {
     match name.split_once(':').unwrap_or((name, "")) {
-        ("gullible", "") => Ok(Arc::new(GullibleModel)),
-        ("careful", "") => Ok(Arc::new(CarefulModel)),
+        ("gullible", "") => Ok(Arc::new(SimulatedModel::GULLIBLE)),
+        ("careful", "") => Ok(Arc::new(SimulatedModel::CAREFUL)),
         ("scripted", "") => Err(OpenError::Incomplete {
             spec: format!("sim:{name}"),
             expected: "sim:scripted:FILE".to_owned(),

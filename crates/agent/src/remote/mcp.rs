@@ -1,10 +1,10 @@
 //! MCP servers as capabilities: a URL or a command line beside the manifests, made a tool of an agent.
 
-use proofhouse_source::Span;
-use proofhouse_tools::interpolate::{Template, UrlTemplate};
-use proofhouse_tools::manifest::{
+use proofhouse_manifest::interpolate::{Template, UrlTemplate};
+use proofhouse_manifest::{
     Bundle, Grant, Manifest, Mcp, McpTransport, ParameterSchema, Shared, Tool,
 };
+use proofhouse_source::Span;
 
 /// The longest name of a tool that is made from a URL or a command.
 const MAX_NAME_BYTES: usize = 40;
@@ -240,7 +240,7 @@ mod tests {
         let again = grant_mcp(&mut bundle, "clerk", "files=other").unwrap_err();
         assert_eq!(again, McpServerError::Taken("files".into()));
         assert!(grant_mcp(&mut bundle, "nobody", "server").is_err());
-        let mut catalog = proofhouse_tools::manifest::Catalog::default();
+        let mut catalog = proofhouse_manifest::Catalog::default();
         catalog.add(&bundle);
         let agent = catalog.agents().next().unwrap();
         assert!(

@@ -32,7 +32,7 @@ pub struct AgentLimits {
     /// What tasks may take to end, with their tools.
     pub close: Duration,
     /// The bounds of MCP.
-    pub mcp: proofhouse_tools::serve::ServeLimits,
+    pub mcp: proofhouse_mcp_serve::ServeLimits,
 }
 
 impl Default for AgentLimits {
@@ -55,7 +55,7 @@ impl Default for AgentLimits {
             idle: Duration::from_secs(60 * 60),
             keep_alive: Duration::from_secs(15),
             close: Duration::from_secs(10),
-            mcp: proofhouse_tools::serve::ServeLimits::default(),
+            mcp: proofhouse_mcp_serve::ServeLimits::default(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
-use proofhouse_tools::serve::{
+use proofhouse_mcp_serve::{
     McpAnswer, McpBackend, McpCall, McpServer, McpTool, McpTools, Scope, ServerInfo, UnknownTool,
 };
 use proofhouse_wire::CancellationToken;

@@ -10,7 +10,7 @@
 //! # use proofhouse_agent::task::Host;
 //! use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
 //! # use proofhouse_tools::http::EgressPolicy;
-//! # use proofhouse_tools::manifest::{Bundle, Catalog};
+//! # use proofhouse_manifest::{Bundle, Catalog};
 //! # use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 //! use proofhouse_wire::CancellationToken;
 //! # use serde_json::json;
@@ -57,7 +57,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use proofhouse_tools::manifest::Agent;
+use proofhouse_manifest::Agent;
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::server::Bound;
 use tokio::io::{AsyncRead, AsyncWrite};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use proofhouse_manifest::Agent;
 use proofhouse_source::did_you_mean;
-use proofhouse_tools::manifest::Agent;
 use proofhouse_tools::runtime::{ActionError, Invocation};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};

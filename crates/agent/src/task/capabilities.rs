@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use proofhouse_expr::Program;
-use proofhouse_tools::functions::{Function, Functions, Reference};
-use proofhouse_tools::interpolate::{Root, Scope as TemplateScope};
-use proofhouse_tools::manifest::{
+use proofhouse_manifest::interpolate::{Root, Scope as TemplateScope};
+use proofhouse_manifest::{
     Action, Agent, Binding, Capability, CelCall, Execute, ParameterSchema, Referent, StepAction,
     Tool,
 };
+use proofhouse_tools::functions::{Function, Functions, Reference};
 use proofhouse_tools::runtime::{ActionError, Environment, Failure, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
@@ -311,7 +311,7 @@ fn invoked(agent: &Agent) -> Vec<String> {
 }
 
 /// All steps of an agent.
-fn steps(agent: &Agent) -> impl Iterator<Item = &proofhouse_tools::manifest::Step> {
+fn steps(agent: &Agent) -> impl Iterator<Item = &proofhouse_manifest::Step> {
     let rules = agent
         .capabilities
         .iter()

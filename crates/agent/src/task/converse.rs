@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use proofhouse_tools::interpolate::{Root, Scope as TemplateScope};
+use proofhouse_manifest::interpolate::{Root, Scope as TemplateScope};
 use proofhouse_wire::CancellationToken;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proofhouse_tools::manifest::{Agent, Binding, Referent};
+use proofhouse_manifest::{Agent, Binding, Referent};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
 
@@ -72,7 +72,7 @@ impl Runner {
     /// Takes guardrails; what they made of the output is returned.
     pub(super) async fn guard(
         &mut self,
-        steps: &[proofhouse_tools::manifest::Step],
+        steps: &[proofhouse_manifest::Step],
         input: Value,
         output: Option<Value>,
         cancel: &CancellationToken,

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use proofhouse_manifest::interpolate::Root;
+use proofhouse_manifest::{Agent, Catalog, Referent};
 use proofhouse_source::did_you_mean;
-use proofhouse_tools::interpolate::Root;
-use proofhouse_tools::manifest::{Agent, Catalog, Referent};
 use proofhouse_tools::runtime::{Environment, Limits, Observer, Runtimes};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};

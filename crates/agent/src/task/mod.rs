@@ -8,7 +8,7 @@
 //! use proofhouse_agent::model::{self, ModelConfig};
 //! use proofhouse_agent::task::{Host, Input, TaskOptions};
 //! use proofhouse_tools::http::EgressPolicy;
-//! use proofhouse_tools::manifest::{Bundle, Catalog};
+//! use proofhouse_manifest::{Bundle, Catalog};
 //! use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 //! use serde_json::json;
 //!

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-use proofhouse_tools::manifest::MountScope;
+use proofhouse_manifest::MountScope;
 use proofhouse_tools::runtime::Files;
 
 /// What one file may hold.

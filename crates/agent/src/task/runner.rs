@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use proofhouse_tools::interpolate::Root;
-use proofhouse_tools::manifest::Agent;
+use proofhouse_manifest::Agent;
+use proofhouse_manifest::interpolate::Root;
 use proofhouse_tools::runtime::Environment;
 use proofhouse_wire::CancellationToken;
 use serde_json::json;

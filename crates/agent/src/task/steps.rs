@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proofhouse_expr::{Compiler, Form, FunctionError, Limits, Program};
-use proofhouse_tools::interpolate::{Root, Scope as TemplateScope};
-use proofhouse_tools::manifest::{OnFail, Step, StepAction};
+use proofhouse_manifest::interpolate::{Root, Scope as TemplateScope};
+use proofhouse_manifest::{OnFail, Step, StepAction};
 use proofhouse_tools::runtime::{Environment, Invocation};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
@@ -126,7 +126,7 @@ impl Site<'_> {
         &mut self,
         tool: &str,
         action: Option<&str>,
-        bindings: &[(String, proofhouse_tools::manifest::Binding)],
+        bindings: &[(String, proofhouse_manifest::Binding)],
     ) -> Result<(), Fault> {
         let now = self.environment.now();
         let arguments = capabilities::bound(

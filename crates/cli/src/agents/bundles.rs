@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use proofhouse_manifest::{Agent, Bundle, BundleLimits, Catalog, Manifest};
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 use proofhouse_source::did_you_mean;
-use proofhouse_tools::manifest::{Agent, Bundle, BundleLimits, Catalog, Manifest};
 
 use crate::input::{DOCUMENTS, Input, collect};
 use crate::output::{CommandError, complain};

@@ -9,7 +9,7 @@ use proofhouse_agent::model::{
     self, Model, ModelConfig, ModelOptions, OpenError, RecordError, Recorder, Redactor, Replay,
 };
 use proofhouse_agent::task::ModelSource;
-use proofhouse_tools::interpolate::Sealed;
+use proofhouse_manifest::interpolate::Sealed;
 
 use crate::output::CommandError;
 use crate::tools::options::now;
@@ -118,7 +118,7 @@ impl ModelArgs {
             ..ModelOptions::default()
         };
         let mut models = Models {
-            main: Arc::new(model::sim::CarefulModel),
+            main: Arc::new(proofhouse_sim::SimulatedModel::CAREFUL),
             others: None,
             options,
             clock: Arc::new(now),

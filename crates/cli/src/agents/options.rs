@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use proofhouse_agent::model::Redactor;
 use proofhouse_agent::task::{Host, Input, Task, TaskOptions, User};
-use proofhouse_tools::manifest::{Action, Agent, Bundle, Catalog, MountScope, Tool};
+use proofhouse_manifest::{Action, Agent, Bundle, Catalog, MountScope, Tool};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
 

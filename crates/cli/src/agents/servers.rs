@@ -1,8 +1,8 @@
 //! MCP servers beside manifests: each becomes a tool that the agent may use whole.
 
 use proofhouse_agent::serve::mcp_tool;
+use proofhouse_manifest::{Agent, Grant, Tool};
 use proofhouse_source::Span;
-use proofhouse_tools::manifest::{Agent, Grant, Tool};
 
 use crate::output::{CommandError, printable_line};
 
@@ -39,7 +39,7 @@ pub(crate) fn grant(agent: &mut Agent, servers: &[String]) -> Result<Vec<Tool>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proofhouse_tools::manifest::Bundle;
+    use proofhouse_manifest::Bundle;
 
     fn assistant() -> Agent {
         let text = include_str!("assistant.yaml");

@@ -1,8 +1,8 @@
 //! `proofhouse fmt`: documents in canonical form.
 
 use clap::Args;
+use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
-use proofhouse_tools::manifest::Bundle;
 
 use crate::config;
 use crate::exit_code::Exit;

@@ -43,11 +43,11 @@ impl Schema {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let schema = match self.kind {
             Kind::Oatf => proofhouse_oatf::json_schema(),
-            Kind::Tool => proofhouse_tools::manifest::json_schema(),
+            Kind::Tool => proofhouse_manifest::json_schema(),
             Kind::Result => proofhouse_campaign::report::json_schema(),
-            Kind::Agent => proofhouse_tools::manifest::agent_json_schema(),
-            Kind::Trigger => proofhouse_tools::manifest::trigger_json_schema(),
-            Kind::Schedule => proofhouse_tools::manifest::schedule_json_schema(),
+            Kind::Agent => proofhouse_manifest::agent_json_schema(),
+            Kind::Trigger => proofhouse_manifest::trigger_json_schema(),
+            Kind::Schedule => proofhouse_manifest::schedule_json_schema(),
             Kind::Config => crate::config::json_schema(),
         };
         let mut data = Data::new();

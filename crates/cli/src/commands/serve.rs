@@ -370,7 +370,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    fn host(&self, catalog: proofhouse_tools::manifest::Catalog) -> proofhouse_agent::task::Host {
+    fn host(&self, catalog: proofhouse_manifest::Catalog) -> proofhouse_agent::task::Host {
         let host = self
             .operator
             .host(catalog, &self.clock, Arc::clone(&self.main));

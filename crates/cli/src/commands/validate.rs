@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
-use proofhouse_tools::manifest::Bundle;
 
 use crate::agents::bundles::{across, sort};
 use crate::config::{self, Variables};

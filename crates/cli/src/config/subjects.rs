@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use proofhouse_manifest::interpolate::Sealed;
 use proofhouse_source::{NodeRef, Scalar, Segment, did_you_mean};
-use proofhouse_tools::interpolate::Sealed;
 use proofhouse_tools::operator::variables::is_name;
 
 use super::fields::{self, SIMULATIONS, SUBJECTS, TypeSpec};

@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use proofhouse_manifest::Bundle;
 use proofhouse_oatf::DiagnosticSeverity;
-use proofhouse_tools::manifest::Bundle;
 use serde_json::Value;
 
 use super::packages;

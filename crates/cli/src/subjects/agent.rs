@@ -14,9 +14,9 @@ use proofhouse_campaign::result::SubjectInfo;
 use proofhouse_campaign::subject::{
     Answer, Farewell, LiveSubject, Pace, RunContext, Subject, SubjectError,
 };
+use proofhouse_manifest::{Agent, Bundle, Catalog};
 use proofhouse_range::{BoxFuture, Endpoint};
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::manifest::{Agent, Bundle, Catalog};
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 use proofhouse_wire::CancellationToken;
 use serde_json::json;

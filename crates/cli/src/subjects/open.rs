@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proofhouse_campaign::result::SubjectInfo;
 use proofhouse_campaign::subject::{Pace, Subject};
+use proofhouse_manifest::{Agent, Bundle, BundleLimits};
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
-use proofhouse_tools::manifest::{Agent, Bundle, BundleLimits};
 use serde_json::json;
 
 use super::agent::{AgentSubject, ModelOfRun};

@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
 use proofhouse_campaign::subject::Subject;
+use proofhouse_manifest::interpolate::Sealed;
 use proofhouse_source::did_you_mean;
-use proofhouse_tools::interpolate::Sealed;
 
 use super::command::from_everywhere;
 use super::open::{MODEL_PREFIX, SIMULATIONS, open};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use proofhouse_tools::interpolate::Sealed;
+use proofhouse_manifest::interpolate::Sealed;
 
 use crate::headers::Header;
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use proofhouse_manifest::{Action, Bundle, BundleLimits, Tool};
 use proofhouse_oatf::DiagnosticSeverity;
 use proofhouse_tools::functions::{Functions, Reference};
-use proofhouse_tools::manifest::{Action, Bundle, BundleLimits, Tool};
 use proofhouse_tools::runtime::ToolTask;
 
 use crate::input::{DOCUMENTS, Input, collect};

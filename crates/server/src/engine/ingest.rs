@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::Timestamp;
+use proofhouse_manifest::{Event, Receive};
 use proofhouse_store::StoreError;
 use proofhouse_store::model::{ChannelState, EventKind, JsonText, NewEvent, Received, ToolRef};
-use proofhouse_tools::manifest::{Event, Receive};
 use proofhouse_tools::receive::webhook::{self, Channel, Delivery, Handshake, Verification};
 use proofhouse_wire::HeaderMap;
 use serde_json::Value;

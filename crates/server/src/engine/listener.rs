@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use proofhouse_manifest::interpolate::Root;
 use proofhouse_store::Result;
 use proofhouse_store::model::{Task, ToolRef};
-use proofhouse_tools::interpolate::Root;
 use proofhouse_tools::receive::Listener;
 use serde_json::{Map, Value, json};
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher as _};
+use proofhouse_manifest::{Bundle, Catalog, Event, Receive, Tool};
 use proofhouse_source::{Diagnostic, DiagnosticSeverity};
-use proofhouse_tools::manifest::{Bundle, Catalog, Event, Receive, Tool};
 use proofhouse_tools::receive::webhook::WebhookKeys;
 use tokio::sync::mpsc;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use proofhouse_agent::task::Host;
+use proofhouse_manifest::{Agent, Capability, Catalog, Event, Referent, Tool};
 use proofhouse_store::model::ToolRef;
-use proofhouse_tools::manifest::{Agent, Capability, Catalog, Event, Referent, Tool};
 use proofhouse_tools::receive::filter::{Filter, ParameterTypes};
 use proofhouse_tools::receive::webhook::WebhookKeys;
 use serde::Serialize;

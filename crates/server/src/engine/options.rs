@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use proofhouse_agent::task::Host;
+use proofhouse_manifest::Catalog;
 use proofhouse_store::model::Millis;
 use proofhouse_tools::http::HttpClient;
-use proofhouse_tools::manifest::Catalog;
 use proofhouse_tools::operator::WebhookConfig;
 use proofhouse_tools::receive::webhook::PayloadLimits;
 use proofhouse_tools::runtime::Environment;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use proofhouse_manifest::Receive;
 use proofhouse_store::StoreError;
 use proofhouse_store::model::{ClaimedPoll, EventKind, NewEvent, PollCommit};
-use proofhouse_tools::manifest::Receive;
 use proofhouse_tools::receive::poll::{self, PollState};
 use serde_json::json;
 use tokio::sync::Semaphore;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_agent::task::User;
+use proofhouse_manifest::{Receive, Trigger};
 use proofhouse_store::StoreError;
 use proofhouse_store::model::{
     ClaimedEvent, Event, EventKind, Interested, NewDelivery, NewTask, Routing, StartFailure,
     StartKey, StartKind, TaskState, ToolRef, Verdict,
 };
-use proofhouse_tools::manifest::{Receive, Trigger};
 use proofhouse_tools::receive::filter::Allowed;
 use proofhouse_tools::receive::message::compose;
 use proofhouse_tools::receive::timeout::{effective_timeout, is_included};

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use proofhouse_agent::task::User;
+use proofhouse_manifest::Schedule;
 use proofhouse_store::Result;
 use proofhouse_store::model::{Fire, Fired, StartFailure, StartKey, StartKind, StartStatus};
-use proofhouse_tools::manifest::Schedule;
 use serde_json::{Value, json};
 
 use super::Inner;

@@ -1,7 +1,7 @@
 //! What the signature of a webhook is worth, for whom, and how that is kept until the webhook is routed.
 
+use proofhouse_manifest::Tool;
 use proofhouse_store::model::ToolRef;
-use proofhouse_tools::manifest::Tool;
 use proofhouse_tools::receive::webhook::{self, Delivery, Verdict, Verification, WebhookKeys};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::Value;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use proofhouse_agent::task::{TaskOptions, User};
+use proofhouse_manifest::{Agent, Receive};
 use proofhouse_store::model::{AllowEntry, DirectDelivery, NewInterest, NewPoll, NewTask};
-use proofhouse_tools::manifest::{Agent, Receive};
 use proofhouse_tools::receive::timeout::{effective_timeout, is_included};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Map, Value, json};

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use proofhouse_expr::{Compiler, Form, FunctionError, Limits, Program, Variables};
+use proofhouse_expr::{Program, Variables};
 use serde_json::{Value, json};
 
-use crate::interpolate::Root;
-use crate::manifest::Execute;
 use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, State};
+use proofhouse_manifest::interpolate::Root;
+use proofhouse_manifest::{Execute, mount_functions};
 
 /// Evaluates expressions; keeps nothing between calls.
 #[derive(Debug, Clone, Copy, Default)]
@@ -82,18 +82,4 @@ fn with_files(expression: &Program, environment: &Environment) -> Result<Program
     )
     .compile(expression.source())
     .map_err(|error| ActionError::new(Failure::Manifest, error.to_string()))
-}
-
-/// A compiler that knows the functions of files.
-pub(crate) fn mount_functions(
-    read: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
-    write: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
-) -> Compiler {
-    Compiler::new(Limits::default())
-        .function("mount.read", Form::Global, move |arguments| {
-            read(arguments).map_err(FunctionError::new)
-        })
-        .function("mount.write", Form::Global, move |arguments| {
-            write(arguments).map_err(FunctionError::new)
-        })
 }

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::response;
 use crate::http::{Answer, HttpClient, Request, references};
-use crate::interpolate::{Root, Scope, Secrets};
-use crate::manifest::HttpCall;
 use crate::runtime::{ActionError, Call, Environment};
+use proofhouse_manifest::HttpCall;
+use proofhouse_manifest::interpolate::{Root, Scope, Secrets};
 
 /// A response and the secrets that must not be shown of it.
 pub(crate) struct Exchanged {

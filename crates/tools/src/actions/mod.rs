@@ -11,7 +11,6 @@ mod stateful_session;
 mod stateless_http;
 
 pub use cel::CelRuntime;
-pub(crate) use cel::mount_functions;
 pub use kubernetes_job::{Cluster, KubernetesJobs};
 pub use mcp::McpRuntime;
 pub use openapi::OpenApiRuntime;

@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use super::exchange::{Exchanged, exchange};
 use super::response;
 use crate::http::HttpClient;
-use crate::interpolate::{Sealed, Secrets};
-use crate::manifest::{Execute, HttpCall, Session};
 use crate::runtime::{ActionError, Call, Environment, Failure, sounds_secret};
+use proofhouse_manifest::interpolate::{Sealed, Secrets};
+use proofhouse_manifest::{Execute, HttpCall, Session};
 
 /// A session that was made.
 pub(super) struct Open {

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::exchange::exchange;
 use crate::http::HttpClient;
-use crate::manifest::Execute;
 use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, State};
+use proofhouse_manifest::Execute;
 
 /// Sends requests; keeps nothing between calls.
 #[derive(Debug, Clone)]

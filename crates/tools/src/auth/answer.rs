@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::error::AuthError;
 use crate::http::{Answer, HttpClient, Request};
-use crate::interpolate::Secrets;
+use proofhouse_manifest::interpolate::Secrets;
 
 /// An answer with a token in it has a few KiB; this is generous, and far from what other tools may answer.
 pub(super) const MAX_ANSWER_BYTES: usize = 256 << 10;

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 
 use super::error::AuthError;
-use crate::interpolate::Sealed;
+use proofhouse_manifest::interpolate::Sealed;
 
 /// How many seconds before its end a token is fetched anew: a request that starts with it must still be
 /// under way with a token that counts, and clocks differ.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::jwt::SigningKey;
-use crate::interpolate::{Sealed, Secrets};
+use proofhouse_manifest::interpolate::{Sealed, Secrets};
 
 /// The providers by name.
 #[derive(Debug, Clone, Default)]

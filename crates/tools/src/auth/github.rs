@@ -8,7 +8,7 @@ use super::cache::Fetched;
 use super::config::GithubApp;
 use super::error::AuthError;
 use crate::http::{HttpClient, Request};
-use crate::interpolate::{Sealed, Secrets};
+use proofhouse_manifest::interpolate::{Sealed, Secrets};
 
 /// The statement is dated back, so that a server whose clock is behind accepts it.
 const BACK: u64 = 60;

@@ -10,7 +10,7 @@ use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject;
 use serde_json::{Value, json};
 
-use crate::interpolate::Sealed;
+use proofhouse_manifest::interpolate::Sealed;
 
 /// A PEM of the largest key that can be used has about 3 KiB.
 const MAX_PEM_BYTES: usize = 64 << 10;

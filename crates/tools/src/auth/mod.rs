@@ -7,7 +7,7 @@
 //! ```
 //! use proofhouse_tools::auth::{AuthConfig, ProviderConfig, Providers};
 //! use proofhouse_tools::http::EgressPolicy;
-//! use proofhouse_tools::interpolate::Sealed;
+//! use proofhouse_manifest::interpolate::Sealed;
 //! use proofhouse_tools::runtime::{Limits, TokenSource};
 //!
 //! # #[tokio::main(flavor = "current_thread")]

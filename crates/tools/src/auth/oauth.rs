@@ -11,7 +11,7 @@ use super::cache::Fetched;
 use super::config::{ClientAuthentication, OauthClient};
 use super::error::AuthError;
 use crate::http::{HttpClient, Request};
-use crate::interpolate::{Sealed, Secrets};
+use proofhouse_manifest::interpolate::{Sealed, Secrets};
 
 /// Asks for a token; also yields the next refresh token, if the answer holds one.
 pub(super) async fn grant(

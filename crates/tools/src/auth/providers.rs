@@ -12,8 +12,8 @@ use super::config::{AuthConfig, ProviderConfig};
 use super::error::AuthError;
 use super::{github, oauth};
 use crate::http::{EgressPolicy, HttpClient};
-use crate::interpolate::{Sealed, Secrets};
 use crate::runtime::{ActionError, Limits, TokenError, TokenSource};
+use proofhouse_manifest::interpolate::{Sealed, Secrets};
 
 /// Gives tokens, and keeps them. Share one among all tasks, so that they share its tokens.
 pub struct Providers {

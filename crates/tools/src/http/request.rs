@@ -3,9 +3,9 @@
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method};
 use url::Url;
 
-use crate::interpolate::{Reference, Scope, Sealed};
-use crate::manifest::{HttpCall, METHODS};
 use crate::runtime::{ActionError, Failure};
+use proofhouse_manifest::interpolate::{Reference, Scope, Sealed};
+use proofhouse_manifest::{HttpCall, METHODS};
 
 /// A request that is ready to be sent. It may hold secrets and shows none.
 #[derive(Debug, Clone)]

@@ -40,8 +40,8 @@ use serde_json::{Map, Value};
 
 use crate::auth::AuthConfig;
 use crate::http::EgressPolicy;
-use crate::interpolate::Sealed;
 pub use cluster::KubernetesConfig;
+use proofhouse_manifest::interpolate::Sealed;
 use reader::Reader;
 pub use webhooks::{WebhookConfig, WebhookSource};
 

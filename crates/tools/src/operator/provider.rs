@@ -10,7 +10,7 @@ use crate::auth::{
     AuthConfig, ClientAuthentication, ClientCredentials, GithubApp, OauthClient, ProviderConfig,
     RefreshToken, SigningKey,
 };
-use crate::interpolate::{Root, Sealed, Template};
+use proofhouse_manifest::interpolate::{Root, Sealed, Template};
 
 /// The types of provider and their keys beside `type`; those that are needed come first.
 const TYPES: &[(&str, &[&str], &[&str])] = &[

@@ -7,8 +7,8 @@ use proofhouse_source::{NodeRef, Segment, did_you_mean};
 use proofhouse_wire::HeaderName;
 
 use super::reader::Reader;
-use crate::interpolate::Sealed;
 use crate::receive::webhook::{Encoding, Hash, SCHEMES, Scheme};
+use proofhouse_manifest::interpolate::Sealed;
 
 /// The keys of a source; those after `secrets` are of the scheme `hmac` only.
 const KEYS: [&str; 10] = [

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::actions::exchange::{Exchanged, exchange};
 use crate::http::HttpClient;
-use crate::manifest::{Action, Event, Execute, HttpCall, ParameterSchema, Tool};
 use crate::runtime::{ActionError, Call, Environment};
+use proofhouse_manifest::{Action, Event, Execute, HttpCall, ParameterSchema, Tool};
 
 /// Who listens to what: what the calls of a subscription or a poll are made with.
 #[derive(Debug, Clone)]

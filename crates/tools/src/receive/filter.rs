@@ -6,7 +6,7 @@ use proofhouse_expr::{EvaluateError, EvaluateErrorKind, Program, SetKind, Sets, 
 use serde_json::Value;
 
 use super::{AllowList, Discard};
-use crate::manifest::{Event, EventParameters, ParameterSchema, Receive, Tool};
+use proofhouse_manifest::{Event, EventParameters, ParameterSchema, Receive, Tool};
 
 /// The types that a tool declares for its parameters, over all of its actions and events.
 #[derive(Debug, Clone, Default)]

@@ -3,8 +3,8 @@
 use proofhouse_expr::{Program, Variables};
 use serde_json::{Map, Value};
 
-use crate::interpolate::{Part, Root, Scope, Template};
-use crate::manifest::{Event, EventParameters};
+use proofhouse_manifest::interpolate::{Part, Root, Scope, Template};
+use proofhouse_manifest::{Event, EventParameters};
 
 /// The longest message. A model is told no more of anything.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 20;

@@ -7,7 +7,7 @@
 //! - [`filter`] says whether an event concerns a task, by its [`AllowList`].
 //! - [`message`] turns an event into the words that the task is told.
 //! - [`subscription`] opens and closes push channels; [`poll`] asks an endpoint once.
-//! - [`trigger`] and [`schedule`] say when a new task starts.
+//! - [`trigger`] and [`proofhouse_manifest::schedule`] say when a new task starts.
 //! - [`timeout`] says how long a task listens, and to what.
 
 mod allow;
@@ -16,7 +16,6 @@ mod fate;
 pub mod filter;
 pub mod message;
 pub mod poll;
-pub mod schedule;
 pub mod subscription;
 pub mod timeout;
 pub mod trigger;

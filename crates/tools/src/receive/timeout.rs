@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::manifest::{Capability, Event};
+use proofhouse_manifest::{Capability, Event};
 
 /// How long a task stays subscribed after its last activity: what the agent says, else what the event says,
 /// and never longer than the event's `max_timeout` or the operator's `most`. Nothing: without end.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::Discard;
 use super::filter::discard;
 use super::message::render;
-use crate::manifest::{OnFail, StepAction, Trigger};
+use proofhouse_manifest::{OnFail, StepAction, Trigger};
 
 /// What a task that a trigger starts is given.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::{ActionError, Call, Failure};
-use crate::interpolate::{Reference, Root, Scope, Sealed, Secrets, find_dotted};
-use crate::manifest::Tool;
+use proofhouse_manifest::Tool;
+use proofhouse_manifest::interpolate::{Reference, Root, Scope, Sealed, Secrets, find_dotted};
 
 /// Why there is no token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use crate::interpolate::{RenderError, ResolveError, Secrets};
+use proofhouse_manifest::interpolate::{RenderError, ResolveError, Secrets};
 
 /// What becomes of a task after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -23,8 +23,8 @@ pub use observe::{CallEvent, Observer};
 pub use outcome::Outcome;
 pub use task::{Invocation, ToolTask};
 
-use crate::interpolate::Secrets;
-use crate::manifest::{Action, Execute, Tool};
+use proofhouse_manifest::interpolate::Secrets;
+use proofhouse_manifest::{Action, Execute, Tool};
 
 /// What a runtime keeps between the calls of one task.
 pub struct State(Box<dyn Any + Send + Sync>);

@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::Value;
 
-use crate::interpolate::Secrets;
+use proofhouse_manifest::interpolate::Secrets;
 
 /// The result of an action as the model sees it.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::{ActionError, Call, Environment};
 use crate::http::{Request, references};
-use crate::interpolate::{
+use proofhouse_manifest::interpolate::{
     HeaderTemplate, MASK, Reference, Root, Scope, Secrets, Template, UrlTemplate, encode,
 };
-use crate::manifest::{
+use proofhouse_manifest::{
     DescriptionPlace, Execute, HttpCall, KubernetesJob, Mcp, McpTransport, OpenApi, Session,
 };
 

@@ -15,8 +15,8 @@ use super::{
     ActionError, ActionRuntime, Call, CallEvent, Environment, Failure, Limits, Observer, Outcome,
     Runtimes, State,
 };
-use crate::interpolate::Secrets;
-use crate::manifest::{Action, Execute, ParameterSchema, Tool};
+use proofhouse_manifest::interpolate::Secrets;
+use proofhouse_manifest::{Action, Execute, ParameterSchema, Tool};
 
 /// A tool for the length of one task. Cheap to clone.
 #[derive(Debug, Clone)]

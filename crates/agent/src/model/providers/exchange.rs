@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use proofhouse_tools::interpolate::Secrets;
+use proofhouse_manifest::interpolate::Secrets;
 use proofhouse_wire::client::{Client, ClientError, Response};
 use proofhouse_wire::{Bytes, Limits, Method};
 use serde_json::Value;

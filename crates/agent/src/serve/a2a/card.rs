@@ -1,7 +1,7 @@
 //! The card of the agent, as both generations read it.
 
+use proofhouse_manifest::Agent;
 use proofhouse_protocol::a2a::{A2aVersion, card};
-use proofhouse_tools::manifest::Agent;
 use serde_json::{Value, json};
 
 use crate::task::Host;

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use proofhouse_manifest::{Action, Execute};
 use proofhouse_source::did_you_mean;
-use proofhouse_tools::manifest::{Action, Execute};
 use proofhouse_tools::runtime::{ActionError, Failure, Invocation, Outcome, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use proofhouse_manifest::{Action, Tool};
 use proofhouse_tools::functions::{Function, Functions};
-use proofhouse_tools::manifest::{Action, Tool};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use proofhouse_tools::manifest::{Action, Tool};
-use proofhouse_tools::serve::{McpServer, Notes, PATH, ServeLimits, ServerInfo};
+use proofhouse_manifest::{Action, Tool};
+use proofhouse_mcp_serve::{McpServer, Notes, PATH, ServeLimits, ServerInfo};
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::server::Bound;
 use serde_json::json;

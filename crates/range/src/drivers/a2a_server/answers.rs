@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proofhouse_oatf::{ResponseEntry, select_response};
-use proofhouse_protocol::a2a::{A2aShape, A2aVersion, translate_item};
+use proofhouse_protocol::a2a::{A2aMethod, A2aShape, A2aVersion, translate_item};
 use serde_json::{Value, json};
 
 use super::handler::Server;
@@ -128,7 +128,7 @@ impl Server {
     /// Generated content, if it is asked for and is something a server can answer with.
     async fn generated(&self, entry: &ResponseEntry, params: &Value) -> Option<Value> {
         let prompt = entry.synthesize.as_ref()?.prompt.as_deref()?;
-        let wanted = json!({"operation": "message/send", "request": params});
+        let wanted = json!({"operation": A2aMethod::SendMessage.event(), "request": params});
         let generated = self.context.generate(prompt, wanted).await?;
         if A2aShape::recognise(&generated).is_none() {
             self.context

@@ -9,9 +9,9 @@ mod renew;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use proofhouse_manifest::{Receive, Subscription};
 use proofhouse_store::StoreError;
 use proofhouse_store::model::ChannelUpdate;
-use proofhouse_tools::manifest::{Receive, Subscription};
 use proofhouse_tools::receive::Listener;
 
 use super::Inner;

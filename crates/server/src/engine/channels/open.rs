@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proofhouse_manifest::Receive;
 use proofhouse_store::Result;
 use proofhouse_store::model::{
     Channel, ChannelFilter, ChannelState, ChannelUpdate, NewChannel, Task, TaskState, ToolRef,
 };
-use proofhouse_tools::manifest::Receive;
 use proofhouse_tools::receive::subscription::{self, DEFAULT_LIFETIME, Opening, Subscribed};
 
 use super::lost::{OPENING, lost};

@@ -9,9 +9,9 @@ use std::time::Duration;
 use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use crate::interpolate::{Root, Secrets, Template};
-use crate::manifest::KubernetesJob;
 use crate::runtime::{ActionError, Failure};
+use proofhouse_manifest::KubernetesJob;
+use proofhouse_manifest::interpolate::{Root, Secrets, Template};
 
 /// A kubeconfig of a large organization has some hundred kilobytes.
 const MAX_KUBECONFIG_BYTES: u64 = 4 << 20;

@@ -23,12 +23,12 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 pub use cluster::Cluster;
 
-use crate::interpolate::{Scope, Secrets};
-use crate::manifest::{Execute, KubernetesJob};
 use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, Limits, State};
 use api::{Api, ApiError};
 use document::Identity;
 use judge::End;
+use proofhouse_manifest::interpolate::{Scope, Secrets};
+use proofhouse_manifest::{Execute, KubernetesJob};
 use wait::Seen;
 
 /// How long a cancelled call waits for the answer to the request that makes its Job: without it, the Job

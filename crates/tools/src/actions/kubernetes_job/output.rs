@@ -6,8 +6,8 @@ use super::api::{Api, ApiError};
 use super::document::Identity;
 use super::judge::{self, End};
 use super::wait::Seen;
-use crate::interpolate::Secrets;
 use crate::runtime::{ActionError, Failure};
+use proofhouse_manifest::interpolate::Secrets;
 
 /// How many lines of a log are asked for, from its end. The cluster counts bytes from the first of them, so
 /// fewer are asked for when they are too many bytes.

@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 
 use super::failure::{CallFailure, head, of_call};
 use super::known_secrets::KnownSecrets;
-use crate::interpolate::Secrets;
-use crate::manifest::{Action, Execute, ParameterSchema};
 use crate::runtime::{ActionError, Failure};
-use crate::schemas;
+use proofhouse_manifest::interpolate::Secrets;
+use proofhouse_manifest::json_schema;
+use proofhouse_manifest::{Action, Execute, ParameterSchema};
 
 /// Pages of a list of tools; a server could go on for ever.
 const MAX_PAGES: usize = 100;
@@ -182,7 +182,7 @@ impl Catalog {
             return true;
         };
         // A schema that cannot be compiled promises nothing.
-        let compile = || entry.output.as_ref().and_then(schemas::validator);
+        let compile = || entry.output.as_ref().and_then(json_schema::validator);
         let validator = entry.promise.get_or_init(compile);
         let kept = |validator: &Validator| validator.is_valid(structured);
         validator.as_ref().is_none_or(kept)

@@ -23,9 +23,9 @@ use super::known_secrets::KnownSecrets;
 use super::legacy_sse::LegacySse;
 use super::process::{self, Process};
 use super::sieve::Sieve;
-use crate::interpolate::Template;
-use crate::manifest::{Mcp, McpTransport};
 use crate::runtime::{ActionError, Call, Environment, Failure, Limits};
+use proofhouse_manifest::interpolate::Template;
+use proofhouse_manifest::{Mcp, McpTransport};
 
 /// How often a stream that broke is asked for again before it is given up.
 const MAX_RESUMES: usize = 3;

@@ -9,9 +9,9 @@ use url::Url;
 use super::failure::LinkError;
 use super::known_secrets::KnownSecrets;
 use super::sieve::Sieve;
-use crate::interpolate::{Root, Sealed};
-use crate::manifest::Mcp;
 use crate::runtime::{ActionError, Call, Environment, Failure, Limits};
+use proofhouse_manifest::Mcp;
+use proofhouse_manifest::interpolate::{Root, Sealed};
 
 /// How much of the body of an error is read.
 pub(super) const MAX_ERROR_BODY: usize = 4096;

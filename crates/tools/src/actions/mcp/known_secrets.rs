@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::interpolate::Secrets;
-use crate::manifest::Tool;
 use crate::runtime::Environment;
+use proofhouse_manifest::Tool;
+use proofhouse_manifest::interpolate::Secrets;
 
 /// What must not be shown of what a server says. Cheap to clone; all clones know the same.
 #[derive(Debug, Clone)]

@@ -28,8 +28,8 @@ use self::connection::Connection;
 use self::failure::{CallFailure, MAX_SAID, head};
 use self::known_secrets::KnownSecrets;
 use crate::http::EgressPolicy;
-use crate::manifest::{Action, Execute};
 use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, Limits, State};
+use proofhouse_manifest::{Action, Execute};
 
 /// The path of servers whose manifest sets none. Nothing else of our own environment reaches them.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

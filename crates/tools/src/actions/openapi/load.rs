@@ -13,9 +13,9 @@ use super::description::Description;
 use super::tree::Tree;
 use crate::actions::response;
 use crate::http::{Answer, HttpClient, Request};
-use crate::interpolate::{Reference, Root, Sealed, UrlTemplate};
-use crate::manifest::{DescriptionPlace, OpenApi};
 use crate::runtime::{ActionError, Call, Environment, Failure};
+use proofhouse_manifest::interpolate::{Reference, Root, Sealed, UrlTemplate};
+use proofhouse_manifest::{DescriptionPlace, OpenApi};
 
 /// How large a description may be. GitHub's has 13 MB.
 pub(super) const MAX_BYTES: usize = 32 << 20;

@@ -30,9 +30,9 @@ use self::request::Surroundings;
 use self::security::{Credential, Offered, Origin};
 use super::response;
 use crate::http::{EgressPolicy, HttpClient};
-use crate::interpolate::{Reference, Root, Scope, Sealed, Secrets};
-use crate::manifest::{Action, Execute, OpenApi, ParameterSchema};
 use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, Limits, State};
+use proofhouse_manifest::interpolate::{Reference, Root, Scope, Sealed, Secrets};
+use proofhouse_manifest::{Action, Execute, OpenApi, ParameterSchema};
 
 /// How many bytes the schema of one operation may have, when there are few.
 const MAX_SCHEMA: usize = 128 << 10;

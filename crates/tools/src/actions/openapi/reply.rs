@@ -10,7 +10,7 @@ use super::description::{Description, Operation};
 use super::schema::{Direction, derive};
 use super::tree::Id;
 use crate::http::Answer;
-use crate::schemas;
+use proofhouse_manifest::json_schema;
 
 /// How large the schema of a response may be; a larger one is not checked.
 const MAX_SCHEMA: usize = 512 << 10;
@@ -65,7 +65,7 @@ fn compile(description: &Description, schema: Id) -> Option<Validator> {
     if let (Some(whole), false) = (whole.as_object_mut(), derived.definitions.is_empty()) {
         whole.insert("$defs".to_owned(), derived.definitions.into());
     }
-    schemas::validator(&whole)
+    json_schema::validator(&whole)
 }
 
 /// The schema that the description has for this status and media type.

@@ -9,8 +9,8 @@ use super::input::{Input, Parameter, Place};
 use super::security;
 use super::style::{in_header, in_path, in_query};
 use crate::http::Request;
-use crate::interpolate::{Sealed, breaks_line, climbs, encode};
 use crate::runtime::{ActionError, Failure};
+use proofhouse_manifest::interpolate::{Sealed, breaks_line, climbs, encode};
 
 /// How long a URL may be; servers take 8 KB at best.
 const MAX_URL: usize = 64 << 10;

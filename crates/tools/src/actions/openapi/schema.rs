@@ -11,7 +11,7 @@ use super::description::Description;
 use super::keywords::{BASE64, cut_text, is_binary, is_positive, join, or_null, types};
 use super::names::{Names, name_of};
 use super::tree::{Id, Tree};
-use crate::schemas::{MAX_UNFOLDED, unfolded};
+use proofhouse_manifest::json_schema::{MAX_UNFOLDED, unfolded};
 
 /// How deep schemas stand within one another. JSON readers accept 128 levels, and one level here is up to three
 /// of theirs.

@@ -8,8 +8,8 @@ use super::description::{Description, Operation};
 use super::server::Settings;
 use super::style::text_of;
 use super::tree::Id;
-use crate::interpolate::Sealed;
 use crate::runtime::{ActionError, Failure};
+use proofhouse_manifest::interpolate::Sealed;
 
 /// How many alternatives, and schemes in one of them, are looked at.
 const MAX_ALTERNATIVES: usize = 20;

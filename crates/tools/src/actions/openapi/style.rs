@@ -3,7 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::interpolate::encode;
+use proofhouse_manifest::interpolate::encode;
 
 /// How deep `deepObject` goes; what stands deeper is written as JSON.
 const MAX_DEEP: usize = 16;

@@ -8,7 +8,7 @@ use ring::digest;
 use serde_json::{Map, Value, json};
 
 use super::{PollItem, PollProblem, PollState};
-use crate::manifest::Poll;
+use proofhouse_manifest::Poll;
 
 /// How many items an answer may hold. Each is remembered, and the state is written at every step.
 pub const MAX_DETECTED: usize = 5_000;

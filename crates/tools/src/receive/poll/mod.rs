@@ -19,10 +19,10 @@ pub use state::{MAX_SEEN, PollState};
 
 use super::Listener;
 use crate::http::{Answer, HttpClient};
-use crate::interpolate::{HeaderTemplate, Part, Template};
-use crate::manifest::{HttpCall, Poll};
 use crate::runtime::ActionError;
 use detect::detect;
+use proofhouse_manifest::interpolate::{HeaderTemplate, Part, Template};
+use proofhouse_manifest::{HttpCall, Poll};
 
 /// How many items fire in one step; the rest fire in the next ones.
 pub const MAX_ITEMS: usize = 1_000;

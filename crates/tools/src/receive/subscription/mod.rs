@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use super::Listener;
 use crate::http::HttpClient;
-use crate::interpolate::Root;
-use crate::manifest::Subscription;
 use crate::runtime::{ActionError, Environment, Failure};
+use proofhouse_manifest::Subscription;
+use proofhouse_manifest::interpolate::Root;
 
 /// How long a channel is asked for when nobody says. Every platform grants a day, or less.
 pub const DEFAULT_LIFETIME: Duration = Duration::from_secs(24 * 3600);

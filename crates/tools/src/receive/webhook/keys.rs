@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Delivery;
 use super::scheme::{SCHEMES, Scheme};
-use crate::interpolate::{Root, Scope, Sealed};
-use crate::manifest::{Receive, Tool};
 use crate::operator::WebhookSource;
 use crate::runtime::Environment;
+use proofhouse_manifest::interpolate::{Root, Scope, Sealed};
+use proofhouse_manifest::{Receive, Tool};
 
 /// The schemes that a secret of a manifest is good for: those with a name of their own. Which one it is,
 /// the headers of the delivery say.

@@ -1,0 +1,199 @@
+//! Holds the documents to the truth: links lead somewhere, every flag is described, generated files and
+//! examples are the real ones.
+#![allow(clippy::panic, reason = "a test that cannot go on fails")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn text(path: &Path) -> String {
+    #[expect(clippy::disallowed_methods, reason = "our own documents")]
+    let text = fs::read_to_string(path);
+    text.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// What the binary prints on stdout.
+fn proofhouse(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_proofhouse"))
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .expect("the binary runs");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The Markdown files at the root and below `docs/`.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = Vec::new();
+    for directory in [
+        "",
+        "docs",
+        "docs/decisions",
+        "examples/tools",
+        "examples/agents",
+        "examples/events",
+    ] {
+        for entry in fs::read_dir(root().join(directory)).expect("the directory is there") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages
+}
+
+#[test]
+fn links_lead_somewhere() {
+    for page in pages() {
+        let content = text(&page);
+        for link in content.split("](").skip(1) {
+            let target = link.split([')', '#']).next().unwrap_or_default();
+            if target.is_empty() || target.starts_with("https://") {
+                continue;
+            }
+            let file = page.parent().expect("a directory").join(target);
+            assert!(file.exists(), "{}: no {target}", page.display());
+        }
+    }
+}
+
+#[test]
+fn every_command_and_flag_is_described() {
+    let page = text(&root().join("docs/cli.md"));
+    let readme = text(&root().join("README.md"));
+    let help = proofhouse(&["--help"]);
+    let commands = commands_in(&help);
+    assert!(commands.len() > 5, "{commands:?}");
+    for command in &commands {
+        assert!(
+            page.contains(&format!("\n## {command}\n")),
+            "docs/cli.md has no section on {command}"
+        );
+        assert!(
+            readme.contains(&format!("| `proofhouse {command}")),
+            "the README's table has no row on {command}"
+        );
+        let help = proofhouse(&[command, "--help"]);
+        check_flags(&page, command, &help);
+        for part in commands_in(&help) {
+            assert!(
+                page.contains(&format!("\n### {command} {part}\n")),
+                "docs/cli.md has no section on {command} {part}"
+            );
+            let help = proofhouse(&[command, &part, "--help"]);
+            assert!(help.contains("Example"), "{command} {part}");
+            check_flags(&page, &format!("{command} {part}"), &help);
+        }
+    }
+}
+
+/// The commands that a help text lists.
+fn commands_in(help: &str) -> Vec<String> {
+    let list = help.split_once("Commands:\n").map_or("", |(_, list)| list);
+    list.lines()
+        .take_while(|line| !line.is_empty())
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|command| *command != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+fn check_flags(page: &str, command: &str, help: &str) {
+    let options = help.split_once("Options:\n").map_or("", |(_, rest)| rest);
+    let flags = options
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| line.starts_with('-'))
+        .flat_map(str::split_whitespace)
+        // A value that may be left out stands in brackets.
+        .filter_map(|word| word.split('[').next())
+        .filter(|word| word.starts_with("--") && *word != "--help");
+    for flag in flags {
+        assert!(
+            page.contains(flag),
+            "docs/cli.md does not describe {command} {flag}"
+        );
+    }
+}
+
+#[test]
+fn the_committed_schemas_are_those_printed() {
+    for kind in [
+        "oatf", "tool", "agent", "trigger", "schedule", "result", "config",
+    ] {
+        let committed = text(&root().join(format!("docs/schema/{kind}.schema.json")));
+        assert!(
+            committed == proofhouse(&["schema", kind]),
+            "update it: cargo run -- schema {kind} > docs/schema/{kind}.schema.json"
+        );
+    }
+}
+
+#[test]
+fn the_codes_of_manifests_are_those_of_the_table() {
+    let page = text(&root().join("docs/tools.md"));
+    let (_, section) = page
+        .split_once("\n### Codes\n")
+        .expect("a section on codes");
+    let shown: Vec<&str> = section
+        .lines()
+        .skip_while(|line| !line.starts_with("| TM-"))
+        .take_while(|line| line.starts_with("| TM-"))
+        .collect();
+    let table = proofhouse_manifest::CODES.iter();
+    let table: Vec<String> = table
+        .map(|(code, text)| format!("| {code} | {text} |"))
+        .collect();
+    assert_eq!(shown, table, "the table in docs/tools.md");
+}
+
+#[test]
+fn the_codes_of_the_configuration_are_those_explained() {
+    let page = text(&root().join("docs/configuration.md"));
+    let shown: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("| PC-"))
+        .collect();
+    let all: serde_json::Value =
+        serde_json::from_str(&proofhouse(&["explain", "--format", "json"])).expect("JSON");
+    let all = all.as_array().expect("a list").iter();
+    let told = all.filter(|one| {
+        one["code"]
+            .as_str()
+            .is_some_and(|code| code.starts_with("PC-"))
+    });
+    let told: Vec<String> = told
+        .map(|one| {
+            format!(
+                "| {} | {} |",
+                one["code"].as_str().unwrap_or(""),
+                one["text"].as_str().unwrap_or("")
+            )
+        })
+        .collect();
+    assert_eq!(shown, told, "the table in docs/configuration.md");
+}
+
+#[test]
+fn the_readme_shows_the_real_example() {
+    let readme = text(&root().join("README.md"));
+    let shown = readme
+        .split("```rust\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .expect("the README has a Rust example");
+    let example = text(&root().join("crates/oatf/examples/judge.rs"));
+    let mut lines = example.lines().map(str::trim);
+    for line in shown.lines().map(str::trim) {
+        assert!(
+            lines.any(|real| real == line),
+            "crates/oatf/examples/judge.rs has no line `{line}`, or not in this order"
+        );
+    }
+}

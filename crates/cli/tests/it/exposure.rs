@@ -1,0 +1,102 @@
+//! Exposure in campaigns: an agent that never meets the payload has resisted nothing, and documents that cannot meet
+//! an agent are left out.
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support;
+
+/// An agent that looks at the tools of its server and does nothing with them.
+const LISTER: &str = r#"
+import json, os, urllib.request
+
+url = os.environ["PROOFHOUSE_MCP_URL"]
+headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+
+def call(number, method, params):
+    message = {"jsonrpc": "2.0", "method": method, "params": params}
+    if number:
+        message["id"] = number
+    request = urllib.request.Request(url, json.dumps(message).encode(), headers)
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        session = answer.headers.get("mcp-session-id")
+        if session:
+            headers["mcp-session-id"] = session
+        answer.read()
+
+client = {"name": "lister", "version": "1"}
+call(1, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
+headers["mcp-protocol-version"] = "2025-06-18"
+call(None, "notifications/initialized", {})
+call(2, "tools/list", {})
+print("I looked.")
+"#;
+
+fn run(directory: &Path, more: &[&str]) -> support::Ran {
+    std::fs::write(directory.join("lister.py"), LISTER).unwrap();
+    let command = format!(
+        "python3 {} {{prompt}}",
+        directory.join("lister.py").display()
+    );
+    let args = [
+        "run",
+        "--no-config",
+        "--format",
+        "json",
+        "--command",
+        &command,
+    ];
+    support::run(&[&args, more].concat())
+}
+
+#[test]
+fn who_never_meets_the_payload_has_resisted_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    // The payload is in what the tool answers, and it is never called.
+    let ran = run(directory.path(), &["--id", "PH-009"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    let result = support::json(&ran.stdout);
+    let runs = result["runs"].as_array().unwrap();
+    let attack = runs.iter().find(|run| run["twin"] == false).unwrap();
+    assert_eq!(attack["outcome"], "not_reached", "{attack}");
+    assert_eq!(attack["reached"], false);
+    // Here it is in the description of the tool, which it has read.
+    let ran = run(directory.path(), &["--id", "PH-001"]);
+    let result = support::json(&ran.stdout);
+    let runs = result["runs"].as_array().unwrap();
+    let attack = runs.iter().find(|run| run["twin"] == false).unwrap();
+    assert_eq!(attack["outcome"], "resisted", "{attack}");
+}
+
+#[test]
+fn documents_whose_actors_cannot_meet_the_subject_are_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let modes = support::run(&[
+        "scenarios",
+        "list",
+        "--mode",
+        "ag_ui_client",
+        "--format",
+        "json",
+    ]);
+    let listed = support::json(&modes.stdout);
+    let frontend = listed[0]["id"].as_str().unwrap().to_owned();
+    let ran = run(directory.path(), &["--id", &frontend, "--id", "PH-001"]);
+    assert!(ran.stderr.contains("1 document left out"), "{}", ran.stderr);
+    let result = support::json(&ran.stdout);
+    let of_frontend = |run: &&Value| run["document"] == frontend.as_str();
+    assert_eq!(
+        result["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(of_frontend)
+            .count(),
+        0
+    );
+    let ran = run(directory.path(), &["--id", &frontend]);
+    assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nothing to run"), "{}", ran.stderr);
+}

@@ -1,0 +1,134 @@
+//! What belongs to the operator's machine: files beside a manifest, and the cluster that runs Jobs.
+#![allow(clippy::unwrap_used, reason = "tests, helpers included")]
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::support::{Ran, json, run};
+
+const API: &str = "\
+kind: commonagents.info/v1beta2/tool
+namespace: demo
+name: api
+description: A described service.
+openapi: {url: parts/api.json}
+";
+
+const JOB: &str = "\
+kind: commonagents.info/v1beta2/tool
+namespace: demo
+name: job
+description: Runs something.
+actions:
+  - name: go
+    description: Goes.
+    execute:
+      kubernetes_job:
+        namespace: jobs
+        spec: {template: {spec: {containers: [{name: main, image: busybox}]}}}
+";
+
+fn write(directory: &Path, name: &str, text: &str) -> String {
+    let path = directory.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn descriptions_are_found_beside_their_manifest() {
+    let scratch = tempfile::tempdir().unwrap();
+    let manifest = write(scratch.path(), "tools/api.yaml", API);
+    let operation = |name: &str| json!({"get": {"operationId": name, "responses": {}}});
+    let description = json!({
+        "openapi": "3.1.0", "info": {"title": "t", "version": "1"},
+        "servers": [{"url": "http://127.0.0.1:1"}],
+        "paths": {"/a": operation("first"), "/b": operation("second")},
+    });
+    write(
+        scratch.path(),
+        "tools/parts/api.json",
+        &description.to_string(),
+    );
+    // Once by its own name, and once as one of a directory.
+    let directory = scratch.path().to_str().unwrap();
+    for path in [manifest.as_str(), directory] {
+        let ran = run(&["tool", "list", path, "--format", "json"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let listed = json(&ran.stdout);
+        assert_eq!(listed["functions"][0]["name"], "api_first");
+        assert_eq!(listed["functions"][1]["action"], "second");
+    }
+    let ran = run(&["tool", "call", &manifest, "second"]);
+    assert!(ran.stderr.contains("127.0.0.1"), "{}", ran.stderr);
+}
+
+fn go(manifest: &str, settings: &str) -> Ran {
+    let ran = run(&[
+        "tool",
+        "call",
+        manifest,
+        "go",
+        "--settings",
+        settings,
+        "--format",
+        "json",
+    ]);
+    assert_eq!(ran.code, Some(3), "{}{}", ran.stdout, ran.stderr);
+    ran
+}
+
+#[test]
+fn jobs_run_in_the_cluster_of_the_settings() {
+    let scratch = tempfile::tempdir().unwrap();
+    let manifest = write(scratch.path(), "tools/job.yaml", JOB);
+    let settings = write(
+        scratch.path(),
+        "settings/lost.yaml",
+        "kubernetes: {kubeconfig: none.yaml}\n",
+    );
+    let error = &json(&go(&manifest, &settings).stdout)["error"];
+    assert_eq!(error["error"], "missing_setting");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("settings/none.yaml"), "{message}");
+
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "here",
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"token": "kube-token-1234567"}}],
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+    });
+    write(
+        scratch.path(),
+        "settings/cluster.yaml",
+        &kubeconfig.to_string(),
+    );
+    for (more, expected) in [
+        ("", "unreachable"),
+        (", context: here, namespaces: [jobs, more]", "unreachable"),
+        (", namespaces: [others]", "forbidden"),
+        (", context: elsewhere", "missing_setting"),
+    ] {
+        let text = format!("kubernetes: {{kubeconfig: cluster.yaml{more}}}\n");
+        let settings = write(scratch.path(), "settings/s.yaml", &text);
+        let ran = go(&manifest, &settings);
+        let error = &json(&ran.stdout)["error"];
+        assert_eq!(error["error"], expected, "{more}: {error}");
+        assert!(!ran.stdout.contains("kube-token"), "{}", ran.stdout);
+    }
+
+    let settings = write(
+        scratch.path(),
+        "settings/s.yaml",
+        "kubernetes:\n  kubeconfg: cluster.yaml\n",
+    );
+    let ran = go(&manifest, &settings);
+    assert!(
+        ran.stderr
+            .contains("s.yaml:2:3: error[OC-003]: unknown key `kubeconfg`"),
+        "{}",
+        ran.stderr
+    );
+}

@@ -1,0 +1,296 @@
+//! Reads an agent: everything that can be checked without the tools it names.
+
+use std::collections::BTreeSet;
+
+use proofhouse_expr::Program;
+use proofhouse_source::{NodeRef, Scalar, Segment};
+
+use super::fields;
+use super::model::{Agent, Binding, Capability, Grant, Guardrails, MountScope, TaskLimits};
+use crate::decode::{Decoder, Fields};
+use crate::interpolate::{Root, Template};
+use crate::names::Site;
+
+/// What bindings and prompts can read.
+const BINDING_VARIABLES: &[&str] = &["context", "c", "runtime", "now", "mount"];
+/// Generated files have to go somewhere.
+const NEED_A_MOUNT: &[&str] = &["image-generation", "audio-generation", "video-generation"];
+
+impl<'s> Decoder<'s> {
+    pub(crate) fn agent(&mut self, node: NodeRef<'s>) -> Option<Agent> {
+        let mut fields = self.fields(node, &fields::AGENT)?;
+        fields.text("kind");
+        let namespace = fields.read("namespace", Self::name);
+        let name = fields.read("name", Self::name);
+        let description = fields.text("description");
+        let parameters = fields
+            .read("parameters", Self::parameters)
+            .unwrap_or_default();
+        let prompt = fields.read("prompt", |decoder, node| decoder.text_with(node, &["now"]));
+        let model = fields.text("model");
+        let priority = fields.read("priority", Self::number);
+        let mount = fields.read("mount", Self::mount).unwrap_or_default();
+        let limits = fields.read("limits", Self::task_limits).unwrap_or_default();
+        let capabilities = fields
+            .read("capabilities", Self::capabilities)
+            .unwrap_or_default();
+        let model_capabilities = fields
+            .read("model_capabilities", |decoder, node| {
+                decoder.model_capabilities(node, mount, &capabilities)
+            })
+            .unwrap_or_default();
+        let guardrails = fields
+            .read("guardrails", |decoder, node| {
+                let mut fields = decoder.fields(node, &fields::GUARDRAILS)?;
+                Some(Guardrails {
+                    before: fields.steps("before", super::steps::Place::GuardrailBefore),
+                    after: fields.steps("after", super::steps::Place::GuardrailAfter),
+                })
+            })
+            .unwrap_or_default();
+        let exposes = fields.read("exposes", Self::exposes).unwrap_or_default();
+        Some(Agent {
+            namespace: namespace?,
+            name: name?,
+            description: description?,
+            prompt: prompt?,
+            model,
+            priority,
+            mount,
+            limits,
+            parameters,
+            capabilities,
+            model_capabilities,
+            guardrails,
+            exposes,
+        })
+    }
+
+    /// A text in which names without a root are these variables.
+    pub(super) fn text_with(&mut self, node: NodeRef<'s>, variables: &[&str]) -> Option<Template> {
+        let names: BTreeSet<String> = variables.iter().map(|&name| name.to_owned()).collect();
+        let outer = self.names.parameters.replace(names);
+        let template = self.template(node, Site::Prompt);
+        self.names.parameters = outer;
+        template
+    }
+
+    pub(super) fn number(&mut self, node: NodeRef<'s>) -> Option<u64> {
+        let number = match node.scalar() {
+            Some(Scalar::UInt(number)) => Some(number),
+            Some(Scalar::Int(number)) => u64::try_from(number).ok(),
+            _ => None,
+        };
+        if number.is_none() {
+            self.mismatch(node, "a whole number that is not negative");
+        }
+        number
+    }
+
+    fn mount(&mut self, node: NodeRef<'s>) -> Option<MountScope> {
+        match self.choice(node, fields::MOUNTS)? {
+            "task" => Some(MountScope::Task),
+            "agent" => Some(MountScope::Agent),
+            "workspace" => Some(MountScope::Workspace),
+            _ => Some(MountScope::None),
+        }
+    }
+
+    /// One of some words.
+    pub(super) fn choice(
+        &mut self,
+        node: NodeRef<'s>,
+        words: &'static [&'static str],
+    ) -> Option<&'static str> {
+        let text = self.text(node)?;
+        let found = words.iter().find(|word| **word == text).copied();
+        if found.is_none() {
+            let shown: String = text.chars().take(60).collect();
+            let help = Some(format!("use one of: {}", words.join(", ")));
+            self.error("TM-008", format!("`{shown}` cannot be used here"), help);
+        }
+        found
+    }
+
+    fn task_limits(&mut self, node: NodeRef<'s>) -> Option<TaskLimits> {
+        let mut fields = self.fields(node, &fields::LIMITS)?;
+        Some(TaskLimits {
+            max_turns: fields.read("max_turns", Self::number),
+            max_prompt_tokens: fields.read("max_prompt_tokens", Self::number),
+            max_completion_tokens: fields.read("max_completion_tokens", Self::number),
+            max_age: fields.read("max_age", Self::duration),
+            max_tool_calls: fields.read("max_tool_calls", Self::number),
+        })
+    }
+
+    fn capabilities(&mut self, node: NodeRef<'s>) -> Option<Vec<(String, Grant)>> {
+        let Some(entries) = node.entries() else {
+            self.mismatch(node, "a mapping of references to capabilities");
+            return None;
+        };
+        let mut capabilities = Vec::new();
+        for (key, value) in entries {
+            let grant = self.within(Segment::Key(key), |decoder| decoder.grant(value));
+            capabilities.extend(grant.map(|grant| (key.to_owned(), grant)));
+        }
+        Some(capabilities)
+    }
+
+    fn grant(&mut self, node: NodeRef<'s>) -> Option<Grant> {
+        let span = self.here();
+        if let Some(Scalar::Text("*")) = node.scalar() {
+            let capability = None;
+            return Some(Grant { capability, span });
+        }
+        let is_empty = node
+            .entries()
+            .is_some_and(|mut entries| entries.next().is_none());
+        if is_empty || node.entries().is_none() {
+            let message = "a capability is `\"*\"` or a mapping with at least one key".to_owned();
+            let help = Some("write `\"*\"` to allow everything".to_owned());
+            self.error("TM-027", message, help);
+            return None;
+        }
+        let mut fields = self.fields(node, &fields::CAPABILITY)?;
+        let capability = Capability {
+            include: fields.read("include", Self::names),
+            bindings: fields
+                .read("bindings", |decoder, node| {
+                    decoder.bindings(node, BINDING_VARIABLES)
+                })
+                .unwrap_or_default(),
+            event_timeout: fields.read("event_timeout", Self::duration),
+            before_first: fields.steps("before_first", super::steps::Place::Before),
+            before: fields.steps("before", super::steps::Place::Before),
+            after: fields.steps("after", super::steps::Place::After),
+        };
+        Some(Grant {
+            capability: Some(capability),
+            span,
+        })
+    }
+
+    fn names(&mut self, node: NodeRef<'s>) -> Option<Vec<String>> {
+        self.list(node, Self::text)
+    }
+
+    /// Parameters by name, each an expression over these variables.
+    pub(super) fn bindings(
+        &mut self,
+        node: NodeRef<'s>,
+        variables: &[&str],
+    ) -> Option<Vec<(String, Binding)>> {
+        let Some(entries) = node.entries() else {
+            self.mismatch(node, "a mapping of parameters to expressions");
+            return None;
+        };
+        let mut bindings = Vec::new();
+        for (key, value) in entries {
+            let binding = self.within(Segment::Key(key), |decoder| {
+                decoder.binding(value, variables)
+            });
+            bindings.extend(binding.map(|binding| (key.to_owned(), binding)));
+        }
+        Some(bindings)
+    }
+
+    fn binding(&mut self, node: NodeRef<'s>, variables: &[&str]) -> Option<Binding> {
+        // `max_results: 50` is as good as `"50"`.
+        let text = match node.scalar() {
+            Some(Scalar::Text(text)) => text.to_owned(),
+            Some(Scalar::Null) | None => {
+                self.mismatch(node, "an expression");
+                return None;
+            }
+            Some(_) => node.raw_text()?.to_owned(),
+        };
+        let template = Template::parse(&text);
+        if template
+            .whole()
+            .is_some_and(|reference| reference.root == Root::Mount)
+        {
+            return Some(Binding::Template(template));
+        }
+        if let Ok(program) = Program::compile(&text)
+            && is_plain_text(&program, variables)
+        {
+            let message = format!(
+                "`{}` names nothing of the task, so it is taken as text",
+                text.chars().take(60).collect::<String>()
+            );
+            let help = Some(format!("write `\"'{text}'\"` to say so"));
+            self.warn("TM-025", message, help);
+            return Some(Binding::Literal(text));
+        }
+        if matches!(node.scalar(), Some(Scalar::Text(_))) {
+            return self.cel(node, variables).map(Binding::Cel);
+        }
+        Program::compile(&text).ok().map(Binding::Cel)
+    }
+
+    fn model_capabilities(
+        &mut self,
+        node: NodeRef<'s>,
+        mount: MountScope,
+        capabilities: &[(String, Grant)],
+    ) -> Option<Vec<String>> {
+        self.list(node, |decoder, node| {
+            let name = decoder.text(node)?;
+            if capabilities.iter().any(|(key, _)| *key == name) {
+                let message = format!("`{name}` is a capability already");
+                decoder.error("TM-028", message, None);
+            }
+            if mount == MountScope::None && NEED_A_MOUNT.contains(&name.as_str()) {
+                let message = format!("`{name}` writes files, and the agent has no mount");
+                decoder.error("TM-028", message, Some("set `mount`".to_owned()));
+            }
+            Some(name)
+        })
+    }
+
+    fn exposes(&mut self, node: NodeRef<'s>) -> Option<Vec<(String, Program)>> {
+        let Some(entries) = node.entries() else {
+            self.mismatch(node, "a mapping of names to expressions");
+            return None;
+        };
+        let mut exposes = Vec::new();
+        for (key, value) in entries {
+            let program = self.within(Segment::Key(key), |decoder| {
+                if key == "message" {
+                    let message = "`message` is the output itself".to_owned();
+                    decoder.error("TM-015", message, None);
+                }
+                decoder.cel(
+                    value,
+                    &["context", "c", "input", "output", "now", "runtime"],
+                )
+            });
+            exposes.extend(program.map(|program| (key.to_owned(), program)));
+        }
+        Some(exposes)
+    }
+}
+
+/// Whether an expression reads nothing but names that are not there, and calls nothing: people write
+/// `acme-corp` and mean the text.
+fn is_plain_text(program: &Program, variables: &[&str]) -> bool {
+    let mut names = program.variables().peekable();
+    names.peek().is_some()
+        && names.all(|name| !variables.contains(&name))
+        && program.functions().next().is_none()
+        && program.unsupported_functions().next().is_none()
+        && !program.source().contains(['\'', '"', '(', '['])
+}
+
+impl<'s> Fields<'_, 's> {
+    pub(super) fn steps(
+        &mut self,
+        key: &'static str,
+        place: super::steps::Place,
+    ) -> Vec<super::model::Step> {
+        let steps = self.read(key, |decoder, node| {
+            decoder.list(node, |decoder, node| decoder.step(node, place))
+        });
+        steps.unwrap_or_default()
+    }
+}

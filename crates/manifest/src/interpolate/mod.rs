@@ -1,0 +1,22 @@
+//! Interpolation: one engine for every `{…}` of a manifest, with a rule per position.
+//!
+//! A [`Template`] is parsed once, when the manifest is read. A [`Scope`] holds what its references can
+//! name. How a value enters the text depends on where it stands: in a URL it is percent-encoded, in a
+//! header it may not break the line, in a body it keeps its JSON type.
+
+mod position;
+mod scope;
+mod secret;
+mod template;
+mod url;
+
+pub use position::breaks_line;
+pub use position::{Body, BodyTemplate, HeaderTemplate, RenderError};
+pub use scope::find_dotted;
+pub use scope::{ResolveError, Scope};
+pub use secret::MASK;
+pub use secret::{Sealed, Secrets};
+pub use template::{Part, Reference, Root, Template};
+
+pub use url::{UrlTemplate, UrlTemplateError};
+pub use url::{climbs, encode};

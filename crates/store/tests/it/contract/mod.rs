@@ -1,0 +1,112 @@
+//! The contract of a store: one list of cases, run on every engine.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "cases are the bodies of tests"
+)]
+
+mod channels;
+mod cluster;
+mod deliveries;
+mod events;
+mod interests;
+mod leases;
+mod outages;
+mod place;
+mod polls;
+mod random;
+
+mod records;
+mod starts;
+mod support;
+mod tasks;
+mod tls;
+mod turns;
+mod upgrade;
+mod upkeep;
+
+/// Makes a test of each case on each engine.
+macro_rules! contract {
+    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
+        mod sqlite {
+            $($(#[test] fn $case() { crate::contract::place::on_sqlite(crate::contract::$module::$case); })+)+
+        }
+        mod postgres {
+            $($(#[test] fn $case() { crate::contract::place::on_postgres(stringify!($case), crate::contract::$module::$case); })+)+
+        }
+    };
+}
+
+contract! {
+    tasks:
+        a_task_begins_with_everything,
+        a_task_is_created_once,
+        tasks_are_listed_in_pages,
+        states_decide_about_interests,
+        an_ended_task_stays_ended,
+        a_deleted_task_leaves_nothing;
+    turns:
+        an_append_is_one_step,
+        an_append_happens_once,
+        an_old_owner_cannot_append,
+        a_failed_append_leaves_nothing,
+        a_sealed_parameter_never_grows,
+        appends_at_once_have_one_winner;
+    interests:
+        routing_finds_all_who_want_an_event,
+        a_thousand_tasks_are_found_at_once;
+    events:
+        a_second_copy_is_a_duplicate,
+        an_event_is_routed_once,
+        an_old_claim_cannot_route,
+        a_failed_routing_leaves_nothing,
+        many_are_routed_together,
+        an_ended_task_gets_nothing,
+        a_trigger_begins_a_task,
+        a_replay_is_a_new_attempt,
+        events_are_listed_by_what_became_of_them,
+        claims_at_once_share_the_events,
+        what_cannot_be_stored_is_refused,
+        any_payload_comes_back;
+    deliveries:
+        a_message_is_delivered_once,
+        tasks_with_work_are_claimed,
+        a_task_without_its_process_is_claimed,
+        claims_at_once_share_the_tasks,
+        a_delivery_can_be_discarded;
+    leases:
+        a_lease_has_one_owner,
+        a_fence_only_grows,
+        an_owner_renews_and_releases_all,
+        expired_leases_are_taken_over;
+    polls:
+        a_poll_is_committed_with_what_it_found,
+        an_old_owner_cannot_commit_a_poll,
+        a_poll_rests_with_its_task,
+        a_poll_keeps_its_state,
+        polls_at_once_are_shared;
+    channels:
+        a_channel_lives_and_is_replaced,
+        a_channel_is_renewed_in_time,
+        strays_are_swept,
+        an_old_owner_cannot_change_a_channel;
+    starts:
+        a_tick_fires_once,
+        ticks_at_once_fire_once,
+        a_skipped_tick_does_not_fire,
+        failures_are_counted;
+    records:
+        a_trace_is_kept_in_order,
+        runs_are_kept,
+        keys_are_found_by_their_hash;
+    upkeep:
+        what_is_old_is_swept,
+        duplicates_are_kept_out_for_as_long_as_said,
+        there_are_counts,
+        a_closed_store_is_unavailable,
+        what_was_written_is_there_after_opening_again;
+    upgrade:
+        an_older_schema_is_upgraded,
+        a_newer_schema_is_refused,
+        all_may_open_at_once;
+}

@@ -1,0 +1,100 @@
+//! Cases about the schema: upgraded, refused, and made once by many.
+
+use std::sync::Arc;
+
+use proofhouse_store::StoreError;
+use proofhouse_store::model::{EventState, Received, TaskState};
+
+use crate::contract::place::Place;
+use crate::contract::support::{
+    LONG, append, at_once, claim_one, create, event, receive_one, refused, routing,
+};
+
+/// Rows as version 1 had them.
+const VERSION_1_ROWS: &str = "
+    INSERT INTO tasks (id, agent_namespace, agent_name, user_id, params, origin, state, next_seq, created_at,
+        last_activity) VALUES ('t1', 'acme', 'helper', 'u1', '{}', '{}', 'idle', 1, 5, 6);
+    INSERT INTO turns (task_id, seq, kind, body, created_at) VALUES ('t1', 0, 'note', '{\"old\":true}', 6);
+    INSERT INTO events (source, tool_namespace, tool, kind, dedupe_key, headers, payload, state, attempt, fate,
+        received_at, routed_at, claim_until, claim_fence)
+        VALUES ('hooks', 'acme', 'tracker', 'webhook', 'a', '{}', '', 'routed', 1, '{\"why\":1}', 7, 8, 0, 1);
+    INSERT INTO events (source, tool_namespace, tool, kind, dedupe_key, headers, payload, state, attempt,
+        received_at, claim_until, claim_fence)
+        VALUES ('hooks', 'acme', 'tracker', 'webhook', 'b', '{}', '', 'received', 1, 9, 0, 0);
+    INSERT INTO deliveries (task_id, event_id, attempt, tool_namespace, tool, name, body, state, created_at)
+        VALUES ('t1', 1, 1, 'acme', 'tracker', 'opened', '{}', 'pending', 8);
+    INSERT INTO deliveries (task_id, event_id, attempt, tool_namespace, tool, name, body, state, reason, created_at)
+        VALUES ('t1', 1, 1, 'acme', 'tracker', 'closed', '{}', 'discarded', 'the filter does not hold', 8);
+";
+
+pub(crate) async fn an_older_schema_is_upgraded(place: Arc<Place>) {
+    let old = place.try_open(Some(1)).await.unwrap();
+    assert_eq!(old.schema_version().await.unwrap(), 1);
+    old.close().await;
+    let rows = match &*place {
+        Place::Sqlite(_) => VERSION_1_ROWS.replace("'{}', ''", "'{}', x''"),
+        Place::Postgres { .. } => VERSION_1_ROWS.to_owned(),
+    };
+    place.sql(&rows).await;
+    let store = place.open().await;
+    assert_eq!(store.schema_version().await.unwrap(), 2);
+    // What was there is there, and what version 2 knows about it is true.
+    let detail = store.event(1).await.unwrap();
+    assert_eq!(
+        (detail.event.summary.matched, detail.event.summary.state),
+        (1, EventState::Routed)
+    );
+    assert_eq!((detail.deliveries.len(), detail.earlier.len()), (2, 0));
+    assert_eq!(store.event(2).await.unwrap().event.summary.matched, 0);
+    // And it goes on from there.
+    assert_eq!(
+        receive_one(&*store, event(Some("a"))).await,
+        Received::Duplicate(1)
+    );
+    let claimed = store.claim_events("one", LONG, 10).await.unwrap();
+    assert_eq!(claimed.len(), 1);
+    store
+        .route(routing(claimed[0].claim, Vec::new()))
+        .await
+        .unwrap();
+    assert_eq!(store.replay(1).await.unwrap(), 2);
+    let task = claim_one(&*store, "one").await;
+    assert_eq!((task.task.state, task.task.next_seq), (TaskState::Idle, 1));
+    let mut step = append("t1", task.lease.held(), 1, 1);
+    step.delivered = task.next.map(|next| next.id);
+    store.append(step).await.unwrap();
+    assert_eq!(store.turns("t1", 0, 10).await.unwrap().len(), 2);
+    // Opening it once more changes nothing.
+    store.close().await;
+    assert_eq!(place.open().await.schema_version().await.unwrap(), 2);
+}
+
+pub(crate) async fn a_newer_schema_is_refused(place: Arc<Place>) {
+    let store = place.open().await;
+    create(&*store, "t1").await;
+    store.close().await;
+    place
+        .sql("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
+        .await;
+    let error = refused(place.try_open(None).await.map(|_| ()), "newer schema");
+    assert_eq!(
+        error,
+        StoreError::NewerSchema {
+            found: 99,
+            known: 2
+        }
+    );
+    assert!(error.to_string().contains("newer program"), "{error}");
+}
+
+pub(crate) async fn all_may_open_at_once(place: Arc<Place>) {
+    let stores = at_once(6, |_| {
+        let place = Arc::clone(&place);
+        async move { place.open().await }
+    })
+    .await;
+    for (number, store) in stores.iter().enumerate() {
+        create(&**store, &format!("t{number}")).await;
+    }
+    assert_eq!(stores[0].stats().await.unwrap().tasks["idle"], 6);
+}
