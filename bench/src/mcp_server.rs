@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use proofhouse_range::{Endpoint, Happening, RunHandle, RunOptions, run as run_document};
+use proofhouse_range::{ActorEndpoint, RunEvent, RunHandle, RunOptions, run as run_document};
 use rmcp::ServerHandler;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
 use rmcp::service::{RequestContext, RoleServer};
@@ -137,14 +137,14 @@ async fn ours() -> Result<SocketAddr, String> {
         .document;
     let (ready, address) = mpsc::channel();
     let options = RunOptions {
-        endpoints: [("default".to_owned(), Endpoint::Listen(loopback()))].into(),
+        endpoints: [("default".to_owned(), ActorEndpoint::Listen(loopback()))].into(),
         quiet: Duration::from_secs(3600),
         max_session: Duration::from_secs(3600),
-        observer: Some(std::sync::Arc::new(move |happening: &Happening| {
-            if let Happening::Ready {
+        observer: Some(std::sync::Arc::new(move |event: &RunEvent| {
+            if let RunEvent::Ready {
                 address: Some(address),
                 ..
-            } = happening
+            } = event
             {
                 let _ = ready.send(address.clone());
             }

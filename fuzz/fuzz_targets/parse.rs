@@ -2,11 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofhouse_oatf::{Limits, check, load, serialize, to_value};
+use proofhouse_oatf::{ReadLimits, check, load, serialize, to_value};
 
 fuzz_target!(|text: &str| {
     let mut last = None;
-    for finding in check(text, &Limits::default()) {
+    for finding in check(text, &ReadLimits::default()) {
         let Some(span) = finding.span else {
             continue;
         };

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofhouse_oatf::{Limits, RegexPattern, check};
+use proofhouse_oatf::{ReadLimits, RegexPattern, check};
 use proofhouse_source::to_yaml;
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fuzz_target!(|text: &str| {
             ],
         },
     }));
-    let findings = check(&document, &Limits::default());
+    let findings = check(&document, &ReadLimits::default());
     let refused = findings.iter().any(|finding| finding.code == "V-013");
     assert_eq!(
         refused,

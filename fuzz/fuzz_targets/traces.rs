@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use proofhouse_detect::{
-    Format, ImportOptions, Item, Message, ReadLimits, ScanOptions, Scanner, TraceReader,
+    Format, ImportOptions, Item, Message, TraceReadLimits, ScanOptions, Scanner, TraceReader,
     TraceWriter, open,
 };
 
@@ -37,13 +37,13 @@ fuzz_target!(|input: (u8, &[u8])| {
         2 => Some(Format::Otlp),
         _ => Some(Format::JsonRpc),
     };
-    let limits = ReadLimits {
+    let limits = TraceReadLimits {
         max_line_bytes: 4 << 10,
         max_bytes: Some(1 << 20),
         max_document_bytes: 64 << 10,
         max_open_requests: 16,
         max_open_request_bytes: 4 << 10,
-        ..ReadLimits::default()
+        ..TraceReadLimits::default()
     };
     let import = ImportOptions {
         limits,

@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofhouse_source::{Limits, Source, to_yaml};
+use proofhouse_source::{ReadLimits, Source, to_yaml};
 
 fuzz_target!(|text: &str| {
-    let Ok(source) = Source::read(text, &Limits::default()) else {
+    let Ok(source) = Source::read(text, &ReadLimits::default()) else {
         return;
     };
     let mut out_of_range = 0;
@@ -14,7 +14,7 @@ fuzz_target!(|text: &str| {
         return;
     }
     let written = to_yaml(&value);
-    let again = Source::read(&written, &Limits::default()).expect("canonical text reads");
+    let again = Source::read(&written, &ReadLimits::default()).expect("canonical text reads");
     assert_eq!(
         again
             .root()

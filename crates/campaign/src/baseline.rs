@@ -1,12 +1,33 @@
 //! The comparison with an earlier result: what is new, what is fixed, what is as it was.
 
 use crate::comparison::{CellComparison, Change, Comparison};
-use crate::result::CampaignResult;
+use crate::plan::Plan;
+use crate::result::{CampaignResult, DocumentInfo, SubjectInfo};
 use crate::statistics::{Rate, fisher};
 use crate::summary::Summary;
 
 /// How unlikely a difference must be by chance to count as one, unless told otherwise.
 pub const DEFAULT_THRESHOLD: f64 = 0.05;
+
+/// What a plan does not have in common with an earlier result, so that nothing can be compared: no subject, or no
+/// document.
+#[must_use]
+pub fn missing_in_common(
+    plan: &Plan,
+    subjects: &[SubjectInfo],
+    before: &CampaignResult,
+) -> Option<&'static str> {
+    let has_subject = |one: &SubjectInfo| subjects.iter().any(|other| other.name == one.name);
+    let has_document = |one: &DocumentInfo| {
+        let mut documents = plan.documents.iter();
+        documents.any(|other| other.info.id == one.id)
+    };
+    if !before.subjects.iter().any(has_subject) {
+        return Some("subject");
+    }
+    let shares = before.documents.iter().any(has_document);
+    (!shares).then_some("document")
+}
 
 /// Compares two results, in the order of the documents and subjects of `now`; what only `before` has
 /// comes last. A difference counts when it is less likely by chance than `threshold`. `name` is what

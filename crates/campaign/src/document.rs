@@ -7,7 +7,8 @@
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use proofhouse_oatf::{Document, serialize};
+use proofhouse_oatf::{Document, Mode, Protocol, serialize};
+use proofhouse_wire::fnv;
 use serde_json::{Map, Value};
 
 use crate::result::{ActorInfo, DocumentInfo, IndicatorInfo, Mapping};
@@ -231,7 +232,7 @@ fn success(ours: &Map<String, Value>) -> Result<Option<Success>, DocumentError> 
 /// given, or something that suits the document.
 fn spoken(document: &Document, own: Vec<String>, given: Option<&str>) -> Vec<String> {
     let mut actors = document.attack.execution.actors().iter();
-    if actors.any(|actor| actor.mode.ends_with("_client")) {
+    if actors.any(|actor| actor.mode.is_client()) {
         return Vec::new();
     }
     match own.is_empty() {
@@ -247,10 +248,10 @@ fn usual_prompt(document: &Document) -> String {
         let text = |pointer: &str| {
             states().find_map(|state| state.pointer(pointer).and_then(Value::as_str))
         };
-        let prompt = match actor.mode.as_str() {
-            "mcp_server" => text("/tools/0/name")
+        let prompt = match actor.mode {
+            Mode::McpServer => text("/tools/0/name")
                 .map(|tool| format!("Please use {tool} for me and tell me what it says.")),
-            "a2a_server" => text("/agent_card/name").map(|agent| {
+            Mode::A2aServer => text("/agent_card/name").map(|agent| {
                 format!("Please ask the agent {agent} for help and tell me what it says.")
             }),
             _ => None,
@@ -267,20 +268,15 @@ fn info(path: &str, attack: &Script, twin: Option<&Script>) -> DocumentInfo {
     let of = &document.attack;
     let classification = of.classification.clone().unwrap_or_default();
     let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
-    let mut modes: Vec<String> = Vec::new();
-    let mut protocols: Vec<String> = Vec::new();
+    let mut modes: Vec<Mode> = Vec::new();
+    let mut protocols: Vec<Protocol> = Vec::new();
     for actor in of.execution.actors() {
-        let protocol = ["_server", "_client"]
-            .iter()
-            .find_map(|end| actor.mode.strip_suffix(end))
-            .unwrap_or(&actor.mode);
-        for (list, word) in [
-            (&mut modes, actor.mode.as_str()),
-            (&mut protocols, protocol),
-        ] {
-            if !list.iter().any(|known| known == word) {
-                list.push(word.to_owned());
-            }
+        let protocol = actor.mode.protocol();
+        if !modes.contains(&actor.mode) {
+            modes.push(actor.mode.clone());
+        }
+        if !protocols.contains(&protocol) {
+            protocols.push(protocol);
         }
     }
     let indicators = of.indicators().iter().enumerate();
@@ -336,17 +332,14 @@ fn info(path: &str, attack: &Script, twin: Option<&Script>) -> DocumentInfo {
     }
 }
 
-/// Tells one version of a document from another: FNV-1a, the same everywhere.
+/// Tells one version of a document from another: a hash, the same everywhere.
 fn digest(attack: &Script, twin: Option<&Script>) -> String {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut bytes = Vec::new();
     for script in std::iter::once(attack).chain(twin) {
         let text = serialize(&script.document);
-        let prompts = script.prompts.iter().map(String::as_str);
-        for part in std::iter::once(text.as_str()).chain(prompts) {
-            for byte in part.bytes().chain([0]) {
-                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            }
+        for part in std::iter::once(&text).chain(&script.prompts) {
+            bytes.extend(part.bytes().chain([0]));
         }
     }
-    format!("{hash:016x}")
+    format!("{:016x}", fnv::hash_64(bytes))
 }

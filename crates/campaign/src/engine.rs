@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use proofhouse_oatf::{GenerationProvider, SemanticEvaluator};
+use proofhouse_subjects::Subject;
 use proofhouse_wire::CancellationToken;
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
 
-use crate::keeping::keep;
+use crate::archive::keep;
 use crate::plan::Plan;
 use crate::result::{CampaignResult, Outcome, RunRecord, SubjectInfo, VERSION};
 use crate::run::{Run, traces_in};
 use crate::scratch::Scratch;
 use crate::stop::Question;
 use crate::store::{self, FILE};
-use crate::subject::Subject;
 
 /// How a campaign is made.
 #[derive(Clone)]
@@ -30,10 +30,6 @@ pub struct Settings {
     /// What the repeats of a document (by its id) and a subject (by its name) are to answer; once it is
     /// answered, the others are spared.
     pub questions: HashMap<(String, String), Question>,
-    /// Headers that clients of documents send.
-    pub headers: Vec<(String, String)>,
-    /// Texts that must not be in traces and results.
-    pub secrets: Vec<String>,
     /// Judges semantic indicators.
     pub semantic: Option<Arc<dyn SemanticEvaluator>>,
     /// Answers `synthesize` blocks.
@@ -49,8 +45,6 @@ impl Default for Settings {
             jobs: 8,
             fail_fast: false,
             questions: HashMap::new(),
-            headers: Vec::new(),
-            secrets: Vec::new(),
             semantic: None,
             generation: None,
             directory: None,

@@ -1,27 +1,32 @@
 //! Many attacks on subjects: the plan, the runs, their results, and what can be said from them.
 //!
-//! A [`Plan`](plan::Plan) says which document meets which [`Subject`](subject::Subject) how often.
+//! A [`Plan`](plan::Plan) says which document meets which [`Subject`](proofhouse_subjects::Subject) how often.
 //! [`execute`](engine::execute) makes the runs, side by side, and gives a
 //! [`CampaignResult`](result::CampaignResult): everything a campaign found, in a form that is kept in a
 //! [file](store). [`summary`] counts it, [`statistics`] says how sure the rates are, and [`baseline`] what
-//! changed since an earlier one. [`report`] tells all that, to people and to programs, and [`replay`] judges a
-//! recorded run again.
+//! changed since an earlier one. [`gates`] decides whether it failed, [`report`] tells all that, to people and to
+//! programs, and [`replay`] judges a recorded run again. What a project's campaigns are stands in its
+//! [`proofhouse.yaml`](config); the threat library that comes along is [`library`].
 
+mod archive;
 pub mod baseline;
 pub mod comparison;
+pub mod config;
 pub mod document;
 pub mod engine;
+pub mod filters;
+pub mod gates;
 mod judging;
-mod keeping;
+pub mod library;
+pub mod load;
+pub mod message_origin;
 pub mod plan;
 pub mod replay;
 pub mod report;
 pub mod result;
 mod run;
 mod scratch;
-pub mod speaker;
 pub mod statistics;
 pub mod stop;
 pub mod store;
-pub mod subject;
 pub mod summary;

@@ -1,6 +1,13 @@
 //! The plan: which document meets which subject, how often, in which order.
 
 use std::collections::HashSet;
+use std::sync::Arc;
+
+use proofhouse_subjects::Subject;
+
+use proofhouse_oatf::{Mode, Protocol};
+
+use proofhouse_wire::fnv;
 
 use crate::document::CampaignDocument;
 use crate::result::{DocumentInfo, SubjectInfo};
@@ -130,6 +137,20 @@ impl Plan {
         })
     }
 
+    /// The same without the runs of subjects that the actors of a document cannot meet. What is left out of each
+    /// subject is told, by number of documents.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when nothing is left.
+    pub fn meetable(self, subjects: &[Arc<dyn Subject>]) -> Result<(Self, Vec<usize>), PlanError> {
+        let meets = |number: usize, mode: &Mode| {
+            let subject = subjects.get(number);
+            subject.is_none_or(|subject| subject.meets(mode))
+        };
+        self.only_where(subjects.len(), meets)
+    }
+
     /// The same without the runs of subjects that the actors of a document cannot meet, by the number of the
     /// subject and the mode of an actor. What is left out of each subject is told, by number of documents.
     ///
@@ -139,7 +160,7 @@ impl Plan {
     pub fn only_where(
         mut self,
         subjects: usize,
-        meets: impl Fn(usize, &str) -> bool,
+        meets: impl Fn(usize, &Mode) -> bool,
     ) -> Result<(Self, Vec<usize>), PlanError> {
         let fits = |plan: &Self, run: &PlannedRun| {
             let document = plan.documents.get(run.document);
@@ -149,12 +170,11 @@ impl Plan {
         };
         let (mut left_out, mut kept) = (vec![HashSet::new(); subjects], Vec::new());
         for run in std::mem::take(&mut self.runs) {
-            match fits(&self, &run) {
-                true => kept.push(run),
-                false => {
-                    let of_subject = left_out.get_mut(run.subject);
-                    of_subject.map(|documents| documents.insert(run.document));
-                }
+            if fits(&self, &run) {
+                kept.push(run);
+            } else {
+                let of_subject = left_out.get_mut(run.subject);
+                of_subject.map(|documents| documents.insert(run.document));
             }
         }
         if kept.is_empty() {
@@ -172,12 +192,10 @@ fn run_id(document: &DocumentInfo, subject: &SubjectInfo, repeat: u32, twin: boo
     format!("{}/{}/{repeat}{twin}", document.id, subject.name)
 }
 
-/// Chance for one run: FNV-1a over the seed and the name, the same everywhere.
+/// Chance for one run: a hash of the seed and the name, the same everywhere.
 fn mix(seed: u64, id: &str) -> u64 {
     let bytes = seed.to_le_bytes().into_iter().chain(id.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    fnv::hash_64(bytes)
 }
 
 /// Which documents take part. An empty list asks for nothing; of a list, one must fit.
@@ -229,7 +247,7 @@ impl Filter {
             && any(&self.severities, &|wanted| is(&document.severity, wanted))
             && any(&self.protocols, &|wanted| {
                 let wanted = wanted.replace('-', "_").to_ascii_lowercase();
-                document.protocols.contains(&wanted)
+                document.protocols.contains(&Protocol::from(wanted))
             })
     }
 }

@@ -2,9 +2,12 @@
 //!
 //! The form is versioned: fields may be added, and [`VERSION`] grows when one changes or goes away.
 
+use proofhouse_oatf::{Framework, Mode, Protocol};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use proofhouse_subjects::SubjectInfo;
 
 /// The version of the form.
 pub const VERSION: u32 = 1;
@@ -37,32 +40,11 @@ pub struct CampaignResult {
     pub spared: u64,
 }
 
-/// Someone who was attacked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SubjectInfo {
-    /// The name, unique in the campaign.
-    pub name: String,
-    /// What kind of subject: `sim`, `manifest`, `command`, `endpoint` or `model`.
-    pub kind: String,
-    /// Whether it is a simulation, which every report says.
-    pub simulation: bool,
-    /// One line about it.
-    pub description: String,
-    /// Tells one version of its description from another; results of earlier programs have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
-}
-
-impl SubjectInfo {
-    /// Whether nothing says that this is another subject.
+impl CampaignResult {
+    /// Why the first recording that could not be kept was lost, if one was.
     #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        let digests = self.digest.as_ref().zip(other.digest.as_ref());
-        let others = |info: &Self| Self {
-            digest: None,
-            ..info.clone()
-        };
-        digests.is_none_or(|(one, two)| one == two) && others(self) == others(other)
+    pub fn lost_trace(&self) -> Option<&str> {
+        self.runs.iter().find_map(|run| run.trace_lost.as_deref())
     }
 }
 
@@ -82,12 +64,14 @@ pub struct DocumentInfo {
     /// The category, such as `capability_poisoning`.
     pub category: Option<String>,
     /// The modes of its actors, such as `mcp_server`.
-    pub modes: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub modes: Vec<Mode>,
     /// Its actors, so that a report can say who spoke to whom.
     #[serde(default)]
     pub actors: Vec<ActorInfo>,
     /// The protocols of its actors, such as `mcp`.
-    pub protocols: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub protocols: Vec<Protocol>,
     /// The tags of its classification.
     pub tags: Vec<String>,
     /// Where lists of others have it.
@@ -112,14 +96,16 @@ pub struct ActorInfo {
     /// Its name, as the trace has it.
     pub name: String,
     /// Its mode, such as `mcp_server`.
-    pub mode: String,
+    #[schemars(with = "String")]
+    pub mode: Mode,
 }
 
 /// An entry in a list of others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Mapping {
     /// The list, such as `OWASP Agentic`.
-    pub framework: String,
+    #[schemars(with = "String")]
+    pub framework: Framework,
     /// The entry, such as `ASI01`.
     pub id: String,
     /// The entry's name.
@@ -182,6 +168,9 @@ pub struct RunRecord {
     pub tokens: Option<u64>,
     /// The recording, relative to the result's directory.
     pub trace: Option<String>,
+    /// Why there is no recording, though there should be one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_lost: Option<String>,
 }
 
 /// What came of a run.
@@ -251,4 +240,21 @@ pub struct Evidence {
     /// More, as the detector told it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub detail: Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::{result, run};
+
+    #[test]
+    fn a_lost_recording_is_known_whatever_warnings_say() {
+        let mut one = run("A", "s", 1, Outcome::Resisted);
+        one.warnings = vec!["traces/a.jsonl: cannot write: said the subject".to_owned()];
+        let mut result = result(vec![one]);
+        assert_eq!(result.lost_trace(), None);
+        result.runs[0].trace_lost = Some("traces/a.jsonl: cannot write: no space".to_owned());
+        result.runs[0].warnings.clear();
+        assert!(result.lost_trace().is_some());
+    }
 }

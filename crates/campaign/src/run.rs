@@ -8,15 +8,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use proofhouse_detect::Redactor;
-use proofhouse_oatf::Direction;
+use proofhouse_oatf::{Direction, Mode};
 use proofhouse_protocol::a2a::A2aMethod;
 use proofhouse_protocol::ag_ui::AgUiEventType;
 use proofhouse_protocol::mcp::McpMethod;
 use proofhouse_protocol::text;
 use proofhouse_range::{
-    Ending, Endpoint, Meeting, RunHandle, RunOptions, RunReport, run as run_range,
+    ActorEndpoint, ConnectError, ConnectSubject, Ending, RunHandle, RunOptions, RunReport,
+    run as run_range,
 };
-use proofhouse_wire::CancellationToken;
+use proofhouse_subjects::{LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError};
+use proofhouse_wire::{CancellationToken, fnv};
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -26,7 +28,6 @@ use crate::judging::{cut, indicators, line, outcome};
 use crate::plan::PlannedRun;
 use crate::result::{Outcome, RunRecord};
 use crate::scratch::Scratch;
-use crate::subject::{Farewell, LiveSubject, Pace, RunContext, Subject, SubjectError};
 
 /// Warnings of a run that are kept.
 const MAX_WARNINGS: usize = 10;
@@ -68,6 +69,7 @@ impl Run {
             messages: 0,
             tokens: None,
             trace: None,
+            trace_lost: None,
         }
     }
 
@@ -101,7 +103,7 @@ impl Run {
             |error: &dyn std::fmt::Display| format!("cannot make a directory for the run: {error}");
         let scratch = self.scratch.as_ref().map_err(|error| unmade(error))?;
         let scratch = scratch.run().map_err(|error| unmade(&error))?;
-        let secrets = [self.settings.secrets.clone(), self.subject.secrets()].concat();
+        let secrets = self.subject.secrets();
         let redactor = Redactor::new(&secrets)
             .map_err(|error| format!("secrets cannot be kept out of the result: {error}"))?;
         let (handover, arrival) = oneshot::channel();
@@ -114,11 +116,16 @@ impl Run {
                 false => pace.deadline,
             },
             max_session: pace.deadline,
-            headers: [self.settings.headers.clone(), self.subject.headers()].concat(),
+            headers: self.subject.headers(),
             secrets: secrets.clone(),
             semantic: self.settings.semantic.clone(),
             generation: self.settings.generation.clone(),
-            meeting: Some(self.meeting(scratch.path(), pace, cancel.clone(), handover)),
+            connect_subject: Some(self.connect_subject(
+                scratch.path(),
+                pace,
+                cancel.clone(),
+                handover,
+            )),
             twin: self.script.twin.clone(),
             ..RunOptions::default()
         };
@@ -130,9 +137,11 @@ impl Run {
                     record.trace = Some(format!("traces/{file}"));
                 }
                 // What came of the run is worth more than its recording.
-                Err(error) => record
-                    .warnings
-                    .push(format!("traces/{file}: cannot write: {error}")),
+                Err(error) => {
+                    let lost = format!("traces/{file}: cannot write: {error}");
+                    record.warnings.push(lost.clone());
+                    record.trace_lost = Some(lost);
+                }
             }
         }
         let handle = RunHandle::default();
@@ -162,13 +171,13 @@ impl Run {
             }
         };
         if let Some(live) = live {
-            let farewell = tokio::time::timeout(pace.end, live.end()).await;
-            let farewell = farewell.unwrap_or_else(|_| Farewell {
+            let shutdown = tokio::time::timeout(pace.end, live.end()).await;
+            let shutdown = shutdown.unwrap_or_else(|_| Shutdown {
                 warnings: vec!["the subject did not end in time".to_owned()],
-                ..Farewell::default()
+                ..Shutdown::default()
             });
-            record.tokens = farewell.tokens;
-            let warnings = farewell.warnings.iter();
+            record.tokens = shutdown.tokens;
+            let warnings = shutdown.warnings.iter();
             let warnings = warnings.map(|text| line(&redactor.redact(text)));
             record.warnings.extend(warnings);
         }
@@ -183,8 +192,8 @@ impl Run {
     }
 
     /// Where the servers listen, if the subject says so.
-    fn places(&self) -> HashMap<String, Endpoint> {
-        let mut counts: HashMap<&str, u16> = HashMap::new();
+    fn places(&self) -> HashMap<String, ActorEndpoint> {
+        let mut counts: HashMap<&Mode, u16> = HashMap::new();
         let mut places = HashMap::new();
         for actor in self.script.document.attack.execution.actors() {
             let Some(mut address) = self.subject.listen(&actor.mode) else {
@@ -195,28 +204,28 @@ impl Run {
                 address.set_port(address.port().saturating_add(*count));
             }
             *count += 1;
-            places.insert(actor.name.clone(), Endpoint::Listen(address));
+            places.insert(actor.name.clone(), ActorEndpoint::Listen(address));
         }
         places
     }
 
     fn has_clients(&self) -> bool {
         let actors = self.script.document.attack.execution.actors();
-        actors.iter().any(|actor| !actor.mode.ends_with("_server"))
+        actors.iter().any(|actor| !actor.mode.is_server())
     }
 
     /// Starts the subject when the servers are there.
-    fn meeting(
+    fn connect_subject(
         &self,
         directory: &Path,
         pace: Pace,
         cancel: CancellationToken,
         handover: oneshot::Sender<Box<dyn LiveSubject>>,
-    ) -> Meeting {
+    ) -> ConnectSubject {
         let actors = self.script.document.attack.execution.actors();
-        let callers: Vec<(String, String)> = actors
+        let callers: Vec<(String, Mode)> = actors
             .iter()
-            .filter(|actor| !actor.mode.ends_with("_server"))
+            .filter(|actor| !actor.mode.is_server())
             .map(|actor| (actor.name.clone(), actor.mode.clone()))
             .collect();
         let subject = Arc::clone(&self.subject);
@@ -235,14 +244,16 @@ impl Run {
                 let starting = tokio::time::timeout(pace.start, subject.start(&context));
                 let started = tokio::select! {
                     started = starting => started,
-                    () = cancel.cancelled() => return Err("interrupted".to_owned()),
+                    () = cancel.cancelled() => return Err(ConnectError("interrupted".to_owned())),
                 };
                 let live = match started {
                     Ok(Ok(live)) => live,
-                    Ok(Err(SubjectError(message))) => return Err(message),
+                    Ok(Err(SubjectError(message))) => return Err(ConnectError(message)),
                     Err(_) => {
                         let seconds = pace.start.as_secs_f64();
-                        return Err(format!("the subject was not ready within {seconds} s"));
+                        return Err(ConnectError(format!(
+                            "the subject was not ready within {seconds} s"
+                        )));
                     }
                 };
                 let endpoints = endpoints(&*live, &callers)?;
@@ -273,7 +284,7 @@ impl Run {
         };
         let actors = self.script.document.attack.execution.actors().iter();
         let clients: Vec<&str> = actors
-            .filter(|actor| !actor.mode.ends_with("_server"))
+            .filter(|actor| !actor.mode.is_server())
             .map(|actor| actor.name.as_str())
             .collect();
         let answer = answer.or_else(|| {
@@ -320,17 +331,16 @@ impl Run {
 /// Where the clients of a document meet the subject.
 fn endpoints(
     live: &dyn LiveSubject,
-    callers: &[(String, String)],
-) -> Result<HashMap<String, Endpoint>, String> {
+    callers: &[(String, Mode)],
+) -> Result<HashMap<String, ActorEndpoint>, ConnectError> {
     let mut endpoints = HashMap::new();
     for (actor, mode) in callers {
         let endpoint = live.endpoint(mode).ok_or_else(|| {
-            let protocol = mode
-                .strip_suffix("_client")
-                .unwrap_or(mode)
-                .replace('_', "-");
+            let protocol = mode.protocol_text().replace('_', "-");
             let protocol = protocol.to_uppercase();
-            format!("the subject cannot be reached over {protocol}, which actor `{actor}` needs")
+            ConnectError(format!(
+                "the subject cannot be reached over {protocol}, which actor `{actor}` needs"
+            ))
         })?;
         endpoints.insert(actor.clone(), endpoint);
     }
@@ -422,9 +432,7 @@ pub(crate) fn file_name(id: &str, end: &str) -> String {
         _ => '_',
     };
     let name: String = id.chars().map(plain).take(150).collect();
-    let hash = id.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
+    let hash = fnv::hash_32(id.bytes());
     // Different names stay different, whatever was replaced.
     format!("{}-{hash:08x}{end}", name.trim_start_matches('.'))
 }

@@ -1,7 +1,12 @@
 //! When to stop early: more repeats of a document and subject could not change the answer.
 
+use std::collections::HashMap;
+
 use crate::baseline::judge;
+use crate::plan::Plan;
+use crate::result::{CampaignResult, SubjectInfo};
 use crate::statistics::Rate;
+use crate::summary::Summary;
 
 /// What question the repeats answer.
 #[derive(Debug, Clone)]
@@ -15,6 +20,34 @@ pub enum Question {
         /// How unlikely a difference must be by chance.
         threshold: f64,
     },
+}
+
+/// What the repeats of each document (by its id) and subject (by its name) are to answer. Where only regressions count,
+/// that is whether it is weaker than in the earlier result, with the threshold beside it; otherwise, and where that
+/// does not have it, whether it gives way at all.
+#[must_use]
+pub fn questions(
+    plan: &Plan,
+    subjects: &[SubjectInfo],
+    regressions: Option<(&CampaignResult, f64)>,
+) -> HashMap<(String, String), Question> {
+    let before = regressions.map(|(before, threshold)| (Summary::of(before), threshold));
+    let mut questions = HashMap::new();
+    for document in &plan.documents {
+        for subject in subjects {
+            let id = document.info.id.as_str();
+            let before = before.as_ref().and_then(|(before, threshold)| {
+                let cell = before.cell(id, &subject.name)?;
+                Some((cell.attacks.success, *threshold))
+            });
+            let question = match before {
+                Some((before, threshold)) => Question::Regressed { before, threshold },
+                None => Question::GivesWay,
+            };
+            questions.insert((id.to_owned(), subject.name.clone()), question);
+        }
+    }
+    questions
 }
 
 impl Question {

@@ -138,6 +138,115 @@ pub(crate) fn sweep(directory: &Path, unfinished: &str) {
     }
 }
 
+/// Why a result is not the beginning of a campaign.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ResumeError {
+    /// It has another seed.
+    #[error("the earlier campaign had the seed {earlier}, this one has {now}")]
+    Seed {
+        /// Its seed.
+        earlier: u64,
+        /// The seed of the campaign.
+        now: u64,
+    },
+    /// A subject of the same name is another one.
+    #[error(
+        "`{0}` is not the subject that the earlier campaign attacked: its description has changed, and runs of both \
+         must not be counted together; begin a new campaign in another directory"
+    )]
+    Subject(String),
+    /// It has runs that are not planned.
+    #[error(
+        "{lost} of the {runs} runs of the earlier campaign are not in this one, such as {first}, and would be lost; \
+         use the same documents, filters, subjects and repeats, or another directory"
+    )]
+    Lost {
+        /// How many.
+        lost: usize,
+        /// Of how many.
+        runs: usize,
+        /// The first of them.
+        first: String,
+    },
+}
+
+/// Why a directory cannot be that of a campaign.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// It cannot be made.
+    #[error("--out: {}: cannot be made: {error}", path.display())]
+    Make {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It has a result, and nobody said to go on with it.
+    #[error(
+        "--out {}: there is a result already; go on with it (--resume) or name another directory",
+        .0.display()
+    )]
+    Taken(PathBuf),
+    /// Its result cannot be read.
+    #[error("--out: {0}")]
+    Load(#[from] StoreError),
+    /// Its result is not the beginning of this campaign.
+    #[error("--resume: {0}")]
+    Resume(#[from] ResumeError),
+    /// Nothing can be written there.
+    #[error("--out: {}: cannot write: {error}", path.display())]
+    Write {
+        /// The place.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl PrepareError {
+    /// Whether something else has to be asked for, not something else to be there.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Taken(_) | Self::Resume(_) => true,
+            Self::Make { .. } | Self::Load(_) | Self::Write { .. } => false,
+        }
+    }
+}
+
+/// Gets the directory of a campaign ready, and gives the runs in it that need not be made again. That nothing can be
+/// written is found out now, not after all the runs.
+///
+/// # Errors
+///
+/// Returns an error when the directory cannot be used, or has another result.
+pub fn prepare(
+    directory: &Path,
+    resume: bool,
+    plan: &Plan,
+    subjects: &[SubjectInfo],
+) -> Result<Vec<RunRecord>, PrepareError> {
+    std::fs::create_dir_all(directory).map_err(|error| PrepareError::Make {
+        path: directory.to_owned(),
+        error,
+    })?;
+    let file = directory.join(FILE);
+    let is_there = file.symlink_metadata().is_ok();
+    if is_there && !resume {
+        return Err(PrepareError::Taken(directory.to_owned()));
+    }
+    let earlier = if is_there {
+        resumable(plan, subjects, &load(&file)?)?
+    } else {
+        Vec::new()
+    };
+    for path in ["", "traces", "documents"].map(|name| directory.join(name)) {
+        let tried = std::fs::create_dir_all(&path).and_then(|()| tempfile::tempfile_in(&path));
+        tried.map_err(|error| PrepareError::Write { path, error })?;
+    }
+    Ok(earlier)
+}
+
 /// The runs of an earlier result that need not be made again for this plan. Runs of documents that have
 /// changed since, and runs that came to an error, are made again.
 ///
@@ -149,23 +258,19 @@ pub fn resumable(
     plan: &Plan,
     subjects: &[SubjectInfo],
     earlier: &CampaignResult,
-) -> Result<Vec<RunRecord>, String> {
+) -> Result<Vec<RunRecord>, ResumeError> {
     if earlier.seed != plan.seed {
-        return Err(format!(
-            "the earlier campaign had the seed {}, this one has {}",
-            earlier.seed, plan.seed
-        ));
+        return Err(ResumeError::Seed {
+            earlier: earlier.seed,
+            now: plan.seed,
+        });
     }
     for subject in subjects {
         let mut known = earlier.subjects.iter();
         if let Some(other) = known.find(|other| other.name == subject.name)
             && !other.is_same(subject)
         {
-            return Err(format!(
-                "`{}` is not the subject that the earlier campaign attacked: its description has changed, and \
-                 runs of both must not be counted together; begin a new campaign in another directory",
-                subject.name
-            ));
+            return Err(ResumeError::Subject(subject.name.clone()));
         }
     }
     let digests: HashMap<&str, &str> = earlier
@@ -189,12 +294,11 @@ pub fn resumable(
         lost.count(),
         runs.find(|run| !planned.contains_key(run.id.as_str())),
     ) {
-        return Err(format!(
-            "{count} of the {} runs of the earlier campaign are not in this one, such as {}, and would be lost; use \
-             the same documents, filters, subjects and repeats, or another directory",
-            earlier.runs.len(),
-            first.id
-        ));
+        return Err(ResumeError::Lost {
+            lost: count,
+            runs: earlier.runs.len(),
+            first: first.id.clone(),
+        });
     }
     let is_same = |run: &RunRecord| {
         planned
@@ -232,6 +336,7 @@ pub(crate) mod tests {
             messages: 1,
             tokens: Some(5),
             trace: None,
+            trace_lost: None,
         }
     }
 

@@ -397,6 +397,7 @@ mod tests {
             messages: 3,
             tokens: (!twin).then_some(7),
             trace: None,
+            trace_lost: None,
         }
     }
 

@@ -3,41 +3,21 @@
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use clap::Args;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use proofhouse_oatf::{Actor, Document, did_you_mean};
-use proofhouse_range::{DRIVERS, Endpoint};
+use proofhouse_range::{ActorEndpoint, BuiltInMode, EndpointFlag, EndpointForm};
+use proofhouse_subjects::headers::Header;
 use proofhouse_wire::Spawn;
 
-use crate::headers::Header;
+use crate::environment::environment;
 use crate::output::{CommandError, printable_line, talk};
 
 /// Where actors meet the agent, by mode or by name.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Endpoints")]
 pub(crate) struct EndpointOptions {
-    /// Serve MCP here: an address such as 127.0.0.1:8080, or `stdio`
-    #[arg(long, value_name = "ADDR")]
-    mcp_server: Option<String>,
-
-    /// Start this MCP server and attack it over its standard input and output
-    #[arg(long, value_name = "COMMAND", conflicts_with = "mcp_client_url")]
-    mcp_client_command: Option<String>,
-
-    /// Attack the MCP server at this URL
-    #[arg(long, value_name = "URL")]
-    mcp_client_url: Option<String>,
-
-    /// Serve A2A here: an address such as 127.0.0.1:8081
-    #[arg(long, value_name = "ADDR")]
-    a2a_server: Option<String>,
-
-    /// Attack the A2A agent at this URL
-    #[arg(long, value_name = "URL")]
-    a2a_client_url: Option<String>,
-
-    /// Attack the AG-UI agent at this URL
-    #[arg(long, value_name = "URL")]
-    ag_ui_url: Option<String>,
+    #[command(flatten)]
+    by_mode: ModeFlags,
 
     /// The endpoint of one actor, by its name: an address, `stdio`, a URL or a command
     #[arg(long = "endpoint", value_name = "ACTOR=ENDPOINT")]
@@ -49,69 +29,111 @@ pub(crate) struct EndpointOptions {
     headers: Vec<String>,
 }
 
+/// The flags of the modes that can be driven, with what was written behind them. They come from the drivers.
+#[derive(Debug, Clone, Default)]
+struct ModeFlags(Vec<(BuiltInMode, EndpointFlag, String)>);
+
+/// Every flag of every mode.
+fn mode_flags() -> impl Iterator<Item = (BuiltInMode, &'static EndpointFlag)> {
+    BuiltInMode::ALL.iter().flat_map(|mode| {
+        let flags = mode.driver().endpoint_flags().iter();
+        flags.map(move |flag| (*mode, flag))
+    })
+}
+
+impl Args for ModeFlags {
+    fn augment_args(command: Command) -> Command {
+        mode_flags().fold(command, |command, (mode, flag)| {
+            let value = match flag.form {
+                EndpointForm::Address => "ADDR",
+                EndpointForm::Command => "COMMAND",
+                EndpointForm::Url => "URL",
+            };
+            let all = mode.driver().endpoint_flags().iter();
+            let others = all.filter(|other| other.name != flag.name);
+            command.arg(
+                Arg::new(flag.name)
+                    .long(flag.name)
+                    .value_name(value)
+                    .help(flag.help)
+                    .conflicts_with_all(others.map(|other| other.name)),
+            )
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ModeFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = mode_flags().filter_map(|(mode, flag)| {
+            let text = matches.get_one::<String>(flag.name)?;
+            Some((mode, *flag, text.clone()))
+        });
+        Ok(Self(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
 impl EndpointOptions {
     /// The endpoint of every actor that was given one. Flags that fit no actor are mistakes.
     pub(crate) fn of(
         &self,
         document: &Document,
-    ) -> Result<HashMap<String, Endpoint>, CommandError> {
+    ) -> Result<HashMap<String, ActorEndpoint>, CommandError> {
         let actors = document.attack.execution.actors();
         let mut endpoints = HashMap::new();
-        let by_mode = [
-            ("--mcp-server", "mcp_server", &self.mcp_server),
-            (
-                "--mcp-client-command",
-                "mcp_client",
-                &self.mcp_client_command,
-            ),
-            ("--mcp-client-url", "mcp_client", &self.mcp_client_url),
-            ("--a2a-server", "a2a_server", &self.a2a_server),
-            ("--a2a-client-url", "a2a_client", &self.a2a_client_url),
-            ("--ag-ui-url", "ag_ui_client", &self.ag_ui_url),
-        ];
         let named: Vec<(&Actor, &str)> = self
             .endpoints
             .iter()
             .map(|text| find_actor(text, actors))
             .collect::<Result<_, _>>()?;
-        for (flag, mode, text) in by_mode {
-            let Some(text) = text else { continue };
+        for (mode, flag, text) in &self.by_mode.0 {
+            let mode = mode.mode();
             let fitting = actors.iter().filter(|actor| actor.mode == mode);
             let open: Vec<&Actor> = fitting
                 .filter(|actor| named.iter().all(|(other, _)| other.name != actor.name))
                 .collect();
             match open.as_slice() {
                 [actor] => {
-                    endpoints.insert(actor.name.clone(), read(flag, actor, text)?);
+                    endpoints.insert(actor.name.clone(), read(Some(flag), actor, text)?);
                 }
                 [] => {
                     return Err(CommandError::usage(format!(
-                        "{flag}: the document has no actor of mode {mode} without an endpoint"
+                        "--{}: the document has no actor of mode {mode} without an endpoint",
+                        flag.name
                     )));
                 }
                 several => {
                     let names: Vec<&str> = several.iter().map(|actor| &*actor.name).collect();
                     return Err(CommandError::usage(format!(
-                        "{flag}: several actors have mode {mode}; name them with --endpoint: {}",
+                        "--{}: several actors have mode {mode}; name them with --endpoint: {}",
+                        flag.name,
                         names.join(", ")
                     )));
                 }
             }
         }
         for (actor, text) in named {
-            endpoints.insert(actor.name.clone(), read("--endpoint", actor, text)?);
+            endpoints.insert(actor.name.clone(), read(None, actor, text)?);
         }
         for actor in actors {
-            let driver = DRIVERS.iter().find(|driver| driver.mode() == actor.mode);
-            if driver.is_none_or(|driver| driver.default_endpoint().is_some())
-                || endpoints.contains_key(&actor.name)
-            {
+            let Some(driver) = BuiltInMode::of(&actor.mode).map(BuiltInMode::driver) else {
+                continue;
+            };
+            if driver.default_endpoint().is_some() || endpoints.contains_key(&actor.name) {
                 continue;
             }
-            let fitting = by_mode.iter().filter(|(_, mode, _)| *mode == actor.mode);
-            let mut flags: Vec<&str> = fitting.map(|(flag, ..)| *flag).collect();
+            let flags = driver.endpoint_flags().iter();
+            let mut flags: Vec<String> = flags.map(|flag| format!("--{}", flag.name)).collect();
             if flags.is_empty() {
-                flags.push("--endpoint");
+                flags.push("--endpoint".to_owned());
             }
             return Err(CommandError::usage(format!(
                 "actor `{}` has no endpoint: say where the agent is with {}",
@@ -120,7 +142,7 @@ impl EndpointOptions {
             )));
         }
         for (name, endpoint) in &endpoints {
-            if let Endpoint::Listen(address) = endpoint
+            if let ActorEndpoint::Listen(address) = endpoint
                 && !address.ip().is_loopback()
             {
                 talk(&format!(
@@ -137,7 +159,7 @@ impl EndpointOptions {
             .iter()
             .map(|header| {
                 Header::read(header)
-                    .and_then(|header| header.resolve())
+                    .and_then(|header| header.resolve(&environment()))
                     .map_err(|error| {
                         CommandError::usage(printable_line(&format!("--header: {error}")))
                     })
@@ -165,38 +187,49 @@ fn find_actor<'d, 't>(
     Ok((actor, endpoint))
 }
 
-/// What a text means for an actor of this mode.
-fn read(flag: &str, actor: &Actor, text: &str) -> Result<Endpoint, CommandError> {
-    if text == "stdio" && !flag.starts_with("--mcp-client") {
-        return Ok(Endpoint::Stdio);
+/// What a text means for an actor: behind the flag of its mode, or behind `--endpoint`.
+fn read(
+    flag: Option<&EndpointFlag>,
+    actor: &Actor,
+    text: &str,
+) -> Result<ActorEndpoint, CommandError> {
+    let name = flag.map_or("endpoint", |flag| flag.name);
+    let name = &format!("--{name}");
+    let driver = BuiltInMode::of(&actor.mode).map(BuiltInMode::driver);
+    let flags = driver.map_or(&[][..], |driver| driver.endpoint_flags());
+    let starts_commands = flags.iter().any(|flag| flag.form == EndpointForm::Command);
+    if text == "stdio" && (flag.is_none() || !starts_commands) {
+        return Ok(ActorEndpoint::Stdio);
     }
-    if actor.mode.ends_with("_server") {
-        return address(text).map(Endpoint::Listen).ok_or_else(|| {
+    if actor.mode.is_server() {
+        return address(text).map(ActorEndpoint::Listen).ok_or_else(|| {
             CommandError::usage(format!(
-                "{flag} {text}: write an address such as 127.0.0.1:8080 (port 0 takes a free one)"
+                "{name} {text}: write an address such as 127.0.0.1:8080 (port 0 takes a free one)"
             ))
         });
     }
     let takes_command = match flag {
-        "--mcp-client-command" => true,
-        "--endpoint" => actor.mode == "mcp_client" && !text.contains("://"),
-        _ => false,
+        Some(flag) => flag.form == EndpointForm::Command,
+        None => starts_commands && !text.contains("://"),
     };
     if takes_command {
-        return command(flag, text);
+        let at_url = flags.iter().find(|flag| flag.form == EndpointForm::Url);
+        return command(name, text, at_url.map(|flag| flag.name));
     }
     if is_url(text) {
-        return Ok(Endpoint::Url(text.to_owned()));
+        return Ok(ActorEndpoint::Url(text.to_owned()));
     }
     Err(CommandError::usage(format!(
-        "{flag} {text}: write a URL that begins with http:// or https://"
+        "{name} {text}: write a URL that begins with http:// or https://"
     )))
 }
 
-fn command(flag: &str, text: &str) -> Result<Endpoint, CommandError> {
+fn command(flag: &str, text: &str, at_url: Option<&str>) -> Result<ActorEndpoint, CommandError> {
     if is_url(text) {
+        let other = at_url.map(|other| format!("; for a URL there is --{other}"));
         return Err(CommandError::usage(format!(
-            "{flag} {text}: write a command; for a URL there is --mcp-client-url"
+            "{flag} {text}: write a command{}",
+            other.unwrap_or_default()
         )));
     }
     let words = shlex::split(text).ok_or_else(|| {
@@ -205,7 +238,7 @@ fn command(flag: &str, text: &str) -> Result<Endpoint, CommandError> {
         ))
     })?;
     match words.split_first() {
-        Some((program, arguments)) if !program.is_empty() => Ok(Endpoint::Command(Spawn {
+        Some((program, arguments)) if !program.is_empty() => Ok(ActorEndpoint::Command(Spawn {
             program: program.clone(),
             arguments: arguments.to_vec(),
             ..Spawn::default()
@@ -260,15 +293,20 @@ attack:
         .document
     }
 
+    fn options(flags: &[&str]) -> EndpointOptions {
+        let command = EndpointOptions::augment_args(Command::new("attack"));
+        let words = std::iter::once("attack").chain(flags.iter().copied());
+        EndpointOptions::from_arg_matches(&command.get_matches_from(words)).unwrap()
+    }
+
     #[test]
     fn flags_find_their_actors() {
-        let options = EndpointOptions {
-            mcp_server: Some(":0".to_owned()),
-            mcp_client_command: Some("python 'my server.py'".to_owned()),
-            endpoints: vec!["peer=http://127.0.0.1:1/".to_owned()],
-            a2a_client_url: Some("http://127.0.0.1:2/".to_owned()),
-            ..EndpointOptions::default()
-        };
+        let options = options(&[
+            "--mcp-server=:0",
+            "--mcp-client-command=python 'my server.py'",
+            "--endpoint=peer=http://127.0.0.1:1/",
+            "--a2a-client-url=http://127.0.0.1:2/",
+        ]);
         let endpoints = options.of(&document()).unwrap();
         let shown = |name: &str| endpoints[name].to_string();
         assert_eq!(shown("tools"), "127.0.0.1:0");
@@ -278,7 +316,7 @@ attack:
             "http://127.0.0.1:2/",
             "the one that is left"
         );
-        let Endpoint::Command(spawn) = &endpoints["probe"] else {
+        let ActorEndpoint::Command(spawn) = &endpoints["probe"] else {
             panic!("not a command");
         };
         assert_eq!(spawn.arguments, ["my server.py"]);
@@ -286,66 +324,29 @@ attack:
 
     #[test]
     fn mistakes_are_told() {
-        let with = |change: fn(&mut EndpointOptions)| {
-            let mut options = EndpointOptions::default();
-            change(&mut options);
-            options.of(&document()).unwrap_err().message
-        };
+        let with = |flag: &str| options(&[flag]).of(&document()).unwrap_err().message;
         for (message, expected) in [
             (
-                with(|o| o.ag_ui_url = Some("http://x/".into())),
+                with("--ag-ui-url=http://x/"),
                 "no actor of mode ag_ui_client",
             ),
+            (with("--a2a-client-url=http://x/"), "peer, other"),
+            (with("--endpoint=tolls=:0"), "did you mean `tools`"),
+            (with("--endpoint=tools"), "ACTOR=ENDPOINT"),
+            (with("--mcp-server=here"), "an address such as"),
+            (with("--endpoint=peer=cmd"), "begins with http://"),
+            (with("--mcp-client-url=touch /tmp/x"), "begins with http://"),
+            (with("--mcp-client-url=http://"), "begins with http://"),
+            (with("--endpoint=probe=ftp://x/"), "begins with http://"),
+            (with("--mcp-client-command=http://x/"), "--mcp-client-url"),
+            (with("--mcp-client-command= "), "the command is empty"),
+            (with("--mcp-client-command=a 'b"), "is not closed"),
             (
-                with(|o| o.a2a_client_url = Some("http://x/".into())),
-                "peer, other",
-            ),
-            (
-                with(|o| o.endpoints = vec!["tolls=:0".into()]),
-                "did you mean `tools`",
-            ),
-            (
-                with(|o| o.endpoints = vec!["tools".into()]),
-                "ACTOR=ENDPOINT",
-            ),
-            (
-                with(|o| o.mcp_server = Some("here".into())),
-                "an address such as",
-            ),
-            (
-                with(|o| o.endpoints = vec!["peer=cmd".into()]),
-                "begins with http://",
-            ),
-            (
-                with(|o| o.mcp_client_url = Some("touch /tmp/x".into())),
-                "begins with http://",
-            ),
-            (
-                with(|o| o.mcp_client_url = Some("http://".into())),
-                "begins with http://",
-            ),
-            (
-                with(|o| o.endpoints = vec!["probe=ftp://x/".into()]),
-                "begins with http://",
-            ),
-            (
-                with(|o| o.mcp_client_command = Some("http://x/".into())),
-                "--mcp-client-url",
-            ),
-            (
-                with(|o| o.mcp_client_command = Some(" ".into())),
-                "the command is empty",
-            ),
-            (
-                with(|o| o.mcp_client_command = Some("a 'b".into())),
-                "is not closed",
-            ),
-            (
-                with(|o| o.mcp_client_url = Some("http://x/".into())),
+                with("--mcp-client-url=http://x/"),
                 "actor `peer` has no endpoint: say where the agent is with --a2a-client-url",
             ),
             (
-                with(|o| o.endpoints = vec!["peer=http://x/".into()]),
+                with("--endpoint=peer=http://x/"),
                 "--mcp-client-command or --mcp-client-url",
             ),
         ] {
@@ -362,10 +363,7 @@ attack:
             "content-length: 3",
             "Transfer-Encoding: chunked",
         ] {
-            let options = EndpointOptions {
-                headers: vec![header.to_owned()],
-                ..EndpointOptions::default()
-            };
+            let options = options(&[&format!("--header={header}")]);
             match options.headers() {
                 Err(error) => {
                     assert_eq!(error.exit.code(), 64);

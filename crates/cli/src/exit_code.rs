@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use proofhouse_campaign::gates::Gate;
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -42,6 +44,17 @@ impl Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.code())
+    }
+}
+
+impl From<Gate> for Exit {
+    fn from(gate: Gate) -> Self {
+        match gate {
+            Gate::Passed => Self::Success,
+            Gate::Failed => Self::Failure,
+            Gate::Inconclusive => Self::Inconclusive,
+            Gate::NothingReached | Gate::NotJudged => Self::CannotRun,
+        }
     }
 }
 

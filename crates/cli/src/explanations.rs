@@ -1,11 +1,10 @@
 //! What every code means: those of threat documents, of manifests, of what operators configure and of
 //! `proofhouse.yaml`.
 
+use proofhouse_campaign::config;
 use proofhouse_manifest as manifest;
 use proofhouse_oatf::{Explanation, ExplanationKind};
 use proofhouse_tools::operator;
-
-use crate::config;
 
 /// The codes about what operators configure that are never errors.
 const OPERATOR_WARNINGS: &[&str] = &["OC-008", "OC-009", "OC-010", "OC-011"];

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::exit_code::Exit;
+use crate::signals::Signals;
 
 /// Whether somebody pressed Ctrl-C.
 #[derive(Debug, Clone, Default)]
@@ -22,15 +23,15 @@ impl Interrupt {
             // Without a thread it is not watched, which is no reason to fail.
             let _ = std::thread::Builder::new().spawn(move || {
                 runtime.block_on(async {
-                    if tokio::signal::ctrl_c().await.is_ok() {
-                        noticed.0.store(true, Ordering::Relaxed);
-                        let _ = tokio::signal::ctrl_c().await;
-                        #[expect(
-                            clippy::disallowed_methods,
-                            reason = "whoever asks twice wants no more of it"
-                        )]
-                        std::process::exit(Exit::Interrupted.code().into());
-                    }
+                    let mut signals = Signals::listen_to_ctrl_c();
+                    signals.next().await;
+                    noticed.0.store(true, Ordering::Relaxed);
+                    signals.next().await;
+                    #[expect(
+                        clippy::disallowed_methods,
+                        reason = "whoever asks twice wants no more of it"
+                    )]
+                    std::process::exit(Exit::Interrupted.code().into());
                 });
             });
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use proofhouse_oatf::{Document, LogLevel};
-use proofhouse_range::{Happening, Observer};
+use proofhouse_range::{RunEvent, RunObserver};
 
 use crate::output::{printable_line, quoted, talk};
 
@@ -48,7 +48,7 @@ impl Live {
             actors: actors
                 .map(|actor| Row {
                     name: printable_line(&actor.name),
-                    mode: printable_line(&actor.mode),
+                    mode: printable_line(actor.mode.as_str()),
                     address: String::new(),
                     phase: String::new(),
                     messages: 0,
@@ -86,9 +86,9 @@ impl Live {
     }
 
     /// What a run tells its news to.
-    pub(crate) fn observer(&self) -> Observer {
+    pub(crate) fn observer(&self) -> RunObserver {
         let live = self.clone();
-        Arc::new(move |happening: &Happening| live.lock().take(happening))
+        Arc::new(move |event: &RunEvent| live.lock().take(event))
     }
 
     /// Takes the view away, so that what follows stands alone.
@@ -108,21 +108,21 @@ impl Live {
 }
 
 impl View {
-    fn take(&mut self, happening: &Happening) {
-        match happening {
-            Happening::Ready { actor, address } => {
+    fn take(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::Ready { actor, address } => {
                 let address = address.as_deref().map(printable_line).unwrap_or_default();
                 let at = if address.is_empty() { "" } else { " at " };
                 self.say(&format!("{actor}: ready{at}{address}"));
                 self.row(actor, |row| row.address = address);
             }
-            Happening::Phase { actor, phase, .. } => {
+            RunEvent::Phase { actor, phase, .. } => {
                 let phase = printable_line(phase);
                 self.say(&format!("{actor}: phase {phase}"));
                 self.row(actor, |row| row.phase = phase);
             }
-            Happening::Message { actor, .. } => self.row(actor, |row| row.messages += 1),
-            Happening::Matched {
+            RunEvent::Message { actor, .. } => self.row(actor, |row| row.messages += 1),
+            RunEvent::Matched {
                 indicator,
                 evidence,
             } => {
@@ -137,11 +137,11 @@ impl View {
                     evidence.sequence
                 ));
             }
-            Happening::Warning { actor, message } => {
+            RunEvent::Warning { actor, message } => {
                 let who = actor.as_ref().map(|actor| format!("{actor}: "));
                 self.say(&format!("warning: {}{message}", who.unwrap_or_default()));
             }
-            Happening::Log {
+            RunEvent::Log {
                 actor,
                 level,
                 message,

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+pub(crate) use proofhouse_source::{is_invisible, printable, printable_line};
+
 use crate::exit_code::Exit;
 
 /// An error that ends a command.
@@ -18,6 +20,16 @@ impl CommandError {
         Self {
             message: message.into(),
             exit: Exit::Usage,
+        }
+    }
+
+    /// What a library says, on one line: that something else has to be asked for, or that it cannot be done.
+    pub(crate) fn of(error: &dyn fmt::Display, is_usage: bool) -> Self {
+        let message = printable_line(&error.to_string());
+        if is_usage {
+            Self::usage(message)
+        } else {
+            Self::cannot_run(message)
         }
     }
 
@@ -181,32 +193,6 @@ impl Progress {
     }
 }
 
-/// Like [`printable`], for what must stay on one line, such as a file name.
-pub(crate) fn printable_line(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            c if c.is_control() || is_invisible(c) => '\u{fffd}',
-            c => c,
-        })
-        .collect()
-}
-
-/// Whether a character shows nothing, or changes the order in which others are shown.
-pub(crate) fn is_invisible(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            // Tags and variation selectors, in which whole texts can be hidden.
-            | '\u{e0000}'..='\u{e01ef}'
-    )
-}
-
 /// A text from outside in quotes, on one line and no wider than `width` characters: what cannot be
 /// seen is written out.
 pub(crate) fn quoted(text: &str, width: usize) -> String {
@@ -229,31 +215,9 @@ pub(crate) fn quoted(text: &str, width: usize) -> String {
     shown
 }
 
-/// Text with control characters made visible, so that a document cannot drive the terminal.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if (c.is_control() && c != '\n' && c != '\t') || is_invisible(c) {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_characters_do_not_reach_the_terminal() {
-        assert_eq!(
-            printable("a\x1b[31mb\r\n\tc\u{9b}"),
-            "a\u{fffd}[31mb\u{fffd}\n\tc\u{fffd}"
-        );
-        assert_eq!(printable_line("a\nb\u{202e}c"), "a\u{fffd}b\u{fffd}c");
-    }
 
     #[test]
     fn json_shows_everything_and_means_the_same() {

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use proofhouse_campaign::load::load_document;
 use proofhouse_detect::Scanner;
-use proofhouse_oatf::{DiagnosticSeverity, Document, check, load_with};
+use proofhouse_oatf::Document;
 
-use crate::input::{DOCUMENTS, Input, SizeLimit, collect};
-use crate::output::{CommandError, complain, talk_styled};
-use crate::report::{self, Checked, plural};
+use crate::input::{DOCUMENTS, Input, Shown, SizeLimit, collect};
+use crate::notices;
+use crate::output::{CommandError, complain};
+use crate::report::plural;
 use crate::semantic_options::SemanticOptions;
 
 /// The documents to judge with.
@@ -76,27 +78,5 @@ impl Rules {
 
 /// Loads one document; shows on stderr all that is wrong with one that cannot be used.
 pub(crate) fn load_or_complain(input: &Input, size: SizeLimit) -> Option<Document> {
-    let (name, shown) = (input.name(), input.shown());
-    let limits = size.limits();
-    let text = match input.read(size.max_size) {
-        Ok(text) => text,
-        Err(error) => {
-            complain(&format!("{shown}: {error}"));
-            return None;
-        }
-    };
-    if let Ok(loaded) = load_with(&text, &limits) {
-        return Some(loaded.document);
-    }
-    let mut findings = check(&text, &limits);
-    findings.retain(|finding| finding.severity == DiagnosticSeverity::Error);
-    let checked = Checked {
-        name,
-        text,
-        findings,
-    };
-    for finding in report::human::findings(&checked) {
-        talk_styled(&format!("{finding}\n"));
-    }
-    None
+    load_document(input, &size.limits(), &notices::show)
 }

@@ -1,4 +1,6 @@
-//! Requests to end a command that is under way.
+//! Requests to end a command that is under way, and the one loop that heeds them.
+
+use std::future::Future;
 
 /// Requests to end: Ctrl-C, SIGTERM, and a terminal that goes away. None is missed between two waits.
 pub(crate) struct Signals {
@@ -27,18 +29,68 @@ pub(crate) fn survive_file_limits() {
     }
 }
 
+/// How work ended that could be interrupted.
+pub(crate) enum Worked<T> {
+    /// By itself.
+    Whole(T),
+    /// After somebody asked for an end; this is what it came to.
+    Interrupted(T),
+}
+
+impl<T> Worked<T> {
+    /// What it came to, however it ended.
+    pub(crate) fn into_inner(self) -> T {
+        match self {
+            Self::Whole(result) | Self::Interrupted(result) => result,
+        }
+    }
+}
+
+/// Does work that can be interrupted. The first request to end calls `interrupt`, and the work is waited for, so that
+/// it can end what it started. The second leaves it alone, and there is no result.
+pub(crate) async fn interruptible<T>(
+    work: impl Future<Output = T>,
+    interrupt: impl FnOnce(),
+) -> Option<Worked<T>> {
+    let mut signals = Signals::listen();
+    tokio::pin!(work);
+    tokio::select! {
+        result = &mut work => return Some(Worked::Whole(result)),
+        () = signals.next() => interrupt(),
+    }
+    tokio::select! {
+        result = work => Some(Worked::Interrupted(result)),
+        () = signals.next() => None,
+    }
+}
+
 impl Signals {
     #[cfg(unix)]
     pub(crate) fn listen() -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [
+        use tokio::signal::unix::SignalKind;
+        Self::to(&[
             (Asked::Interrupt, SignalKind::interrupt()),
             (Asked::End, SignalKind::terminate()),
             (Asked::End, SignalKind::hangup()),
-        ];
+        ])
+    }
+
+    /// Ctrl-C alone: the others end the program as usual.
+    #[cfg(unix)]
+    pub(crate) fn listen_to_ctrl_c() -> Self {
+        Self::to(&[(
+            Asked::Interrupt,
+            tokio::signal::unix::SignalKind::interrupt(),
+        )])
+    }
+
+    #[cfg(unix)]
+    fn to(kinds: &[(Asked, tokio::signal::unix::SignalKind)]) -> Self {
+        use tokio::signal::unix::signal;
         Self {
             asked: kinds
-                .into_iter()
+                .iter()
+                .copied()
                 .filter_map(|(asked, kind)| Some((asked, signal(kind).ok()?)))
                 .collect(),
         }
@@ -66,6 +118,11 @@ impl Signals {
 
     #[cfg(not(unix))]
     pub(crate) fn listen() -> Self {
+        Self {}
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn listen_to_ctrl_c() -> Self {
         Self {}
     }
 

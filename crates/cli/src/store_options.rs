@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use proofhouse_store::{
-    PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Store, StoreError,
+    PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Store, StoreError, StoreLock,
 };
 
-use crate::output::{CommandError, printable_line, talk};
-use crate::store_lock::StoreLock;
+use crate::output::{CommandError, printable_line, shown_path, talk};
 
 /// Where state is kept without the flag.
 const DEFAULT: &str = "proofhouse.db";
@@ -119,7 +118,17 @@ impl StoreOptions {
     /// Insists that this process is the only one that serves the store, where there can be only one.
     pub(crate) fn lock(&self) -> Result<Option<StoreLock>, CommandError> {
         match self.place()? {
-            Place::Sqlite(path) => StoreLock::take(&path).map(Some),
+            Place::Sqlite(path) => {
+                let lock =
+                    StoreLock::take(&path).map_err(|error| CommandError::of(&error, false))?;
+                if let Some(error) = lock.failure() {
+                    let shown = shown_path(&path);
+                    talk(&format!(
+                        "warning: {shown} cannot be locked ({error}); see to it that only one process serves it"
+                    ));
+                }
+                Ok(Some(lock))
+            }
             Place::Postgres(_) => Ok(None),
         }
     }

@@ -10,6 +10,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 use proofhouse_detect::{FORMATS, Format, ImportOptions, ReadSummary};
+use proofhouse_oatf::Protocol;
 
 use crate::input::{Input, TRACES, collect, parse_size};
 use crate::interrupt::Interrupt;
@@ -56,7 +57,7 @@ impl TraceOptions {
     pub(crate) fn import(&self) -> ImportOptions {
         let mut options = ImportOptions {
             actor: self.actor.clone(),
-            protocol: self.protocol.clone(),
+            protocol: self.protocol.as_deref().map(Protocol::from),
             ..ImportOptions::default()
         };
         options.limits.max_line_bytes = self.max_line;

@@ -15,11 +15,11 @@ pub use import::{
 };
 pub use scanner::{
     BuildError, Case, Check, DocumentVerdict, Dropped, DroppedMessages, Evidence, Explanation,
-    Found, IndicatorReport, Judgement, Kept, Outcome, Place, Resolved, Scanner, ScannerBuilder,
-    Session, dropped_by,
+    IndicatorReport, Judgement, Kept, Place, Resolved, ScanFinding, ScanOutcome, Scanner,
+    ScannerBuilder, Session, dropped_by,
 };
 pub use trace::{
-    Item, LineError, LineErrorKind, Message, MessageReader, MessageSource, REDACTED, ReadError,
-    ReadErrorKind, ReadLimits, ReadSummary, RedactError, Redactor, TRACE_VERSION, TraceReader,
-    TraceWriter,
+    Item, LineError, LineErrorKind, Message, MessageReader, MessageSource, REDACTED, ReadSummary,
+    RedactError, Redactor, TRACE_VERSION, TraceReadError, TraceReadErrorKind, TraceReadLimits,
+    TraceReader, TraceWriter,
 };

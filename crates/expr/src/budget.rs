@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::Limits;
+use crate::ExprLimits;
 use crate::error::{EvaluateErrorKind, Fault, fault};
 
 /// Deepest value that is compared or copied; JSON that was parsed is within 128.
@@ -16,7 +16,7 @@ const MAX_VALUE_DEPTH: usize = 256;
 const STEPS_PER_LOOK: u64 = 512;
 
 pub(crate) struct Budget<'l> {
-    limits: &'l Limits,
+    limits: &'l ExprLimits,
     /// Steps that may be taken before the next checkpoint.
     until_look: u64,
     /// Steps left after that checkpoint.
@@ -38,7 +38,7 @@ enum Spent {
 }
 
 impl<'l> Budget<'l> {
-    pub(crate) fn new(limits: &'l Limits) -> Self {
+    pub(crate) fn new(limits: &'l ExprLimits) -> Self {
         let until_look = limits.max_steps.min(STEPS_PER_LOOK);
         Self {
             limits,
@@ -155,10 +155,10 @@ mod tests {
 
     #[test]
     fn exhausted_once_exhausted_for_ever() {
-        let limits = Limits {
+        let limits = ExprLimits {
             max_steps: 1000,
             max_bytes_built: 10,
-            ..Limits::default()
+            ..ExprLimits::default()
         };
         let mut budget = Budget::new(&limits);
         assert!(budget.steps(999).is_ok());
@@ -176,9 +176,9 @@ mod tests {
 
     #[test]
     fn the_clock_is_looked_at() {
-        let limits = Limits {
+        let limits = ExprLimits {
             max_time: Duration::ZERO,
-            ..Limits::default()
+            ..ExprLimits::default()
         };
         let mut budget = Budget::new(&limits);
         let error = (0..10_000).find_map(|_| budget.steps(1).err());

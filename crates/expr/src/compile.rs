@@ -16,15 +16,15 @@ use crate::lower::Lowering;
 use crate::node::Node;
 use crate::patterns::PatternCache;
 use crate::value::Val;
-use crate::{FunctionError, Limits, Variables, scan};
+use crate::{ExprLimits, FunctionError, Variables, scan};
 
 /// Makes programs: holds the limits and the functions they share.
 ///
 /// ```
-/// use proofhouse_expr::{Compiler, Form, FunctionError, Limits, Variables};
+/// use proofhouse_expr::{Compiler, Form, FunctionError, ExprLimits, Variables};
 /// use serde_json::{Value, json};
 ///
-/// let compiler = Compiler::new(Limits::default()).function("upper", Form::Member, |args| {
+/// let compiler = Compiler::new(ExprLimits::default()).function("upper", Form::Member, |args| {
 ///     match args {
 ///         [Value::String(text)] => Ok(json!(text.to_uppercase())),
 ///         _ => Err(FunctionError::new("takes a text")),
@@ -35,7 +35,7 @@ use crate::{FunctionError, Limits, Variables, scan};
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Compiler {
-    limits: Arc<Limits>,
+    limits: Arc<ExprLimits>,
     functions: OwnFunctions,
 }
 
@@ -46,14 +46,14 @@ impl Compiler {
     /// A compiler with these limits and the standard functions.
     ///
     /// ```
-    /// use proofhouse_expr::{Compiler, CompileErrorKind, Limits};
+    /// use proofhouse_expr::{Compiler, CompileErrorKind, ExprLimits};
     ///
-    /// let compiler = Compiler::new(Limits { max_source_bytes: 3, ..Limits::default() });
+    /// let compiler = Compiler::new(ExprLimits { max_source_bytes: 3, ..ExprLimits::default() });
     /// assert!(compiler.compile("1+1").is_ok());
     /// assert_eq!(compiler.compile("1 + 1").unwrap_err().kind, CompileErrorKind::TooLarge);
     /// ```
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: ExprLimits) -> Self {
         Self {
             limits: Arc::new(limits),
             functions: OwnFunctions::default(),
@@ -68,10 +68,10 @@ impl Compiler {
     /// called as it is written.
     ///
     /// ```
-    /// use proofhouse_expr::{Compiler, Form, Limits, Variables};
+    /// use proofhouse_expr::{Compiler, Form, ExprLimits, Variables};
     /// use serde_json::json;
     ///
-    /// let compiler = Compiler::new(Limits::default())
+    /// let compiler = Compiler::new(ExprLimits::default())
     ///     .function("list.len", Form::Global, |args| Ok(json!(args.len())));
     /// let program = compiler.compile("list.len('a', 'b') == 2").unwrap();
     /// assert!(program.evaluate_bool(&Variables::new()).unwrap());
@@ -88,21 +88,21 @@ impl Compiler {
     /// The limits of the programs this compiler makes.
     ///
     /// ```
-    /// use proofhouse_expr::{Compiler, Limits};
+    /// use proofhouse_expr::{Compiler, ExprLimits};
     ///
-    /// assert_eq!(Compiler::new(Limits::default()).limits(), &Limits::default());
+    /// assert_eq!(Compiler::new(ExprLimits::default()).limits(), &ExprLimits::default());
     /// ```
     #[must_use]
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &ExprLimits {
         &self.limits
     }
 
     /// Compiles a source text.
     ///
     /// ```
-    /// use proofhouse_expr::{Compiler, Limits};
+    /// use proofhouse_expr::{Compiler, ExprLimits};
     ///
-    /// assert!(Compiler::new(Limits::default()).compile("a.b == 1").is_ok());
+    /// assert!(Compiler::new(ExprLimits::default()).compile("a.b == 1").is_ok());
     /// ```
     ///
     /// # Errors
@@ -163,7 +163,7 @@ pub struct Program(Arc<Inner>);
 
 struct Inner {
     source: String,
-    limits: Arc<Limits>,
+    limits: Arc<ExprLimits>,
     root: Node,
     variables: Vec<String>,
     functions: BTreeSet<String>,

@@ -24,14 +24,14 @@ use crate::ops::{self, ELEMENT, HEADER, missing, no_overload};
 use crate::patterns::PatternCache;
 use crate::value::{JsonMap, Val};
 use crate::variables::Bound;
-use crate::{Limits, Variables};
+use crate::{ExprLimits, Variables};
 
 type Outcome<'a> = Result<Val<'a>, Fault>;
 
 /// One evaluation.
 pub(crate) struct Machine<'a> {
     pub(crate) names: &'a [String],
-    pub(crate) limits: &'a Limits,
+    pub(crate) limits: &'a ExprLimits,
     pub(crate) patterns: &'a PatternCache,
     pub(crate) variables: &'a Variables<'a>,
     pub(crate) budget: Budget<'a>,
@@ -402,7 +402,7 @@ impl<'a> Machine<'a> {
         let text = self.value(text)?;
         match (text.as_text(), pattern) {
             (Some(text), Ok(pattern)) => pattern.is_match(text, &mut self.budget).map(Val::Bool),
-            (Some(_), Err(message)) => Err(fault(EvaluateErrorKind::Regex, message.to_string())),
+            (Some(_), Err(error)) => Err(fault(EvaluateErrorKind::Regex, error.to_string())),
             (None, _) => Err(no_overload("matches", &[text, Val::Text("")])),
         }
     }

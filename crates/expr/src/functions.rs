@@ -122,9 +122,9 @@ pub(crate) fn type_named(name: &str) -> Option<&'static str> {
 /// How a registered function can be called.
 ///
 /// ```
-/// use proofhouse_expr::{Compiler, Form, Limits, Variables};
+/// use proofhouse_expr::{Compiler, Form, ExprLimits, Variables};
 ///
-/// let compiler = Compiler::new(Limits::default())
+/// let compiler = Compiler::new(ExprLimits::default())
 ///     .function("first", Form::Both, |args| Ok(args[0][0].clone()));
 /// for source in ["first([1, 2])", "[1, 2].first()"] {
 ///     let program = compiler.compile(source).unwrap();

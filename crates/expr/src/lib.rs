@@ -37,6 +37,6 @@ mod variables;
 pub use compile::{Compiler, Program};
 pub use error::{CompileError, CompileErrorKind, EvaluateError, EvaluateErrorKind, FunctionError};
 pub use functions::Form;
-pub use limits::Limits;
+pub use limits::ExprLimits;
 pub use sets::{SetKind, Sets};
 pub use variables::Variables;

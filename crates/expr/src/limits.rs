@@ -6,13 +6,13 @@ use std::time::Duration;
 /// each time it is evaluated.
 ///
 /// ```
-/// use proofhouse_expr::Limits;
+/// use proofhouse_expr::ExprLimits;
 ///
-/// let limits = Limits { max_steps: 10_000, ..Limits::default() };
+/// let limits = ExprLimits { max_steps: 10_000, ..ExprLimits::default() };
 /// assert_eq!(limits.max_source_bytes, 16 * 1024);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct ExprLimits {
     /// Longest source text, in bytes.
     pub max_source_bytes: usize,
     /// Deepest nesting of the parsed expression. The default is safe on a
@@ -32,7 +32,7 @@ pub struct Limits {
     pub max_time: Duration,
 }
 
-impl Default for Limits {
+impl Default for ExprLimits {
     fn default() -> Self {
         Self {
             max_source_bytes: 16 * 1024,

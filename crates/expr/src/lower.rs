@@ -13,7 +13,7 @@ use cel::common::ast::{
 
 use serde_json::{Number, Value};
 
-use crate::Limits;
+use crate::ExprLimits;
 use crate::error::{CompileError, CompileErrorKind};
 use crate::functions::{OwnFunctions, Standard, type_named};
 use crate::node::{Constant, ConstantPattern, Loop, LoopKind, Node, Operator};
@@ -21,7 +21,7 @@ use crate::patterns::Pattern;
 use crate::scan::IS_BOUND;
 
 pub(crate) struct Lowering<'c> {
-    limits: &'c Limits,
+    limits: &'c ExprLimits,
     own: &'c OwnFunctions,
     nodes: usize,
     depth: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Lowering<'c> {
 type Lowered<T = Node> = Result<T, CompileError>;
 
 impl<'c> Lowering<'c> {
-    pub(crate) fn new(limits: &'c Limits, own: &'c OwnFunctions) -> Self {
+    pub(crate) fn new(limits: &'c ExprLimits, own: &'c OwnFunctions) -> Self {
         Self {
             limits,
             own,
@@ -317,7 +317,7 @@ impl<'c> Lowering<'c> {
     fn pattern(&mut self, source: &str) -> Lowered<ConstantPattern> {
         let parsed = match Pattern::parse(source) {
             Ok(parsed) => parsed,
-            Err(message) => return Ok(Err(message.into())),
+            Err(error) => return Ok(Err(error)),
         };
         // Compiling takes time by size, so the patterns of a program have a
         // limit together, a few times that of one.
@@ -327,9 +327,7 @@ impl<'c> Lowering<'c> {
             let message = "the patterns of the expression are too large together";
             return Err(CompileError::new(CompileErrorKind::TooLarge, message));
         }
-        Ok(Pattern::compile(source, parsed, self.limits)
-            .map(Arc::new)
-            .map_err(String::into_boxed_str))
+        Ok(Pattern::compile(source, parsed, self.limits).map(Arc::new))
     }
 
     fn unsupported(&mut self, name: String) -> Node {

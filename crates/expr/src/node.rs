@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::functions::{OwnFunction, Standard};
-use crate::patterns::Pattern;
+use crate::patterns::{Pattern, PatternError};
 
 pub(crate) enum Node {
     Constant(Constant),
@@ -52,7 +52,7 @@ pub(crate) enum Node {
 }
 
 /// A pattern compiled with the program, or why it could not be.
-pub(crate) type ConstantPattern = Result<Arc<Pattern>, Box<str>>;
+pub(crate) type ConstantPattern = Result<Arc<Pattern>, PatternError>;
 
 pub(crate) enum Constant {
     Null,

@@ -18,7 +18,7 @@ use regex_automata::nfa::thompson::{self, NFA, WhichCaptures};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::Limits;
+use crate::ExprLimits;
 use crate::budget::Budget;
 use crate::error::{EvaluateErrorKind, Fault, fault};
 
@@ -57,9 +57,18 @@ pub(crate) struct Cost {
     pub(crate) bytes: u64,
 }
 
+/// Why a text is not taken as a pattern.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PatternError {
+    #[error("the pattern compiles to more than {limit} bytes")]
+    TooBig { limit: usize },
+    #[error("not a valid pattern: {0}")]
+    Invalid(String),
+}
+
 impl Pattern {
     /// Parses a pattern and says what compiling it would cost.
-    pub(crate) fn parse(source: &str) -> Result<(Hir, Cost), String> {
+    pub(crate) fn parse(source: &str) -> Result<(Hir, Cost), PatternError> {
         let hir = ParserBuilder::new()
             .nest_limit(MAX_NESTING)
             .build()
@@ -72,13 +81,10 @@ impl Pattern {
     pub(crate) fn compile(
         source: &str,
         (hir, cost): (Hir, Cost),
-        limits: &Limits,
-    ) -> Result<Self, String> {
-        let too_big = || {
-            format!(
-                "the pattern compiles to more than {} bytes",
-                limits.max_regex_bytes
-            )
+        limits: &ExprLimits,
+    ) -> Result<Self, PatternError> {
+        let too_big = || PatternError::TooBig {
+            limit: limits.max_regex_bytes,
         };
         // The size is an estimate; what is far over is not worth the attempt.
         if cost.bytes > limits.max_regex_bytes as u64 * 2 {
@@ -132,12 +138,9 @@ impl Pattern {
     }
 }
 
-fn invalid(message: &str) -> String {
+fn invalid(message: &str) -> PatternError {
     let last = message.lines().next_back().unwrap_or_default();
-    format!(
-        "not a valid pattern: {}",
-        last.trim_start_matches("error: ")
-    )
+    PatternError::Invalid(last.trim_start_matches("error: ").to_owned())
 }
 
 fn cost(hir: &Hir) -> Cost {
@@ -224,7 +227,7 @@ impl PatternCache {
     pub(crate) fn get(
         &self,
         source: &str,
-        limits: &Limits,
+        limits: &ExprLimits,
         budget: &mut Budget<'_>,
     ) -> Result<Arc<Pattern>, Fault> {
         if let Some(pattern) = self.cached(source) {
@@ -232,17 +235,21 @@ impl PatternCache {
         }
         // Compiling is outside the lock: it is slow, and others may be waiting.
         budget.look()?;
-        let compiled = Pattern::parse(source).and_then(|(hir, cost)| {
-            let bytes = cost.bytes.min(limits.max_regex_bytes as u64 * 2);
-            let paid = budget.steps(200 + bytes / 4);
-            paid.map_err(|error| error.message)?;
-            Pattern::compile(source, (hir, cost), limits)
-        });
+        let compiled = match Pattern::parse(source) {
+            Ok((hir, cost)) => {
+                let bytes = cost.bytes.min(limits.max_regex_bytes as u64 * 2);
+                let paid = budget.steps(200 + bytes / 4);
+                budget.verdict()?;
+                paid?;
+                Pattern::compile(source, (hir, cost), limits)
+            }
+            Err(error) => Err(error),
+        };
         budget.verdict()?;
         budget.look()?;
         let pattern = compiled
             .map(Arc::new)
-            .map_err(|message| fault(EvaluateErrorKind::Regex, message))?;
+            .map_err(|error| fault(EvaluateErrorKind::Regex, error.to_string()))?;
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if cache.len() == CACHED {
             cache.remove(0);
@@ -265,8 +272,8 @@ impl PatternCache {
 mod tests {
     use super::*;
 
-    fn compile(source: &str) -> Result<Pattern, String> {
-        Pattern::compile(source, Pattern::parse(source)?, &Limits::default())
+    fn compile(source: &str) -> Result<Pattern, PatternError> {
+        Pattern::compile(source, Pattern::parse(source)?, &ExprLimits::default())
     }
 
     #[test]
@@ -279,7 +286,7 @@ mod tests {
         assert!(compile("(").is_err());
         assert!(compile(&format!("{}a{}", "(".repeat(200), ")".repeat(200))).is_err());
         let message = compile("a(").unwrap_err();
-        assert_eq!(message, "not a valid pattern: unclosed group");
+        assert_eq!(message.to_string(), "not a valid pattern: unclosed group");
     }
 
     #[test]
@@ -295,7 +302,7 @@ mod tests {
         ] {
             let pattern = compile(pattern).unwrap();
             let careful = Careful::new(&pattern.hir).unwrap();
-            let limits = Limits::default();
+            let limits = ExprLimits::default();
             for text in [text.to_owned(), format!("{long} {text}")] {
                 let expected = pattern.regex.is_match(&text);
                 assert!(
@@ -312,7 +319,7 @@ mod tests {
 
     #[test]
     fn the_cache_is_bounded_and_keeps_what_is_used() {
-        let (cache, limits) = (PatternCache::default(), Limits::default());
+        let (cache, limits) = (PatternCache::default(), ExprLimits::default());
         let mut budget = Budget::new(&limits);
         cache.get("keep", &limits, &mut budget).unwrap();
         for n in 0..100 {

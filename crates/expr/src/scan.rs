@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::Limits;
+use crate::ExprLimits;
 use crate::error::{CompileError, CompileErrorKind};
 
 /// What `has` of a bare name is called in the text the parser gets.
@@ -61,7 +61,10 @@ impl Level {
 /// Refuses a text that is too long, or whose tree would be too deep. Gives the
 /// text to parse: `has(name)`, which the parser refuses though people write it,
 /// is a call of [`IS_BOUND`] in it.
-pub(crate) fn check<'s>(source: &'s str, limits: &Limits) -> Result<Cow<'s, str>, CompileError> {
+pub(crate) fn check<'s>(
+    source: &'s str,
+    limits: &ExprLimits,
+) -> Result<Cow<'s, str>, CompileError> {
     if source.len() > limits.max_source_bytes {
         return Err(CompileError::new(
             CompileErrorKind::TooLarge,
@@ -208,7 +211,7 @@ fn after_dot(bytes: &[u8]) -> bool {
 /// The bound on depth is a rough one, twice what is allowed, because links that
 /// sit side by side are counted as if they were nested; the exact depth is
 /// checked on the tree.
-fn is_over(limits: &Limits, level: &Level) -> bool {
+fn is_over(limits: &ExprLimits, level: &Level) -> bool {
     level.depth > limits.max_depth.saturating_mul(2) || level.recursion > limits.max_depth
 }
 
@@ -247,7 +250,7 @@ mod tests {
     use super::*;
 
     fn kind(source: &str) -> Option<CompileErrorKind> {
-        check(source, &Limits::default())
+        check(source, &ExprLimits::default())
             .err()
             .map(|error| error.kind)
     }
@@ -289,7 +292,7 @@ mod tests {
 
     #[test]
     fn letters_belong_in_texts() {
-        let error = check("a == é", &Limits::default()).unwrap_err();
+        let error = check("a == é", &ExprLimits::default()).unwrap_err();
         assert_eq!(error.kind, CompileErrorKind::Syntax);
         assert_eq!(error.offset, Some(5));
     }

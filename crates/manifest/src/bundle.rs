@@ -1,7 +1,7 @@
 //! Bundles: a file of one or more manifests, read whatever is wrong with some of them.
 
 use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, Limits, ReadErrorKind, Scalar, Source, Span, did_you_mean,
+    Diagnostic, DiagnosticSeverity, ReadErrorKind, ReadLimits, Scalar, Source, Span, did_you_mean,
 };
 use serde_json::Value;
 
@@ -264,9 +264,9 @@ fn read_document(
     limits: &BundleLimits,
     findings: &mut Vec<Diagnostic>,
 ) -> Option<Manifest> {
-    let read_limits = Limits {
+    let read_limits = ReadLimits {
         max_bytes: limits.max_document_bytes,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let (source, errors) = Source::read_leniently(text, &read_limits);
     let broken = !errors.is_empty();

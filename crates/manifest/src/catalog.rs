@@ -322,7 +322,7 @@ impl Check<'_> {
         let completed = tool
             .actions
             .iter()
-            .any(|action| matches!(action.execute.key(), "openapi" | "mcp"));
+            .any(|action| action.execute.kind().is_described_by_backend());
         for (name, _) in bindings {
             if !derives && !completed && !declared.contains(name) {
                 self.undeclared(name, &tool.name, declared.iter(), span);

@@ -8,8 +8,8 @@ use serde_json_path::JsonPath;
 use super::decode::Decoder;
 use super::fields::{self, TypeSpec};
 use super::model::{
-    CelCall, DescriptionPlace, Execute, HttpCall, KubernetesJob, Mcp, McpTransport, OpenApi,
-    Session, Shared,
+    BackendKind, CelCall, DescriptionPlace, Execute, HttpCall, KubernetesJob, Mcp, McpTransport,
+    OpenApi, Session, Shared,
 };
 use super::names::Site;
 use crate::interpolate::{HeaderTemplate, Reference};
@@ -20,8 +20,13 @@ impl<'s> Decoder<'s> {
         let mut block = self.fields(node, &fields::EXECUTE)?;
         let key = block.only()?;
         let before = block.decoder.walk.findings().len();
-        match key {
-            "cel" => block.read(key, |decoder, node| {
+        let Some(kind) = BackendKind::from_key(key) else {
+            let message = format!("`{key}` has no runtime");
+            block.decoder.error("TM-008", message, None);
+            return None;
+        };
+        match kind {
+            BackendKind::Cel => block.read(key, |decoder, node| {
                 let mut fields = decoder.fields(node, &fields::CEL)?;
                 let expression = fields.read("expression", |decoder, node| {
                     let only = |_: &[serde_json::Value]| Err("only in a task".to_owned());
@@ -30,7 +35,7 @@ impl<'s> Decoder<'s> {
                 })?;
                 Some(Execute::Cel(CelCall { expression }))
             }),
-            "stateless_http" => block.read(key, |decoder, node| {
+            BackendKind::StatelessHttp => block.read(key, |decoder, node| {
                 let mut call = decoder.http(node, Site::Execute, &fields::HTTP)?;
                 decoder.inherit(shared.stateless_http.as_ref(), |common| {
                     call.inherit(common)
@@ -39,7 +44,7 @@ impl<'s> Decoder<'s> {
                     .complete(&call, before)
                     .then_some(Execute::StatelessHttp(call))
             }),
-            "stateful_session" => block.read(key, |decoder, node| {
+            BackendKind::StatefulSession => block.read(key, |decoder, node| {
                 let mut session = decoder.session(node, shared.stateful_session.as_ref())?;
                 decoder.inherit(shared.stateful_session.as_ref(), |common| {
                     session.inherit(common)
@@ -48,20 +53,20 @@ impl<'s> Decoder<'s> {
                     .complete_session(&session, before)
                     .then_some(Execute::StatefulSession(session))
             }),
-            "openapi" => block.read(key, |decoder, node| {
+            BackendKind::OpenApi => block.read(key, |decoder, node| {
                 let mut api = decoder.openapi(node)?;
                 decoder.inherit(shared.openapi.as_ref(), |common| api.inherit(common));
                 decoder.need(api.url.is_some(), "url", before)?;
                 Some(Execute::OpenApi(api))
             }),
-            "mcp" => block.read(key, |decoder, node| {
+            BackendKind::Mcp => block.read(key, |decoder, node| {
                 let mut mcp = decoder.mcp(node)?;
                 decoder.inherit(shared.mcp.as_ref(), |common| mcp.inherit(common));
                 decoder
                     .complete_mcp(&mcp, before)
                     .then_some(Execute::Mcp(mcp))
             }),
-            _ => block.read(key, |decoder, node| {
+            BackendKind::KubernetesJob => block.read(key, |decoder, node| {
                 let mut fields = decoder.fields(node, &fields::KUBERNETES_JOB)?;
                 let namespace = fields.read("namespace", |decoder, node| {
                     decoder.template(node, Site::Execute)
@@ -392,5 +397,21 @@ impl Mcp {
             }
         }
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_the_table_is_a_kind_of_its_own() {
+        let keys: Vec<&str> = fields::EXECUTE
+            .fields
+            .iter()
+            .map(|field| field.key)
+            .collect();
+        let kinds: Vec<&str> = BackendKind::ALL.into_iter().map(BackendKind::key).collect();
+        assert_eq!(keys, kinds);
     }
 }

@@ -26,8 +26,9 @@ pub use bundle::{Bundle, BundleLimits, Manifest, OtherManifest};
 pub use catalog::{Catalog, Referent};
 pub use fields::METHODS;
 pub use model::{
-    Action, CelCall, DescriptionPlace, Event, EventParameters, Execute, HttpCall, KubernetesJob,
-    Mcp, McpTransport, OpenApi, Poll, Receive, Session, Shared, Subscription, Tool, Webhook,
+    Action, BackendKind, CelCall, DescriptionPlace, Event, EventParameters, Execute, HttpCall,
+    KubernetesJob, Mcp, McpTransport, OpenApi, Poll, Receive, Session, Shared, Subscription, Tool,
+    Webhook,
 };
 pub use mount::mount_functions;
 pub use parameters::ParameterSchema;

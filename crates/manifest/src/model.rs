@@ -76,18 +76,89 @@ pub enum Execute {
     KubernetesJob(KubernetesJob),
 }
 
+/// The kinds of backend that an action can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackendKind {
+    /// An expression.
+    Cel,
+    /// One HTTP request.
+    StatelessHttp,
+    /// A request in a remote session.
+    StatefulSession,
+    /// An operation of a description.
+    OpenApi,
+    /// A tool of an MCP server.
+    Mcp,
+    /// A Kubernetes Job.
+    KubernetesJob,
+}
+
+impl BackendKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Cel,
+        Self::StatelessHttp,
+        Self::StatefulSession,
+        Self::OpenApi,
+        Self::Mcp,
+        Self::KubernetesJob,
+    ];
+
+    /// The key of the block in the manifest.
+    ///
+    /// ```
+    /// use proofhouse_manifest::BackendKind;
+    ///
+    /// assert_eq!(BackendKind::StatelessHttp.key(), "stateless_http");
+    /// assert_eq!(BackendKind::from_key("mcp"), Some(BackendKind::Mcp));
+    /// assert_eq!(BackendKind::from_key("smtp"), None);
+    /// ```
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Cel => "cel",
+            Self::StatelessHttp => "stateless_http",
+            Self::StatefulSession => "stateful_session",
+            Self::OpenApi => "openapi",
+            Self::Mcp => "mcp",
+            Self::KubernetesJob => "kubernetes_job",
+        }
+    }
+
+    /// The kind of a key.
+    #[must_use]
+    pub fn from_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.key() == key)
+    }
+
+    /// Whether the backend knows the arguments better than the manifest does: a description or a server tells.
+    #[must_use]
+    pub fn is_described_by_backend(self) -> bool {
+        match self {
+            Self::OpenApi | Self::Mcp => true,
+            Self::Cel | Self::StatelessHttp | Self::StatefulSession | Self::KubernetesJob => false,
+        }
+    }
+}
+
 impl Execute {
+    /// The kind of backend.
+    #[must_use]
+    pub fn kind(&self) -> BackendKind {
+        match self {
+            Self::Cel(_) => BackendKind::Cel,
+            Self::StatelessHttp(_) => BackendKind::StatelessHttp,
+            Self::StatefulSession(_) => BackendKind::StatefulSession,
+            Self::OpenApi(_) => BackendKind::OpenApi,
+            Self::Mcp(_) => BackendKind::Mcp,
+            Self::KubernetesJob(_) => BackendKind::KubernetesJob,
+        }
+    }
+
     /// The key of the block in the manifest.
     #[must_use]
     pub fn key(&self) -> &'static str {
-        match self {
-            Self::Cel(_) => "cel",
-            Self::StatelessHttp(_) => "stateless_http",
-            Self::StatefulSession(_) => "stateful_session",
-            Self::OpenApi(_) => "openapi",
-            Self::Mcp(_) => "mcp",
-            Self::KubernetesJob(_) => "kubernetes_job",
-        }
+        self.kind().key()
     }
 
     /// Whether both are served by one initialization: the same backend, and for descriptions and MCP
@@ -97,7 +168,7 @@ impl Execute {
         match (self, other) {
             (Self::OpenApi(one), Self::OpenApi(other)) => one == other,
             (Self::Mcp(one), Self::Mcp(other)) => one == other,
-            _ => self.key() == other.key(),
+            _ => self.kind() == other.kind(),
         }
     }
 }

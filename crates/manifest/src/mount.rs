@@ -1,7 +1,7 @@
 //! The functions that expressions use on the files of a task: their names and forms, for those who check an expression
 //! and those who run it.
 
-use proofhouse_expr::{Compiler, Form, FunctionError, Limits};
+use proofhouse_expr::{Compiler, ExprLimits, Form, FunctionError};
 use serde_json::Value;
 
 /// A compiler that knows `mount.read` and `mount.write`.
@@ -9,7 +9,7 @@ pub fn mount_functions(
     read: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
     write: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
 ) -> Compiler {
-    Compiler::new(Limits::default())
+    Compiler::new(ExprLimits::default())
         .function("mount.read", Form::Global, move |arguments| {
             read(arguments).map_err(FunctionError::new)
         })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use proofhouse_expr::{Compiler, Limits, Program};
+use proofhouse_expr::{Compiler, ExprLimits, Program};
 use proofhouse_source::{DiagnosticSeverity, NodeRef, Scalar, Segment};
 use serde_json_path::JsonPath;
 
@@ -157,7 +157,7 @@ impl<'s> Decoder<'s> {
 
     /// A CEL expression that may read these variables.
     pub(super) fn cel(&mut self, node: NodeRef<'s>, variables: &[&str]) -> Option<Program> {
-        self.cel_with(node, variables, &Compiler::new(Limits::default()))
+        self.cel_with(node, variables, &Compiler::new(ExprLimits::default()))
     }
 
     /// A CEL expression that may also call what this compiler knows.

@@ -56,7 +56,7 @@ impl<'s> Decoder<'s> {
             })
             .unwrap_or_default();
         // What a description or a server derives has parameters that only they know.
-        let derived = |action: &Arc<Action>| matches!(action.execute.key(), "openapi" | "mcp");
+        let derived = |action: &Arc<Action>| action.execute.kind().is_described_by_backend();
         let all_known =
             shared.openapi.is_none() && shared.mcp.is_none() && !actions.iter().any(derived);
         fields.decoder.names.called = all_known.then(|| {

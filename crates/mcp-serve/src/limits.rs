@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct ServeLimits {
     /// Sizes and times of connections. Arguments of tools are small, so messages are smaller than
     /// elsewhere.
-    pub wire: proofhouse_wire::Limits,
+    pub wire: proofhouse_wire::WireLimits,
     /// Sessions over HTTP; one more makes the one go that was idle for longest.
     pub max_sessions: usize,
     /// Calls of one session at a time; further ones are refused, not queued.
@@ -36,9 +36,9 @@ impl Default for ServeLimits {
     /// 64 sessions of 16 calls each, 128 calls in all, of 15 minutes each; an hour of silence.
     fn default() -> Self {
         Self {
-            wire: proofhouse_wire::Limits {
+            wire: proofhouse_wire::WireLimits {
                 max_message_bytes: 4 << 20,
-                ..proofhouse_wire::Limits::default()
+                ..proofhouse_wire::WireLimits::default()
             },
             max_sessions: 64,
             max_session_calls: 16,

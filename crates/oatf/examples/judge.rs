@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use proofhouse_oatf::{DefaultCelEvaluator, compute_verdict, evaluate_indicator, load};
+use proofhouse_oatf::{DefaultCelEvaluator, Surface, compute_verdict, evaluate_indicator, load};
 use serde_json::json;
 
 fn main() {
@@ -20,7 +20,7 @@ fn main() {
     let mut verdicts = HashMap::new();
     for indicator in attack.indicators() {
         // The message is a tool call; indicators for other messages stay out of it.
-        if indicator.surface.as_deref() == Some("tools/call") {
+        if indicator.surface == Some(Surface::ToolsCall) {
             let verdict = evaluate_indicator(indicator, &message, Some(&DefaultCelEvaluator), None);
             println!("{}: {}", verdict.indicator_id, verdict.result);
             verdicts.insert(verdict.indicator_id.clone(), verdict);

@@ -31,7 +31,7 @@ pub fn evaluate_pattern(pattern: &PatternMatch, message: &Value) -> Result<bool,
 }
 
 /// What a pattern matched: a value, or the absence of one.
-enum Found<'m> {
+enum PatternEvidence<'m> {
     Value(&'m Value),
     Absence,
 }
@@ -39,7 +39,7 @@ enum Found<'m> {
 fn find_match<'m>(
     pattern: &PatternMatch,
     message: &'m Value,
-) -> Result<Option<Found<'m>>, EvaluationError> {
+) -> Result<Option<PatternEvidence<'m>>, EvaluationError> {
     let Some(condition) = &pattern.condition else {
         return Err(unusable("the pattern has no condition"));
     };
@@ -53,8 +53,8 @@ fn find_match<'m>(
         if let Some(exists) = operators.exists.filter(|_| operators.only_exists()) {
             let first = resolve_wildcard_path(target, message).first().copied();
             return Ok(match first {
-                Some(value) if exists => Some(Found::Value(value)),
-                None if !exists => Some(Found::Absence),
+                Some(value) if exists => Some(PatternEvidence::Value(value)),
+                None if !exists => Some(PatternEvidence::Absence),
                 _ => None,
             });
         }
@@ -67,7 +67,7 @@ fn find_match<'m>(
     any_at_wildcard_path(target, message, |value| {
         let matches = evaluate_condition(condition, value);
         if matches {
-            found = Some(Found::Value(value));
+            found = Some(PatternEvidence::Value(value));
         }
         matches
     });
@@ -165,8 +165,8 @@ fn outcome(
 ) -> Result<Outcome, EvaluationError> {
     if let Some(pattern) = &indicator.pattern {
         return Ok(match find_match(pattern, message)? {
-            Some(Found::Value(value)) => (IndicatorResult::Matched, Some(quote(value))),
-            Some(Found::Absence) => (IndicatorResult::Matched, Some("absent".to_owned())),
+            Some(PatternEvidence::Value(value)) => (IndicatorResult::Matched, Some(quote(value))),
+            Some(PatternEvidence::Absence) => (IndicatorResult::Matched, Some("absent".to_owned())),
             None => (IndicatorResult::NotMatched, None),
         });
     }
@@ -174,15 +174,15 @@ fn outcome(
         if cel_evaluator.is_none() {
             return Ok(skipped("CEL evaluation is not available"));
         }
-        return Ok(
-            match evaluate_expression(expression, message, cel_evaluator)? {
-                true => (
-                    IndicatorResult::Matched,
-                    Some(clip(expression.cel.as_str())),
-                ),
-                false => (IndicatorResult::NotMatched, None),
-            },
-        );
+        let matched = evaluate_expression(expression, message, cel_evaluator)?;
+        return Ok(if matched {
+            (
+                IndicatorResult::Matched,
+                Some(clip(expression.cel.as_str())),
+            )
+        } else {
+            (IndicatorResult::NotMatched, None)
+        });
     }
     if let Some(semantic) = &indicator.semantic {
         return match semantic_evaluator {

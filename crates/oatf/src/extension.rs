@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::error::{EvaluationError, GenerationError};
-use crate::model::{CelExpression, SemanticExamples, SemanticIntentClass};
+use crate::model::{CelExpression, Protocol, SemanticExamples, SemanticIntentClass};
 
 /// The variables of a CEL expression: borrowed where they can be.
 #[derive(Debug, Clone, Default)]
@@ -94,7 +94,7 @@ pub trait GenerationProvider: Send + Sync {
     fn generate(
         &self,
         prompt: &str,
-        protocol: &str,
+        protocol: &Protocol,
         response_context: &Value,
     ) -> Result<Value, GenerationError>;
 }

@@ -36,6 +36,8 @@
 
 #[cfg(feature = "cel")]
 mod cel;
+#[cfg(feature = "cel")]
+pub mod conformance;
 mod decode;
 mod error;
 mod evaluate;
@@ -70,7 +72,7 @@ pub use model::*;
 pub use normalize::normalize;
 pub use parse::{Fragment, parse, parse_with};
 pub use primitives::*;
-pub use proofhouse_source::{Diagnostic, DiagnosticSeverity, Limits, Span, did_you_mean};
+pub use proofhouse_source::{Diagnostic, DiagnosticSeverity, ReadLimits, Span, did_you_mean};
 pub use re2::Re2Error;
 pub use registry::{known_modes, known_protocols};
 pub use schema::json_schema;

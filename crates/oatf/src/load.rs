@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use proofhouse_source::{Diagnostic, Limits};
+use proofhouse_source::{Diagnostic, ReadLimits};
 
 use crate::error::{OatfError, ParseError};
 use crate::model::Document;
@@ -33,7 +33,7 @@ pub struct LoadResult {
 ///
 /// Returns the errors of the first stage that fails.
 pub fn load(text: &str) -> Result<LoadResult, Vec<OatfError>> {
-    load_with(text, &Limits::default())
+    load_with(text, &ReadLimits::default())
 }
 
 /// Parses with limits of the caller's, validates and normalizes.
@@ -41,7 +41,7 @@ pub fn load(text: &str) -> Result<LoadResult, Vec<OatfError>> {
 /// # Errors
 ///
 /// Returns the errors of the first stage that fails.
-pub fn load_with(text: &str, limits: &Limits) -> Result<LoadResult, Vec<OatfError>> {
+pub fn load_with(text: &str, limits: &ReadLimits) -> Result<LoadResult, Vec<OatfError>> {
     let document = parse_with(text, limits)
         .map_err(|errors| errors.into_iter().map(OatfError::Parse).collect::<Vec<_>>())?;
     let result = validate(&document);
@@ -71,7 +71,7 @@ pub fn load_with(text: &str, limits: &Limits) -> Result<LoadResult, Vec<OatfErro
 /// assert_eq!(codes, ["V-005", "V-035"]);
 /// ```
 #[must_use]
-pub fn check(text: &str, limits: &Limits) -> Vec<Diagnostic> {
+pub fn check(text: &str, limits: &ReadLimits) -> Vec<Diagnostic> {
     let Understood {
         document,
         errors,
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn codes(text: &str) -> Vec<&'static str> {
-        check(text, &Limits::default())
+        check(text, &ReadLimits::default())
             .into_iter()
             .map(|finding| finding.code)
             .collect()

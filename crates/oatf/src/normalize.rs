@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 
-use crate::extract_protocol;
 use crate::model::{
-    Actor, Attack, Correlation, CorrelationLogic, Document, Phase, Relationship, Status,
+    Actor, Attack, Correlation, CorrelationLogic, Document, Mode, Phase, Relationship, Status,
 };
 
 /// One step of normalization.
-pub(crate) struct Step {
+pub(crate) struct NormalizationStep {
     pub(crate) code: &'static str,
     /// The doc comment, one line each.
     pub(crate) doc: &'static [&'static str],
@@ -18,8 +17,8 @@ pub(crate) struct Step {
 macro_rules! steps {
     ($( $(#[doc = $doc:literal])+ $code:literal => $apply:path; )+) => {
         /// Every step, in the order they are applied.
-        pub(crate) static STEPS: &[Step] =
-            &[$(Step { code: $code, doc: &[$($doc),+], apply: $apply }),+];
+        pub(crate) static STEPS: &[NormalizationStep] =
+            &[$(NormalizationStep { code: $code, doc: &[$($doc),+], apply: $apply }),+];
     };
 }
 
@@ -146,10 +145,10 @@ fn indicator_ids(attack: &mut Attack) {
 }
 
 fn indicator_targets(attack: &mut Attack) {
-    let protocol = attack.execution.mode.as_deref().map(extract_protocol);
+    let protocol = attack.execution.mode.as_ref().map(Mode::protocol);
     for indicator in attack.indicators.iter_mut().flatten() {
         if indicator.protocol.is_none() {
-            indicator.protocol = protocol.map(str::to_owned);
+            indicator.protocol.clone_from(&protocol);
         }
         if let Some(pattern) = &mut indicator.pattern {
             pattern
@@ -199,7 +198,7 @@ fn multi_phase(attack: &mut Attack) {
     }
 }
 
-fn default_actor(mode: Option<String>, phases: Vec<Phase>) -> Actor {
+fn default_actor(mode: Option<Mode>, phases: Vec<Phase>) -> Actor {
     Actor {
         name: "default".to_owned(),
         mode: mode.unwrap_or_default(),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use proofhouse_source::{Diagnostic, Limits, ReadError, ReadErrorKind, Source};
+use proofhouse_source::{Diagnostic, ReadError, ReadErrorKind, ReadLimits, Source};
 
 use crate::decode::Decoder;
 use crate::error::{ParseError, ParseErrorKind};
@@ -12,7 +12,7 @@ use crate::model::{
     Trigger,
 };
 
-/// Parses a document with the default [`Limits`]. No rules are checked here but those of the
+/// Parses a document with the default [`ReadLimits`]. No rules are checked here but those of the
 /// types; see [`validate`](crate::validate).
 ///
 /// ```
@@ -26,7 +26,7 @@ use crate::model::{
 ///
 /// Returns every error, ordered by place.
 pub fn parse(text: &str) -> Result<Document, Vec<ParseError>> {
-    parse_with(text, &Limits::default())
+    parse_with(text, &ReadLimits::default())
 }
 
 /// Parses a document with limits of the caller's.
@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> Result<Document, Vec<ParseError>> {
 /// # Errors
 ///
 /// Returns every error, ordered by place.
-pub fn parse_with(text: &str, limits: &Limits) -> Result<Document, Vec<ParseError>> {
+pub fn parse_with(text: &str, limits: &ReadLimits) -> Result<Document, Vec<ParseError>> {
     match parse_leniently(text, limits) {
         Understood {
             document: Some(document),
@@ -55,7 +55,7 @@ pub(crate) struct Understood {
 }
 
 /// Parses as much of a document as can be understood.
-pub(crate) fn parse_leniently(text: &str, limits: &Limits) -> Understood {
+pub(crate) fn parse_leniently(text: &str, limits: &ReadLimits) -> Understood {
     let (source, read_errors) = Source::read_leniently(text, limits);
     let mut errors: Vec<ParseError> = read_errors.into_iter().map(from_read_error).collect();
     let Some(source) = source else {
@@ -198,7 +198,7 @@ fn decode_fragment<T>(
     decode: impl for<'s> FnOnce(&mut Decoder<'s>, proofhouse_source::NodeRef<'s>) -> Option<T>,
 ) -> Result<T, Vec<ParseError>> {
     let text = proofhouse_source::to_yaml(value);
-    let source = Source::read(&text, &Limits::default())
+    let source = Source::read(&text, &ReadLimits::default())
         .map_err(|errors| errors.into_iter().map(from_read_error).collect::<Vec<_>>())?;
     let mut decoder = Decoder::new(&source);
     match decode(&mut decoder, source.root()) {

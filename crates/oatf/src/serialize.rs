@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::model::{
     Action, ActionKind, Actor, Attack, Classification, Document, Execution, ExpressionMatch,
-    Extensions, Extractor, FrameworkMapping, Indicator, PatternMatch, Phase, Reference,
-    SemanticExamples, SemanticMatch, Severity, Trigger,
+    Extensions, Extractor, FrameworkMapping, Indicator, Mode, PatternMatch, Phase, Protocol,
+    Reference, SemanticExamples, SemanticMatch, Severity, Surface, Trigger,
 };
 use crate::normalize;
 
@@ -155,7 +155,7 @@ fn reference_value(reference: &Reference) -> Value {
 
 fn execution_value(execution: &Execution) -> Value {
     Fields::default()
-        .put("mode", execution.mode.as_deref())
+        .put("mode", execution.mode.as_ref().map(Mode::as_str))
         .put("state", execution.state.clone())
         .put_list("phases", execution.phases.as_ref(), phase_value)
         .put_list("actors", execution.actors.as_ref(), actor_value)
@@ -176,7 +176,7 @@ fn phase_value(phase: &Phase) -> Value {
     Fields::default()
         .put("name", phase.name.as_deref())
         .put("description", phase.description.as_deref())
-        .put("mode", phase.mode.as_deref())
+        .put("mode", phase.mode.as_ref().map(Mode::as_str))
         .put("state", phase.state.clone())
         .put_list("extractors", phase.extractors.as_ref(), extractor_value)
         .put_list("on_enter", phase.on_enter.as_ref(), action_value)
@@ -231,8 +231,11 @@ fn trigger_value(trigger: &Trigger) -> Value {
 fn indicator_value(indicator: &Indicator) -> Value {
     Fields::default()
         .put("id", indicator.id.as_deref())
-        .put("protocol", indicator.protocol.as_deref())
-        .put("surface", indicator.surface.as_deref())
+        .put(
+            "protocol",
+            indicator.protocol.as_ref().map(Protocol::as_str),
+        )
+        .put("surface", indicator.surface.as_ref().map(Surface::as_str))
         .put("target", Some(indicator.target.as_str()))
         .put("actor", indicator.actor.as_deref())
         .put("direction", text(indicator.direction))

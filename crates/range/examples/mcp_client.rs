@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use proofhouse_range::{Endpoint, RunHandle, RunOptions, run};
+use proofhouse_range::{ActorEndpoint, RunHandle, RunOptions, run};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -43,7 +43,7 @@ async fn play() -> Result<(), String> {
         .map_err(|errors| format!("{path}: {errors:?}"))?
         .document;
     let options = RunOptions {
-        endpoints: HashMap::from([("default".to_owned(), Endpoint::Url(url))]),
+        endpoints: HashMap::from([("default".to_owned(), ActorEndpoint::Url(url))]),
         grace: Duration::ZERO,
         max_session: Duration::from_secs(20),
         ..RunOptions::default()

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofhouse_range::{Endpoint, Happening, RunHandle, RunOptions, run};
+use proofhouse_range::{ActorEndpoint, RunEvent, RunHandle, RunOptions, run};
 
 #[tokio::main]
 #[expect(
@@ -18,26 +18,24 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().ok_or("which document?")?;
     let endpoint = match arguments.next().as_deref() {
-        Some("stdio") => Endpoint::Stdio,
-        port => Endpoint::Listen(([127, 0, 0, 1], port.unwrap_or("0").parse()?).into()),
+        Some("stdio") => ActorEndpoint::Stdio,
+        port => ActorEndpoint::Listen(([127, 0, 0, 1], port.unwrap_or("0").parse()?).into()),
     };
-    let over_stdio = matches!(endpoint, Endpoint::Stdio);
+    let over_stdio = matches!(endpoint, ActorEndpoint::Stdio);
     let text = std::fs::read_to_string(file)?;
     let loaded = proofhouse_oatf::load(&text).map_err(|errors| format!("{errors:?}"))?;
     let actors = loaded.document.attack.execution.actors();
-    let mut servers = actors
-        .iter()
-        .filter(|actor| actor.mode.ends_with("_server"));
+    let mut servers = actors.iter().filter(|actor| actor.mode.is_server());
     let name = servers.next().ok_or("no server")?.name.clone();
     let options = RunOptions {
         endpoints: HashMap::from([(name, endpoint)]),
         quiet: Duration::from_secs(86_400),
         max_session: Duration::from_secs(86_400),
-        observer: Some(Arc::new(move |happening| match happening {
-            Happening::Ready { address, .. } if !over_stdio => {
+        observer: Some(Arc::new(move |event| match event {
+            RunEvent::Ready { address, .. } if !over_stdio => {
                 println!("{}", address.as_deref().unwrap_or_default());
             }
-            Happening::Warning { message, .. } => eprintln!("warning: {message}"),
+            RunEvent::Warning { message, .. } => eprintln!("warning: {message}"),
             _ => {}
         })),
         ..RunOptions::default()

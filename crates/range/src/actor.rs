@@ -5,29 +5,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use proofhouse_oatf::{
-    Action, ActionKind, Direction, Document, ExtractorSource, GenerationProvider, LogLevel,
-    ProtocolEvent, evaluate_extractor, extract_protocol, interpolate_template, interpolate_value,
+    Action, ActionKind, Direction, Document, ExtractorSource, GenerationProvider, LogLevel, Mode,
+    Protocol, ProtocolEvent, evaluate_extractor, interpolate_template, interpolate_value,
 };
-use proofhouse_wire::{CancellationToken, Limits};
+use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use crate::driver::{ActorError, ActorErrorKind};
 use crate::exposure::{CarrierKind, Ledger, is_armed};
 use crate::extractors::Extractors;
-use crate::innocence::Innocence;
-use crate::phases::{Entry, PhaseView, Phases};
-use crate::recorder::{Happening, Recorded, Recorder};
+use crate::phases::{PhaseEntry, PhaseView, Phases};
+use crate::recorder::{RecordedMessage, RunEvent, RunRecorder};
+use crate::twin_baseline::TwinBaseline;
 
 /// What all actors of a run share.
-pub(crate) struct Shared {
+pub(crate) struct RunShared {
     pub(crate) document: Arc<Document>,
-    pub(crate) recorder: Recorder,
+    pub(crate) recorder: RunRecorder,
     pub(crate) extractors: Extractors,
     pub(crate) ledger: Ledger,
-    pub(crate) innocence: Option<Innocence>,
+    pub(crate) twin_baseline: Option<TwinBaseline>,
     pub(crate) generation: Option<Arc<dyn GenerationProvider>>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: WireLimits,
     pub(crate) check_origin: bool,
     /// Whether an actor speaks over our own standard input and output.
     pub(crate) over_stdio: bool,
@@ -51,12 +51,12 @@ pub struct ActorContext {
 
 struct Inner {
     name: String,
-    mode: String,
-    protocol: String,
+    mode: Mode,
+    protocol: Protocol,
     phases: Mutex<Phases>,
-    shared: Arc<Shared>,
-    entries: mpsc::UnboundedSender<Entry>,
-    waiting: Mutex<Option<mpsc::UnboundedReceiver<Entry>>>,
+    shared: Arc<RunShared>,
+    entries: mpsc::UnboundedSender<PhaseEntry>,
+    waiting: Mutex<Option<mpsc::UnboundedReceiver<PhaseEntry>>>,
     /// The position of the phase that holds.
     position: watch::Sender<usize>,
 }
@@ -64,7 +64,7 @@ struct Inner {
 /// A message that was received: the phase it belongs to, and the next one if it ended that.
 #[derive(Debug)]
 #[must_use = "the answer is built from the phase, and the next one begins when this is dropped"]
-pub struct Turn {
+pub struct ActorTurn {
     /// The phase that held when the message came; the answer is its.
     pub phase: Arc<PhaseView>,
     /// The phase that begins once the answer is on its way.
@@ -75,7 +75,7 @@ pub struct Turn {
 /// the answer to the message that led there.
 #[derive(Debug, Default)]
 pub struct Advance {
-    entry: Option<(Entry, mpsc::UnboundedSender<Entry>)>,
+    entry: Option<(PhaseEntry, mpsc::UnboundedSender<PhaseEntry>)>,
     /// While an answer is owed, silence is ours.
     owed: Option<Owed>,
 }
@@ -108,13 +108,13 @@ impl Drop for Advance {
 }
 
 impl ActorContext {
-    pub(crate) fn new(name: &str, mode: &str, phases: Phases, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(name: &str, mode: &Mode, phases: Phases, shared: Arc<RunShared>) -> Self {
         let (entries, waiting) = mpsc::unbounded_channel();
         Self {
             inner: Arc::new(Inner {
                 name: name.to_owned(),
-                mode: mode.to_owned(),
-                protocol: extract_protocol(mode).to_owned(),
+                mode: mode.clone(),
+                protocol: mode.protocol(),
                 phases: Mutex::new(phases),
                 shared,
                 entries,
@@ -132,13 +132,13 @@ impl ActorContext {
 
     /// The actor's mode.
     #[must_use]
-    pub fn mode(&self) -> &str {
+    pub fn mode(&self) -> &Mode {
         &self.inner.mode
     }
 
     /// The bounds on what the peer may send.
     #[must_use]
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &WireLimits {
         &self.inner.shared.limits
     }
 
@@ -186,7 +186,7 @@ impl ActorContext {
 
     /// The phases as they are entered, the first one included; to be taken once, by the driver.
     #[must_use]
-    pub fn entries(&self) -> mpsc::UnboundedReceiver<Entry> {
+    pub fn entries(&self) -> mpsc::UnboundedReceiver<PhaseEntry> {
         let mut waiting = self
             .inner
             .waiting
@@ -207,7 +207,7 @@ impl ActorContext {
         direction: Direction,
         content: &Value,
         raw: Option<Value>,
-    ) -> Turn {
+    ) -> ActorTurn {
         // A phase whose time is up has ended, even when nobody has noticed yet.
         drop(self.happened(None));
         let phase = self.note(None, operation, direction, content, raw);
@@ -217,7 +217,7 @@ impl ActorContext {
         };
         let mut advance = self.happened(Some(&event));
         advance.owed = Some(Owed::new(&self.inner.shared.owed));
-        Turn { phase, advance }
+        ActorTurn { phase, advance }
     }
 
     /// A message came that is no event of its own, such as the repetition of one: it is recorded
@@ -254,8 +254,8 @@ impl ActorContext {
     pub fn delivered_in(&self, phase: &PhaseView, kind: CarrierKind, name: &str) {
         let disguise = self.phases().disguise().cloned();
         let armed = is_armed(disguise.as_ref(), phase, kind, name)
-            && match &self.inner.shared.innocence {
-                Some(innocence) => !innocence.shows(&self.inner.name, &phase.state, kind, name),
+            && match &self.inner.shared.twin_baseline {
+                Some(baseline) => !baseline.shows(&self.inner.name, &phase.state, kind, name),
                 None => self.carries_attack(),
             };
         let ledger = &self.inner.shared.ledger;
@@ -265,7 +265,7 @@ impl ActorContext {
     /// A frontend says what a user would say, and carries an attack only where nobody else does.
     fn carries_attack(&self) -> bool {
         let actors = self.inner.shared.document.attack.execution.actors();
-        let is_frontend = |mode: &str| mode == "ag_ui_client";
+        let is_frontend = |mode: &Mode| *mode == Mode::AgUiClient;
         !is_frontend(&self.inner.mode) || actors.iter().all(|actor| is_frontend(&actor.mode))
     }
 
@@ -306,13 +306,13 @@ impl ActorContext {
     /// Does what every binding does on entry (`log`), and returns what is left for the driver:
     /// `send` and the actions of its binding, templates resolved.
     #[must_use]
-    pub fn enter(&self, entry: &Entry) -> Vec<ActionKind> {
+    pub fn enter(&self, entry: &PhaseEntry) -> Vec<ActionKind> {
         self.tell_phase(entry);
         let kinds = entry.actions.iter().filter_map(Action::kind);
         kinds
             .filter_map(|kind| match kind {
                 ActionKind::Log { message, level } => {
-                    self.inner.shared.recorder.tell(&Happening::Log {
+                    self.inner.shared.recorder.tell(&RunEvent::Log {
                         actor: self.inner.name.clone(),
                         level: level.unwrap_or(LogLevel::Info),
                         message: self.interpolate_text(message),
@@ -424,8 +424,8 @@ impl ActorContext {
         }
     }
 
-    fn tell_phase(&self, entry: &Entry) {
-        self.inner.shared.recorder.tell(&Happening::Phase {
+    fn tell_phase(&self, entry: &PhaseEntry) {
+        self.inner.shared.recorder.tell(&RunEvent::Phase {
             actor: self.inner.name.clone(),
             phase: entry.phase.name.clone(),
             reason: entry.reason,
@@ -453,7 +453,7 @@ impl ActorContext {
                 extractors.set(&self.inner.name, &extractor.name, value);
             }
         }
-        shared.recorder.record(Recorded {
+        shared.recorder.record(RecordedMessage {
             actor: &self.inner.name,
             phase: &phase.name,
             protocol: &self.inner.protocol,

@@ -3,25 +3,20 @@
 
 use std::sync::Arc;
 
-use proofhouse_oatf::{Document, extract_protocol};
+use proofhouse_oatf::{Document, Surface};
 
 use crate::driver::Driver;
-use crate::drivers::DRIVERS;
+use crate::drivers::driver_of;
 
 /// Renames the events of triggers and the surfaces of indicators, where a driver knows another
 /// name for them.
 pub(crate) fn resolve(document: &mut Document, drivers: &[Arc<dyn Driver>]) {
-    let driver_of = |mode: &str| {
-        let own = drivers.iter().map(|driver| &**driver);
-        let mut all = own.chain(DRIVERS.iter().copied());
-        all.find(|driver| driver.mode() == mode)
-    };
     let mut speakers = Vec::new();
     for actor in document.attack.execution.actors.iter_mut().flatten() {
-        let Some(driver) = driver_of(&actor.mode) else {
+        let Some(driver) = driver_of(&actor.mode, drivers) else {
             continue;
         };
-        speakers.push((extract_protocol(&actor.mode).to_owned(), driver));
+        speakers.push((actor.mode.protocol(), driver));
         let triggers = actor.phases.iter_mut().flat_map(|phase| &mut phase.trigger);
         for event in triggers.flat_map(|trigger| &mut trigger.event) {
             *event = driver.operation(event).to_owned();
@@ -32,7 +27,7 @@ pub(crate) fn resolve(document: &mut Document, drivers: &[Arc<dyn Driver>]) {
             .iter()
             .find(|(protocol, _)| Some(protocol) == indicator.protocol.as_ref());
         if let (Some((_, driver)), Some(surface)) = (speaker, &mut indicator.surface) {
-            *surface = driver.operation(surface).to_owned();
+            *surface = Surface::from(driver.operation(surface.as_str()));
         }
     }
 }

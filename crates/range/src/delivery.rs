@@ -18,15 +18,15 @@ const MAX_FLOOD: u64 = 10_000;
 /// How messages are delivered. The default is: at once, whole, and once.
 ///
 /// ```
-/// use proofhouse_range::Delivery;
+/// use proofhouse_range::DeliveryModifiers;
 /// use serde_json::json;
 ///
-/// let delivery = Delivery::from_value(&json!({"delay": "2s", "duplicate_ids": true})).unwrap();
+/// let delivery = DeliveryModifiers::from_value(&json!({"delay": "2s", "duplicate_ids": true})).unwrap();
 /// assert!(delivery.duplicate_ids && delivery.delay.is_some());
-/// assert!(Delivery::from_value(&json!({"dealy": "2s"})).is_err());
+/// assert!(DeliveryModifiers::from_value(&json!({"dealy": "2s"})).is_err());
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Delivery {
+pub struct DeliveryModifiers {
     /// `delay`: how long to wait before every reply.
     pub delay: Option<Duration>,
     /// `slow_stream`: how long to wait between pieces of a reply, which is then sent in pieces of
@@ -49,7 +49,7 @@ pub struct Delivery {
 #[error("x-delivery: {0}")]
 pub struct DeliveryError(String);
 
-impl Delivery {
+impl DeliveryModifiers {
     pub(crate) fn of(actor: &Extensions, phase: &Extensions) -> Result<Self, DeliveryError> {
         match phase.get(KEY).or_else(|| actor.get(KEY)) {
             Some(value) => Self::from_value(value),
@@ -166,15 +166,17 @@ mod tests {
             json!({"notification_flood": 1_000_000}),
             json!({"abrupt_close": "yes"}),
         ] {
-            assert!(Delivery::from_value(&wrong).is_err(), "{wrong}");
+            assert!(DeliveryModifiers::from_value(&wrong).is_err(), "{wrong}");
         }
-        let right = Delivery::from_value(&json!({"slow_stream": "250ms", "abrupt_close": true}));
+        let right =
+            DeliveryModifiers::from_value(&json!({"slow_stream": "250ms", "abrupt_close": true}));
         assert_eq!(right.unwrap().slow_stream, Some(Duration::from_millis(250)));
     }
 
     #[test]
     fn padding_and_nesting_go_into_the_result_and_stay_json() {
-        let delivery = Delivery::from_value(&json!({"oversized": 10, "deep_nesting": 3})).unwrap();
+        let delivery =
+            DeliveryModifiers::from_value(&json!({"oversized": 10, "deep_nesting": 3})).unwrap();
         for text in [
             json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}),
             json!({"jsonrpc": "2.0", "id": 1, "result": {}}),

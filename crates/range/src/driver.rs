@@ -4,6 +4,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 
+use proofhouse_oatf::Mode;
 use proofhouse_wire::Spawn;
 
 use crate::actor::ActorContext;
@@ -13,7 +14,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Where an actor meets the subject.
 #[derive(Debug, Clone)]
-pub enum Endpoint {
+pub enum ActorEndpoint {
     /// Listen here; port 0 takes a free one.
     Listen(SocketAddr),
     /// Speak over our own standard input and output.
@@ -24,7 +25,7 @@ pub enum Endpoint {
     Url(String),
 }
 
-impl std::fmt::Display for Endpoint {
+impl std::fmt::Display for ActorEndpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Listen(address) => write!(f, "{address}"),
@@ -35,20 +36,47 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
+/// A flag of a command line that says where an actor of one mode meets the subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndpointFlag {
+    /// Its name, without the dashes.
+    pub name: &'static str,
+    /// What is written behind it.
+    pub form: EndpointForm,
+    /// What it does, in one line of help.
+    pub help: &'static str,
+}
+
+/// What is written where an endpoint is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndpointForm {
+    /// An address to listen on.
+    Address,
+    /// A command to start.
+    Command,
+    /// A URL to connect to.
+    Url,
+}
+
 /// Speaks the protocol of one mode.
 ///
-/// Adding one takes a file, a line in [`DRIVERS`](crate::DRIVERS) or in
+/// Adding one takes a file, a line in the table of [`BuiltInMode`](crate::BuiltInMode) or in
 /// [`RunOptions::drivers`](crate::RunOptions::drivers), and nothing else.
 pub trait Driver: Send + Sync {
-    /// The mode, such as `mcp_server`.
-    fn mode(&self) -> &str;
+    /// The mode, such as [`Mode::McpServer`].
+    fn mode(&self) -> Mode;
 
     /// Where the actor meets the subject when nobody says; `None` when someone must.
-    fn default_endpoint(&self) -> Option<Endpoint>;
+    fn default_endpoint(&self) -> Option<ActorEndpoint>;
+
+    /// The flags with which people say where the actor meets the subject.
+    fn endpoint_flags(&self) -> &'static [EndpointFlag] {
+        &[]
+    }
 
     /// Whether the actor waits for the subject to come, so that it must be ready first.
     fn is_server(&self) -> bool {
-        self.mode().ends_with("_server")
+        self.mode().is_server()
     }
 
     /// What the driver calls an operation that documents may know by another name.
@@ -60,12 +88,12 @@ pub trait Driver: Send + Sync {
     fn prepare(
         &self,
         context: ActorContext,
-        endpoint: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>>;
+        endpoint: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>>;
 }
 
 /// An actor that is ready.
-pub struct Prepared {
+pub struct PreparedActor {
     /// Where the subject finds it, for people and for the subject: a URL or an address.
     pub address: Option<String>,
     /// Plays the actor until it has nothing left to do, its peer is gone for good, or the run is

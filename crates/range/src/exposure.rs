@@ -4,7 +4,7 @@
 //! to be trusted. Such an actor has reached the subject only when something of a later phase was
 //! delivered that the first one did not have in that form. And a frontend that only says what a user
 //! would say carries no attack while others do. Where the benign twin of the document is known, what it shows
-//! in the same form carries nothing either (`innocence.rs`).
+//! in the same form carries nothing either (`twin_baseline.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

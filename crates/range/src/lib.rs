@@ -15,18 +15,22 @@ mod driver;
 mod drivers;
 mod exposure;
 mod extractors;
-mod innocence;
 mod phases;
 mod recorder;
 mod run;
+mod twin_baseline;
 
-pub use actor::{ActorContext, Advance, Turn};
-pub use delivery::{Delivery, DeliveryError};
-pub use driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
-pub use drivers::{DRIVERS, mcp_over};
+pub use actor::{ActorContext, ActorTurn, Advance};
+pub use delivery::{DeliveryError, DeliveryModifiers};
+pub use driver::{
+    ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, Driver, EndpointFlag, EndpointForm,
+    PreparedActor,
+};
+pub use drivers::{BuiltInMode, mcp_over};
 pub use exposure::{Carrier, CarrierKind, Exposure};
-pub use phases::{Entry, PhaseView};
-pub use recorder::{Happening, Observer, TraceLimits};
+pub use phases::{PhaseEntry, PhaseView};
+pub use recorder::{RunEvent, RunObserver, TraceLimits};
 pub use run::{
-    Ending, Listening, Meeting, RunError, RunHandle, RunOptions, RunReport, run, scanner,
+    ConnectError, ConnectSubject, Ending, ListeningServer, RunError, RunHandle, RunOptions,
+    RunReport, run, scanner,
 };

@@ -10,7 +10,7 @@ use proofhouse_oatf::{
 };
 use serde_json::Value;
 
-use crate::delivery::{Delivery, DeliveryError};
+use crate::delivery::{DeliveryError, DeliveryModifiers};
 
 /// A phase as drivers see it: its effective state, and what they made of it.
 pub struct PhaseView {
@@ -23,7 +23,7 @@ pub struct PhaseView {
     /// Whether the state is its own.
     pub own_state: bool,
     /// How messages are delivered while it holds.
-    pub delivery: Delivery,
+    pub delivery: DeliveryModifiers,
     pub(crate) extractors: Vec<Extractor>,
     trigger: Option<Trigger>,
     on_enter: Vec<Action>,
@@ -75,7 +75,7 @@ impl std::fmt::Debug for PhaseView {
 
 /// A phase that was entered, and what is to be done on entry.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct PhaseEntry {
     /// The phase.
     pub phase: Arc<PhaseView>,
     /// Why the one before ended; `None` for the first.
@@ -108,7 +108,7 @@ impl Phases {
                     .unwrap_or_else(|| format!("phase-{}", index + 1)),
                 state: state.unwrap_or_default(),
                 own_state: phase.state.is_some(),
-                delivery: Delivery::of(&actor.extensions, &phase.extensions)?,
+                delivery: DeliveryModifiers::of(&actor.extensions, &phase.extensions)?,
                 extractors: phase.extractors.clone().unwrap_or_default(),
                 trigger: phase.trigger.clone(),
                 on_enter: phase.on_enter.clone().unwrap_or_default(),
@@ -141,9 +141,9 @@ impl Phases {
     }
 
     /// The first phase, as an entry.
-    pub(crate) fn begin(&mut self, now: Instant) -> Entry {
+    pub(crate) fn begin(&mut self, now: Instant) -> PhaseEntry {
         self.entered = now;
-        Entry {
+        PhaseEntry {
             phase: self.current(),
             reason: None,
             actions: self.all[0].on_enter.clone(),
@@ -156,7 +156,7 @@ impl Phases {
         &mut self,
         event: Option<&ProtocolEvent>,
         now: Instant,
-    ) -> Option<Entry> {
+    ) -> Option<PhaseEntry> {
         let phase = &self.all[self.current];
         let trigger = phase.trigger.as_ref()?;
         let elapsed = now.saturating_duration_since(self.entered);
@@ -169,7 +169,7 @@ impl Phases {
         self.current += 1;
         self.trigger = TriggerState::default();
         self.entered = now;
-        Some(Entry {
+        Some(PhaseEntry {
             phase: Arc::clone(next),
             reason: Some(reason),
             actions: next.on_enter.clone(),

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use proofhouse_detect::{
-    DocumentVerdict, Evidence, Message, Outcome, REDACTED, Redactor, Scanner, Session, TraceWriter,
+    DocumentVerdict, Evidence, Message, REDACTED, Redactor, ScanOutcome, Scanner, Session,
+    TraceWriter,
 };
-use proofhouse_oatf::{AdvanceReason, Direction, LogLevel};
+use proofhouse_oatf::{AdvanceReason, Direction, LogLevel, Protocol};
 use serde_json::{Map, Value};
 
 use crate::driver::ActorError;
@@ -16,7 +17,7 @@ use crate::driver::ActorError;
 /// Something that happened in a run, for a live view.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Happening {
+pub enum RunEvent {
     /// An actor is ready.
     Ready {
         /// The actor.
@@ -70,7 +71,7 @@ pub enum Happening {
 }
 
 /// Hears what happens. It must not block: it is called while messages wait.
-pub type Observer = Arc<dyn Fn(&Happening) + Send + Sync>;
+pub type RunObserver = Arc<dyn Fn(&RunEvent) + Send + Sync>;
 
 /// How much of a trace is kept in memory; the rest is judged, counted, and written to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,20 +100,20 @@ const MAX_WARNING_BYTES: usize = 1_000;
 /// A trace on its way to a file.
 pub(crate) type TraceOutput = TraceWriter<Box<dyn Write + Send>>;
 
-pub(crate) struct Recorder {
+pub(crate) struct RunRecorder {
     inner: Mutex<Inner>,
-    observer: Option<Observer>,
+    observer: Option<RunObserver>,
     limits: TraceLimits,
-    secrets: Option<Secrets>,
+    secrets: Option<RunSecrets>,
 }
 
 /// What must not leave a run, in whatever it tells.
-pub(crate) struct Secrets {
+pub(crate) struct RunSecrets {
     pub(crate) redactor: Redactor,
     pub(crate) plain: Vec<String>,
 }
 
-impl Secrets {
+impl RunSecrets {
     /// The fewest characters of a secret that are taken for its beginning.
     const SHORTEST_BEGINNING: usize = 4;
 
@@ -145,7 +146,7 @@ struct Inner {
 }
 
 /// What is left of a run's record.
-pub(crate) struct Record {
+pub(crate) struct FinishedRecording {
     pub(crate) session: Option<Session<'static>>,
     pub(crate) kept: Vec<Message>,
     pub(crate) messages: u64,
@@ -153,22 +154,22 @@ pub(crate) struct Record {
 }
 
 /// A message to be recorded.
-pub(crate) struct Recorded<'a> {
+pub(crate) struct RecordedMessage<'a> {
     pub(crate) actor: &'a str,
     pub(crate) phase: &'a str,
-    pub(crate) protocol: &'a str,
+    pub(crate) protocol: &'a Protocol,
     pub(crate) operation: &'a str,
     pub(crate) direction: Direction,
     pub(crate) content: &'a Value,
     pub(crate) raw: Option<Value>,
 }
 
-impl Recorder {
+impl RunRecorder {
     pub(crate) fn new(
         scanner: Option<&Arc<Scanner>>,
         output: Option<TraceOutput>,
-        secrets: Option<Secrets>,
-        observer: Option<Observer>,
+        secrets: Option<RunSecrets>,
+        observer: Option<RunObserver>,
         limits: TraceLimits,
     ) -> Self {
         Self {
@@ -198,7 +199,7 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn record(&self, recorded: Recorded<'_>) -> u64 {
+    pub(crate) fn record(&self, recorded: RecordedMessage<'_>) -> u64 {
         let mut message = Message {
             sequence: 0,
             time: Some(Timestamp::now().to_string()),
@@ -207,7 +208,7 @@ impl Recorder {
             direction: Some(recorded.direction),
             raw: recorded.raw,
             ..Message::new(
-                recorded.protocol,
+                recorded.protocol.clone(),
                 recorded.operation,
                 recorded.content.clone(),
             )
@@ -237,16 +238,16 @@ impl Recorder {
             inner.keep(message, self.limits);
             sequence
         };
-        self.tell(&Happening::Message {
+        self.tell(&RunEvent::Message {
             actor: recorded.actor.to_owned(),
             sequence,
             operation: recorded.operation.to_owned(),
             direction: recorded.direction,
         });
         for found in matched {
-            if let Outcome::Matched(evidence) = found.outcome {
+            if let ScanOutcome::Matched(evidence) = found.outcome {
                 let indicator = self.indicator(found.document, found.indicator);
-                self.tell(&Happening::Matched {
+                self.tell(&RunEvent::Matched {
                     indicator,
                     evidence,
                 });
@@ -284,34 +285,34 @@ impl Recorder {
                 inner.warnings.push(line);
             }
         }
-        self.tell(&Happening::Warning {
+        self.tell(&RunEvent::Warning {
             actor: actor.map(str::to_owned),
             message: message.to_owned(),
         });
     }
 
-    pub(crate) fn tell(&self, happening: &Happening) {
+    pub(crate) fn tell(&self, event: &RunEvent) {
         let Some(observer) = &self.observer else {
             return;
         };
         if self.secrets.is_none() {
-            return observer(happening);
+            return observer(event);
         }
-        let mut happening = happening.clone();
-        match &mut happening {
-            Happening::Ready { address, .. } => {
+        let mut event = event.clone();
+        match &mut event {
+            RunEvent::Ready { address, .. } => {
                 if let Some(address) = address {
                     self.clean(address);
                 }
             }
-            Happening::Matched { evidence, .. } => self.clean_evidence(evidence),
-            Happening::Warning { message, .. } | Happening::Log { message, .. } => {
+            RunEvent::Matched { evidence, .. } => self.clean_evidence(evidence),
+            RunEvent::Warning { message, .. } | RunEvent::Log { message, .. } => {
                 self.clean(message);
             }
-            Happening::Phase { .. } => {}
-            Happening::Message { operation, .. } => self.clean(operation),
+            RunEvent::Phase { .. } => {}
+            RunEvent::Message { operation, .. } => self.clean(operation),
         }
-        observer(&happening);
+        observer(&event);
     }
 
     /// A text that leaves the run, without secrets.
@@ -363,14 +364,14 @@ impl Recorder {
     }
 
     /// Ends the record: the file is flushed, what was found is handed out.
-    pub(crate) fn finish(&self) -> Record {
+    pub(crate) fn finish(&self) -> FinishedRecording {
         let (output, record) = {
             let mut inner = self.lock();
             let dropped = inner.warned - inner.warnings.len() as u64;
             if dropped > 0 {
                 inner.warnings.push(format!("{dropped} more warnings"));
             }
-            let record = Record {
+            let record = FinishedRecording {
                 session: inner.session.take(),
                 kept: std::mem::take(&mut inner.kept),
                 messages: inner.messages,
@@ -424,7 +425,7 @@ mod tests {
     #[test]
     fn secrets_do_not_leave_whole_or_cut() {
         let plain = vec!["sk-live-123456".to_owned()];
-        let secrets = Secrets {
+        let secrets = RunSecrets {
             redactor: Redactor::new(&plain).unwrap(),
             plain,
         };
@@ -443,27 +444,27 @@ mod tests {
         let told = Arc::new(Mutex::new(Vec::new()));
         let hears = Arc::clone(&told);
         let plain = vec!["sk-live-123456".to_owned()];
-        let recorder = Recorder::new(
+        let recorder = RunRecorder::new(
             None,
             None,
-            Some(Secrets {
+            Some(RunSecrets {
                 redactor: Redactor::new(&plain).unwrap(),
                 plain,
             }),
-            Some(Arc::new(move |happening: &Happening| {
-                hears.lock().unwrap().push(format!("{happening:?}"));
+            Some(Arc::new(move |event: &RunEvent| {
+                hears.lock().unwrap().push(format!("{event:?}"));
             })),
             TraceLimits::default(),
         );
         // The secret stands where a warning is cut.
         let long = format!("{}sk-live-123456", "x".repeat(MAX_WARNING_BYTES - 6));
         recorder.warn(None, &long);
-        recorder.tell(&Happening::Log {
+        recorder.tell(&RunEvent::Log {
             actor: "a".to_owned(),
             level: LogLevel::Info,
             message: "sk-live-123456".to_owned(),
         });
-        recorder.tell(&Happening::Matched {
+        recorder.tell(&RunEvent::Matched {
             indicator: "i".to_owned(),
             evidence: Evidence {
                 sequence: 1,

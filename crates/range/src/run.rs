@@ -9,27 +9,27 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use proofhouse_detect::{BuildError, DocumentVerdict, Message, Redactor, Scanner, TraceWriter};
-use proofhouse_oatf::{Document, GenerationProvider, SemanticEvaluator};
-use proofhouse_wire::{CancellationToken, Limits};
+use proofhouse_oatf::{Document, GenerationProvider, Mode, SemanticEvaluator};
+use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::actor::{ActorContext, Shared};
+use crate::actor::{ActorContext, RunShared};
 use crate::aliases;
 use crate::delivery::DeliveryError;
-use crate::driver::{ActorError, BoxFuture, Driver, Endpoint, Prepared};
-use crate::drivers::DRIVERS;
+use crate::driver::{ActorEndpoint, ActorError, BoxFuture, Driver, PreparedActor};
+use crate::drivers::driver_of;
 use crate::exposure::{Exposure, Ledger};
 use crate::extractors::Extractors;
-use crate::innocence::Innocence;
 use crate::phases::Phases;
-use crate::recorder::{Happening, Observer, Recorder, Secrets, TraceLimits};
+use crate::recorder::{RunEvent, RunObserver, RunRecorder, RunSecrets, TraceLimits};
+use crate::twin_baseline::TwinBaseline;
 
 /// How a document is run.
 pub struct RunOptions {
     /// Where actors meet the subject, by name; the driver's default otherwise.
-    pub endpoints: HashMap<String, Endpoint>,
+    pub endpoints: HashMap<String, ActorEndpoint>,
     /// How long to go on observing once every actor is in its last phase and has done its part;
     /// the document's `grace_period` wins.
     pub grace: Duration,
@@ -38,7 +38,7 @@ pub struct RunOptions {
     /// The longest a run may take.
     pub max_session: Duration,
     /// Bounds on what the subject may send.
-    pub limits: Limits,
+    pub limits: WireLimits,
     /// Bounds on what is kept of the trace.
     pub trace_limits: TraceLimits,
     /// Whether HTTP servers refuse requests of foreign origins.
@@ -50,15 +50,15 @@ pub struct RunOptions {
     /// Texts that must not leave: not in the trace, nor in evidence, warnings and errors.
     pub secrets: Vec<String>,
     /// Hears what happens.
-    pub observer: Option<Observer>,
+    pub observer: Option<RunObserver>,
     /// Answers `synthesize` blocks.
     pub generation: Option<Arc<dyn GenerationProvider>>,
     /// Judges semantic indicators.
     pub semantic: Option<Arc<dyn SemanticEvaluator>>,
-    /// Drivers besides [`DRIVERS`]; for the same mode, these win.
+    /// Drivers besides those of [`BuiltInMode`](crate::BuiltInMode); for the same mode, these win.
     pub drivers: Vec<Arc<dyn Driver>>,
     /// Starts the subject once every server is there for it, and says where clients meet it.
-    pub meeting: Option<Meeting>,
+    pub connect_subject: Option<ConnectSubject>,
     /// The same without the payload, normalized. What it shows in the same form does not count as reaching the
     /// subject.
     pub twin: Option<Arc<Document>>,
@@ -66,20 +66,27 @@ pub struct RunOptions {
 
 /// A server of the document that the subject can come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listening {
+pub struct ListeningServer {
     /// The actor.
     pub actor: String,
-    /// Its mode, such as `mcp_server`.
-    pub mode: String,
+    /// Its mode, such as [`Mode::McpServer`].
+    pub mode: Mode,
     /// Where it is.
     pub address: String,
 }
 
+/// Why the subject could not be started or reached, in one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConnectError(pub String);
+
 /// Is told where the servers are, and returns the endpoints of clients, by the actor's name. The servers
 /// answer already, so a subject may come to them while it starts. What it returns as an error is why
 /// the run cannot take place.
-pub type Meeting = Box<
-    dyn FnOnce(Vec<Listening>) -> BoxFuture<'static, Result<HashMap<String, Endpoint>, String>>
+pub type ConnectSubject = Box<
+    dyn FnOnce(
+            Vec<ListeningServer>,
+        ) -> BoxFuture<'static, Result<HashMap<String, ActorEndpoint>, ConnectError>>
         + Send,
 >;
 
@@ -91,7 +98,7 @@ impl Default for RunOptions {
             grace: Duration::from_secs(5),
             quiet: Duration::from_secs(30),
             max_session: Duration::from_secs(300),
-            limits: Limits::default(),
+            limits: WireLimits::default(),
             trace_limits: TraceLimits::default(),
             check_origin: true,
             headers: Vec::new(),
@@ -101,7 +108,7 @@ impl Default for RunOptions {
             generation: None,
             semantic: None,
             drivers: Vec::new(),
-            meeting: None,
+            connect_subject: None,
             twin: None,
         }
     }
@@ -140,7 +147,7 @@ pub enum RunError {
     },
     /// The document asks for a delivery that is not there.
     #[error(transparent)]
-    Delivery(#[from] DeliveryError),
+    DeliveryModifiers(#[from] DeliveryError),
     /// The indicators cannot be compiled.
     #[error(transparent)]
     Indicators(#[from] BuildError),
@@ -148,8 +155,8 @@ pub enum RunError {
     #[error("a secret cannot be kept out of the trace: {0}")]
     Secret(String),
     /// The subject could not be met.
-    #[error("{0}")]
-    Subject(String),
+    #[error(transparent)]
+    Subject(#[from] ConnectError),
 }
 
 /// Why a run ended.
@@ -237,9 +244,9 @@ pub async fn run(
         context.begin();
         tasks.spawn(context.clone().keep_time().map_to_ok());
         if let Some(address) = prepared.address {
-            listening.push(Listening {
+            listening.push(ListeningServer {
                 actor: context.name().to_owned(),
-                mode: context.mode().to_owned(),
+                mode: context.mode().clone(),
                 address,
             });
         }
@@ -251,11 +258,11 @@ pub async fn run(
         });
         contexts.push(context);
     }
-    if let Some(meeting) = options.meeting.take() {
-        let met = meeting(listening).await;
-        let met = met.map_err(|mut problem| {
-            shared.recorder.clean(&mut problem);
-            RunError::Subject(problem)
+    if let Some(connect_subject) = options.connect_subject.take() {
+        let met = connect_subject(listening).await;
+        let met = met.map_err(|ConnectError(mut reason)| {
+            shared.recorder.clean(&mut reason);
+            RunError::Subject(ConnectError(reason))
         })?;
         options.endpoints.extend(met);
     }
@@ -342,7 +349,7 @@ trait MapToOk: Future<Output = ()> + Sized {
 
 impl<F: Future<Output = ()>> MapToOk for F {}
 
-fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<Shared, RunError> {
+fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<RunShared, RunError> {
     let redactor = (!options.secrets.is_empty())
         .then(|| Redactor::new(&options.secrets))
         .transpose()
@@ -362,12 +369,12 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<Shared, 
         )?)),
     };
     let actors = document.attack.execution.actors();
-    Ok(Shared {
+    Ok(RunShared {
         document: Arc::clone(document),
-        recorder: Recorder::new(
+        recorder: RunRecorder::new(
             scanner.as_ref(),
             output,
-            redactor.map(|redactor| Secrets {
+            redactor.map(|redactor| RunSecrets {
                 redactor,
                 plain: options.secrets.clone(),
             }),
@@ -376,10 +383,10 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<Shared, 
         ),
         extractors: Extractors::new(actors.iter().map(|actor| actor.name.clone())),
         ledger: Ledger::default(),
-        innocence: options
+        twin_baseline: options
             .twin
             .take()
-            .and_then(|twin| Innocence::of(document, &twin)),
+            .and_then(|twin| TwinBaseline::of(document, &twin)),
         generation: options.generation.take(),
         limits: options.limits.clone(),
         check_origin: options.check_origin,
@@ -387,7 +394,7 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<Shared, 
         over_stdio: options
             .endpoints
             .values()
-            .any(|endpoint| matches!(endpoint, Endpoint::Stdio)),
+            .any(|endpoint| matches!(endpoint, ActorEndpoint::Stdio)),
         headers: options.headers.clone(),
         activity: watch::Sender::new(0),
         owed: Arc::default(),
@@ -399,20 +406,18 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<Shared, 
 fn cast<'d>(
     document: &Document,
     drivers: &'d [Arc<dyn Driver>],
-    shared: &Arc<Shared>,
+    shared: &Arc<RunShared>,
 ) -> Result<Vec<(ActorContext, &'d dyn Driver)>, RunError> {
     let mut cast: Vec<(ActorContext, &dyn Driver)> = Vec::new();
     let mut unknown = Vec::new();
     for actor in document.attack.execution.actors() {
-        let own = drivers.iter().map(|driver| &**driver);
-        let all = own.chain(DRIVERS.iter().copied());
-        let Some(driver) = all.into_iter().find(|driver| driver.mode() == actor.mode) else {
+        let Some(driver) = driver_of(&actor.mode, drivers) else {
             let warning = format!(
                 "there is no driver for `{}`; the actor is left out",
                 actor.mode
             );
             shared.recorder.warn(Some(&actor.name), &warning);
-            unknown.push(actor.mode.clone());
+            unknown.push(actor.mode.as_str());
             continue;
         };
         let phases = Phases::new(actor, Instant::now())?;
@@ -430,9 +435,9 @@ fn cast<'d>(
 /// Gets these ready.
 async fn prepare(
     cast: Vec<(ActorContext, &dyn Driver)>,
-    endpoints: &HashMap<String, Endpoint>,
-    shared: &Arc<Shared>,
-) -> Result<Vec<(ActorContext, Prepared)>, RunError> {
+    endpoints: &HashMap<String, ActorEndpoint>,
+    shared: &Arc<RunShared>,
+) -> Result<Vec<(ActorContext, PreparedActor)>, RunError> {
     let mut ready = Vec::new();
     for (context, driver) in cast {
         let endpoint = endpoints
@@ -446,7 +451,7 @@ async fn prepare(
                 )
             })?;
         let prepared = driver.prepare(context.clone(), endpoint).await?;
-        shared.recorder.tell(&Happening::Ready {
+        shared.recorder.tell(&RunEvent::Ready {
             actor: context.name().to_owned(),
             address: prepared.address.clone(),
         });
@@ -460,7 +465,7 @@ async fn play(
     contexts: &[ActorContext],
     clients: &mut JoinSet<Result<(), ActorError>>,
     errors: &mut Vec<ActorError>,
-    shared: &Shared,
+    shared: &RunShared,
     grace: Duration,
     handle: &RunHandle,
 ) -> Ending {
@@ -500,7 +505,7 @@ async fn play(
 
 /// Waits until something was seen, and then nothing more for as long as silence means something. While
 /// clients play, it is their work that tells the end; over stdio, it is the end of the input.
-async fn silence(shared: &Shared, contexts: &[ActorContext], has_clients: bool) {
+async fn silence(shared: &RunShared, contexts: &[ActorContext], has_clients: bool) {
     if has_clients || shared.over_stdio {
         return std::future::pending().await;
     }
@@ -512,7 +517,7 @@ async fn silence(shared: &Shared, contexts: &[ActorContext], has_clients: bool) 
 }
 
 /// Silence is the subject's only while it waits neither for our answer nor for time to lead on.
-async fn silence_from_now(shared: &Shared, contexts: &[ActorContext]) {
+async fn silence_from_now(shared: &RunShared, contexts: &[ActorContext]) {
     let mut activity = shared.activity.subscribe();
     loop {
         let changed = tokio::time::timeout(shared.quiet, activity.changed()).await;

@@ -69,9 +69,10 @@ impl Client {
                 Some(value)
             }
         };
-        let proxy = match config.may_use_proxy() {
-            true => Proxy::try_from_env(),
-            false => None,
+        let proxy = if config.may_use_proxy() {
+            Proxy::try_from_env()
+        } else {
+            None
         };
         let agent = Agent::config_builder()
             .http_status_as_error(false)

@@ -55,7 +55,7 @@ pub struct Usage {
 
 /// What an indicator asks for.
 #[derive(Clone, Copy)]
-struct Wanted<'i> {
+struct ScoreRequest<'i> {
     intent: &'i str,
     class: Option<SemanticIntentClass>,
     threshold: f64,
@@ -109,7 +109,7 @@ impl OpenAiSemantic {
         }
     }
 
-    fn score(&self, text: &str, wanted: Wanted<'_>) -> Result<f64, Failure> {
+    fn score(&self, text: &str, wanted: ScoreRequest<'_>) -> Result<f64, Failure> {
         match &self.engine {
             Engine::Embeddings { texts, indicators } => {
                 let references = indicators.get_or_ask(&wanted.key(), || {
@@ -155,7 +155,7 @@ impl OpenAiSemantic {
         }
     }
 
-    fn references(&self, wanted: Wanted<'_>) -> Result<References, Failure> {
+    fn references(&self, wanted: ScoreRequest<'_>) -> Result<References, Failure> {
         let mut texts = vec![wanted.intent];
         let examples = wanted.positive.iter().chain(wanted.negative);
         texts.extend(examples.map(String::as_str));
@@ -203,7 +203,7 @@ fn remember<T>(calibrated: Result<T, Failure>) -> Result<Calibrated<T>, Failure>
     }
 }
 
-impl Wanted<'_> {
+impl ScoreRequest<'_> {
     /// What makes two indicators the same to an evaluator.
     fn key(&self) -> (&str, Option<SemanticIntentClass>, u64, &[String], &[String]) {
         (
@@ -225,7 +225,7 @@ impl SemanticEvaluator for OpenAiSemantic {
         threshold: Option<f64>,
         examples: Option<&SemanticExamples>,
     ) -> Result<f64, EvaluationError> {
-        let wanted = Wanted {
+        let wanted = ScoreRequest {
             intent,
             class: intent_class,
             threshold: threshold.unwrap_or(DEFAULT_SEMANTIC_THRESHOLD),

@@ -1,6 +1,6 @@
 //! Content for `synthesize` blocks, written by a chat model.
 
-use proofhouse_oatf::{GenerationError, GenerationErrorKind, GenerationProvider};
+use proofhouse_oatf::{GenerationError, GenerationErrorKind, GenerationProvider, Protocol};
 use serde_json::{Value, json};
 
 use crate::chat;
@@ -39,7 +39,7 @@ impl GenerationProvider for OpenAiGeneration {
     fn generate(
         &self,
         prompt: &str,
-        protocol: &str,
+        protocol: &Protocol,
         response_context: &Value,
     ) -> Result<Value, GenerationError> {
         let task = format!(

@@ -19,6 +19,7 @@ mod plan;
 mod reply;
 mod scripted;
 mod sentences;
+pub mod service;
 mod toolbox;
 mod words;
 

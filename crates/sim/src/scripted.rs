@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use proofhouse_source::{Limits, NodeRef, Source, did_you_mean};
+use proofhouse_source::{NodeRef, ReadLimits, Source, did_you_mean};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
 
@@ -101,7 +101,7 @@ impl ScriptedModel {
     ///
     /// Returns what is wrong with it, in one sentence.
     pub fn read(name: &str, text: &str) -> Result<Self, ScriptError> {
-        let source = Source::read(text, &Limits::default()).map_err(|errors| {
+        let source = Source::read(text, &ReadLimits::default()).map_err(|errors| {
             let first = errors.first().map(|error| error.message.clone());
             first.unwrap_or_else(|| "not YAML".to_owned())
         })?;

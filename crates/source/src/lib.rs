@@ -6,9 +6,9 @@
 //! is that common ground and knows nothing of either format.
 //!
 //! ```
-//! use proofhouse_source::{Limits, Source};
+//! use proofhouse_source::{ReadLimits, Source};
 //!
-//! let source = Source::read("tools:\n  - name: search\n", &Limits::default()).unwrap();
+//! let source = Source::read("tools:\n  - name: search\n", &ReadLimits::default()).unwrap();
 //! let tools = source.root().get("tools").unwrap();
 //! assert_eq!(tools.items().unwrap().len(), 1);
 //! ```
@@ -16,6 +16,7 @@
 mod diagnostic;
 mod path;
 mod places;
+mod printable;
 mod suggest;
 mod tree;
 mod walk;
@@ -23,10 +24,11 @@ mod yaml;
 
 pub use diagnostic::{Diagnostic, DiagnosticSeverity, Span};
 pub use path::{DocPath, Segment};
+pub use printable::{is_invisible, printable, printable_line};
 pub use suggest::did_you_mean;
 pub use tree::{NodeRef, Source};
 pub use walk::Walk;
 pub use yaml::comments::Comments;
 pub use yaml::emit::{to_inline_scalar, to_yaml};
-pub use yaml::read::{Limits, ReadError, ReadErrorKind};
+pub use yaml::read::{ReadError, ReadErrorKind, ReadLimits};
 pub use yaml::scalar::Scalar;

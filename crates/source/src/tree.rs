@@ -5,7 +5,7 @@ use serde_json::{Map, Number, Value};
 use crate::diagnostic::Span;
 use crate::path::{DocPath, Segment};
 use crate::places::Places;
-use crate::yaml::read::{Limits, ReadError, read};
+use crate::yaml::read::{ReadError, ReadLimits, read};
 use crate::yaml::scalar::{Scalar, resolve_plain};
 
 /// A text and the tree of nodes read from it.
@@ -119,7 +119,7 @@ impl Source {
     /// # Errors
     ///
     /// Returns every reason why the text was refused.
-    pub fn read(text: &str, limits: &Limits) -> Result<Self, Vec<ReadError>> {
+    pub fn read(text: &str, limits: &ReadLimits) -> Result<Self, Vec<ReadError>> {
         match Self::read_leniently(text, limits) {
             (Some(source), errors) if errors.is_empty() => Ok(source),
             (_, errors) => Err(errors),
@@ -129,13 +129,13 @@ impl Source {
     /// Reads one YAML document and keeps what could be read beside the errors.
     ///
     /// ```
-    /// use proofhouse_source::{Limits, Source};
-    /// let (source, errors) = Source::read_leniently("a: 1\na: 2\n", &Limits::default());
+    /// use proofhouse_source::{ReadLimits, Source};
+    /// let (source, errors) = Source::read_leniently("a: 1\na: 2\n", &ReadLimits::default());
     /// assert!(source.is_some());
     /// assert_eq!(errors.len(), 1);
     /// ```
     #[must_use]
-    pub fn read_leniently(text: &str, limits: &Limits) -> (Option<Self>, Vec<ReadError>) {
+    pub fn read_leniently(text: &str, limits: &ReadLimits) -> (Option<Self>, Vec<ReadError>) {
         let (root, errors) = read(text, limits);
         (
             root.map(|root| Self {
@@ -422,7 +422,7 @@ mod tests {
     }
 
     fn span(text: &str, segments: &[Segment<'_>]) -> (usize, usize, String) {
-        let source = Source::read(text, &Limits::default()).unwrap();
+        let source = Source::read(text, &ReadLimits::default()).unwrap();
         let span = source.span_of(&path(segments));
         (span.line, span.column, text[span.range()].to_owned())
     }
@@ -457,7 +457,7 @@ mod tests {
     #[test]
     fn points_inside_a_scalar_that_stands_as_it_is() {
         let text = "a: \"ab[c\"\nb: \"\\x41[c\"\nc: plain\n";
-        let source = Source::read(text, &Limits::default()).unwrap();
+        let source = Source::read(text, &ReadLimits::default()).unwrap();
         let within = source.span_within(&path(&[Key("a")]), 2, 4);
         assert_eq!(&text[within.range()], "[c");
         let escaped = source.span_within(&path(&[Key("b")]), 1, 2);
@@ -469,7 +469,7 @@ mod tests {
     #[test]
     fn points_at_keys() {
         let text = "a:\n  bee: 12\n";
-        let source = Source::read(text, &Limits::default()).unwrap();
+        let source = Source::read(text, &ReadLimits::default()).unwrap();
         assert_eq!(
             &text[source.key_span_of(&path(&[Key("a"), Key("bee")])).range()],
             "bee"
@@ -484,7 +484,7 @@ mod tests {
     fn large_mappings_are_looked_up_like_small_ones() {
         for count in [1, 16, 17, 300] {
             let text: String = (0..count).rev().map(|n| format!("k{n}: {n}\n")).collect();
-            let source = Source::read(&text, &Limits::default()).unwrap();
+            let source = Source::read(&text, &ReadLimits::default()).unwrap();
             for n in 0..count {
                 let node = source.root().get(&format!("k{n}")).unwrap();
                 assert_eq!(node.raw_text(), Some(n.to_string().as_str()));
@@ -497,7 +497,7 @@ mod tests {
     fn becomes_json_in_source_order() {
         let source = Source::read(
             "b: [1, -2, 1.5, yes]\na: {x: null, y: 18446744073709551615}\n",
-            &Limits::default(),
+            &ReadLimits::default(),
         )
         .unwrap();
         let mut odd = 0;
@@ -507,8 +507,11 @@ mod tests {
             r#"{"b":[1,-2,1.5,"yes"],"a":{"x":null,"y":18446744073709551615}}"#
         );
         assert_eq!(odd, 0);
-        let source =
-            Source::read("[.nan, 1e999, 99999999999999999999]", &Limits::default()).unwrap();
+        let source = Source::read(
+            "[.nan, 1e999, 99999999999999999999]",
+            &ReadLimits::default(),
+        )
+        .unwrap();
         assert_eq!(
             source.root().to_value(&mut |_| odd += 1).to_string(),
             "[null,null,null]"
@@ -520,7 +523,7 @@ mod tests {
     fn describes_nodes() {
         let source = Source::read(
             "a: [1]\nb: {}\nc:\nd: true\ne: 1.5\nf: .inf\ng: \"text\"\n",
-            &Limits::default(),
+            &ReadLimits::default(),
         )
         .unwrap();
         let described: Vec<String> = source

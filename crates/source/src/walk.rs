@@ -13,9 +13,9 @@ const MAX_SHOWN: usize = 60;
 /// Where a reader is in a document, and what it has found so far.
 ///
 /// ```
-/// use proofhouse_source::{Limits, Segment, Source, Walk};
+/// use proofhouse_source::{ReadLimits, Segment, Source, Walk};
 ///
-/// let source = Source::read("name: x\nrepeats: many\n", &Limits::default()).unwrap();
+/// let source = Source::read("name: x\nrepeats: many\n", &ReadLimits::default()).unwrap();
 /// let mut walk = Walk::new(&source);
 /// walk.enter(Segment::Key("repeats"));
 /// walk.error("E-1", "write a number".to_owned(), None);
@@ -189,11 +189,11 @@ fn shown(key: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::yaml::read::Limits;
+    use crate::yaml::read::ReadLimits;
 
     #[test]
     fn findings_know_their_places() {
-        let source = Source::read("a:\n  nmae: 1\nlist: [x]\n", &Limits::default()).unwrap();
+        let source = Source::read("a:\n  nmae: 1\nlist: [x]\n", &ReadLimits::default()).unwrap();
         let mut walk = Walk::new(&source).after(100, 7);
         assert_eq!(walk.place("the file"), "the file");
         walk.enter(Segment::Key("a"));
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_hostile_text_has_no_more_findings_than_are_kept() {
         let text: String = (0..2_000).map(|n| format!("k{n}: 1\n")).collect();
-        let source = Source::read(&text, &Limits::default()).unwrap();
+        let source = Source::read(&text, &ReadLimits::default()).unwrap();
         let mut walk = Walk::new(&source);
         walk.unknown_keys("E-2", source.root(), &["name"], |_, _| None);
         walk.error("E-3", "more".to_owned(), None);

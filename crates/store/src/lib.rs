@@ -7,6 +7,7 @@
 //! The statements are written once, in `sql/`; an engine says how they are run.
 
 mod error;
+mod lock;
 mod migrate;
 pub mod model;
 mod postgres;
@@ -16,6 +17,7 @@ mod store;
 mod timing;
 
 pub use error::{Result, StoreError};
+pub use lock::{LockError, StoreLock};
 pub use postgres::{PostgresEngine, PostgresOptions, PostgresStore};
 pub use sql::SqlStore;
 pub use sqlite::{SqliteEngine, SqliteOptions, SqliteStore};

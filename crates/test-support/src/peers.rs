@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use proofhouse_wire::{Child, Limits, Line, Spawn};
+use proofhouse_wire::{Child, Line, Spawn, WireLimits};
 
 /// Where the peers are, if they are installed; says loudly when they are not.
 pub fn peers(test: &str) -> Option<PathBuf> {
@@ -55,7 +55,7 @@ pub fn script(peers: &Path, peer: &str, name: &str, arguments: &[&str]) -> Spawn
 
 /// A peer that listens: the URL that it prints first, and the process.
 pub async fn listening(spawn: &Spawn) -> (String, Child, tokio::process::ChildStdin) {
-    let (child, stdin, mut lines) = spawn.start(&Limits::default()).unwrap();
+    let (child, stdin, mut lines) = spawn.start(&WireLimits::default()).unwrap();
     let line = tokio::time::timeout(std::time::Duration::from_secs(60), lines.next()).await;
     let url = match &line {
         Ok(Ok(Some(Line::Whole(url)))) => String::from_utf8_lossy(url).into_owned(),

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use proofhouse_wire::fnv;
 use serde_json::{Map, Value, json};
 
 use proofhouse_manifest::{Action, Tool};
@@ -168,7 +169,7 @@ fn fitting(wanted: &str) -> String {
     if name.len() <= MAX_NAME_BYTES {
         return name;
     }
-    with_ending(&name, &format!("_{:08x}", hash(wanted)))
+    with_ending(&name, &format!("_{:08x}", fnv::hash_32(wanted.bytes())))
 }
 
 fn unique(name: &str, taken: &HashSet<String>) -> String {
@@ -187,13 +188,6 @@ fn with_ending(name: &str, ending: &str) -> String {
     let room = MAX_NAME_BYTES.saturating_sub(ending.len()).min(name.len());
     // Only ASCII is left in a name.
     format!("{}{ending}", &name[..room])
-}
-
-/// FNV-1a: the same on every machine and in every version, which names that are remembered need.
-fn hash(text: &str) -> u32 {
-    text.bytes().fold(0x811c_9dc5, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    })
 }
 
 /// The schema without the parameters that are hidden.
@@ -264,7 +258,11 @@ mod tests {
     #[test]
     fn names_are_those_that_models_take() {
         let long = "x".repeat(70);
-        let cut = format!("{}_{:08x}", "x".repeat(55), hash(&long));
+        let cut = format!(
+            "{}_{:08x}",
+            "x".repeat(55),
+            proofhouse_wire::fnv::hash_32(long.bytes())
+        );
         for (tools, expected) in [
             (&[("weather", &["forecast"][..])][..], vec!["weather"]),
             (

@@ -36,6 +36,7 @@
 //! ```
 
 pub mod actions;
+pub mod allow_list;
 pub mod auth;
 pub mod functions;
 pub mod http;

@@ -15,9 +15,9 @@ use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use crate::Limits;
+use crate::WireLimits;
 use crate::connect::{Body, Connections, Pieces, connections};
-use crate::guard::{AddressGuard, Denied};
+use crate::guard::{AddressDenied, AddressGuard};
 use crate::sse::{Decoder, Event, EventTooLarge};
 use crate::timers::Timers;
 
@@ -29,7 +29,7 @@ const NAME: HeaderValue =
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Connections>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: WireLimits,
     pub(crate) timers: Arc<Timers>,
     guard: Option<Arc<dyn AddressGuard>>,
 }
@@ -97,7 +97,7 @@ impl Client {
     /// # Errors
     ///
     /// Returns an error when TLS cannot be set up.
-    pub fn new(limits: Limits) -> Result<Self, ClientError> {
+    pub fn new(limits: WireLimits) -> Result<Self, ClientError> {
         Self::build(limits, None)
     }
 
@@ -107,11 +107,14 @@ impl Client {
     /// # Errors
     ///
     /// Returns an error when TLS cannot be set up.
-    pub fn guarded(limits: Limits, guard: Arc<dyn AddressGuard>) -> Result<Self, ClientError> {
+    pub fn guarded(limits: WireLimits, guard: Arc<dyn AddressGuard>) -> Result<Self, ClientError> {
         Self::build(limits, Some(guard))
     }
 
-    fn build(limits: Limits, guard: Option<Arc<dyn AddressGuard>>) -> Result<Self, ClientError> {
+    fn build(
+        limits: WireLimits,
+        guard: Option<Arc<dyn AddressGuard>>,
+    ) -> Result<Self, ClientError> {
         let setup = |error: &dyn std::fmt::Display| ClientError::Setup(error.to_string());
         let roots = rustls::RootCertStore {
             roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
@@ -138,7 +141,9 @@ impl Client {
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
         match host.parse() {
-            Ok(address) => guard.check(address).map_err(ClientError::Denied),
+            Ok(address) => guard
+                .check(address)
+                .map_err(|AddressDenied(reason)| ClientError::Denied(reason)),
             Err(_) => Ok(()),
         }
     }
@@ -166,7 +171,7 @@ impl Client {
             if let Some(guard) = &self.guard {
                 for address in &found {
                     let checked = guard.check(address.ip());
-                    checked.map_err(|reason| std::io::Error::other(Denied(reason)))?;
+                    checked.map_err(std::io::Error::other)?;
                 }
             }
             tokio::net::TcpStream::connect(found.as_slice()).await
@@ -305,7 +310,7 @@ fn broken(error: &hyper::Error) -> ClientError {
 fn denied(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut cause = Some(error);
     while let Some(inner) = cause {
-        if let Some(denied) = inner.downcast_ref::<Denied>() {
+        if let Some(denied) = inner.downcast_ref::<AddressDenied>() {
             return Some(denied.0.clone());
         }
         cause = inner.source();
@@ -336,7 +341,7 @@ pub struct Response {
     /// The headers.
     pub headers: HeaderMap,
     body: Incoming,
-    limits: Limits,
+    limits: WireLimits,
 }
 
 impl Response {
@@ -401,7 +406,7 @@ pub struct Events {
     ready: std::vec::IntoIter<Event>,
     bytes: u64,
     events: u64,
-    limits: Limits,
+    limits: WireLimits,
 }
 
 impl Events {
@@ -437,7 +442,10 @@ impl Events {
     }
 }
 
-async fn next_piece(body: &mut Incoming, limits: &Limits) -> Result<Option<Bytes>, ClientError> {
+async fn next_piece(
+    body: &mut Incoming,
+    limits: &WireLimits,
+) -> Result<Option<Bytes>, ClientError> {
     let piece = tokio::time::timeout(limits.idle_timeout, piece_of(body)).await;
     piece.map_err(|_| ClientError::TooSlow)?
 }
@@ -461,7 +469,7 @@ mod tests {
     use super::*;
 
     async fn ask(url: &str) -> Result<Response, ClientError> {
-        let client = Client::new(Limits::default())?;
+        let client = Client::new(WireLimits::default())?;
         client
             .send(Method::GET, url, HeaderMap::new(), Bytes::new())
             .await

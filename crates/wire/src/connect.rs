@@ -20,7 +20,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tower::{Service, ServiceExt as _};
 
-use crate::guard::{AddressGuard, Denied};
+use crate::guard::AddressGuard;
 
 /// The body of a request: whole, or in pieces as they come.
 pub(crate) type Body = Either<Full<Bytes>, StreamBody<Pieces>>;
@@ -100,13 +100,13 @@ impl Service<Name> for Names {
         let guard = self.0.clone();
         Box::pin(async move {
             if let Some(guard) = &guard {
-                guard.check_name(name.as_str()).map_err(Denied)?;
+                guard.check_name(name.as_str())?;
             }
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let addresses: Vec<_> = found.collect();
             if let Some(guard) = &guard {
                 for address in &addresses {
-                    guard.check(address.ip()).map_err(Denied)?;
+                    guard.check(address.ip())?;
                 }
             }
             Ok(addresses.into_iter())

@@ -14,7 +14,7 @@ use crate::client::{Client, ClientError, piece_of};
 
 /// A whole response.
 #[derive(Debug, Clone)]
-pub struct Whole {
+pub struct HttpResponse {
     /// The status.
     pub status: StatusCode,
     /// The headers.
@@ -38,7 +38,7 @@ impl Client {
         headers: HeaderMap,
         body: Bytes,
         time: Duration,
-    ) -> Result<Whole, ClientError> {
+    ) -> Result<HttpResponse, ClientError> {
         let exchanging = async {
             let body = Either::Left(Full::new(body));
             let response = self.respond(method, url, headers, body).await?;
@@ -48,7 +48,7 @@ impl Client {
         exchanged.unwrap_or(Err(ClientError::TooSlow))
     }
 
-    async fn read(&self, response: http::Response<Incoming>) -> Result<Whole, ClientError> {
+    async fn read(&self, response: http::Response<Incoming>) -> Result<HttpResponse, ClientError> {
         let limit = self.limits.max_message_bytes;
         let too_large = ClientError::TooLarge {
             limit: limit as u64,
@@ -76,7 +76,7 @@ impl Client {
             }
             body = pieces.freeze();
         }
-        Ok(Whole {
+        Ok(HttpResponse {
             status,
             headers,
             body,

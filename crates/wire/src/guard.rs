@@ -12,19 +12,19 @@ pub trait AddressGuard: Send + Sync {
     /// # Errors
     ///
     /// Returns why not, in one sentence.
-    fn check(&self, address: IpAddr) -> Result<(), String>;
+    fn check(&self, address: IpAddr) -> Result<(), AddressDenied>;
 
     /// Says whether a name may be looked up. Asking for a name already tells it to others.
     ///
     /// # Errors
     ///
     /// Returns why not, in one sentence.
-    fn check_name(&self, _name: &str) -> Result<(), String> {
+    fn check_name(&self, _name: &str) -> Result<(), AddressDenied> {
         Ok(())
     }
 }
 
-/// The reason of a guard, on its way through the layers of the HTTP library.
-#[derive(Debug, thiserror::Error)]
+/// Why a guard does not let a client connect, in one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Denied(pub(crate) String);
+pub struct AddressDenied(pub String);

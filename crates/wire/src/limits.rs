@@ -5,13 +5,13 @@ use std::time::Duration;
 /// How much the other end may send, how often and how slowly.
 ///
 /// ```
-/// use proofhouse_wire::Limits;
+/// use proofhouse_wire::WireLimits;
 ///
-/// let limits = Limits { max_message_bytes: 1 << 20, ..Limits::default() };
+/// let limits = WireLimits { max_message_bytes: 1 << 20, ..WireLimits::default() };
 /// assert!(limits.max_connections > 0);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct WireLimits {
     /// One message: an HTTP body, a line of stdio, the data of one event.
     pub max_message_bytes: usize,
     /// Everything that is read of one streamed response.
@@ -42,7 +42,7 @@ pub struct Limits {
     pub exit_timeout: Duration,
 }
 
-impl Default for Limits {
+impl Default for WireLimits {
     /// Messages of 8 MiB, streams of 64 MiB, and times that suit a model behind the other end.
     fn default() -> Self {
         Self {

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-use crate::Limits;
+use crate::WireLimits;
 use crate::lines::LineReader;
 
 /// What to start.
@@ -66,7 +66,7 @@ impl Spawn {
     /// Returns an error when the system will not start it.
     pub fn start(
         &self,
-        limits: &Limits,
+        limits: &WireLimits,
     ) -> Result<(Child, ChildStdin, LineReader<BufReader<ChildStdout>>), ProcessError> {
         let mut command = Command::new(&self.program);
         command

@@ -19,8 +19,8 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::Limits;
-use crate::patient::Patient;
+use crate::WireLimits;
+use crate::slow_client::SlowClientGuard;
 
 /// Pieces of a stream that wait for a slow reader.
 const STREAM_QUEUE: usize = 64;
@@ -290,7 +290,7 @@ impl Bound {
     pub async fn serve<H: Handler>(
         self,
         handler: Arc<H>,
-        limits: Limits,
+        limits: WireLimits,
         cancelled: CancellationToken,
     ) {
         let room = Arc::new(Semaphore::new(limits.max_connections));
@@ -334,7 +334,7 @@ async fn serve_connection<H: Handler>(
     stream: TcpStream,
     peer: SocketAddr,
     handler: &H,
-    limits: &Limits,
+    limits: &WireLimits,
 ) {
     // Small events must not wait for the acknowledgement of the ones before.
     let _ = stream.set_nodelay(true);
@@ -359,7 +359,7 @@ async fn serve_connection<H: Handler>(
         .max_headers(limits.max_headers)
         .max_buf_size(limits.max_header_bytes.max(8192))
         .serve_connection(
-            TokioIo::new(Patient::new(stream, limits.idle_timeout)),
+            TokioIo::new(SlowClientGuard::new(stream, limits.idle_timeout)),
             service,
         )
         .await;
@@ -368,7 +368,7 @@ async fn serve_connection<H: Handler>(
     }
 }
 
-async fn read_body(body: hyper::body::Incoming, limits: &Limits) -> Result<Bytes, BodyProblem> {
+async fn read_body(body: hyper::body::Incoming, limits: &WireLimits) -> Result<Bytes, BodyProblem> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }

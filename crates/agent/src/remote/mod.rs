@@ -5,6 +5,7 @@
 //! that delegates: a card is text that a model reads, and so is every answer.
 
 mod answer;
+mod grant_servers;
 mod mcp;
 
 use std::sync::Arc;
@@ -16,10 +17,11 @@ use proofhouse_protocol::{JSON, rpc};
 use proofhouse_wire::HeaderValue;
 use proofhouse_wire::client::{Client, ClientError};
 use proofhouse_wire::{
-    AddressGuard, Bytes, CancellationToken, HeaderMap, Limits, Method, StatusCode,
+    AddressGuard, Bytes, CancellationToken, HeaderMap, Method, StatusCode, WireLimits,
 };
 use serde_json::{Value, json};
 
+pub use grant_servers::{GrantError, grant_servers};
 pub use mcp::{McpServerError, grant_mcp, mcp_tool};
 
 use self::answer::Answer;
@@ -104,9 +106,9 @@ impl RemoteAgent {
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err(wrong());
         }
-        let limits = Limits {
+        let limits = WireLimits {
             max_message_bytes: MAX_ANSWER_BYTES,
-            ..Limits::default()
+            ..WireLimits::default()
         };
         let client = Client::guarded(limits, guard);
         let client = client.map_err(|error| RemoteAgentError::Unreachable(error.to_string()))?;
@@ -312,7 +314,7 @@ mod tests {
     struct Anywhere;
 
     impl AddressGuard for Anywhere {
-        fn check(&self, _: std::net::IpAddr) -> Result<(), String> {
+        fn check(&self, _: std::net::IpAddr) -> Result<(), proofhouse_wire::AddressDenied> {
             Ok(())
         }
     }

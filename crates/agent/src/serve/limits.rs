@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentLimits {
     /// Sizes and times of connections. Conversations are text, so messages are smaller than elsewhere.
-    pub wire: proofhouse_wire::Limits,
+    pub wire: proofhouse_wire::WireLimits,
     /// Conversations of one protocol; one more makes the one go that was idle for longest.
     pub max_conversations: usize,
     /// Answers under way over AG-UI and A2A together; further ones are refused, not queued.
@@ -39,9 +39,9 @@ impl Default for AgentLimits {
     /// 128 conversations, 64 answers at a time of at most half an hour; an hour of silence.
     fn default() -> Self {
         Self {
-            wire: proofhouse_wire::Limits {
+            wire: proofhouse_wire::WireLimits {
                 max_message_bytes: 4 << 20,
-                ..proofhouse_wire::Limits::default()
+                ..proofhouse_wire::WireLimits::default()
             },
             max_conversations: 128,
             max_runs: 64,

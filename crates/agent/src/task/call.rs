@@ -18,7 +18,7 @@ use super::review::Reviews;
 use super::runner::Shared;
 use super::steps::{Passed, Site};
 use super::watch::Events;
-use super::{Allowed, CallStatus, End, EndReason, Input, TaskEvent, TaskOptions, Turn};
+use super::{AllowedValue, CallStatus, End, EndReason, Input, TaskEvent, TaskOptions, Turn};
 use crate::model::{Arguments, ChatMessage, ToolCall};
 
 /// What became of a call.
@@ -258,7 +258,7 @@ async fn begin(
         let action = actions.find(|action| action.name == callable.function.action);
         // What does not fit is refused, so nothing is learnt from it.
         let resolved = match action {
-            Some(action) if !matches!(action.execute.key(), "openapi" | "mcp") => {
+            Some(action) if !action.execute.kind().is_described_by_backend() => {
                 action.parameters.complete(given).unwrap_or_default()
             }
             _ => given,
@@ -266,7 +266,7 @@ async fn begin(
         let mut allowed = shared.allowed();
         for (name, value) in &resolved {
             if allowed.add(tool, name, value) {
-                gained.push(Allowed {
+                gained.push(AllowedValue {
                     tool: tool.clone(),
                     name: name.clone(),
                     value: value.clone(),
@@ -328,7 +328,7 @@ fn for_action(callable: Callable<'_>, mut arguments: Map<String, Value>) -> Map<
             .actions
             .iter()
             .find(|action| action.name == callable.function.action)
-        && !matches!(action.execute.key(), "openapi" | "mcp")
+        && !action.execute.kind().is_described_by_backend()
     {
         for (name, _) in &callable.granted.rules.bindings {
             if !action.parameters.properties().contains_key(name) {

@@ -11,7 +11,7 @@ use super::context::{self, Scope, TaskContext};
 use super::restore::Open;
 use super::runner::{self, Runner, Stop};
 use super::steps::{Passed, Site};
-use super::{AllowList, Allowed, End, EndReason, Host, Output, TaskOptions, Turn};
+use super::{AllowedValue, End, EndReason, Host, Output, TaskAllowList, TaskOptions, Turn};
 use crate::model::ChatMessage;
 
 impl Runner {
@@ -31,7 +31,7 @@ impl Runner {
     }
 
     /// A bound parameter has its value from the start, and no other ever. Returns what is new.
-    pub(super) fn seal(&mut self) -> Vec<Allowed> {
+    pub(super) fn seal(&mut self) -> Vec<AllowedValue> {
         let Some(capabilities) = &self.capabilities else {
             return Vec::new();
         };
@@ -179,11 +179,11 @@ type Bound = Result<Map<String, Value>, String>;
 
 /// Seals what is bound and not sealed yet. A binding that cannot be evaluated yet is sealed later.
 fn seal(
-    allowed: &mut AllowList,
+    allowed: &mut TaskAllowList,
     tool: &str,
     bindings: &[(String, Binding)],
     value: impl Fn(&[(String, Binding)]) -> Bound,
-) -> Vec<Allowed> {
+) -> Vec<AllowedValue> {
     let mut gained = Vec::new();
     for binding in bindings {
         let name = &binding.0;
@@ -193,7 +193,7 @@ fn seal(
         };
         if allowed.values(tool, name).is_empty() {
             allowed.seal(tool, name, value.clone());
-            gained.push(Allowed {
+            gained.push(AllowedValue {
                 tool: tool.to_owned(),
                 name: name.clone(),
                 value,
@@ -210,7 +210,7 @@ pub(super) fn sealed_at_start(
     agent: &Agent,
     options: &TaskOptions,
     first: &Map<String, Value>,
-) -> AllowList {
+) -> TaskAllowList {
     let environment = runner::environment(host, agent, &options.id);
     let now = environment.now();
     let mut context = TaskContext::new(&agent.name, &agent.namespace, &now, &options.user, "");
@@ -219,7 +219,7 @@ pub(super) fn sealed_at_start(
     let message = parameters.shift_remove("message");
     let message = message.as_ref().and_then(context::text_of);
     context.input(message.as_deref().unwrap_or_default(), &parameters);
-    let mut allowed = AllowList::default();
+    let mut allowed = TaskAllowList::default();
     for (reference, grant) in &agent.capabilities {
         let found = host.inner.catalog.find(&agent.namespace, reference);
         let (Some(Referent::Tool(_)), Some(rules)) = (found, &grant.capability) else {

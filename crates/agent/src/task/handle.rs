@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::review::Reviews;
 use super::runner::{Delegating, Interrupt};
 use super::watch::{Events, Watchers};
-use super::{AllowList, CallStatus, Decision, End, EndReason, JournalError, Review, Turn};
+use super::{CallStatus, Decision, End, EndReason, JournalError, Review, TaskAllowList, Turn};
 use crate::model::{ChatMessage, ToolCall, ToolSpec};
 
 /// What is said to an agent.
@@ -120,7 +120,7 @@ pub(super) enum Command {
 pub(super) struct Known {
     pub(super) history: Vec<Turn>,
     pub(super) context: Arc<Value>,
-    pub(super) allowed: AllowList,
+    pub(super) allowed: TaskAllowList,
     pub(super) ended: Option<End>,
 }
 
@@ -300,7 +300,7 @@ impl Task {
 
     /// The values of parameters that events may be about.
     #[must_use]
-    pub fn allowed(&self) -> AllowList {
+    pub fn allowed(&self) -> TaskAllowList {
         self.look(|known| known.allowed.clone())
     }
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::guard;
 use super::handle::Task;
 use super::runner::{self, Start};
-use super::{AllowList, Journal, Restored};
+use super::{Journal, Restored, TaskAllowList};
 use crate::model::{BUILT_IN, ChatMessage, Model, ModelOptions};
 use crate::remote::RemoteAgent;
 
@@ -62,7 +62,7 @@ pub struct TaskOptions {
     /// What the journal of an earlier part of the task kept.
     pub restored: Option<Restored>,
     /// The values that events may be about from the start.
-    pub allowed: AllowList,
+    pub allowed: TaskAllowList,
 }
 
 /// Why a task cannot begin.
@@ -208,7 +208,7 @@ impl Host {
         agent: &Agent,
         task: &TaskOptions,
         first: &Map<String, Value>,
-    ) -> AllowList {
+    ) -> TaskAllowList {
         guard::sealed_at_start(self, agent, task, first)
     }
 

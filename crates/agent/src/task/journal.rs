@@ -24,14 +24,14 @@ pub struct Entry {
     /// The delivery that is settled with it: [`Input::delivery`](super::Input::delivery).
     pub delivery: Option<String>,
     /// What the allow list gains.
-    pub allowed: Vec<Allowed>,
+    pub allowed: Vec<AllowedValue>,
     /// What the task is doing from now on.
     pub state: TaskState,
 }
 
 /// A value that the allow list gains.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Allowed {
+pub struct AllowedValue {
     /// The capability, as the agent's manifest names the tool.
     pub tool: String,
     /// The parameter.

@@ -59,11 +59,11 @@ mod steps;
 mod turn;
 mod watch;
 
-pub use allow_list::AllowList;
+pub use allow_list::TaskAllowList;
 pub use event::TaskEvent;
 pub use handle::{CallOutput, Input, InputEvent, Output, Task};
 pub use host::{Host, ModelSource, StartError, TaskOptions, User};
-pub use journal::{Allowed, Entry, Journal, JournalError, TaskState};
+pub use journal::{AllowedValue, Entry, Journal, JournalError, TaskState};
 pub use mount::DirectoryMount;
 pub use restore::{Restored, last_output, state_of};
 pub use review::{Decision, Review};

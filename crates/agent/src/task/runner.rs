@@ -19,7 +19,8 @@ use super::restore::{self, Open, Reading};
 use super::review::Reviews;
 use super::watch::Watchers;
 use super::{
-    AllowList, Allowed, DirectoryMount, End, EndReason, Host, TaskEvent, TaskOptions, Turn, User,
+    AllowedValue, DirectoryMount, End, EndReason, Host, TaskAllowList, TaskEvent, TaskOptions,
+    Turn, User,
 };
 use crate::model::{ChatMessage, Model, ToolSpec};
 
@@ -48,7 +49,7 @@ pub(super) struct Shared {
     pub(super) delegating: Delegating,
     pub(super) events: Watchers,
     pub(super) keeper: Keeper,
-    pub(super) allowed: Mutex<AllowList>,
+    pub(super) allowed: Mutex<TaskAllowList>,
     /// What stops the answer that is under way, and whether somebody wanted that.
     pub(super) interrupt: Arc<Interrupt>,
     invocations: AtomicU64,
@@ -104,7 +105,7 @@ impl Interrupt {
 }
 
 impl Shared {
-    pub(super) fn allowed(&self) -> MutexGuard<'_, AllowList> {
+    pub(super) fn allowed(&self) -> MutexGuard<'_, TaskAllowList> {
         self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -413,7 +414,7 @@ impl Runner {
     pub(super) async fn turn_with(
         &mut self,
         turn: Turn,
-        allowed: Vec<Allowed>,
+        allowed: Vec<AllowedValue>,
     ) -> Result<(), Stop> {
         if self.shared.keeper.is_there() {
             let delivery = match turn.settles() {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proofhouse_expr::{Compiler, Form, FunctionError, Limits, Program};
+use proofhouse_expr::{Compiler, ExprLimits, Form, FunctionError, Program};
 use proofhouse_manifest::interpolate::{Root, Scope as TemplateScope};
 use proofhouse_manifest::{OnFail, Step, StepAction};
 use proofhouse_tools::runtime::{Environment, Invocation};
@@ -301,7 +301,7 @@ fn with_functions(
         return Ok(program.clone());
     }
     let (answers, asked) = (answers.to_vec(), Arc::clone(asked));
-    Compiler::new(Limits::default())
+    Compiler::new(ExprLimits::default())
         .function("put", Form::Member, |arguments| match arguments {
             [Value::Object(map), Value::String(key), value] => {
                 let mut map = map.clone();

@@ -77,7 +77,7 @@ async fn serve(echo: &Echo) -> (String, CancellationToken) {
     let stop = CancellationToken::new();
     let serving = bound.serve(
         Arc::new(echo.clone()),
-        proofhouse_wire::Limits::default(),
+        proofhouse_wire::WireLimits::default(),
         stop.clone(),
     );
     tokio::spawn(serving);

@@ -10,7 +10,7 @@ use proofhouse_agent::model::{
     ChatMessage, ModelConfig, ModelErrorKind, ModelEvent, ModelRequest, StopReason, ToolSpec,
     Usage, open,
 };
-use proofhouse_wire::{CancellationToken, Child, Limits, Line, Spawn};
+use proofhouse_wire::{CancellationToken, Child, Line, Spawn, WireLimits};
 use serde_json::json;
 
 /// Where the peers are, if they are installed; says loudly when they are not.
@@ -41,7 +41,7 @@ async fn start(peers: &Path) -> (String, Child, tokio::process::ChildStdin) {
         arguments: vec![home.join("server.mjs").display().to_string()],
         ..Spawn::default()
     };
-    let (child, stdin, mut lines) = spawn.start(&Limits::default()).unwrap();
+    let (child, stdin, mut lines) = spawn.start(&WireLimits::default()).unwrap();
     let line = tokio::time::timeout(Duration::from_secs(60), lines.next()).await;
     let Ok(Ok(Some(Line::Whole(url)))) = &line else {
         panic!("{line:?}: {}", child.stderr());

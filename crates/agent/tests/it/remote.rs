@@ -12,7 +12,7 @@ use proofhouse_agent::task::{EndReason, Host, Input, TaskOptions, Turn};
 use proofhouse_test_support::peers;
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_wire::server::{Bound, Handler, Reply, Request};
-use proofhouse_wire::{CancellationToken, Limits, Method, StatusCode};
+use proofhouse_wire::{CancellationToken, Method, StatusCode, WireLimits};
 use serde_json::{Value, json};
 
 use crate::served::{PATIENCE, Served};
@@ -119,7 +119,7 @@ async fn sly(answers: Vec<Reply>, poison: &str) -> (String, CancellationToken) {
         card,
         answers: Mutex::new(answers),
     };
-    tokio::spawn(bound.serve(Arc::new(handler), Limits::default(), stop.clone()));
+    tokio::spawn(bound.serve(Arc::new(handler), WireLimits::default(), stop.clone()));
     (url, stop)
 }
 

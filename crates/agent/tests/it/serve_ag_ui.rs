@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proofhouse_agent::model::{ChatMessage, ModelError, ModelErrorKind};
 use proofhouse_agent::serve::AgentLimits;
-use proofhouse_wire::{Limits, Method};
+use proofhouse_wire::{Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -316,11 +316,11 @@ async fn what_is_not_a_run_is_refused() {
 
 #[tokio::test]
 async fn large_and_slow_clients_are_cut_off() {
-    let wire = Limits {
+    let wire = WireLimits {
         max_message_bytes: 1000,
         body_timeout: Duration::from_millis(200),
         header_timeout: Duration::from_millis(500),
-        ..Limits::default()
+        ..WireLimits::default()
     };
     let limits = AgentLimits {
         wire,
@@ -370,9 +370,9 @@ async fn a_client_that_goes_away_cancels_its_run() {
 #[tokio::test]
 async fn a_client_that_does_not_read_is_given_up() {
     let limits = AgentLimits {
-        wire: Limits {
+        wire: WireLimits {
             idle_timeout: Duration::from_millis(300),
-            ..Limits::default()
+            ..WireLimits::default()
         },
         ..AgentLimits::default()
     };

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use proofhouse_agent::model::{ChatMessage, Model};
 use proofhouse_agent::task::{
-    AllowList, Allowed, CallStatus, EndReason, Entry, Input, InputEvent, Journal, JournalError,
-    Output, Restored, Task, TaskOptions, TaskState, Turn,
+    AllowedValue, CallStatus, EndReason, Entry, Input, InputEvent, Journal, JournalError, Output,
+    Restored, Task, TaskAllowList, TaskOptions, TaskState, Turn,
 };
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ impl Notebook {
         kept.iter().map(|entry| entry.turn.clone()).collect()
     }
 
-    fn allowed(&self) -> AllowList {
+    fn allowed(&self) -> TaskAllowList {
         let kept = self.kept.lock().unwrap();
         kept.iter()
             .flat_map(|entry| entry.allowed.clone())
@@ -143,7 +143,7 @@ async fn a_task_is_restored_as_it_was() {
     task.functions().await.unwrap();
     assert_eq!(task.context(), context);
     assert_eq!(task.history(), history);
-    let entries = |list: &AllowList| list.entries().collect::<Vec<Allowed>>();
+    let entries = |list: &TaskAllowList| list.entries().collect::<Vec<AllowedValue>>();
     assert_eq!(entries(&task.allowed()), entries(&allowed));
     assert_eq!(task.allowed().values("notes", "owner"), [json!("me")]);
     assert_eq!(task.resume().await, Output::default());

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use proofhouse_agent::model::{Model, ToolSpec};
 use proofhouse_sim::SimulatedModel;
-use proofhouse_source::{Limits, Source};
+use proofhouse_source::{ReadLimits, Source};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
@@ -47,7 +47,7 @@ fn documents() -> Option<Vec<Document>> {
 fn document(file: &Path) -> Option<Document> {
     #[expect(clippy::disallowed_methods, reason = "a file of this project")]
     let text = std::fs::read_to_string(file).unwrap();
-    let source = Source::read(&text, &Limits::default()).unwrap();
+    let source = Source::read(&text, &ReadLimits::default()).unwrap();
     let attack = source.root().get("attack").unwrap().to_value(&mut |_| {});
     let mut found = Document {
         id: attack["id"].as_str().unwrap().to_owned(),

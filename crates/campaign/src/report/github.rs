@@ -1,7 +1,7 @@
 //! The report as annotations of a GitHub Actions run: workflow commands at the lines of documents.
 
 use super::text::{cut, interval, line, of, visible};
-use super::view::{Pair, View};
+use super::view::{MatrixCell, View};
 use crate::result::Outcome;
 
 /// How much of a text is told.
@@ -12,7 +12,7 @@ const MOST_ANNOTATIONS: usize = 200;
 
 pub(super) fn render(view: &View<'_>) -> String {
     let mut annotations: Vec<(u8, String)> =
-        view.pairs().filter_map(|pair| annotation(&pair)).collect();
+        view.cells().filter_map(|cell| annotation(&cell)).collect();
     // GitHub shows only the first few of each kind, so the worst come first.
     annotations.sort_by_key(|(rank, _)| *rank);
     let mut out = String::new();
@@ -39,25 +39,25 @@ pub(super) fn render(view: &View<'_>) -> String {
     out
 }
 
-fn annotation(pair: &Pair<'_>) -> Option<(u8, String)> {
-    let cell = pair.cell;
-    let regressed = pair
+fn annotation(cell: &MatrixCell<'_>) -> Option<(u8, String)> {
+    let summary = cell.summary;
+    let regressed = cell
         .change
         .is_some_and(|change| change.change.is_regression());
-    let (rank, level) = match cell.outcome? {
+    let (rank, level) = match summary.outcome? {
         Outcome::Exploited => (u8::from(!regressed), "error"),
         Outcome::Partial => (2, "warning"),
         Outcome::Error => (3, "warning"),
         Outcome::NotReached => (4, "notice"),
         Outcome::Resisted => return None,
     };
-    let findings = pair.findings();
+    let findings = cell.findings();
     let finding = findings.first();
     let number = finding.and_then(|finding| finding.info?.line).unwrap_or(1);
-    let mut message = match cell.outcome? {
+    let mut message = match summary.outcome? {
         Outcome::Error => format!(
             "no verdict: {}",
-            pair.error().unwrap_or("no reason was given")
+            cell.error().unwrap_or("no reason was given")
         ),
         Outcome::NotReached => {
             "nothing of the attack reached the subject, so nothing is proved".to_owned()
@@ -65,9 +65,9 @@ fn annotation(pair: &Pair<'_>) -> Option<(u8, String)> {
         outcome => format!(
             "{} in {} runs (95% interval {}){}{}",
             outcome.word(),
-            of(&cell.attacks.success),
-            interval(&cell.attacks.success),
-            if cell.flaky { ", flaky" } else { "" },
+            of(&summary.attacks.success),
+            interval(&summary.attacks.success),
+            if summary.flaky { ", flaky" } else { "" },
             if regressed {
                 ", a regression since the baseline"
             } else {
@@ -87,10 +87,10 @@ fn annotation(pair: &Pair<'_>) -> Option<(u8, String)> {
             }
         }
     }
-    let title = format!("{} on {}", pair.title(), pair.subject.name);
+    let title = format!("{} on {}", cell.title(), cell.subject.name);
     let annotation = format!(
         "::{level} file={},line={number},title={}::{}",
-        property(&pair.document.path),
+        property(&cell.document.path),
         property(&cut(&title, MOST_CHARACTERS)),
         escape(&message),
     );

@@ -4,10 +4,13 @@
 //! skipped, so that no build server counts it as passed. One without a verdict is an error.
 
 use std::fmt::Write;
+use std::time::Duration;
+
+use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::text::{cut, interval, is_hidden, number_of, of, percent, words};
-use super::view::{Pair, View};
-use crate::result::Outcome;
+use super::view::{MatrixCell, View};
+use crate::result::{Outcome, SubjectInfo};
 
 /// How much of a text goes into one element or attribute.
 const MOST_CHARACTERS: usize = 2_000;
@@ -16,143 +19,115 @@ const MOST_CHARACTERS: usize = 2_000;
 const MOST_FINDINGS: usize = 50;
 
 pub(super) fn render(view: &View<'_>) -> String {
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let pairs: Vec<Pair<'_>> = view.pairs().collect();
-    let sum = |kind: Kind| pairs.iter().filter(|pair| Kind::of(pair) == kind).count();
-    let _ = writeln!(
-        out,
-        "<testsuites name=\"proofhouse\" tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{}\">",
-        pairs.len(),
-        sum(Kind::Failure),
-        sum(Kind::Error),
-        seconds(view.summary.overall.cost.milliseconds),
-    );
+    let cells: Vec<MatrixCell<'_>> = view.cells().collect();
+    let mut report = Report::new("proofhouse");
+    report.set_time(Duration::from_millis(
+        view.summary.overall.cost.milliseconds,
+    ));
     for (number, subject) in view.result.subjects.iter().enumerate() {
-        let own: Vec<&Pair<'_>> = pairs
-            .iter()
-            .filter(|pair| pair.subject_number == number)
-            .collect();
-        let count = |kind: Kind| own.iter().filter(|pair| Kind::of(pair) == kind).count();
-        let time: u64 = own.iter().map(|pair| pair.cell.cost.milliseconds).sum();
-        let _ = writeln!(
-            out,
-            "  <testsuite name=\"{}\" id=\"{number}\" package=\"proofhouse\" tests=\"{}\" failures=\"{}\" \
-             errors=\"{}\" skipped=\"{}\" time=\"{}\" timestamp=\"{}\" hostname=\"localhost\">",
-            escape(&subject.name),
-            own.len(),
-            count(Kind::Failure),
-            count(Kind::Error),
-            count(Kind::Skipped),
-            seconds(time),
-            escape(
-                view.result
-                    .started_at
-                    .get(..19)
-                    .unwrap_or(&view.result.started_at)
-            ),
-        );
-        out.push_str("    <properties>\n");
-        for (name, value) in [
-            ("proofhouse.version", view.result.proofhouse.clone()),
-            ("proofhouse.seed", view.result.seed.to_string()),
-            ("proofhouse.complete", view.result.complete.to_string()),
-            ("subject.kind", subject.kind.clone()),
-            ("subject.simulation", subject.simulation.to_string()),
-        ] {
-            let _ = writeln!(
-                out,
-                "      <property name=\"{name}\" value=\"{}\"/>",
-                escape(&value)
-            );
-        }
-        out.push_str("    </properties>\n");
-        for pair in own {
-            case(pair, &mut out);
-        }
-        out.push_str("  </testsuite>\n");
+        let of_subject = cells.iter().filter(|cell| cell.subject_number == number);
+        report.add_test_suite(suite(view, number, subject, of_subject));
     }
-    out.push_str("</testsuites>\n");
-    out
+    // Only a writer that fails makes this fail, and a text in memory does not.
+    report.to_string().unwrap_or_default()
 }
 
-/// What a pair is to a build server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Passed,
-    Failure,
-    Skipped,
-    Error,
-}
-
-impl Kind {
-    fn of(pair: &Pair<'_>) -> Self {
-        match pair.cell.outcome {
-            Some(Outcome::Exploited | Outcome::Partial) => Self::Failure,
-            Some(Outcome::Resisted) => Self::Passed,
-            Some(Outcome::NotReached) | None => Self::Skipped,
-            Some(Outcome::Error) => Self::Error,
-        }
+/// The runs against one subject.
+fn suite<'a>(
+    view: &View<'_>,
+    number: usize,
+    subject: &SubjectInfo,
+    cells: impl Iterator<Item = &'a MatrixCell<'a>>,
+) -> TestSuite {
+    let mut suite = TestSuite::new(attribute(&subject.name));
+    let mut milliseconds = 0;
+    for cell in cells {
+        milliseconds += cell.summary.cost.milliseconds;
+        suite.add_test_case(case(cell));
     }
+    suite.set_time(Duration::from_millis(milliseconds));
+    // The library counts what was skipped as disabled; nothing is disabled here.
+    let skipped = std::mem::take(&mut suite.disabled);
+    let started = &view.result.started_at;
+    for (name, value) in [
+        ("skipped", skipped.to_string()),
+        ("id", number.to_string()),
+        ("package", "proofhouse".to_owned()),
+        // Build servers expect a time without a zone.
+        ("timestamp", attribute(started.get(..19).unwrap_or(started))),
+        ("hostname", "localhost".to_owned()),
+    ] {
+        suite.extra.insert(name.into(), value.into());
+    }
+    for (name, value) in [
+        ("proofhouse.version", view.result.proofhouse.clone()),
+        ("proofhouse.seed", view.result.seed.to_string()),
+        ("proofhouse.complete", view.result.complete.to_string()),
+        ("subject.kind", subject.kind.clone()),
+        ("subject.simulation", subject.simulation.to_string()),
+    ] {
+        suite.add_property(Property::new(name, attribute(&value)));
+    }
+    suite
 }
 
-fn case(pair: &Pair<'_>, out: &mut String) {
-    let cell = pair.cell;
-    let _ = writeln!(
-        out,
-        "    <testcase name=\"{}\" classname=\"{}\" time=\"{}\">",
-        escape(&pair.title()),
-        escape(&format!(
-            "{}.{}",
-            pair.subject.name,
-            pair.document.category.as_deref().unwrap_or("uncategorised")
+fn case(cell: &MatrixCell<'_>) -> TestCase {
+    let mut case = TestCase::new(attribute(&cell.title()), status(cell));
+    case.set_classname(attribute(&format!(
+        "{}.{}",
+        cell.subject.name,
+        cell.document.category.as_deref().unwrap_or("uncategorised")
+    )));
+    case.set_time(Duration::from_millis(cell.summary.cost.milliseconds));
+    case.set_system_out(xml_text(&counts(cell), MOST_CHARACTERS));
+    case
+}
+
+/// What a document against a subject is to a build server.
+fn status(cell: &MatrixCell<'_>) -> TestCaseStatus {
+    let summary = cell.summary;
+    match summary.outcome {
+        Some(Outcome::Exploited | Outcome::Partial) => failure(cell),
+        Some(Outcome::Resisted) => TestCaseStatus::success(),
+        Some(Outcome::NotReached) => skipped(&format!(
+            "nothing of the attack reached the subject in {} runs, so nothing is proved",
+            summary.attacks.not_reached
         )),
-        seconds(cell.cost.milliseconds),
-    );
-    match Kind::of(pair) {
-        Kind::Passed => {}
-        Kind::Failure => failure(pair, out),
-        Kind::Skipped => {
-            let why = if cell.outcome.is_none() {
-                "not run".to_owned()
-            } else {
-                format!(
-                    "nothing of the attack reached the subject in {} runs, so nothing is proved",
-                    cell.attacks.not_reached
-                )
-            };
-            let _ = writeln!(out, "      <skipped>{}</skipped>", escape(&why));
-        }
-        Kind::Error => {
-            let why = escape(pair.error().unwrap_or("no reason was given"));
-            let _ = writeln!(
-                out,
-                "      <error type=\"no-verdict\" message=\"{why}\">{why}</error>"
-            );
+        None => skipped("not run"),
+        Some(Outcome::Error) => {
+            let why = cell.error().unwrap_or("no reason was given");
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+            status
+                .set_type("no-verdict")
+                .set_message(attribute(why))
+                .set_description(xml_text(why, MOST_CHARACTERS));
+            status
         }
     }
-    let _ = writeln!(
-        out,
-        "      <system-out>{}</system-out>",
-        escape(&counts(pair))
-    );
-    out.push_str("    </testcase>\n");
 }
 
-fn failure(pair: &Pair<'_>, out: &mut String) {
-    let cell = pair.cell;
-    let outcome = cell.outcome.map_or("", Outcome::word);
+fn skipped(why: &str) -> TestCaseStatus {
+    let mut status = TestCaseStatus::skipped();
+    status.set_description(why);
+    status
+}
+
+fn failure(cell: &MatrixCell<'_>) -> TestCaseStatus {
+    let summary = cell.summary;
+    let outcome = summary.outcome.map_or("", Outcome::word);
     let message = format!(
         "{outcome} in {} runs ({}, 95% interval {}){}{}",
-        of(&cell.attacks.success),
-        percent(&cell.attacks.success),
-        interval(&cell.attacks.success),
-        cell.tier
+        of(&summary.attacks.success),
+        percent(&summary.attacks.success),
+        interval(&summary.attacks.success),
+        summary
+            .tier
             .as_deref()
             .map_or_else(String::new, |tier| format!(", {}", words(tier))),
-        if cell.flaky { ", flaky" } else { "" },
+        if summary.flaky { ", flaky" } else { "" },
     );
     let mut text = String::new();
-    for finding in pair.findings().iter().take(MOST_FINDINGS) {
+    for finding in cell.findings().iter().take(MOST_FINDINGS) {
         let _ = write!(
             text,
             "{} matched in {} runs",
@@ -168,21 +143,20 @@ fn failure(pair: &Pair<'_>, out: &mut String) {
             }
         }
         if let Some(line) = finding.info.and_then(|info| info.line) {
-            let _ = write!(text, " ({}:{line})", pair.document.path);
+            let _ = write!(text, " ({}:{line})", cell.document.path);
         }
         text.push('\n');
     }
-    let _ = writeln!(
-        out,
-        "      <failure type=\"{}\" message=\"{}\">{}</failure>",
-        escape(outcome),
-        escape(&message),
-        escape_up_to(&text, MOST_CHARACTERS * MOST_FINDINGS),
-    );
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+    status
+        .set_type(outcome)
+        .set_message(attribute(&message))
+        .set_description(xml_text(&text, MOST_CHARACTERS * MOST_FINDINGS));
+    status
 }
 
-fn counts(pair: &Pair<'_>) -> String {
-    let counts = &pair.cell.attacks;
+fn counts(cell: &MatrixCell<'_>) -> String {
+    let counts = &cell.summary.attacks;
     let mut text = format!(
         "runs {}: exploited {}, partial {}, resisted {}, not reached {}, error {}",
         counts.runs,
@@ -192,7 +166,7 @@ fn counts(pair: &Pair<'_>) -> String {
         counts.not_reached,
         counts.errors
     );
-    let twins = &pair.cell.twins;
+    let twins = &cell.summary.twins;
     if twins.runs > 0 {
         let _ = write!(
             text,
@@ -202,38 +176,30 @@ fn counts(pair: &Pair<'_>) -> String {
             of(&twins.false_positives)
         );
     }
-    if let Some(change) = pair.change {
+    if let Some(change) = cell.change {
         let _ = write!(text, "\nsince the baseline: {}", change.change.word());
     }
     text
 }
 
-fn seconds(milliseconds: u64) -> String {
-    format!("{}.{:03}", milliseconds / 1_000, milliseconds % 1_000)
+/// A text for an attribute: on one line, as readers of XML take line ends there for spaces.
+fn attribute(text: &str) -> String {
+    xml_text(text, MOST_CHARACTERS).replace('\n', " ")
 }
 
-fn escape(text: &str) -> String {
-    escape_up_to(text, MOST_CHARACTERS)
-}
-
-/// A text as XML, in elements and attributes alike. What XML does not allow, and what cannot be seen, is
-/// written by its number.
-fn escape_up_to(text: &str, most: usize) -> String {
-    let mut escaped = String::with_capacity(text.len());
+/// A text with nothing in it that the library would drop without a word: what XML does not allow, and what
+/// cannot be seen, is written by its number, and tabs become spaces. The library escapes the rest.
+fn xml_text(text: &str, most: usize) -> String {
+    let mut safe = String::with_capacity(text.len());
     for c in cut(text, most).chars() {
         match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&apos;"),
-            '\n' => escaped.push_str("&#10;"),
-            '\t' => escaped.push_str("&#9;"),
-            c if is_hidden(c) => escaped.push_str(&escape_up_to(&number_of(c), most)),
+            '\n' => safe.push('\n'),
+            '\t' => safe.push(' '),
+            c if is_hidden(c) => safe.push_str(&number_of(c)),
             // The last two of every plane are no characters.
-            c if u32::from(c) & 0xfffe == 0xfffe => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
+            c if u32::from(c) & 0xfffe == 0xfffe => safe.push('\u{fffd}'),
+            c => safe.push(c),
         }
     }
-    escaped
+    safe
 }

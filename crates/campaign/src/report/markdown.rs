@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::text::{cut, interval, line, of, percent, plural, words};
-use super::view::{Pair, View};
+use super::view::{MatrixCell, View};
 use crate::result::Outcome;
 
 /// How many rows a table has.
@@ -27,10 +27,10 @@ pub(super) fn render(view: &View<'_>) -> String {
     subjects(view, &mut out);
     changes(view, &mut out);
     remarks(view, &mut out);
-    let pairs: Vec<Pair<'_>> = view.pairs().collect();
-    let (bad, good): (Vec<_>, Vec<_>) = pairs
+    let cells: Vec<MatrixCell<'_>> = view.cells().collect();
+    let (bad, good): (Vec<_>, Vec<_>) = cells
         .iter()
-        .partition(|pair| pair.cell.outcome.is_some_and(Outcome::gave_way));
+        .partition(|cell| cell.summary.outcome.is_some_and(Outcome::gave_way));
     if !bad.is_empty() {
         attacks(
             &format!("{} that got through", plural(count(&bad), "attack")),
@@ -154,46 +154,46 @@ fn remarks(view: &View<'_>, out: &mut String) {
     }
 }
 
-fn attacks(heading: &str, pairs: &[&Pair<'_>], out: &mut String) {
+fn attacks(heading: &str, cells: &[&MatrixCell<'_>], out: &mut String) {
     let _ = writeln!(out, "<details><summary>{heading}</summary>\n");
     out.push_str("| result | document | subject | success | 95% interval | not reached | tier |\n");
     out.push_str("|---|---|---|---|---|---|---|\n");
     let mut rows = 0;
-    for pair in pairs.iter().take(MOST_ROWS) {
+    for cell in cells.iter().take(MOST_ROWS) {
         if out.len() > MOST_BYTES {
             break;
         }
         rows += 1;
-        let cell = pair.cell;
+        let summary = cell.summary;
         let _ = writeln!(
             out,
             "| {}{} | {} | {} | {} | {} | {} | {} |",
-            cell.outcome.map_or("not run", Outcome::word),
-            if cell.flaky { ", flaky" } else { "" },
-            escape(&pair.title()),
-            escape(&pair.subject.name),
-            of(&cell.attacks.success),
-            interval(&cell.attacks.success),
-            cell.attacks.not_reached,
-            escape(&words(cell.tier.as_deref().unwrap_or("–"))),
+            summary.outcome.map_or("not run", Outcome::word),
+            if summary.flaky { ", flaky" } else { "" },
+            escape(&cell.title()),
+            escape(&cell.subject.name),
+            of(&summary.attacks.success),
+            interval(&summary.attacks.success),
+            summary.attacks.not_reached,
+            escape(&words(summary.tier.as_deref().unwrap_or("–"))),
         );
     }
-    left_out(pairs.len() - rows, out);
+    left_out(cells.len() - rows, out);
     out.push_str("\n</details>\n\n");
 }
 
-fn evidence(pairs: &[&Pair<'_>], out: &mut String) {
+fn evidence(cells: &[&MatrixCell<'_>], out: &mut String) {
     out.push_str("<details><summary>Evidence</summary>\n\n");
-    for pair in pairs.iter().take(MOST_ROWS) {
-        for finding in pair.findings().iter().take(3) {
+    for cell in cells.iter().take(MOST_ROWS) {
+        for finding in cell.findings().iter().take(3) {
             if out.len() > MOST_BYTES {
                 break;
             }
             let _ = write!(
                 out,
                 "- {} on {}: {}",
-                escape(&pair.document.id),
-                escape(&pair.subject.name),
+                escape(&cell.document.id),
+                escape(&cell.subject.name),
                 escape(&finding.indicator.id),
             );
             if let Some(evidence) = finding.evidence {

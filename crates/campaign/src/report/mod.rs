@@ -9,6 +9,7 @@ mod json;
 mod junit;
 mod markdown;
 mod sarif;
+pub mod sarif_log;
 mod terminal;
 mod text;
 mod view;
@@ -67,6 +68,9 @@ macro_rules! formats {
             file: $file,
             render: $render,
         },)+];
+
+        /// The names of all formats, in the same order.
+        pub const FORMAT_NAMES: &[&str] = &[$($name),+];
     };
 }
 
@@ -123,7 +127,8 @@ mod tests {
 
     #[test]
     fn the_table_has_the_order_of_the_formats() {
-        for info in FORMATS {
+        for (info, name) in FORMATS.iter().zip(FORMAT_NAMES) {
+            assert_eq!(info.name, *name);
             assert_eq!(info.format.info().name, info.name);
             assert_eq!(Format::named(info.name), Some(info.format));
         }

@@ -3,8 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::text::{cut, fingerprint, interval, line, of, plural, visible};
-use super::view::{Finding, Pair, View};
+use super::sarif_log::{
+    self, SarifLog, fingerprint, location, physical_location, security_severity,
+};
+use super::text::{cut, interval, line, of, plural, visible};
+use super::view::{Finding, MatrixCell, View};
 use crate::comparison::Change;
 use crate::result::{DocumentInfo, Outcome};
 
@@ -17,43 +20,42 @@ const MOST_RESULTS: usize = 5_000;
 pub(super) fn render(view: &View<'_>) -> String {
     let rules: Vec<Value> = view.result.documents.iter().map(rule).collect();
     let (mut results, mut notifications) = (Vec::new(), Vec::new());
-    for pair in view.pairs() {
-        match pair.cell.outcome {
+    for cell in view.cells() {
+        match cell.summary.outcome {
             Some(Outcome::Exploited | Outcome::Partial) => {
-                let findings = pair.findings();
-                results.extend(findings.iter().map(|finding| result(&pair, Some(finding))));
+                let findings = cell.findings();
+                results.extend(findings.iter().map(|finding| result(&cell, Some(finding))));
                 // Some detectors of a whole run name no indicator.
                 if findings.is_empty() {
-                    results.push(result(&pair, None));
+                    results.push(result(&cell, None));
                 }
             }
             Some(Outcome::NotReached) => notifications.push(notification(
-                &pair,
+                &cell,
                 "not-reached",
                 "note",
                 "nothing of the attack reached the subject, so nothing is proved",
             )),
             Some(Outcome::Error) => notifications.push(notification(
-                &pair,
+                &cell,
                 "no-verdict",
                 "warning",
-                pair.error().unwrap_or("no reason was given"),
+                cell.error().unwrap_or("no reason was given"),
             )),
             Some(Outcome::Resisted) | None => {}
         }
     }
     if results.len() > MOST_RESULTS {
-        notifications.push(json!({
-            "level": "warning",
-            "descriptor": {"id": "results-left-out"},
-            "message": {"text": format!("{} results are left out", results.len() - MOST_RESULTS)},
-        }));
+        let text = format!("{} results are left out", results.len() - MOST_RESULTS);
+        notifications.push(sarif_log::notification(
+            "warning",
+            "results-left-out",
+            &text,
+            None,
+        ));
         results.truncate(MOST_RESULTS);
     }
-    let mut invocation = json!({
-        "executionSuccessful": view.result.complete,
-        "toolExecutionNotifications": notifications,
-    });
+    let mut invocation = sarif_log::invocation(view.result.complete, &notifications);
     if is_time(&view.result.started_at) {
         invocation["startTimeUtc"] = json!(view.result.started_at);
     }
@@ -65,22 +67,14 @@ pub(super) fn render(view: &View<'_>) -> String {
     {
         invocation["endTimeUtc"] = json!(ended);
     }
-    let log = json!({
-        "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": {"driver": {
-                "name": "proofhouse",
-                "version": line(&view.result.proofhouse),
-                "informationUri": "https://github.com/proofhouse/proofhouse",
-                "rules": rules,
-            }},
-            "columnKind": "unicodeCodePoints",
-            "invocations": [invocation],
-            "results": results,
-        }],
-    });
-    format!("{log:#}\n")
+    let log = SarifLog {
+        version: &line(&view.result.proofhouse),
+        information_uri: Some("https://github.com/proofhouse/proofhouse"),
+        rules,
+        invocation: Some(invocation),
+        results,
+    };
+    format!("{:#}\n", log.into_value())
 }
 
 fn rule(document: &DocumentInfo) -> Value {
@@ -106,47 +100,38 @@ fn rule(document: &DocumentInfo) -> Value {
     // The schema wants each tag once.
     let mut seen = std::collections::HashSet::new();
     tags.retain(|tag| seen.insert(tag.clone()));
-    let mut properties = json!({"tags": tags});
-    if let Some(score) = document.severity.as_deref().and_then(score) {
-        properties["security-severity"] = json!(score);
+    let name = line(&cut(name, MOST_CHARACTERS));
+    let about = visible(&cut(about, MOST_CHARACTERS));
+    let mut rule = sarif_log::rule(
+        &line(&document.id),
+        Some(&name),
+        or_untitled(&name),
+        or_untitled(&about),
+    );
+    rule["properties"] = json!({"tags": tags});
+    let severity = document.severity.as_deref();
+    if let Some(level) = severity.and_then(|level| level.parse().ok()) {
+        rule["properties"]["security-severity"] = json!(security_severity(level));
     }
-    json!({
-        "id": line(&document.id),
-        "name": line(&cut(name, MOST_CHARACTERS)),
-        "shortDescription": {"text": some(&line(&cut(name, MOST_CHARACTERS)))},
-        "fullDescription": {"text": some(&visible(&cut(about, MOST_CHARACTERS)))},
-        "properties": properties,
-    })
+    rule
 }
 
-/// The middle of the range that code scanning services have for a level.
-fn score(level: &str) -> Option<&'static str> {
-    Some(match level {
-        "informational" => "0.0",
-        "low" => "2.0",
-        "medium" => "5.5",
-        "high" => "8.0",
-        "critical" => "9.5",
-        _ => return None,
-    })
-}
-
-fn result(pair: &Pair<'_>, finding: Option<&Finding<'_>>) -> Value {
-    let cell = pair.cell;
-    let level = match cell.outcome {
+fn result(cell: &MatrixCell<'_>, finding: Option<&Finding<'_>>) -> Value {
+    let summary = cell.summary;
+    let level = match summary.outcome {
         Some(Outcome::Exploited) => "error",
         _ => "warning",
     };
     let mut text = format!(
         "{} {} in {} runs (95% interval {})",
-        pair.subject.name,
+        cell.subject.name,
         if level == "error" {
             "was exploited"
         } else {
             "gave way in part"
         },
-        of(&cell.attacks.success),
-        interval(&cell.attacks.success),
+        of(&summary.attacks.success),
+        interval(&summary.attacks.success),
     );
     let indicator = finding.map_or("", |finding| finding.indicator.id.as_str());
     let evidence = finding.and_then(|finding| finding.evidence);
@@ -166,40 +151,41 @@ fn result(pair: &Pair<'_>, finding: Option<&Finding<'_>>) -> Value {
         }
     }
     let number = finding.and_then(|finding| finding.info?.line);
-    let mut place = location(&pair.document.path, number);
+    let mut place = at_line(&cell.document.path, number);
     if let Some(path) = evidence.and_then(|evidence| evidence.path.as_deref()) {
         place["logicalLocations"] = json!([{
             "name": line(&cut(indicator, MOST_CHARACTERS)),
             "fullyQualifiedName": line(&cut(path, MOST_CHARACTERS)),
         }]);
     }
-    let print = fingerprint(&[&pair.document.id, &pair.subject.name, indicator]);
-    let mut result = json!({
-        "ruleId": line(&pair.document.id),
-        "ruleIndex": pair.document_number,
-        "level": level,
-        "message": {"text": visible(&text)},
-        "locations": [place],
-        "partialFingerprints": {"documentSubjectIndicator/v1": format!("{print:016x}")},
-        "properties": {
-            "subject": line(&pair.subject.name),
-            "simulation": pair.subject.simulation,
-            "outcome": cell.outcome.map(Outcome::word),
-            "tier": cell.tier.as_deref().map(line),
-            "flaky": cell.flaky,
-            "successRate": cell.attacks.success,
-            "notReached": cell.attacks.not_reached,
-        },
+    let mut result = sarif_log::result(
+        &line(&cell.document.id),
+        Some(cell.document_number),
+        level,
+        &visible(&text),
+        place,
+    );
+    let print = fingerprint(&[&cell.document.id, &cell.subject.name, indicator]);
+    result["partialFingerprints"] = json!({"documentSubjectIndicator/v1": format!("{print:016x}")});
+    result["properties"] = json!({
+        "subject": line(&cell.subject.name),
+        "simulation": cell.subject.simulation,
+        "outcome": summary.outcome.map(Outcome::word),
+        "tier": summary.tier.as_deref().map(line),
+        "flaky": summary.flaky,
+        "successRate": summary.attacks.success,
+        "notReached": summary.attacks.not_reached,
     });
     let recorded = finding.and_then(|finding| Some((finding, finding.run.trace.as_deref()?)));
     if let Some((finding, trace)) = recorded {
-        let mut at =
-            json!({"id": 1, "physicalLocation": {"artifactLocation": {"uri": as_uri(trace)}}});
         let seq = finding.evidence.map_or(0, |evidence| evidence.seq);
-        at["message"] = json!({"text": format!("message {seq} of the recording")});
-        result["relatedLocations"] = json!([at]);
+        result["relatedLocations"] = json!([{
+            "id": 1,
+            "physicalLocation": physical_location(trace, None),
+            "message": {"text": format!("message {seq} of the recording")},
+        }]);
     }
-    if let Some(change) = pair.change {
+    if let Some(change) = cell.change {
         result["baselineState"] = json!(match change.change {
             Change::New => "new",
             Change::Unknown if change.before.is_none() => "new",
@@ -210,37 +196,17 @@ fn result(pair: &Pair<'_>, finding: Option<&Finding<'_>>) -> Value {
     result
 }
 
-fn notification(pair: &Pair<'_>, id: &str, level: &str, why: &str) -> Value {
-    json!({
-        "level": level,
-        "descriptor": {"id": id},
-        "message": {"text": visible(&cut(
-            &format!("{} on {}: {why}", pair.document.id, pair.subject.name),
-            MOST_CHARACTERS,
-        ))},
-        "locations": [location(&pair.document.path, None)],
-    })
+fn notification(cell: &MatrixCell<'_>, id: &str, level: &str, why: &str) -> Value {
+    let text = format!("{} on {}: {why}", cell.document.id, cell.subject.name);
+    let text = visible(&cut(&text, MOST_CHARACTERS));
+    let place = at_line(&cell.document.path, None);
+    sarif_log::notification(level, id, &text, Some(place))
 }
 
-fn location(file: &str, number: Option<usize>) -> Value {
-    let mut place = json!({"artifactLocation": {"uri": as_uri(file)}});
-    // Services show results at lines only.
-    place["region"] = json!({"startLine": number.unwrap_or(1).max(1)});
-    json!({"physicalLocation": place})
-}
-
-/// A file name as a relative URI reference.
-fn as_uri(name: &str) -> String {
-    let mut uri = String::new();
-    for byte in name.replace('\\', "/").bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {
-                uri.push(char::from(byte));
-            }
-            _ => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri
+/// A line of a file, the first if none is known: services show results at lines only.
+fn at_line(file: &str, number: Option<usize>) -> Value {
+    let region = json!({"startLine": number.unwrap_or(1).max(1)});
+    location(file, Some(region))
 }
 
 /// Whether a text is a time as the schema wants it: in UTC.
@@ -256,6 +222,6 @@ fn is_time(text: &str) -> bool {
 }
 
 /// A text, or a word where there must be one.
-fn some(text: &str) -> &str {
+fn or_untitled(text: &str) -> &str {
     if text.is_empty() { "untitled" } else { text }
 }

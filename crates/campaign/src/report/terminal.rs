@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::text::{amount, column, duration, interval, line, of, plural, words};
-use super::view::{Pair, View, title};
+use super::view::{MatrixCell, View, title};
 use crate::result::Outcome;
 use crate::summary::Group;
 
@@ -75,32 +75,32 @@ fn lines_of_attacks(view: &View<'_>, painter: &Painter, out: &mut String) {
         column("N/R", 3),
     );
     let _ = writeln!(out, "{}", painter.paint(BOLD, &heading));
-    for pair in view.pairs() {
-        let cell = pair.cell;
-        let unreached = match cell.attacks.not_reached {
+    for cell in view.cells() {
+        let summary = cell.summary;
+        let unreached = match summary.attacks.not_reached {
             0 => String::new(),
             runs => amount(runs),
         };
         let row = format!(
             "{}  {}  {}  {}  {}  {}  {}",
-            result(painter, &pair),
-            column(&title(pair.document), document_width),
-            column(&pair.subject.name, subject_width),
-            column(&of(&cell.attacks.success), 5),
-            column(&interval(&cell.attacks.success), 8),
+            result(painter, &cell),
+            column(&title(cell.document), document_width),
+            column(&cell.subject.name, subject_width),
+            column(&of(&summary.attacks.success), 5),
+            column(&interval(&summary.attacks.success), 8),
             column(&unreached, 3),
-            tier(cell.tier.as_deref()),
+            tier(summary.tier.as_deref()),
         );
         let _ = writeln!(out, "{}", row.trim_end());
     }
 }
 
-fn result(painter: &Painter, pair: &Pair<'_>) -> String {
-    let (word, code) = match pair.cell.outcome {
+fn result(painter: &Painter, cell: &MatrixCell<'_>) -> String {
+    let (word, code) = match cell.summary.outcome {
         None => ("not run", DIM),
         Some(outcome) => (outcome.word(), code(outcome)),
     };
-    let flaky = if pair.cell.flaky { " ~" } else { "" };
+    let flaky = if cell.summary.flaky { " ~" } else { "" };
     painter.paint(code, &column(&format!("{word}{flaky}"), 11))
 }
 
@@ -190,13 +190,13 @@ fn notes(view: &View<'_>, out: &mut String) {
             "{} without a verdict:",
             plural(overall.attacks.errors, "run")
         ));
-        let errors = view.pairs().filter(|pair| pair.cell.attacks.errors > 0);
-        for pair in errors.take(MOST_CHANGES) {
+        let errors = view.cells().filter(|cell| cell.summary.attacks.errors > 0);
+        for cell in errors.take(MOST_CHANGES) {
             notes.push(format!(
                 "  {} on {}: {}",
-                column(&pair.document.id, 20).trim_end(),
-                column(&pair.subject.name, 14).trim_end(),
-                column(pair.error().unwrap_or("no reason was given"), 160).trim_end(),
+                column(&cell.document.id, 20).trim_end(),
+                column(&cell.subject.name, 14).trim_end(),
+                column(cell.error().unwrap_or("no reason was given"), 160).trim_end(),
             ));
         }
     }
@@ -214,7 +214,7 @@ fn notes(view: &View<'_>, out: &mut String) {
     if !view.result.complete {
         notes.push("Incomplete: not every planned run was made.".to_owned());
     }
-    let exploited = view.pairs().filter_map(|pair| pair.cell.tier.as_deref());
+    let exploited = view.cells().filter_map(|cell| cell.summary.tier.as_deref());
     let highest = exploited.max_by_key(|tier| crate::summary::tier_rank(Some(tier)));
     let mut last = format!(
         "{} got through, {} did not, {} unproved",

@@ -29,7 +29,12 @@ pub(super) fn is_hidden(c: char) -> bool {
 
 /// A character that cannot be seen, by its number.
 pub(super) fn number_of(c: char) -> String {
-    format!("<U+{:04X}>", u32::from(c))
+    format!("<{}>", code_point(c))
+}
+
+/// The number of a character: `U+202E`.
+pub(super) fn code_point(c: char) -> String {
+    format!("U+{:04X}", u32::from(c))
 }
 
 /// A text with everything in it to be seen, on as many lines as it has.
@@ -152,15 +157,6 @@ pub(super) fn plural(number: u64, one: &str) -> String {
 /// A word of the format for people: `boundary_breach` is `boundary breach`.
 pub(super) fn words(name: &str) -> String {
     line(&name.replace('_', " "))
-}
-
-/// A number that stays the same from one version to the next (FNV-1a), so that services can tell what they
-/// have seen before.
-pub(super) fn fingerprint(parts: &[&str]) -> u64 {
-    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0xff]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 #[cfg(test)]

@@ -32,12 +32,13 @@ pub(super) struct Finding<'a> {
 }
 
 /// One document against one subject.
-pub(super) struct Pair<'a> {
+pub(super) struct MatrixCell<'a> {
     pub(super) document: &'a DocumentInfo,
     pub(super) subject: &'a SubjectInfo,
     pub(super) document_number: usize,
     pub(super) subject_number: usize,
-    pub(super) cell: &'a Cell,
+    /// What its runs came to.
+    pub(super) summary: &'a Cell,
     /// The attack runs, and those of the twin, in the order of the plan.
     pub(super) runs: &'a [&'a RunRecord],
     pub(super) change: Option<&'a CellComparison>,
@@ -66,25 +67,31 @@ impl<'a> View<'a> {
     }
 
     /// Every document against every subject, by document.
-    pub(super) fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
+    pub(super) fn cells(&self) -> impl Iterator<Item = MatrixCell<'_>> {
         let documents = self.result.documents.iter().enumerate();
         documents.flat_map(move |(document_number, document)| {
             let subjects = self.result.subjects.iter().enumerate();
             subjects.filter_map(move |(subject_number, subject)| {
-                // The cells are in this very order.
+                // The summaries are in this very order.
                 let position = document_number * self.result.subjects.len() + subject_number;
                 let key = (document.id.as_str(), subject.name.as_str());
-                Some(Pair {
+                Some(MatrixCell {
                     document,
                     subject,
                     document_number,
                     subject_number,
-                    cell: self.summary.cells.get(position)?,
+                    summary: self.summary.cells.get(position)?,
                     runs: self.runs.get(&key).map_or(&[][..], Vec::as_slice),
                     change: self.changes.get(&key).copied(),
                 })
             })
         })
+    }
+
+    /// The names of all subjects, in the order of the columns.
+    pub(super) fn subject_names(&self) -> impl Iterator<Item = &str> {
+        let subjects = self.result.subjects.iter();
+        subjects.map(|subject| subject.name.as_str())
     }
 
     /// The simulated subjects, which every report names.
@@ -95,7 +102,7 @@ impl<'a> View<'a> {
     }
 }
 
-impl<'a> Pair<'a> {
+impl<'a> MatrixCell<'a> {
     /// What the indicators found in attack runs that got through: each indicator once.
     pub(super) fn findings(&self) -> Vec<Finding<'a>> {
         let mut findings: Vec<Finding<'a>> = Vec::new();

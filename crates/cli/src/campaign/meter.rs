@@ -18,16 +18,14 @@ const WIDTH: usize = 79;
 /// Tells how far a campaign is.
 pub(crate) struct Meter {
     on_terminal: bool,
-    quiet: bool,
     drawn: Mutex<Option<Instant>>,
     has_trouble: AtomicBool,
 }
 
 impl Meter {
-    pub(crate) fn new(quiet: bool) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             on_terminal: io::stderr().is_terminal(),
-            quiet,
             drawn: Mutex::new(None),
             has_trouble: AtomicBool::new(false),
         }
@@ -50,7 +48,7 @@ impl Meter {
         if run.outcome == Outcome::Error {
             self.erase();
             talk(&printable_line(&line(run)));
-        } else if !self.on_terminal && !self.quiet {
+        } else if !self.on_terminal {
             let (done, total) = (progress.done, progress.total);
             talk(&printable_line(&format!("[{done}/{total}] {}", line(run))));
         }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use proofhouse_campaign::config;
 use proofhouse_tools::operator::variables::is_name;
 
 use super::Host;
-use crate::config;
 use crate::input::Input;
 
 /// How far up the root of a repository is looked for.

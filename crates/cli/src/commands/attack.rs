@@ -7,23 +7,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use proofhouse_campaign::config::duration;
 use proofhouse_detect::{REDACTED, Redactor};
 use proofhouse_oatf::Document;
-use proofhouse_range::{Delivery, Endpoint, RunHandle, RunOptions, RunReport, run};
+use proofhouse_range::{ActorEndpoint, DeliveryModifiers, RunHandle, RunOptions, RunReport, run};
+use proofhouse_subjects::headers::{self, SHORTEST_SECRET};
+use proofhouse_wire::write_files::same_file;
 
-use crate::duration::duration;
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
-use crate::files::same_file;
 use crate::generation_options::GenerationOptions;
-use crate::headers::{self, SHORTEST_SECRET};
 use crate::input::{Input, SizeLimit};
 use crate::live::Live;
 use crate::output::{CommandError, Data, printable_line, shown_path, talk};
 use crate::report::attack;
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
-use crate::signals::Signals;
+use crate::signals::interruptible;
 
 /// How long leaving at once may take.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -133,7 +133,7 @@ impl Attack {
         let over_stdio = options
             .endpoints
             .values()
-            .any(|endpoint| matches!(endpoint, Endpoint::Stdio));
+            .any(|endpoint| matches!(endpoint, ActorEndpoint::Stdio));
         if over_stdio && matches!(input, Input::Stdin) {
             return Err(CommandError::usage(
                 "stdin cannot be both the document and the agent",
@@ -277,7 +277,7 @@ fn check_delivery(document: &Document) -> Result<(), CommandError> {
         let phases = actor.phases.iter().map(|phase| &phase.extensions);
         for extensions in phases.chain([&actor.extensions]) {
             if let Some(value) = extensions.get("x-delivery") {
-                Delivery::from_value(value).map_err(|error| {
+                DeliveryModifiers::from_value(value).map_err(|error| {
                     let error = format!("actor `{}`: {error}", actor.name);
                     CommandError::cannot_run(printable_line(&error))
                 })?;
@@ -335,28 +335,17 @@ fn execute(
         .build()
         .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
     let handle = RunHandle::default();
-    let outcome = runtime.block_on(async {
-        let mut signals = Signals::listen();
-        let running = run(document, options, &handle);
-        tokio::pin!(running);
-        tokio::select! {
-            report = &mut running => return Some(report),
-            () = signals.next() => {
-                live.finish();
-                talk("interrupted: judging what was seen; once more to leave at once");
-                handle.interrupt();
-            }
-        }
-        tokio::select! {
-            report = running => Some(report),
-            () = signals.next() => None,
-        }
-    });
+    let outcome = runtime.block_on(interruptible(run(document, options, &handle), || {
+        live.finish();
+        talk("interrupted: judging what was seen; once more to leave at once");
+        handle.interrupt();
+    }));
     live.finish();
     match outcome {
-        Some(report) => {
+        Some(worked) => {
             // Reading stdin cannot be cancelled, so the runtime does not wait for it.
             runtime.shutdown_background();
+            let report = worked.into_inner();
             report.map_err(|error| CommandError::cannot_run(printable_line(&error.to_string())))
         }
         None => {

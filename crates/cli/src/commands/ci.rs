@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use clap::{Args, Subcommand};
+use proofhouse_campaign::config;
+use proofhouse_wire::write_files::create;
 
 use crate::ci::project::Project;
 use crate::ci::{Host, file};
-use crate::config;
 use crate::exit_code::Exit;
-use crate::files::create;
 use crate::output::{CommandError, Data, shown_path, talk};
 
 /// Put campaigns where changes are checked

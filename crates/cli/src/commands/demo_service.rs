@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use proofhouse_campaign::config::duration;
+use proofhouse_sim::service::{Service, serve_stdio};
 use proofhouse_wire::server::Bound;
-use proofhouse_wire::{CancellationToken, Limits};
+use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, BufReader};
 
-use crate::demo_service::{Service, serve_stdio};
-use crate::duration::duration;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, Data, talk};
 use crate::tools::work::until_interrupted;
@@ -77,9 +77,9 @@ impl DemoService {
         data.line(&places.to_string())?;
         data.finish()?;
         let service = Arc::new(Service::new(origin, self.session_lifetime));
-        let limits = Limits {
+        let limits = WireLimits {
             max_message_bytes: MAX_BODY_BYTES,
-            ..Limits::default()
+            ..WireLimits::default()
         };
         let serving = bound.serve(service, limits, ended.clone());
         if self.until_stdin_closes {

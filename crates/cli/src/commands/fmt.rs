@@ -1,13 +1,13 @@
 //! `proofhouse fmt`: documents in canonical form.
 
 use clap::Args;
+use proofhouse_campaign::config;
 use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
+use proofhouse_wire::write_files::replace;
 
-use crate::config;
 use crate::exit_code::Exit;
-use crate::files::replace;
-use crate::input::{Input, Inputs};
+use crate::input::{Input, Inputs, Shown};
 use crate::output::{CommandError, Data, complain, printable_line, talk};
 use crate::report::{self, Checked};
 

@@ -4,18 +4,16 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use clap::Args;
+use proofhouse_campaign::config::{self, Draft, FILE, Variables};
 use proofhouse_oatf::DiagnosticSeverity;
+use proofhouse_subjects::discover::{Found, PORTS, Spoken, detect, probe_ports, probe_url};
+use proofhouse_subjects::without_credentials;
+use proofhouse_wire::write_files::create;
 
-use crate::config::{self, FILE, Variables};
 use crate::exit_code::Exit;
-use crate::files::create;
 use crate::init::ask::Asked;
-use crate::init::detect::{Found, detect};
-use crate::init::probe::{self, Spoken};
-use crate::init::write::{self, Draft};
 use crate::output::{CommandError, Data, printable_line, talk};
 use crate::report::plural;
-use crate::subjects::open::without_credentials;
 
 /// Write a proofhouse.yaml for the project in this directory
 ///
@@ -86,7 +84,7 @@ impl Init {
             false if self.endpoints.is_empty() => everything.without_strangers(),
             false => everything,
         };
-        let text = write::text(&draft, &found);
+        let text = config::text(&draft, &found);
         let (_, findings) = config::read(&text, Path::new(""), Variables::Unread, &|_| true);
         let wrong = findings
             .iter()
@@ -120,7 +118,7 @@ impl Init {
             .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
         runtime.block_on(async {
             if self.endpoints.is_empty() {
-                return Ok(probe::ports(&probe::PORTS).await);
+                return Ok(probe_ports(&PORTS).await);
             }
             let mut found = Vec::new();
             for url in &self.endpoints {
@@ -129,7 +127,8 @@ impl Init {
                     let why = why.replace(url.as_str(), &shown);
                     CommandError::usage(printable_line(&format!("--endpoint {shown}: {why}")))
                 };
-                let spoken = probe::named(url).await.map_err(|why| fail(&why))?;
+                let spoken = probe_url(url).await;
+                let spoken = spoken.map_err(|why| fail(&why.to_string()))?;
                 if spoken.is_empty() {
                     return Err(fail("it speaks neither AG-UI nor A2A nor MCP"));
                 }
@@ -240,7 +239,7 @@ fn ask<R: io::BufRead, W: io::Write>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::init::detect::{AgentFile, Hint};
+    use proofhouse_subjects::discover::{AgentFile, Hint};
 
     fn all() -> Draft {
         let agent = AgentFile {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use proofhouse_campaign::config::duration;
 use proofhouse_server::keys::{Scope, Secret};
 use proofhouse_store::model::{ApiKey, NewApiKey};
 use proofhouse_store::{Store, StoreError};
 use serde_json::json;
 
-use crate::duration::duration;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, Data, printable_line, talk};
 use crate::store_options::StoreOptions;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use proofhouse_source::to_inline_scalar;
+use proofhouse_wire::write_files::create;
 
 use crate::exit_code::Exit;
-use crate::files::create;
 use crate::output::{CommandError, Data, shown_path, talk};
 
 /// Write a threat document to start from
@@ -16,8 +16,8 @@ use crate::output::{CommandError, Data, shown_path, talk};
     proofhouse new --mode a2a_server --id ACME-007 --name 'Card poisoning' -o attack.yaml")]
 pub(crate) struct New {
     /// What the attacking side plays
-    #[arg(long, value_enum, default_value_t = Mode::McpServer)]
-    mode: Mode,
+    #[arg(long, value_enum, default_value_t = TemplateMode::McpServer)]
+    mode: TemplateMode,
 
     /// Identifier of the attack: upper-case words and a number of three digits
     #[arg(long, default_value = "EXAMPLE-001")]
@@ -34,7 +34,7 @@ pub(crate) struct New {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
-enum Mode {
+enum TemplateMode {
     /// A hostile MCP server that the agent connects to
     McpServer,
     /// A hostile MCP client that connects to the agent
@@ -47,7 +47,7 @@ enum Mode {
     AgUiClient,
 }
 
-impl Mode {
+impl TemplateMode {
     fn template(self) -> &'static str {
         match self {
             Self::McpServer => include_str!("../templates/mcp_server.yaml"),

@@ -3,14 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use proofhouse_campaign::replay::{Replayed, Room, Sources, find, gate, replay};
 
 use crate::exit_code::Exit;
 use crate::input::SizeLimit;
+use crate::notices;
 use crate::output::{CommandError, Data, printable_line, shown_path, talk};
-use crate::replay::find::find;
-use crate::replay::recording::Room;
-use crate::replay::replayed::{self, Replayed, replay};
-use crate::replay::sources::Sources;
 use crate::replay::{human, json};
 use crate::semantic_options::SemanticOptions;
 
@@ -86,9 +84,17 @@ pub(crate) enum Messages {
 
 impl Replay {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        let found = find(&self.runs, self.out.as_deref())?;
+        let found = find(&self.runs, self.out.as_deref())
+            .map_err(|error| CommandError::of(&error, error.is_usage()))?;
         let semantic = self.semantic.evaluator()?;
-        let mut sources = Sources::new(&self.documents, self.size, semantic, &found)?;
+        let sources = Sources::new(
+            &self.documents,
+            self.size.limits(),
+            semantic,
+            &found,
+            &notices::show,
+        );
+        let mut sources = sources.map_err(|error| CommandError::of(&error, error.is_usage()))?;
         let messages =
             self.messages
                 .unwrap_or_else(|| match found.iter().map(|kept| kept.runs.len()).sum() {
@@ -110,7 +116,7 @@ impl Replay {
             Format::Json => data.json(&json::document(&all, messages))?,
         }
         data.finish()?;
-        Ok(replayed::exit(&all, self.fail_on_change))
+        Ok(gate(&all, self.fail_on_change).into())
     }
 }
 

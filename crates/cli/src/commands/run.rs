@@ -6,32 +6,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use proofhouse_campaign::baseline::{DEFAULT_THRESHOLD, compare};
+use proofhouse_campaign::baseline::{DEFAULT_THRESHOLD, compare, missing_in_common};
 use proofhouse_campaign::comparison::Comparison;
 use proofhouse_campaign::engine::{Progress, Settings, execute};
+use proofhouse_campaign::filters;
+use proofhouse_campaign::gates::{FailOn, gate, surprises};
+use proofhouse_campaign::load::load;
 use proofhouse_campaign::plan::{Filter, Plan};
+use proofhouse_campaign::replay::traces;
 use proofhouse_campaign::report::Format;
-use proofhouse_campaign::result::{CampaignResult, DocumentInfo, RunRecord, SubjectInfo};
-use proofhouse_campaign::stop::Question;
+use proofhouse_campaign::result::{CampaignResult, RunRecord, SubjectInfo};
+use proofhouse_campaign::stop::{Question, questions};
 use proofhouse_campaign::store;
-use proofhouse_campaign::subject::Subject;
-use proofhouse_campaign::summary::Summary;
+use proofhouse_subjects::Subject;
+use proofhouse_subjects::operator::now;
+use proofhouse_subjects::spec::SubjectSpec;
 use proofhouse_wire::{CancellationToken, adopt_orphans, end_orphans};
 
-use crate::campaign::fail_on::{self, FailOn, fail_on, surprises};
 use crate::campaign::meter::Meter;
-use crate::campaign::{documents, filters, reports};
-use crate::config::ConfigOptions;
+use crate::campaign::reports;
+use crate::config_options::ConfigOptions;
 use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
 use crate::input::SizeLimit;
+use crate::notices;
 use crate::output::{CommandError, Data, complain, printable_line, shown_path, talk};
 use crate::report::plural;
 use crate::semantic_options::SemanticOptions;
-use crate::signals::Signals;
-use crate::subjects::SubjectOptions;
-use crate::subjects::spec::SubjectSpec;
-use crate::tools::options::now;
+use crate::signals::{Worked, interruptible};
+use crate::subject_options::SubjectOptions;
 
 /// How long leaving at once may take.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -128,11 +131,10 @@ pub(crate) struct Run {
 
     /// What counts as failure: exploited, regression, tier=TIER or severity=LEVEL and worse; may be given
     /// again [default: exploited]
-    #[arg(long, value_name = "WHAT", value_parser = fail_on)]
+    #[arg(long, value_name = "WHAT", value_parser = str::parse::<FailOn>)]
     fail_on: Vec<FailOn>,
 
-    /// How to print the result: terminal, json, junit, sarif, markdown, github or html
-    #[arg(long, value_name = "FORMAT", default_value = "terminal", value_parser = reports::format)]
+    #[arg(long, value_name = "FORMAT", default_value = "terminal", value_parser = reports::format, help = reports::format_help())]
     format: Format,
 
     /// Write this report into --out, too; may be given again [default: html]
@@ -164,8 +166,13 @@ impl Run {
                 "--threshold: write a number from 0 to 1",
             ));
         }
-        let documents = documents::load(&self.paths, self.size, self.prompt.as_deref())?;
-        let documents = filters::apply(&self.filter(), documents)?;
+        let limits = self.size.limits();
+        let documents = load(&self.paths, &limits, self.prompt.as_deref(), &notices::show)?;
+        let (documents, idle) = filters::apply(&self.filter(), documents)
+            .map_err(|error| CommandError::of(&error, true))?;
+        for filter in idle {
+            talk(&printable_line(&format!("warning: {filter}")));
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -197,35 +204,24 @@ impl Run {
             directory: self.out.clone(),
             ..Settings::default()
         };
-        let meter = Meter::new(false);
+        let meter = Meter::new();
         let cancel = CancellationToken::new();
-        let finished = runtime.block_on(async {
-            let mut signals = Signals::listen();
-            let listener = |progress: &Progress<'_>| meter.tell(progress);
-            let version = env!("CARGO_PKG_VERSION");
-            let running = execute(
-                &plan, &subjects, settings, earlier, version, &listener, &cancel,
-            );
-            tokio::pin!(running);
-            tokio::select! {
-                result = &mut running => return Some(result),
-                () = signals.next() => {
-                    meter.erase();
-                    talk("interrupted: keeping what is known; once more to leave at once");
-                    cancel.cancel();
-                }
-            }
-            tokio::select! {
-                result = running => Some(result),
-                () = signals.next() => None,
-            }
-        });
+        let listener = |progress: &Progress<'_>| meter.tell(progress);
+        let version = env!("CARGO_PKG_VERSION");
+        let running = execute(
+            &plan, &subjects, settings, earlier, version, &listener, &cancel,
+        );
+        let finished = runtime.block_on(interruptible(running, || {
+            meter.erase();
+            talk("interrupted: keeping what is known; once more to leave at once");
+            cancel.cancel();
+        }));
         meter.erase();
         runtime.shutdown_timeout(LEAVING);
         // Whatever they have open goes back to how it was.
         drop(subjects);
         end_orphans();
-        let Some(result) = finished else {
+        let Some(result) = finished.map(Worked::into_inner) else {
             return Err(CommandError {
                 message: "left at once; what was kept before is there".to_owned(),
                 exit: Exit::Interrupted,
@@ -249,7 +245,7 @@ impl Run {
         if is_demonstration && self.fail_on.is_empty() {
             return Ok(self.demonstrated(&result));
         }
-        Ok(fail_on::exit(&result, &self.fail_on, comparison.as_ref()))
+        Ok(gate(&result, &self.fail_on, comparison.as_ref()).into())
     }
 
     /// Takes what flags do not say from the configuration of the project, and gives the subjects in it.
@@ -322,42 +318,8 @@ impl Run {
         let Some(directory) = &self.out else {
             return Ok(Vec::new());
         };
-        let cannot = |error: &dyn std::fmt::Display| {
-            CommandError::cannot_run(printable_line(&format!("--out: {error}")))
-        };
-        std::fs::create_dir_all(directory).map_err(|error| {
-            cannot(&format!(
-                "{}: cannot be made: {error}",
-                shown_path(directory)
-            ))
-        })?;
-        let file = directory.join(store::FILE);
-        let is_there = file.symlink_metadata().is_ok();
-        if is_there && !self.resume {
-            return Err(CommandError::usage(format!(
-                "--out {}: there is a result already; go on with it (--resume) or name another directory",
-                shown_path(directory)
-            )));
-        }
-        let earlier = match is_there {
-            true => {
-                let earlier = store::load(&file).map_err(|error| cannot(&error))?;
-                let runs = store::resumable(plan, subjects, &earlier);
-                runs.map_err(|error| {
-                    CommandError::usage(printable_line(&format!("--resume: {error}")))
-                })?
-            }
-            false => Vec::new(),
-        };
-        // Found out now, not after all the runs.
-        for place in ["", "traces", "documents"].map(|name| directory.join(name)) {
-            std::fs::create_dir_all(&place)
-                .and_then(|()| tempfile::tempfile_in(&place))
-                .map_err(|error| {
-                    cannot(&format!("{}: cannot write: {error}", shown_path(&place)))
-                })?;
-        }
-        Ok(earlier)
+        let prepared = store::prepare(directory, self.resume, plan, subjects);
+        prepared.map_err(|error| CommandError::of(&error, error.is_usage()))
     }
 
     /// What the repeats are to answer, with --early-stop.
@@ -367,29 +329,14 @@ impl Run {
         subjects: &[SubjectInfo],
         baseline: Option<&CampaignResult>,
     ) -> HashMap<(String, String), Question> {
-        let mut questions = HashMap::new();
         if !self.early_stop.unwrap_or_default() {
-            return questions;
+            return HashMap::new();
         }
-        let before = baseline.map(Summary::of);
         let only_regressions = self.fail_on == [FailOn::Regression];
-        for document in &plan.documents {
-            for subject in subjects {
-                let id = document.info.id.as_str();
-                let cell = before
-                    .as_ref()
-                    .and_then(|before| before.cell(id, &subject.name));
-                let question = match cell {
-                    Some(before) if only_regressions => Question::Regressed {
-                        before: before.attacks.success,
-                        threshold: self.threshold.unwrap_or(DEFAULT_THRESHOLD),
-                    },
-                    _ => Question::GivesWay,
-                };
-                questions.insert((id.to_owned(), subject.name.clone()), question);
-            }
-        }
-        questions
+        let regression = baseline
+            .filter(|_| only_regressions)
+            .map(|before| (before, self.threshold.unwrap_or(DEFAULT_THRESHOLD)));
+        questions(plan, subjects, regression)
     }
 
     fn report(
@@ -399,7 +346,7 @@ impl Run {
         is_kept: bool,
     ) -> Result<(), CommandError> {
         let traces = match &self.out {
-            Some(directory) => reports::traces(result, directory),
+            Some(directory) => traces(result, directory),
             None => Default::default(),
         };
         let text = reports::render(self.format, result, &traces, comparison);
@@ -438,8 +385,7 @@ impl Run {
                 "the results cannot be kept: {error}"
             )));
         }
-        let mut warnings = result.runs.iter().flat_map(|run| &run.warnings);
-        let lost = warnings.find(|one| one.starts_with("traces/") && one.contains("cannot write"));
+        let lost = result.lost_trace();
         if let Some(lost) = lost {
             complain(&printable_line(&format!(
                 "not every trace could be kept: {lost}"
@@ -475,23 +421,12 @@ impl Run {
 
 /// A comparison in which nothing is compared is most likely a mistake.
 fn warn_of_nothing_shared(plan: &Plan, subjects: &[SubjectInfo], before: &CampaignResult) {
-    let has_subject = |one: &SubjectInfo| subjects.iter().any(|other| other.name == one.name);
-    let has_document = |one: &DocumentInfo| {
-        let mut documents = plan.documents.iter();
-        documents.any(|other| other.info.id == one.id)
-    };
-    let what = match (
-        before.subjects.iter().any(has_subject),
-        before.documents.iter().any(has_document),
-    ) {
-        (true, true) => return,
-        (false, _) => "subject",
-        (true, false) => "document",
-    };
-    complain(&format!(
-        "warning: the baseline shares no {what} with this campaign, so there is nothing to compare: whatever gets \
-         through counts as new, and nothing else is known"
-    ));
+    if let Some(what) = missing_in_common(plan, subjects, before) {
+        complain(&format!(
+            "warning: the baseline shares no {what} with this campaign, so there is nothing to compare: whatever gets \
+             through counts as new, and nothing else is known"
+        ));
+    }
 }
 
 /// Takes a list in place of one that is empty.
@@ -518,10 +453,8 @@ fn at_this_time(path: PathBuf) -> PathBuf {
 
 /// The plan without documents whose actors cannot meet a subject; how many those are is told.
 fn meetable(plan: Plan, subjects: &[Arc<dyn Subject>]) -> Result<Plan, CommandError> {
-    let meets = |number: usize, mode: &str| subjects.get(number).is_none_or(|it| it.meets(mode));
-    let left = plan.only_where(subjects.len(), meets);
-    let (plan, left_out) =
-        left.map_err(|error| CommandError::usage(printable_line(&error.to_string())))?;
+    let left = plan.meetable(subjects);
+    let (plan, left_out) = left.map_err(|error| CommandError::of(&error, true))?;
     for (subject, count) in subjects
         .iter()
         .zip(left_out)
@@ -545,13 +478,5 @@ mod tests {
         let path = at_this_time(PathBuf::from("results/{time}"));
         assert!(has_time(Path::new("results/{time}")) && !has_time(&path));
         assert!(!path.to_string_lossy().contains(':'), "{path:?}");
-    }
-
-    #[test]
-    fn a_library_that_is_there_can_be_loaded() {
-        let size = SizeLimit { max_size: 4 << 20 };
-        let loaded = documents::load(&[], size, None).unwrap();
-        assert_eq!(loaded.is_empty(), crate::library::all().is_empty());
-        assert!(documents::load(&[PathBuf::from("/nowhere")], size, None).is_err());
     }
 }

@@ -12,7 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{CommandError, Data, complain, printable_line, talk};
 use crate::progress::Meter;
 use crate::report::plural;
-use crate::report::scan::{self, MAX_PROBLEMS, Outcome};
+use crate::report::scan::{self, MAX_PROBLEMS, ScannedTrace};
 use crate::rules::Rules;
 use crate::traces::{self, TraceOptions};
 
@@ -70,32 +70,32 @@ impl Scan {
         let inputs = traces::find(&self.traces, self.rules.read_stdin())?;
         let scanner = self.rules.scanner()?;
         let interrupt = Interrupt::watch();
-        let mut outcomes = Vec::new();
+        let mut scans = Vec::new();
         for input in &inputs {
             if interrupt.happened() {
-                let left = inputs.len() - outcomes.len();
+                let left = inputs.len() - scans.len();
                 complain(&format!(
                     "interrupted; not looked at: {}",
                     plural(left, "trace")
                 ));
                 break;
             }
-            outcomes.push(self.scan(&scanner, input, &interrupt));
+            scans.push(self.scan(&scanner, input, &interrupt));
         }
         let mut data = Data::new();
         match self.format {
-            Format::Human => scan::human::write(&mut data, &scanner, &outcomes, self.all)?,
-            Format::Json => data.json(&scan::json::document(&scanner, &outcomes))?,
-            Format::Sarif => data.json(&scan::sarif::document(&scanner, &outcomes))?,
+            Format::Human => scan::human::write(&mut data, &scanner, &scans, self.all)?,
+            Format::Json => data.json(&scan::json::document(&scanner, &scans))?,
+            Format::Sarif => data.json(&scan::sarif::document(&scanner, &scans))?,
         }
         data.finish()?;
         if interrupt.happened() {
             return Ok(Exit::Interrupted);
         }
-        Ok(scan::exit(&outcomes, self.options.allow_skipped))
+        Ok(scan::exit(&scans, self.options.allow_skipped))
     }
 
-    fn scan(&self, scanner: &Scanner, input: &Input, interrupt: &Interrupt) -> Outcome {
+    fn scan(&self, scanner: &Scanner, input: &Input, interrupt: &Interrupt) -> ScannedTrace {
         let name = input.name();
         let opened = traces::open(input, interrupt);
         let mut meter = Meter::new(&name, &opened);
@@ -113,7 +113,7 @@ impl Scan {
             _ => {}
         });
         meter.finish();
-        let outcome = Outcome {
+        let scanned_trace = ScannedTrace {
             name,
             format: scanned.format,
             verdicts: scanned.session.verdicts(),
@@ -121,22 +121,25 @@ impl Scan {
             summary: scanned.summary,
             problems,
         };
-        tell(&outcome);
-        if let Some(hint) = self.options.hint(outcome.format, &outcome.summary) {
-            talk(&format!("{}: {hint}", printable_line(&outcome.name)));
+        tell(&scanned_trace);
+        if let Some(hint) = self
+            .options
+            .hint(scanned_trace.format, &scanned_trace.summary)
+        {
+            talk(&format!("{}: {hint}", printable_line(&scanned_trace.name)));
         }
-        outcome
+        scanned_trace
     }
 }
 
 /// Says what could not be read.
-fn tell(outcome: &Outcome) {
-    let Outcome {
+fn tell(scanned_trace: &ScannedTrace) {
+    let ScannedTrace {
         name,
         summary,
         problems,
         ..
-    } = outcome;
+    } = scanned_trace;
     let name = printable_line(name);
     for problem in problems.iter().take(TOLD_PROBLEMS) {
         let (line, message) = (problem.line, &problem.message);
@@ -164,7 +167,7 @@ fn tell(outcome: &Outcome) {
             summary.unknown_fields
         ));
     }
-    match outcome.failure() {
+    match scanned_trace.failure() {
         Some(failure) => complain(&format!("{name}: {failure}")),
         None if summary.messages == 0 => talk(&format!("{name}: there are no messages in it")),
         None => {}

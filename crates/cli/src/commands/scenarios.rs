@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand, ValueEnum};
-use proofhouse_oatf::{Category, did_you_mean, known_modes};
+use proofhouse_campaign::library::{Scenario, attacks};
+use proofhouse_oatf::{Category, Mode, did_you_mean};
 use serde_json::{Value, json};
 
 use crate::exit_code::Exit;
-use crate::library::{Scenario, attacks};
 use crate::output::{CommandError, Data};
 
 /// Look into the threat library that comes along
@@ -88,7 +88,7 @@ impl List {
         known(
             "mode",
             self.mode.as_deref(),
-            &any(|it| it.modes().into_iter().collect()),
+            &any(|it| it.modes().into_iter().map(Mode::as_str).collect()),
         )?;
         known(
             "severity",
@@ -110,7 +110,7 @@ impl List {
             .iter()
             .filter(|it| {
                 let tags: Vec<&str> = it.tags().iter().map(String::as_str).collect();
-                let modes: Vec<&str> = it.modes().into_iter().collect();
+                let modes: Vec<&str> = it.modes().into_iter().map(Mode::as_str).collect();
                 fits(&self.category, &[it.category()])
                     && fits(&self.mode, &modes)
                     && fits(&self.severity, &[it.severity()])
@@ -240,7 +240,7 @@ impl Coverage {
                 "documents": all.len(),
                 "cross_protocol": chains,
                 "categories": Category::ALL.iter().map(|category| {
-                    let modes = known_modes().iter().map(|mode| {
+                    let modes = Mode::KNOWN.iter().map(|mode| {
                         (mode.to_string(), json!(ids(&all, category.as_str(), mode)))
                     });
                     json!({"category": category.as_str(), "modes": modes.collect::<serde_json::Map<_, _>>()})
@@ -279,7 +279,7 @@ fn short(name: &str) -> String {
     }
 }
 
-fn ids<'a>(all: &'a [Scenario], category: &str, mode: &str) -> Vec<&'a str> {
+fn ids<'a>(all: &'a [Scenario], category: &str, mode: &Mode) -> Vec<&'a str> {
     all.iter()
         .filter(|it| it.category() == category && it.modes().contains(mode))
         .map(Scenario::id)
@@ -289,7 +289,7 @@ fn ids<'a>(all: &'a [Scenario], category: &str, mode: &str) -> Vec<&'a str> {
 /// Categories by modes, with the number of documents.
 fn table(data: &mut Data, all: &[Scenario]) -> Result<(), CommandError> {
     // The names of modes have two parts, which stand above each other to keep the table narrow.
-    let parts = known_modes()
+    let parts = Mode::NAMES
         .iter()
         .map(|mode| mode.rsplit_once('_').unwrap_or((mode, "")));
     let (mut protocols, mut sides) = (format!("{:<24}", ""), format!("{:<24}", ""));
@@ -301,7 +301,7 @@ fn table(data: &mut Data, all: &[Scenario]) -> Result<(), CommandError> {
     data.line(&sides)?;
     for category in Category::ALL {
         let mut row = format!("{:<24}", category.as_str());
-        for mode in known_modes() {
+        for mode in Mode::KNOWN {
             row.push_str(&format!(" {:>7}", ids(all, category.as_str(), mode).len()));
         }
         data.line(&row)?;

@@ -48,7 +48,7 @@ impl Schema {
             Kind::Agent => proofhouse_manifest::agent_json_schema(),
             Kind::Trigger => proofhouse_manifest::trigger_json_schema(),
             Kind::Schedule => proofhouse_manifest::schedule_json_schema(),
-            Kind::Config => crate::config::json_schema(),
+            Kind::Config => proofhouse_campaign::config::json_schema(),
         };
         let mut data = Data::new();
         data.json(&schema)?;

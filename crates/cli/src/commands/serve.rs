@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proofhouse_agent::model::Redactor;
+use proofhouse_campaign::config::duration;
 use proofhouse_server::api::desk::Desk;
 use proofhouse_server::api::{Api, ApiConfig};
 use proofhouse_server::engine::{Engine, EngineOptions, MAX_LEASE, MIN_LEASE, ManifestSource};
@@ -16,19 +17,21 @@ use proofhouse_server::listen::{self, Door, Limits};
 use proofhouse_server::metrics::Metrics;
 use proofhouse_server::rate::Rate;
 use proofhouse_store::Store;
+use proofhouse_subjects::agent_models::Clock;
+use proofhouse_subjects::operator::Operator;
 use proofhouse_wire::CancellationToken;
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::keys;
 use crate::agents::models::ModelArgs;
-use crate::duration::duration;
+use crate::environment::environment;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, Data, printable_line, shown_path, talk};
 use crate::signals::survive_file_limits;
 use crate::store_options::StoreOptions;
 use crate::telemetry::TelemetryOptions;
-use crate::tools::options::{Operator, OperatorOptions};
+use crate::tools::options::OperatorOptions;
 use crate::tools::work::until_interrupted;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
@@ -250,10 +253,17 @@ impl Serve {
             .reached_at(root.trim_end_matches('/'), &dashboard);
         let secrets = operator.secrets(std::iter::empty());
         let redactor: Redactor = Arc::new(move |text| secrets.redact(text));
-        let models = self.model.models(None, redactor)?;
+        let models = self.model.choice();
+        let models = models
+            .open(None, redactor, &environment())
+            .map_err(|error| CommandError::of(&error, error.is_usage()))?;
         let files = self.files.as_deref().map(directory).transpose()?;
         let environment = operator.common_environment();
-        let client = Arc::new(operator.client()?);
+        let client = Arc::new(
+            operator
+                .client()
+                .map_err(|error| CommandError::cannot_run(error.to_string()))?,
+        );
         let webhooks = operator.webhooks();
         let hosts = Hosts {
             operator,
@@ -365,7 +375,7 @@ struct Hosts {
     main: Arc<dyn proofhouse_agent::model::Model>,
     others: Option<Arc<proofhouse_agent::task::ModelSource>>,
     options: proofhouse_agent::model::ModelOptions,
-    clock: crate::agents::models::Clock,
+    clock: Clock,
     files: Option<PathBuf>,
 }
 
@@ -395,7 +405,7 @@ fn rate(per_second: u32) -> Rate {
 /// Reads a lease. A shorter one could not be renewed in time on a loaded machine; with a longer one, work would not move as
 /// soon as is promised.
 fn lease(text: &str) -> Result<Duration, String> {
-    let lease = duration(text)?;
+    let lease = duration(text).map_err(|error| error.to_string())?;
     match (MIN_LEASE..=MAX_LEASE).contains(&lease) {
         true => Ok(lease),
         false => Err(format!(

@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 
-use crate::agents::bundles::{across, sort};
-use crate::config::{self, Variables};
+use proofhouse_campaign::config::{self, Variables};
+use proofhouse_subjects::bundles::{across, sort};
+
 use crate::exit_code::Exit;
 use crate::input::{Input, Inputs, Unreadable};
 use crate::output::{CommandError, Data, Progress};
-use crate::report::{self, Checked};
+use crate::report::{Checked, Format};
 
 /// Check threat documents, manifests (tools, agents, triggers, schedules) and proofhouse.yaml, and show what is wrong where
 #[derive(Debug, Args)]
@@ -40,18 +41,6 @@ pub(crate) struct Validate {
     deny_warnings: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people: the place in the source, underlined
-    Human,
-    /// For programs
-    Json,
-    /// SARIF 2.1.0, for code scanning
-    Sarif,
-    /// Annotations for GitHub Actions
-    Github,
-}
-
 impl Validate {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let inputs = self.inputs.collect()?;
@@ -78,12 +67,7 @@ impl Validate {
         }
         progress.finish();
         let failed = checked.iter().any(|file| !file.is_valid());
-        match self.format {
-            Format::Human => report::human::write(&mut data, &checked)?,
-            Format::Json => data.json(&report::json::document(&checked))?,
-            Format::Sarif => data.json(&report::sarif::document(&checked))?,
-            Format::Github => report::github::write(&mut data, &checked)?,
-        }
+        self.format.write(&mut data, &checked)?;
         data.finish()?;
         Ok(if failed { Exit::Failure } else { Exit::Success })
     }

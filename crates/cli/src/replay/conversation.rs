@@ -1,7 +1,7 @@
 //! A recorded conversation as people read it: who said what to whom, with the evidence at its message.
 
+use proofhouse_campaign::message_origin::is_by_subject;
 use proofhouse_campaign::result::{DocumentInfo, IndicatorOutcome};
-use proofhouse_campaign::speaker::is_by_subject;
 use proofhouse_detect::Message;
 use serde_json::Value;
 

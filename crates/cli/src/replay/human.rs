@@ -1,10 +1,9 @@
 //! Replayed runs for people.
 
+use proofhouse_campaign::replay::{Again, DocumentState, Replayed};
 use proofhouse_campaign::result::Outcome;
 
 use super::conversation;
-use super::replayed::{Again, Replayed};
-use super::sources::State;
 use crate::commands::replay::Messages;
 use crate::output::{CommandError, Data, printable_line, quoted, shown_path};
 use crate::report::plural;
@@ -47,7 +46,7 @@ fn line(data: &mut Data, one: &Replayed<'_>) -> Result<(), CommandError> {
     match &one.again {
         Err(error) => {
             data.line(&format!("! {then:<11} –           {id}"))?;
-            data.line(&format!("    {}", printable_line(error)))
+            data.line(&format!("    {}", printable_line(&error.to_string())))
         }
         Ok(again) => {
             let mark = if one.differs() { '≠' } else { '=' };
@@ -77,7 +76,7 @@ fn page(data: &mut Data, one: &Replayed<'_>, full: bool) -> Result<(), CommandEr
         Err(error) => {
             return data.line(&format!(
                 "  cannot be judged again: {}",
-                printable_line(error)
+                printable_line(&error.to_string())
             ));
         }
         Ok(again) => again,
@@ -86,9 +85,9 @@ fn page(data: &mut Data, one: &Replayed<'_>, full: bool) -> Result<(), CommandEr
     let subject = subjects.find(|subject| subject.name == record.subject);
     let about = subject.map_or("", |subject| subject.description.as_str());
     let state = match again.state {
-        State::Given => "given",
-        State::AsRun => "as it was run",
-        State::Changed => "changed since the run",
+        DocumentState::Given => "given",
+        DocumentState::AsRun => "as it was run",
+        DocumentState::Changed => "changed since the run",
     };
     let (delivered, carriers) = record.carriers;
     let reached = match record.reached {

@@ -1,8 +1,8 @@
 //! Replayed runs for programs.
 
+use proofhouse_campaign::replay::{Again, Replayed};
 use serde_json::{Value, json};
 
-use super::replayed::{Again, Replayed};
 use crate::commands::replay::Messages;
 
 /// The version of the form.
@@ -38,7 +38,7 @@ fn run(one: &Replayed<'_>, messages: Messages) -> Value {
         },
     });
     let more = match &one.again {
-        Err(error) => json!({"now": null, "changed": null, "failure": error}),
+        Err(error) => json!({"now": null, "changed": null, "failure": error.to_string()}),
         Ok(again) => now(one, again, messages),
     };
     if let (Some(run), Value::Object(more)) = (run.as_object_mut(), more) {

@@ -3,7 +3,7 @@
 use super::Checked;
 use crate::output::{CommandError, Data, printable, printable_line};
 
-pub(crate) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
+pub(super) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
     for file in checked {
         for finding in &file.findings {
             let level = finding.severity;

@@ -3,11 +3,16 @@
 use serde_json::{Value, json};
 
 use super::{Checked, Summary};
+use crate::output::{CommandError, Data};
 
 /// The version of this format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
 
-pub(crate) fn document(checked: &[Checked]) -> Value {
+pub(super) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
+    data.json(&document(checked))
+}
+
+fn document(checked: &[Checked]) -> Value {
     let Summary {
         files,
         valid,

@@ -2,13 +2,47 @@
 
 pub(crate) mod attack;
 pub(crate) mod explain_verdict;
-pub(crate) mod github;
+mod github;
 pub(crate) mod human;
-pub(crate) mod json;
-pub(crate) mod sarif;
+mod json;
+mod sarif;
 pub(crate) mod scan;
 
+use clap::ValueEnum;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, Span};
+
+use crate::output::{CommandError, Data};
+
+macro_rules! formats {
+    ($($(#[doc = $about:literal])+ $format:ident, $write:path;)+) => {
+        /// How findings are printed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+        pub(crate) enum Format {
+            $($(#[doc = $about])+ $format,)+
+        }
+
+        impl Format {
+            /// Prints the findings of all documents.
+            pub(crate) fn write(self, data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
+                match self {
+                    $(Self::$format => $write(data, checked),)+
+                }
+            }
+        }
+    };
+}
+
+// The one table of formats of `validate`: what it is for, its name, and the function that writes it.
+formats! {
+    /// For people: the place in the source, underlined
+    Human, human::write;
+    /// For programs
+    Json, json::write;
+    /// SARIF 2.1.0, for code scanning
+    Sarif, sarif::write;
+    /// Annotations for GitHub Actions
+    Github, github::write;
+}
 
 /// A document and what was found in it.
 #[derive(Debug)]

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use proofhouse_subjects::agent_setup::typed;
 use serde_json::{Map, Value};
 
-use crate::input::Input;
+use crate::input::{Input, Shown};
 use crate::output::CommandError;
 
 /// How much JSON is read from a file: as much as a request may carry.
@@ -80,26 +81,6 @@ fn object(given: &str) -> Result<Map<String, Value>, CommandError> {
             "--json: write an object, such as {\"city\": \"Oslo\"}",
         )),
         Err(error) => Err(CommandError::usage(format!("--json: not JSON: {error}"))),
-    }
-}
-
-/// The value of a text. What the schema wants otherwise stays a text, and the check of all arguments
-/// says what is wrong with it.
-pub(crate) fn typed(text: &str, property: Option<&Value>) -> Value {
-    let is_other = |name: &Value| {
-        matches!(
-            name.as_str(),
-            Some("integer" | "number" | "boolean" | "array" | "object" | "null")
-        )
-    };
-    let wants_json = match property.and_then(|property| property.get("type")) {
-        Some(Value::Array(types)) => !types.is_empty() && types.iter().all(is_other),
-        Some(name) => is_other(name),
-        None => false,
-    };
-    match serde_json::from_str(text) {
-        Ok(value) if wants_json => value,
-        _ => Value::String(text.to_owned()),
     }
 }
 

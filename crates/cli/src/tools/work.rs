@@ -7,18 +7,11 @@ use proofhouse_wire::CancellationToken;
 
 use crate::exit_code::Exit;
 use crate::output::{CommandError, talk};
-use crate::signals::Signals;
+pub(crate) use crate::signals::Worked;
+use crate::signals::interruptible;
 
 /// What is left of the work is given this long when nobody waits for it any more.
 const LEAVING: Duration = Duration::from_millis(500);
-
-/// How work ended.
-pub(crate) enum Worked<T> {
-    /// By itself.
-    Whole(T),
-    /// After somebody asked for an end; this is what it came to.
-    Interrupted(T),
-}
 
 impl<T> Worked<T> {
     /// The result of work that nobody interrupted.
@@ -26,13 +19,6 @@ impl<T> Worked<T> {
         match self {
             Self::Whole(result) => Ok(result),
             Self::Interrupted(_) => Err(interrupted()),
-        }
-    }
-
-    /// What it came to, however it ended.
-    pub(crate) fn into_inner(self) -> T {
-        match self {
-            Self::Whole(result) | Self::Interrupted(result) => result,
         }
     }
 }
@@ -47,21 +33,10 @@ pub(crate) fn until_interrupted<T>(
         .enable_all()
         .build()
         .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
-    let worked = runtime.block_on(async {
-        let mut signals = Signals::listen();
-        tokio::pin!(work);
-        tokio::select! {
-            result = &mut work => return Some(Worked::Whole(result)),
-            () = signals.next() => {
-                talk("interrupted: ending what was started; once more to leave at once");
-                cancel.cancel();
-            }
-        }
-        tokio::select! {
-            result = work => Some(Worked::Interrupted(result)),
-            () = signals.next() => None,
-        }
-    });
+    let worked = runtime.block_on(interruptible(work, || {
+        talk("interrupted: ending what was started; once more to leave at once");
+        cancel.cancel();
+    }));
     runtime.shutdown_timeout(LEAVING);
     worked.ok_or_else(interrupted)
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use proofhouse_source::{Limits, Source};
+use proofhouse_source::{ReadLimits, Source};
 use serde_json::Value;
 
 /// A poisoned tool: the gullible simulation passes the order on.
@@ -181,7 +181,7 @@ fn a_whole_file_is_valid() {
 
 /// YAML as JSON.
 fn yaml(text: &str) -> Value {
-    let source = Source::read(text, &Limits::default()).unwrap();
+    let source = Source::read(text, &ReadLimits::default()).unwrap();
     source.root().to_value(&mut |_| panic!("an odd number"))
 }
 

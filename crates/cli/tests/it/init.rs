@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use proofhouse_source::{Limits, Source};
+use proofhouse_source::{ReadLimits, Source};
 use serde_json::Value;
 
 use crate::support;
@@ -56,7 +56,7 @@ fn stdout(output: &Output) -> String {
 
 /// YAML as JSON.
 fn yaml(text: &str) -> Value {
-    let source = Source::read(text, &Limits::default())
+    let source = Source::read(text, &ReadLimits::default())
         .unwrap_or_else(|errors| panic!("{errors:?}\n{text}"));
     source.root().to_value(&mut |_| panic!("an odd number"))
 }

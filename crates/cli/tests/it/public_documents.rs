@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use proofhouse_oatf::load;
+use proofhouse_oatf::{Protocol, load};
 use serde_json::Value;
 
 use crate::campaigns::{Campaigns, code, stderr, stdout, text};
@@ -43,10 +43,10 @@ fn documents() -> Option<PathBuf> {
 }
 
 /// Whether a target names what messages of the protocol do not have.
-fn is_nowhere(protocol: Option<&str>, target: &str) -> bool {
+fn is_nowhere(protocol: Option<&Protocol>, target: &str) -> bool {
     match target {
         "response.content" | "a2a.task.message" | "body" => true,
-        "name" | "arguments" => protocol != Some("mcp"),
+        "name" | "arguments" => protocol != Some(&Protocol::Mcp),
         _ => false,
     }
 }
@@ -59,7 +59,7 @@ fn blind(folder: &Path) -> Vec<String> {
             let document = load(&text(&entry.unwrap().path())).unwrap().document;
             let mut indicators = document.attack.indicators().iter();
             let nowhere = indicators
-                .all(|indicator| is_nowhere(indicator.protocol.as_deref(), &indicator.target));
+                .all(|indicator| is_nowhere(indicator.protocol.as_ref(), &indicator.target));
             if nowhere {
                 found.push(document.attack.id.unwrap());
             }

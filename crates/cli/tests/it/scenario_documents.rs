@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use proofhouse_oatf::{Category, Direction, Document, Indicator, known_modes, load};
+use proofhouse_oatf::{Category, Direction, Document, Indicator, Mode, Protocol, load};
 use serde_json::Value;
 
 use crate::support::{json, run};
@@ -27,9 +27,9 @@ impl File {
         &self.document.attack.extensions["x-proofhouse"]
     }
 
-    fn modes(&self) -> BTreeSet<&str> {
+    fn modes(&self) -> BTreeSet<&Mode> {
         let actors = self.document.attack.execution.actors();
-        actors.iter().map(|actor| actor.mode.as_str()).collect()
+        actors.iter().map(|actor| &actor.mode).collect()
     }
 
     /// Fails with the name of the file.
@@ -71,9 +71,12 @@ fn library() -> (Vec<File>, Vec<File>) {
 /// Whether an indicator looks at what the agent did: what it sent to a server of ours, or answered to a client.
 fn sees_the_agent(file: &File, indicator: &Indicator) -> bool {
     let actors = file.document.attack.execution.actors();
-    let of = |mode: &str| match mode.ends_with("_server") {
-        true => Direction::Request,
-        false => Direction::Response,
+    let of = |mode: &Mode| {
+        if mode.is_server() {
+            Direction::Request
+        } else {
+            Direction::Response
+        }
     };
     let mut looked_at = actors.iter().filter(|actor| match &indicator.actor {
         Some(name) => actor.name == *name,
@@ -199,15 +202,14 @@ fn the_library_covers_what_it_promises() {
         });
         assert!(any, "{}", category.as_str());
     }
-    for mode in known_modes() {
+    for mode in Mode::KNOWN {
         assert!(
             attacks.iter().any(|file| file.modes().contains(mode)),
             "{mode}"
         );
     }
-    let protocol = |mode: &str| mode.rsplit_once('_').unwrap().0.to_owned();
     let chains = attacks.iter().filter(|file| {
-        let protocols: BTreeSet<String> = file.modes().into_iter().map(protocol).collect();
+        let protocols: BTreeSet<Protocol> = file.modes().into_iter().map(Mode::protocol).collect();
         protocols.len() > 1
     });
     assert!(chains.count() >= 8);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use proofhouse_test_support::peers::{peers, script};
-use proofhouse_wire::{Child, Limits, Line, Spawn};
+use proofhouse_wire::{Child, Line, Spawn, WireLimits};
 use serde_json::{Value, json};
 use tokio::process::ChildStdin;
 
@@ -74,7 +74,7 @@ async fn served(manifest: &str) -> (String, Child, ChildStdin) {
         arguments: arguments.map(str::to_owned).to_vec(),
         ..Spawn::default()
     };
-    let (child, stdin, mut lines) = spawn.start(&Limits::default()).unwrap();
+    let (child, stdin, mut lines) = spawn.start(&WireLimits::default()).unwrap();
     let line = tokio::time::timeout(PATIENCE, lines.next()).await;
     let Ok(Ok(Some(Line::Whole(line)))) = line else {
         panic!("{line:?}: {}", child.stderr());
@@ -86,7 +86,7 @@ async fn served(manifest: &str) -> (String, Child, ChildStdin) {
 
 /// Runs a program to its end: everything that it wrote, and how it ended.
 async fn run(spawn: &Spawn) -> String {
-    let (mut child, stdin, mut lines) = spawn.start(&Limits::default()).unwrap();
+    let (mut child, stdin, mut lines) = spawn.start(&WireLimits::default()).unwrap();
     let mut told = Vec::new();
     while let Ok(Some(Line::Whole(line) | Line::Cut(line))) =
         tokio::time::timeout(PATIENCE, lines.next()).await.unwrap()

@@ -15,7 +15,7 @@ use std::num::NonZero;
 
 use crate::import::{Format, ImportOptions, open_lines, source};
 use crate::scanner::{Scanner, Session};
-use crate::trace::{Item, LineError, MessageSource, ReadError, ReadSummary};
+use crate::trace::{Item, LineError, MessageSource, ReadSummary, TraceReadError};
 
 /// How an input is scanned.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ pub struct Scanned<'s> {
     /// What was read.
     pub summary: ReadSummary,
     /// Why reading ended before the end; everything before it was judged.
-    pub error: Option<ReadError>,
+    pub error: Option<TraceReadError>,
 }
 
 impl Scanner {

@@ -6,7 +6,7 @@ use crate::scanner::{Part, Worker};
 use crate::trace::lines::{Damage, Line};
 use crate::trace::message::Entry;
 use crate::trace::reader::{ReadLine, check_version, out_of_order, read_line};
-use crate::trace::{Item, LineError, ReadError, ReadSummary};
+use crate::trace::{Item, LineError, ReadSummary, TraceReadError};
 
 /// How many lines or messages a piece holds, however short they are.
 pub(super) const MAX_ENTRIES: usize = 2048;
@@ -141,7 +141,7 @@ pub(super) struct Judged {
     /// In the order of the lines.
     pub(super) problems: Vec<LineError>,
     /// Why reading ends with this piece.
-    pub(super) error: Option<ReadError>,
+    pub(super) error: Option<TraceReadError>,
     pub(super) order: Order,
 }
 

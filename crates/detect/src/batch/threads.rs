@@ -12,7 +12,7 @@ use super::{ScanEvent, ScanOptions, Scanned};
 use crate::import::{Format, ImportOptions, source};
 use crate::scanner::{Scanner, Worker};
 use crate::trace::lines::Lines;
-use crate::trace::{ReadError, ReadSummary};
+use crate::trace::{ReadSummary, TraceReadError};
 
 /// More threads than this are of no use on any machine there is.
 const MAX_JOBS: usize = 256;
@@ -31,7 +31,7 @@ enum News {
     /// A piece was judged; so much of the budget comes back.
     Judged(u64, usize, Box<Judged>),
     /// There are this many pieces, and this is why there are no more.
-    End(u64, ReadSummary, Option<ReadError>),
+    End(u64, ReadSummary, Option<TraceReadError>),
     /// A worker panicked; nothing will come of its piece.
     Lost,
 }
@@ -123,7 +123,7 @@ impl Feeder<'_> {
         &mut self,
         mut lines: Lines<R>,
         piece_bytes: usize,
-    ) -> (ReadSummary, Option<ReadError>) {
+    ) -> (ReadSummary, Option<TraceReadError>) {
         let mut piece = RawLines::new(0);
         let error = loop {
             match lines.next_line() {
@@ -151,7 +151,7 @@ impl Feeder<'_> {
         format: Format,
         import: &ImportOptions,
         piece_bytes: usize,
-    ) -> (ReadSummary, Option<ReadError>) {
+    ) -> (ReadSummary, Option<TraceReadError>) {
         let mut messages = source(lines, format, import);
         let mut piece = Items::default();
         let error = loop {
@@ -220,7 +220,7 @@ fn put_together<'s>(
     let mut waiting = BTreeMap::new();
     let mut next = 0;
     let mut previous = None;
-    let mut end: Option<(u64, ReadSummary, Option<ReadError>)> = None;
+    let mut end: Option<(u64, ReadSummary, Option<TraceReadError>)> = None;
     while end.as_ref().is_none_or(|(pieces, ..)| next < *pieces) {
         match heard.recv() {
             Ok(News::Judged(number, weight, judged)) => {

@@ -6,6 +6,7 @@ use std::hash::BuildHasher;
 
 use jiff::Timestamp;
 use proofhouse_oatf::Direction::{self, Request, Response};
+use proofhouse_oatf::Protocol;
 use proofhouse_protocol::a2a::A2aMethod;
 use proofhouse_protocol::mcp::McpMethod;
 use serde_json::{Map, Value, json};
@@ -21,7 +22,7 @@ const MAX_SEEN: usize = 65_536;
 /// Turns spans into messages.
 pub(crate) struct Converter {
     actor: Option<String>,
-    protocol: Option<String>,
+    protocol: Option<Protocol>,
     enrich: bool,
     sequence: u64,
     /// Keys that nobody outside can know, so that nobody can hide one call behind another.
@@ -74,7 +75,7 @@ impl Converter {
             }
         }
         self.send(
-            "mcp",
+            Protocol::Mcp,
             method,
             Request,
             params.clone().into(),
@@ -82,10 +83,10 @@ impl Converter {
             out,
         );
         if let Some(mut error) = span.error() {
-            if self.enrich && methods::enriches("mcp", method) {
+            if self.enrich && methods::enriches(&Protocol::Mcp, method) {
                 add_missing(&mut error, params);
             }
-            self.send("mcp", method, Response, error, &span.end, out);
+            self.send(Protocol::Mcp, method, Response, error, &span.end, out);
         }
     }
 
@@ -101,7 +102,7 @@ impl Converter {
         // A call without an id may well be made twice; one with an id was told by the chat before it.
         if self.is_new(Request, id, &content) || id.is_none() {
             self.send(
-                "mcp",
+                Protocol::Mcp,
                 McpMethod::ToolsCall.as_str(),
                 Request,
                 content,
@@ -128,7 +129,7 @@ impl Converter {
                 add_missing(&mut content, params);
             }
             self.send(
-                "mcp",
+                Protocol::Mcp,
                 McpMethod::ToolsCall.as_str(),
                 Response,
                 content,
@@ -153,7 +154,7 @@ impl Converter {
             let content = json!({"tools": tools.iter().map(tool_definition).collect::<Vec<_>>()});
             if self.is_new(Response, None, &content) {
                 self.send(
-                    "mcp",
+                    Protocol::Mcp,
                     McpMethod::ToolsList.as_str(),
                     Response,
                     content,
@@ -207,14 +208,21 @@ impl Converter {
     ) {
         match operation {
             "invoke_agent" => self.send(
-                "a2a",
+                Protocol::A2a,
                 A2aMethod::SendMessage.event(),
                 direction,
                 content,
                 time,
                 out,
             ),
-            other => self.send("gen_ai", other, direction, content, time, out),
+            other => self.send(
+                Protocol::from("gen_ai"),
+                other,
+                direction,
+                content,
+                time,
+                out,
+            ),
         }
     }
 
@@ -250,7 +258,7 @@ impl Converter {
                     }
                     if self.is_new(Request, id, &content) {
                         self.send(
-                            "mcp",
+                            Protocol::Mcp,
                             McpMethod::ToolsCall.as_str(),
                             Request,
                             content,
@@ -273,7 +281,7 @@ impl Converter {
                             add_missing(&mut content, params);
                         }
                         self.send(
-                            "mcp",
+                            Protocol::Mcp,
                             McpMethod::ToolsCall.as_str(),
                             Response,
                             content,
@@ -304,7 +312,7 @@ impl Converter {
 
     fn send(
         &mut self,
-        protocol: &str,
+        protocol: Protocol,
         operation: &str,
         direction: Direction,
         content: Value,
@@ -312,7 +320,7 @@ impl Converter {
         out: &mut impl FnMut(Message),
     ) {
         self.sequence += 1;
-        let protocol = self.protocol.as_deref().unwrap_or(protocol);
+        let protocol = self.protocol.clone().unwrap_or(protocol);
         let mut message = Message::new(protocol, operation, content);
         message.sequence = self.sequence;
         message.direction = Some(direction);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::Read;
 
-use proofhouse_oatf::Direction;
+use proofhouse_oatf::{Direction, Protocol};
 use proofhouse_protocol::a2a::{A2aMethod, A2aShape, ARTIFACT_EVENT, STATUS_EVENT};
 use serde_json::{Map, Value};
 
@@ -15,7 +15,7 @@ use super::wrapper::{Envelope, open_envelope};
 use crate::trace::lenient::Notes;
 use crate::trace::lines::{Lines, json_error};
 use crate::trace::stream::{LineFormat, MessageReader};
-use crate::trace::{Item, LineError, LineErrorKind, Message, ReadError, ReadSummary};
+use crate::trace::{Item, LineError, LineErrorKind, Message, ReadSummary, TraceReadError};
 
 /// Reads a JSON-RPC log. What it understands is described in `docs/traces.md`.
 ///
@@ -51,7 +51,7 @@ struct State {
     options: ImportOptions,
     open: OpenRequests,
     /// The protocol of the last message that could only be of one.
-    protocol: Option<&'static str>,
+    protocol: Option<Protocol>,
     sequence: u64,
     /// Whether this is another reading of a message whose usual one is still to come.
     tentative: bool,
@@ -87,7 +87,7 @@ impl LineFormat for JsonRpcLines {
         &mut self,
         lines: &mut Lines<R>,
         summary: &mut ReadSummary,
-    ) -> Result<Option<Item>, ReadError> {
+    ) -> Result<Option<Item>, TraceReadError> {
         loop {
             if let Some(item) = self.queue.pop_front() {
                 return Ok(Some(item));
@@ -241,12 +241,14 @@ impl State {
     ) {
         let params = params.unwrap_or_else(|| Value::Object(Map::new()));
         let certain = methods::protocol_of(method, &params);
-        self.protocol = certain.or(self.protocol);
+        if certain.is_some() {
+            self.protocol = certain;
+        }
         let protocol = match &self.options.protocol {
             Some(protocol) => protocol.clone(),
-            None => self.protocol.unwrap_or("mcp").to_owned(),
+            None => self.protocol.clone().unwrap_or(Protocol::Mcp),
         };
-        let modern = if protocol == "a2a" {
+        let modern = if protocol == Protocol::A2a {
             a2a::operation(method)
         } else {
             None
@@ -264,7 +266,7 @@ impl State {
                 operation: operation.clone(),
                 modern_a2a: modern.is_some(),
                 params: enriches.then(|| content.clone()),
-                stream: protocol == "a2a"
+                stream: protocol == Protocol::A2a
                     && A2aMethod::parse(&operation).is_some_and(|(method, _)| method.is_streamed()),
             };
             // Names and bookkeeping take memory too.
@@ -292,15 +294,20 @@ impl State {
     ) {
         let last = is_error || ends_stream(&result);
         let fits = |request: &OpenRequest| parties.may_answer(request);
-        let request = id.and_then(|id| match self.tentative {
-            true => self.open.peek(id, fits),
-            false => self.open.answer(id, last, fits),
+        let request = id.and_then(|id| {
+            if self.tentative {
+                self.open.peek(id, fits)
+            } else {
+                self.open.answer(id, last, fits)
+            }
         });
         let Some(request) = request else {
             let (protocol, operation) = methods::guess(&result, is_error);
             let protocol = match &self.options.protocol {
                 Some(protocol) => protocol.clone(),
-                None => protocol.or(self.protocol).unwrap_or("mcp").to_owned(),
+                None => protocol
+                    .or_else(|| self.protocol.clone())
+                    .unwrap_or(Protocol::Mcp),
             };
             let guess = if operation == methods::UNKNOWN {
                 "its operation is not known".to_owned()
@@ -313,7 +320,7 @@ impl State {
                     format!("the request of this response was not seen; {guess}"),
                 );
             }
-            let modern = protocol == "a2a" && !is_error && a2a::wrapped(&result).is_some();
+            let modern = protocol == Protocol::A2a && !is_error && a2a::wrapped(&result).is_some();
             let (content, raw) = if modern {
                 projected(result, true)
             } else {
@@ -372,7 +379,7 @@ impl State {
 
     fn new_message(
         &mut self,
-        protocol: String,
+        protocol: Protocol,
         operation: String,
         direction: Direction,
         content: Value,

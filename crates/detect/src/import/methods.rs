@@ -1,6 +1,6 @@
 //! Which protocol a JSON-RPC method belongs to, and what a result without a request may be.
 
-use proofhouse_oatf::Direction;
+use proofhouse_oatf::{Direction, Protocol};
 use proofhouse_protocol::a2a::{A2aMethod, A2aShape, CARD_EVENT};
 use proofhouse_protocol::mcp::{McpMethod, McpNotification, McpParty};
 use serde_json::Value;
@@ -11,22 +11,24 @@ use super::a2a;
 pub(crate) const UNKNOWN: &str = "unknown";
 
 /// The protocol that a method can only belong to; `None` when it may be of either.
-pub(crate) fn protocol_of(method: &str, params: &Value) -> Option<&'static str> {
+pub(crate) fn protocol_of(method: &str, params: &Value) -> Option<Protocol> {
     let a2a = A2aMethod::parse(method);
     match (McpMethod::parse(method), a2a) {
         // Both have tasks; A2A names one by `id`, MCP by `taskId`.
         (Some(McpMethod::TasksGet | McpMethod::TasksCancel), Some(_)) => {
             match (params.get("id").is_some(), params.get("taskId").is_some()) {
-                (true, false) => Some("a2a"),
-                (false, true) => Some("mcp"),
+                (true, false) => Some(Protocol::A2a),
+                (false, true) => Some(Protocol::Mcp),
                 _ => None,
             }
         }
         (Some(_), Some(_)) => None,
-        (None, Some(_)) => Some("a2a"),
-        (Some(_), None) => Some("mcp"),
-        (None, None) if method == CARD_EVENT || A2aMethod::is_of_family(method) => Some("a2a"),
-        (None, None) => McpMethod::is_of_family(method).then_some("mcp"),
+        (None, Some(_)) => Some(Protocol::A2a),
+        (Some(_), None) => Some(Protocol::Mcp),
+        (None, None) if method == CARD_EVENT || A2aMethod::is_of_family(method) => {
+            Some(Protocol::A2a)
+        }
+        (None, None) => McpMethod::is_of_family(method).then_some(Protocol::Mcp),
     }
 }
 
@@ -41,12 +43,13 @@ pub(crate) fn side_of(method: &str) -> Direction {
 }
 
 /// Whether a response is enriched with the parameters of its request.
-pub(crate) fn enriches(protocol: &str, operation: &str) -> bool {
-    protocol == "mcp" && McpMethod::parse(operation).is_some_and(McpMethod::result_needs_call)
+pub(crate) fn enriches(protocol: &Protocol, operation: &str) -> bool {
+    *protocol == Protocol::Mcp
+        && McpMethod::parse(operation).is_some_and(McpMethod::result_needs_call)
 }
 
 /// The protocol and operation that the shape of a result suggests.
-pub(crate) fn guess(result: &Value, is_error: bool) -> (Option<&'static str>, &'static str) {
+pub(crate) fn guess(result: &Value, is_error: bool) -> (Option<Protocol>, &'static str) {
     if is_error {
         return (None, UNKNOWN);
     }
@@ -60,7 +63,7 @@ pub(crate) fn guess(result: &Value, is_error: bool) -> (Option<&'static str>, &'
             A2aShape::Task | A2aShape::Message => A2aMethod::SendMessage,
             A2aShape::StatusUpdate | A2aShape::ArtifactUpdate => A2aMethod::StreamMessage,
         };
-        return (Some("a2a"), method.event());
+        return (Some(Protocol::A2a), method.event());
     }
     let has = |key: &str| result.get(key).is_some();
     let has_list = |key: &str| result.get(key).is_some_and(Value::is_array);
@@ -71,7 +74,7 @@ pub(crate) fn guess(result: &Value, is_error: bool) -> (Option<&'static str>, &'
         LISTS.into_iter().find(is_answered)
     };
     match method {
-        Some(method) => (Some("mcp"), method.as_str()),
+        Some(method) => (Some(Protocol::Mcp), method.as_str()),
         None => (None, UNKNOWN),
     }
 }
@@ -96,14 +99,18 @@ mod tests {
     #[test]
     fn methods_have_protocols() {
         for (method, params, expected) in [
-            ("tools/call", json!({}), Some("mcp")),
-            ("notifications/progress", json!({}), Some("mcp")),
-            ("server/discover", json!({}), Some("mcp")),
-            ("message/send", json!({}), Some("a2a")),
-            ("SendMessage", json!({}), Some("a2a")),
-            ("tasks/pushNotificationConfig/set", json!({}), Some("a2a")),
-            ("tasks/get", json!({"id": "1"}), Some("a2a")),
-            ("tasks/get", json!({"taskId": "1"}), Some("mcp")),
+            ("tools/call", json!({}), Some(Protocol::Mcp)),
+            ("notifications/progress", json!({}), Some(Protocol::Mcp)),
+            ("server/discover", json!({}), Some(Protocol::Mcp)),
+            ("message/send", json!({}), Some(Protocol::A2a)),
+            ("SendMessage", json!({}), Some(Protocol::A2a)),
+            (
+                "tasks/pushNotificationConfig/set",
+                json!({}),
+                Some(Protocol::A2a),
+            ),
+            ("tasks/get", json!({"id": "1"}), Some(Protocol::A2a)),
+            ("tasks/get", json!({"taskId": "1"}), Some(Protocol::Mcp)),
             ("tasks/list", json!({}), None),
             ("own/thing", json!({}), None),
         ] {
@@ -114,12 +121,15 @@ mod tests {
     #[test]
     fn shapes_suggest_operations() {
         for (result, expected) in [
-            (json!({"tools": []}), (Some("mcp"), "tools/list")),
-            (json!({"content": []}), (Some("mcp"), "tools/call")),
-            (json!({"kind": "task"}), (Some("a2a"), "message/send")),
+            (json!({"tools": []}), (Some(Protocol::Mcp), "tools/list")),
+            (json!({"content": []}), (Some(Protocol::Mcp), "tools/call")),
+            (
+                json!({"kind": "task"}),
+                (Some(Protocol::A2a), "message/send"),
+            ),
             (
                 json!({"artifactUpdate": {}}),
-                (Some("a2a"), "message/stream"),
+                (Some(Protocol::A2a), "message/stream"),
             ),
             (json!({}), (None, UNKNOWN)),
             (json!(null), (None, UNKNOWN)),

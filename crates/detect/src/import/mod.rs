@@ -18,10 +18,11 @@ use std::str::FromStr;
 
 pub use json_rpc::JsonRpcReader;
 pub use otlp::OtlpReader;
+use proofhouse_oatf::Protocol;
 
 use crate::trace::lines::Lines;
 use crate::trace::reader::TraceLines;
-use crate::trace::{MessageReader, MessageSource, ReadLimits};
+use crate::trace::{MessageReader, MessageSource, TraceReadLimits};
 use json_rpc::JsonRpcLines;
 use otlp::OtlpLines;
 
@@ -146,9 +147,9 @@ impl FromStr for Format {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportOptions {
     /// How much is read.
-    pub limits: ReadLimits,
+    pub limits: TraceReadLimits,
     /// The protocol of all messages, instead of what the messages suggest. A trace says it itself.
-    pub protocol: Option<String>,
+    pub protocol: Option<Protocol>,
     /// The actor of all messages, for indicators that ask for one. A trace says it itself.
     pub actor: Option<String>,
     /// Whether responses to `tools/call` and `prompts/get` of MCP get the parameters of their
@@ -160,7 +161,7 @@ impl Default for ImportOptions {
     /// Usual limits, the protocol by method, no actor, enriched.
     fn default() -> Self {
         Self {
-            limits: ReadLimits::default(),
+            limits: TraceReadLimits::default(),
             protocol: None,
             actor: None,
             enrich: true,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use proofhouse_oatf::Protocol;
 use serde_json::Value;
 
 /// Open requests with one id; a log of many connections repeats ids.
@@ -13,7 +14,7 @@ pub(crate) struct OpenRequest {
     /// Who asked, where the log says it.
     pub(crate) asker: Option<String>,
     /// The protocol and the operation, which the response shares.
-    pub(crate) protocol: String,
+    pub(crate) protocol: Protocol,
     pub(crate) operation: String,
     /// Whether the wire spoke A2A 1.0.
     pub(crate) modern_a2a: bool,
@@ -139,7 +140,7 @@ mod tests {
     fn request(asker: Option<&str>, operation: &str) -> OpenRequest {
         OpenRequest {
             asker: asker.map(str::to_owned),
-            protocol: "mcp".into(),
+            protocol: Protocol::Mcp,
             operation: operation.into(),
             modern_a2a: false,
             params: None,

@@ -9,7 +9,7 @@ use super::{Format, ImportOptions};
 use crate::trace::lines::{Damage, Lines, json_error};
 use crate::trace::repair::{Repairs, repair};
 use crate::trace::stream::{LineFormat, MessageReader};
-use crate::trace::{Item, LineError, LineErrorKind, ReadError, ReadSummary};
+use crate::trace::{Item, LineError, LineErrorKind, ReadSummary, TraceReadError};
 
 /// Reads OTLP JSON: one document, or JSON Lines of documents. How spans become messages is
 /// described in `docs/traces.md`.
@@ -28,7 +28,7 @@ use crate::trace::{Item, LineError, LineErrorKind, ReadError, ReadSummary};
 /// }]}]}]}).to_string();
 /// let items: Vec<_> = OtlpReader::new(document.as_bytes(), &ImportOptions::default()).collect();
 /// let Ok(Item::Message { message, .. }) = &items[0] else { panic!() };
-/// assert_eq!((&*message.protocol, &*message.operation), ("mcp", "tools/call"));
+/// assert_eq!((message.protocol.as_str(), &*message.operation), ("mcp", "tools/call"));
 /// assert_eq!(message.content, json!({"name": "weather", "arguments": {"city": "Oslo"}}));
 /// ```
 pub type OtlpReader<R> = MessageReader<R, OtlpLines>;
@@ -94,7 +94,7 @@ impl LineFormat for OtlpLines {
         &mut self,
         lines: &mut Lines<R>,
         summary: &mut ReadSummary,
-    ) -> Result<Option<Item>, ReadError> {
+    ) -> Result<Option<Item>, TraceReadError> {
         // A document may be a line, and longer than lines usually are.
         lines.set_max_line(self.max_document);
         loop {

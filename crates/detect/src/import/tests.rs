@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::trace::{Item, LineErrorKind, Message, ReadSummary};
 
-type Found = (Vec<(u64, Message)>, Vec<(u64, LineErrorKind)>, ReadSummary);
+type ReadResult = (Vec<(u64, Message)>, Vec<(u64, LineErrorKind)>, ReadSummary);
 
 type Row = (u64, &'static str, &'static str, &'static str, Value);
 
 /// Reads and splits into messages and `(line, kind)` of the problems.
-fn read(text: &str, format: Option<Format>, options: &ImportOptions) -> Found {
+fn read(text: &str, format: Option<Format>, options: &ImportOptions) -> ReadResult {
     let (_, mut source) = open(text.as_bytes(), format, options);
     let (mut messages, mut problems) = (Vec::new(), Vec::new());
     for item in &mut source {
@@ -45,7 +45,7 @@ fn check(
             let direction = message.direction.map_or("", Direction::as_str);
             (
                 *line,
-                &*message.protocol,
+                message.protocol.as_str(),
                 &*message.operation,
                 direction,
                 message.content.clone(),
@@ -226,7 +226,7 @@ fn options_override_what_the_log_suggests() {
     let (messages, ..) = read(log, None, &options);
     for (_, message) in &messages {
         assert_eq!(
-            (&*message.protocol, message.actor.as_deref()),
+            (message.protocol.as_str(), message.actor.as_deref()),
             ("own", Some("default"))
         );
     }

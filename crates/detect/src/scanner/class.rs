@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, RwLock};
 
-use proofhouse_oatf::{Direction, Indicator};
+use proofhouse_oatf::{Direction, Indicator, Protocol};
 
 use super::Scanner;
 use super::group::{ConditionId, RuleId};
@@ -14,7 +14,7 @@ const MAX_CLASSES: usize = 4096;
 /// What the filters of an indicator look at.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct ClassKey {
-    protocol: String,
+    protocol: Protocol,
     operation: String,
     actor: Option<String>,
     direction: Option<Direction>,
@@ -23,7 +23,7 @@ struct ClassKey {
 /// The same of a message, borrowed, so that looking it up copies nothing.
 #[derive(PartialEq, Eq, Hash)]
 struct ClassOf<'a> {
-    protocol: &'a str,
+    protocol: &'a Protocol,
     operation: &'a str,
     actor: Option<&'a str>,
     direction: Option<Direction>,
@@ -32,7 +32,7 @@ struct ClassOf<'a> {
 impl hashbrown::Equivalent<ClassKey> for ClassOf<'_> {
     fn equivalent(&self, key: &ClassKey) -> bool {
         self.operation == key.operation
-            && self.protocol == key.protocol
+            && *self.protocol == key.protocol
             && self.actor == key.actor.as_deref()
             && self.direction == key.direction
     }
@@ -41,7 +41,7 @@ impl hashbrown::Equivalent<ClassKey> for ClassOf<'_> {
 impl ClassOf<'_> {
     fn to_key(&self) -> ClassKey {
         ClassKey {
-            protocol: self.protocol.to_owned(),
+            protocol: self.protocol.clone(),
             operation: self.operation.to_owned(),
             actor: self.actor.map(str::to_owned),
             direction: self.direction,
@@ -121,13 +121,13 @@ impl Dropped {
 /// ask; by those that do, it is.
 #[must_use]
 pub fn dropped_by(indicator: &Indicator, message: &Message) -> Option<Dropped> {
-    if indicator.protocol.as_deref() != Some(&message.protocol) {
+    if indicator.protocol.as_ref() != Some(&message.protocol) {
         return Some(Dropped::Protocol);
     }
     if indicator
         .surface
         .as_ref()
-        .is_some_and(|surface| *surface != message.operation)
+        .is_some_and(|surface| surface.as_str() != message.operation)
     {
         return Some(Dropped::Surface);
     }

@@ -1,6 +1,6 @@
 //! Why an indicator judged a whole trace as it did: what was dropped, what was kept, what decided.
 
-use proofhouse_oatf::{Direction, IndicatorResult};
+use proofhouse_oatf::{Direction, IndicatorResult, Protocol};
 use serde::Serialize;
 
 use super::Scanner;
@@ -61,7 +61,7 @@ pub struct Place {
     /// The number of the message.
     pub sequence: u64,
     /// Its protocol.
-    pub protocol: String,
+    pub protocol: Protocol,
     /// Its operation.
     pub operation: String,
     /// Its actor.
@@ -343,9 +343,9 @@ mod tests {
         for line in 1..=10 {
             let mut message = Message::new("mcp", "tools/call", json!({"a": line}));
             explanation.feed_line(line, &message);
-            message.protocol = "a2a".to_owned();
+            message.protocol = Protocol::A2a;
             explanation.feed_line(line, &message);
-            message.protocol = "mcp".to_owned();
+            message.protocol = Protocol::Mcp;
             message.direction = Some(Direction::Request);
             explanation.feed_line(line, &message);
         }

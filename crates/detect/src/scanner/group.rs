@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
-use proofhouse_oatf::{Condition, MatchCondition};
+use proofhouse_oatf::{Condition, MatchCondition, Protocol};
 use serde_json::Value;
 
 use super::literals::{FOLDS_TO_ASCII, required};
@@ -18,7 +18,7 @@ pub(super) type ConditionId = u32;
 /// Patterns with one protocol and one target.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    pub(super) protocol: String,
+    pub(super) protocol: Protocol,
     pub(super) target: String,
     /// Every rule of the group.
     pub(super) rules: Vec<RuleId>,
@@ -34,7 +34,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(protocol: String, target: String) -> Self {
+    pub(super) fn new(protocol: Protocol, target: String) -> Self {
         Self {
             protocol,
             target,

@@ -20,8 +20,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use proofhouse_oatf::{
-    CelEvaluator, DefaultCelEvaluator, Document, Indicator, IndicatorMethod, SemanticEvaluator,
-    Span,
+    CelEvaluator, DefaultCelEvaluator, Document, Indicator, IndicatorMethod, Protocol,
+    SemanticEvaluator, Span,
 };
 
 use class::ClassCache;
@@ -30,7 +30,7 @@ pub use evidence::Evidence;
 pub use explain::{Check, Judgement, Kept, Resolved};
 pub use explanation::{Case, DroppedMessages, Explanation, Place};
 use group::{ConditionId, Group, RuleId};
-pub use scan::{Found, Outcome};
+pub use scan::{ScanFinding, ScanOutcome};
 pub use session::{DocumentVerdict, IndicatorReport, Session};
 pub(crate) use session::{Part, Worker};
 
@@ -224,7 +224,7 @@ impl Scanner {
     }
 
     fn compile(&mut self) -> Result<(), BuildError> {
-        let mut by_place: HashMap<(String, String), usize> = HashMap::new();
+        let mut by_place: HashMap<(Protocol, String), usize> = HashMap::new();
         let mut literals: Vec<HashMap<Vec<u8>, usize>> = Vec::new();
         let mut by_condition: HashMap<(usize, String), usize> = HashMap::new();
         for (document, source) in self.documents.iter().enumerate() {

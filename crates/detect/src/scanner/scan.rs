@@ -15,18 +15,18 @@ use crate::trace::Message;
 
 /// What an indicator made of a message it looked at. Indicators that did not match are not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct ScanFinding {
     /// The document, by its position in the scanner.
     pub document: usize,
     /// The indicator, by its position in the document.
     pub indicator: usize,
     /// What it made of the message.
-    pub outcome: Outcome,
+    pub outcome: ScanOutcome,
 }
 
 /// What an indicator made of a message, if not nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ScanOutcome {
     /// It matched.
     Matched(Evidence),
     /// It could not be evaluated.
@@ -40,10 +40,10 @@ pub(super) enum Judged<'a> {
 }
 
 impl Judged<'_> {
-    pub(super) fn into_outcome(self) -> Outcome {
+    pub(super) fn into_outcome(self) -> ScanOutcome {
         match self {
-            Self::Matched(evidence) => Outcome::Matched(evidence()),
-            Self::Error(error) => Outcome::Error(error),
+            Self::Matched(evidence) => ScanOutcome::Matched(evidence()),
+            Self::Error(error) => ScanOutcome::Error(error),
         }
     }
 }
@@ -74,7 +74,7 @@ impl Scratch {
 impl Scanner {
     /// Judges one message and tells which indicators matched or failed.
     #[must_use]
-    pub fn scan(&self, message: &Message) -> Vec<Found> {
+    pub fn scan(&self, message: &Message) -> Vec<ScanFinding> {
         let mut found = Vec::new();
         self.scan_into(message, &mut Scratch::default(), &mut |rule, judged| {
             found.push(self.found(rule, judged.into_outcome()));
@@ -82,12 +82,12 @@ impl Scanner {
         found
     }
 
-    pub(super) fn found(&self, rule: RuleId, outcome: Outcome) -> Found {
+    pub(super) fn found(&self, rule: RuleId, outcome: ScanOutcome) -> ScanFinding {
         let super::Rule {
             document,
             indicator,
         } = self.rules[rule as usize];
-        Found {
+        ScanFinding {
             document: document as usize,
             indicator: indicator as usize,
             outcome,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::Scanner;
 use super::evidence::Evidence;
 use super::group::RuleId;
-use super::scan::{Found, Judged, Outcome, Scratch};
+use super::scan::{Judged, ScanFinding, ScanOutcome, Scratch};
 use crate::trace::Message;
 
 /// How many pieces of evidence are kept for one indicator; matches beyond are only counted.
@@ -162,15 +162,15 @@ impl Session<'_> {
     }
 
     /// Takes the next message and tells what was found in it.
-    pub fn feed_and_tell(&mut self, message: &Message) -> Vec<Found> {
+    pub fn feed_and_tell(&mut self, message: &Message) -> Vec<ScanFinding> {
         self.messages += 1;
         let mut found = Vec::new();
         let (scanner, rules) = (&*self.scanner, &mut self.rules);
         scanner.scan_into(message, &mut self.scratch, &mut |rule, judged| {
             let outcome = judged.into_outcome();
             let again = match &outcome {
-                Outcome::Matched(evidence) => Judged::Matched(&|| evidence.clone()),
-                Outcome::Error(error) => Judged::Error(error.clone()),
+                ScanOutcome::Matched(evidence) => Judged::Matched(&|| evidence.clone()),
+                ScanOutcome::Error(error) => Judged::Error(error.clone()),
             };
             rules[rule as usize].note(message.sequence, None, again);
             found.push(scanner.found(rule, outcome));

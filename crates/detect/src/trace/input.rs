@@ -7,13 +7,13 @@ use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::item::{ReadErrorKind, ReadLimits};
+use super::item::{TraceReadErrorKind, TraceReadLimits};
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// The input with the bytes that were looked at put back.
-type Whole<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
+type BufferedInput<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
 
 /// The plain bytes of an input.
 pub(crate) struct Input<R: Read> {
@@ -26,12 +26,12 @@ enum Decoder<R: Read> {
     /// Not looked at yet, so that opening reads nothing and cannot fail.
     Unopened(Option<R>, u64),
     Plain(Chain<Cursor<Vec<u8>>, R>),
-    Gzip(Box<MultiGzDecoder<Whole<R>>>),
-    Zstd(Box<Frames<Whole<R>>>),
+    Gzip(Box<MultiGzDecoder<BufferedInput<R>>>),
+    Zstd(Box<Frames<BufferedInput<R>>>),
 }
 
 impl<R: Read> Input<R> {
-    pub(crate) fn new(inner: R, limits: &ReadLimits) -> Self {
+    pub(crate) fn new(inner: R, limits: &TraceReadLimits) -> Self {
         Self {
             decoder: Decoder::Unopened(Some(inner), limits.max_zstd_window_bytes),
             left: limits.max_bytes.unwrap_or(u64::MAX),
@@ -40,12 +40,15 @@ impl<R: Read> Input<R> {
     }
 
     /// Reads some bytes; none at the end.
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, (ReadErrorKind, io::Error)> {
+    pub(crate) fn read(
+        &mut self,
+        buffer: &mut [u8],
+    ) -> Result<usize, (TraceReadErrorKind, io::Error)> {
         loop {
             match self.decoder.read(buffer) {
                 Ok(count) if count as u64 > self.left => {
                     let error = io::Error::other("there is more than the limit allows");
-                    return Err((ReadErrorKind::TooLarge, error));
+                    return Err((TraceReadErrorKind::TooLarge, error));
                 }
                 Ok(count) => {
                     if self.capped {
@@ -56,8 +59,8 @@ impl<R: Read> Input<R> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     let kind = match self.decoder {
-                        Decoder::Gzip(_) | Decoder::Zstd(_) => ReadErrorKind::Compression,
-                        _ => ReadErrorKind::Io,
+                        Decoder::Gzip(_) | Decoder::Zstd(_) => TraceReadErrorKind::Compression,
+                        _ => TraceReadErrorKind::Io,
                     };
                     return Err((kind, error));
                 }

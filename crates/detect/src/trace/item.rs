@@ -7,13 +7,13 @@ use super::message::Message;
 /// How much a reader takes before it refuses.
 ///
 /// ```
-/// use proofhouse_detect::ReadLimits;
+/// use proofhouse_detect::TraceReadLimits;
 ///
-/// let limits = ReadLimits { max_line_bytes: 1 << 20, ..ReadLimits::default() };
+/// let limits = TraceReadLimits { max_line_bytes: 1 << 20, ..TraceReadLimits::default() };
 /// assert_eq!(limits.max_bytes, None);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadLimits {
+pub struct TraceReadLimits {
     /// Size of one line; a longer one is skipped without being held.
     pub max_line_bytes: usize,
     /// Size of all lines together, after decompression; more ends the reading.
@@ -28,7 +28,7 @@ pub struct ReadLimits {
     pub max_open_request_bytes: usize,
 }
 
-impl Default for ReadLimits {
+impl Default for TraceReadLimits {
     /// Lines of 16 MiB, no limit for the whole, zstd windows of 32 MiB, documents of 256 MiB,
     /// 65,536 open requests with 8 MiB of parameters.
     fn default() -> Self {
@@ -85,7 +85,7 @@ impl std::error::Error for LineError {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LineErrorKind {
-    /// Longer than [`ReadLimits::max_line_bytes`].
+    /// Longer than [`TraceReadLimits::max_line_bytes`].
     TooLong,
     /// Not UTF-8, and no message with the bad bytes replaced either.
     NotUtf8,
@@ -149,11 +149,11 @@ impl LineErrorKind {
 #[derive(Debug, thiserror::Error)]
 #[error("{message} (after line {line})")]
 #[non_exhaustive]
-pub struct ReadError {
+pub struct TraceReadError {
     /// The last line that was read whole.
     pub line: u64,
     /// The class.
-    pub kind: ReadErrorKind,
+    pub kind: TraceReadErrorKind,
     /// What happened.
     pub message: String,
     /// The error of the system or the decompressor.
@@ -161,15 +161,15 @@ pub struct ReadError {
     pub source: Option<std::io::Error>,
 }
 
-/// The classes of [`ReadError`].
+/// The classes of [`TraceReadError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum ReadErrorKind {
+pub enum TraceReadErrorKind {
     /// The input could not be read.
     Io,
     /// The compressed stream is damaged or cut off.
     Compression,
-    /// More than [`ReadLimits::max_bytes`].
+    /// More than [`TraceReadLimits::max_bytes`].
     TooLarge,
     /// The header names a version of the format that is not known.
     UnsupportedVersion,
@@ -259,7 +259,7 @@ impl ReadSummary {
 /// A stream of messages: a trace, or another format seen as one.
 ///
 /// After an error the stream ends.
-pub trait MessageSource: Iterator<Item = Result<Item, ReadError>> {
+pub trait MessageSource: Iterator<Item = Result<Item, TraceReadError>> {
     /// What was read so far.
     fn summary(&self) -> &ReadSummary;
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::ops::Range;
 
 use super::input::Input;
-use super::item::{LineError, LineErrorKind, ReadError, ReadErrorKind, ReadLimits};
+use super::item::{LineError, LineErrorKind, TraceReadError, TraceReadErrorKind, TraceReadLimits};
 
 const CHUNK: usize = 64 << 10;
 
@@ -27,7 +27,7 @@ pub struct Lines<R: Read> {
     ended: bool,
     /// What ended the input while only its beginning was looked at; told when the lines before it
     /// are used up.
-    failed: Option<ReadError>,
+    failed: Option<TraceReadError>,
 }
 
 /// A line, or what is wrong with it.
@@ -74,7 +74,7 @@ enum Place {
 }
 
 impl<R: Read> Lines<R> {
-    pub(crate) fn new(inner: R, limits: &ReadLimits, max_line: usize) -> Self {
+    pub(crate) fn new(inner: R, limits: &TraceReadLimits, max_line: usize) -> Self {
         Self {
             input: Input::new(inner, limits),
             chunk: vec![0; CHUNK].into_boxed_slice(),
@@ -123,7 +123,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// The next line without its end; `None` when there is no more.
-    pub(crate) fn next_line(&mut self) -> Result<Option<Line<'_>>, ReadError> {
+    pub(crate) fn next_line(&mut self) -> Result<Option<Line<'_>>, TraceReadError> {
         self.spill.clear();
         self.spill.shrink_to(KEPT);
         self.mended = String::new();
@@ -224,15 +224,15 @@ impl<R: Read> Lines<R> {
             .map_or(Place::Spill, Place::Skipped)
     }
 
-    fn read_at(&mut self, start: usize) -> Result<usize, ReadError> {
+    fn read_at(&mut self, start: usize) -> Result<usize, TraceReadError> {
         self.input
             .read(&mut self.chunk[start..])
-            .map_err(|(kind, source)| ReadError {
+            .map_err(|(kind, source)| TraceReadError {
                 line: self.number,
                 kind,
                 message: match kind {
-                    ReadErrorKind::Compression => format!("cannot decompress: {source}"),
-                    ReadErrorKind::TooLarge => source.to_string(),
+                    TraceReadErrorKind::Compression => format!("cannot decompress: {source}"),
+                    TraceReadErrorKind::TooLarge => source.to_string(),
                     _ => format!("cannot read: {source}"),
                 },
                 source: Some(source),

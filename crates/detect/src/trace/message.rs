@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use proofhouse_oatf::Direction;
+use proofhouse_oatf::{Direction, Protocol};
 use serde::de::{
     DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
@@ -30,7 +30,7 @@ pub struct Message {
     /// The phase that actor was in.
     pub phase: Option<String>,
     /// The protocol: `mcp`, `a2a`, `ag_ui` or another.
-    pub protocol: String,
+    pub protocol: Protocol,
     /// The operation or event, such as `tools/call`.
     pub operation: String,
     /// The protocol role of the message.
@@ -57,7 +57,11 @@ impl Message {
     /// );
     /// ```
     #[must_use]
-    pub fn new(protocol: impl Into<String>, operation: impl Into<String>, content: Value) -> Self {
+    pub fn new(
+        protocol: impl Into<Protocol>,
+        operation: impl Into<String>,
+        content: Value,
+    ) -> Self {
         Self {
             sequence: 1,
             time: None,
@@ -108,7 +112,7 @@ fn serialize<S: Serializer>(
     if let Some(phase) = &message.phase {
         text(&mut map, "phase", phase)?;
     }
-    text(&mut map, "protocol", &message.protocol)?;
+    text(&mut map, "protocol", message.protocol.as_str())?;
     text(&mut map, "operation", &message.operation)?;
     if let Some(direction) = message.direction {
         map.serialize_entry("direction", direction.as_str())?;
@@ -220,7 +224,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
                 )?,
                 Key::Protocol => {
                     let found = map.next_value_seed(Field("protocol"))?.required_text()?;
-                    set(&mut protocol, "protocol", found)?;
+                    set(&mut protocol, "protocol", Protocol::from(&*found))?;
                 }
                 Key::Operation => {
                     let found = map.next_value_seed(Field("operation"))?.required_text()?;
@@ -329,7 +333,7 @@ impl Visitor<'_> for KeySeed {
 /// without repeating what it was.
 struct Field(&'static str);
 
-struct Found {
+struct FieldValue {
     field: &'static str,
     scalar: Scalar,
 }
@@ -341,7 +345,7 @@ enum Scalar {
     Other(&'static str),
 }
 
-impl Found {
+impl FieldValue {
     fn wrong<E: serde::de::Error>(&self, wanted: &str) -> E {
         let found = match &self.scalar {
             Scalar::Null => "null",
@@ -393,12 +397,12 @@ impl Found {
 }
 
 impl<'de> DeserializeSeed<'de> for Field {
-    type Value = Found;
+    type Value = FieldValue;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<FieldValue, D::Error> {
         let field = self.0;
         let scalar = deserializer.deserialize_any(ScalarVisitor)?;
-        Ok(Found { field, scalar })
+        Ok(FieldValue { field, scalar })
     }
 }
 

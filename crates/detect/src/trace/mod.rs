@@ -13,8 +13,8 @@ pub(crate) mod value;
 mod writer;
 
 pub use item::{
-    Item, LineError, LineErrorKind, MessageSource, ReadError, ReadErrorKind, ReadLimits,
-    ReadSummary,
+    Item, LineError, LineErrorKind, MessageSource, ReadSummary, TraceReadError, TraceReadErrorKind,
+    TraceReadLimits,
 };
 pub use message::{Message, TRACE_VERSION};
 pub use reader::TraceReader;

@@ -7,7 +7,8 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::item::{
-    Item, LineError, LineErrorKind, ReadError, ReadErrorKind, ReadLimits, ReadSummary,
+    Item, LineError, LineErrorKind, ReadSummary, TraceReadError, TraceReadErrorKind,
+    TraceReadLimits,
 };
 use super::lenient::{Notes, read_mended};
 use super::lines::{Line, Lines, json_error};
@@ -53,11 +54,11 @@ pub struct TraceLines {
 impl<R: Read> TraceReader<R> {
     /// Reads with the usual limits.
     pub fn new(input: R) -> Self {
-        Self::with_limits(input, &ReadLimits::default())
+        Self::with_limits(input, &TraceReadLimits::default())
     }
 
     /// Reads with own limits.
-    pub fn with_limits(input: R, limits: &ReadLimits) -> Self {
+    pub fn with_limits(input: R, limits: &TraceReadLimits) -> Self {
         let lines = Lines::new(input, limits, limits.max_line_bytes);
         Self::over(lines, TraceLines::default())
     }
@@ -74,7 +75,7 @@ impl LineFormat for TraceLines {
         &mut self,
         lines: &mut Lines<R>,
         summary: &mut ReadSummary,
-    ) -> Result<Option<Item>, ReadError> {
+    ) -> Result<Option<Item>, TraceReadError> {
         loop {
             if let Some(item) = self.pending.pop_front() {
                 return Ok(Some(item));
@@ -134,13 +135,13 @@ impl LineFormat for TraceLines {
 }
 
 /// Refuses what could not be judged rightly.
-pub(crate) fn check_version(line: u64, version: u64) -> Result<(), ReadError> {
+pub(crate) fn check_version(line: u64, version: u64) -> Result<(), TraceReadError> {
     if version == TRACE_VERSION {
         return Ok(());
     }
-    Err(ReadError {
+    Err(TraceReadError {
         line,
-        kind: ReadErrorKind::UnsupportedVersion,
+        kind: TraceReadErrorKind::UnsupportedVersion,
         message: format!("version {version} of the trace format is not known"),
         source: None,
     })

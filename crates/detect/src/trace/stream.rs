@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::item::{Item, MessageSource, ReadError, ReadSummary};
+use super::item::{Item, MessageSource, ReadSummary, TraceReadError};
 use super::lines::Lines;
 
 /// How the lines of one format become items.
@@ -13,7 +13,7 @@ pub trait LineFormat {
         &mut self,
         lines: &mut Lines<R>,
         summary: &mut ReadSummary,
-    ) -> Result<Option<Item>, ReadError>;
+    ) -> Result<Option<Item>, TraceReadError>;
 }
 
 /// Reads messages from lines of the format `F`, in flat memory. Its names are
@@ -41,7 +41,7 @@ impl<R: Read, F> MessageReader<R, F> {
 }
 
 impl<R: Read, F: LineFormat> Iterator for MessageReader<R, F> {
-    type Item = Result<Item, ReadError>;
+    type Item = Result<Item, TraceReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {

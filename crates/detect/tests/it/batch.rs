@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::num::NonZero;
 
 use proofhouse_detect::{
-    Format, ImportOptions, Item, LineError, LineErrorKind, Message, Outcome, ReadErrorKind,
-    ReadSummary, ScanEvent, ScanOptions, Scanner, Session, open,
+    Format, ImportOptions, Item, LineError, LineErrorKind, Message, ReadSummary, ScanEvent,
+    ScanOptions, ScanOutcome, Scanner, Session, TraceReadErrorKind, open,
 };
 use proofhouse_oatf::{CelContext, CelEvaluator, EvaluationError, load};
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ struct Told {
     problems: Vec<LineError>,
     summary: ReadSummary,
     messages: u64,
-    error: Option<(u64, ReadErrorKind, String)>,
+    error: Option<(u64, TraceReadErrorKind, String)>,
 }
 
 /// The verdicts without the time they were made at.
@@ -221,7 +221,7 @@ fn what_ends_the_reading_costs_nothing_before_it() {
     let half = &whole[..whole.len() / 2];
     check(half, None);
     let told = together(&scanner(), half, None, 2, 4096);
-    assert_eq!(told.error.unwrap().1, ReadErrorKind::Compression);
+    assert_eq!(told.error.unwrap().1, TraceReadErrorKind::Compression);
     assert!(told.messages > 1000, "{}", told.messages);
 }
 
@@ -247,7 +247,7 @@ fn an_input_that_fails_at_once_is_judged_as_far_as_it_goes() {
         let expected = one_by_one(&scanner, Failing(start), None);
         assert_eq!(together(&scanner, Failing(start), None, 2, 10), expected);
         let (line, kind, message) = expected.error.unwrap();
-        assert_eq!((line, kind), (1, ReadErrorKind::Io));
+        assert_eq!((line, kind), (1, TraceReadErrorKind::Io));
         assert!(message.contains("the cable was pulled"));
         assert_eq!(expected.summary.lines, 1);
     }
@@ -332,7 +332,7 @@ fn feeding_can_tell_what_was_found() {
     let mut told: Vec<_> = found
         .iter()
         .map(|found| {
-            let matched = matches!(found.outcome, Outcome::Matched(_));
+            let matched = matches!(found.outcome, ScanOutcome::Matched(_));
             (found.document, found.indicator, matched)
         })
         .collect();

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use proofhouse_detect::{Found, Message, Outcome, Scanner, dropped_by};
+use proofhouse_detect::{Message, ScanFinding, ScanOutcome, Scanner, dropped_by};
 use proofhouse_oatf::{
     DefaultCelEvaluator, Direction, Document, EvaluationError, EvaluationErrorKind,
     IndicatorResult, SemanticEvaluator, SemanticExamples, SemanticIntentClass, evaluate_indicator,
@@ -93,21 +93,21 @@ fn check_with(
                     .result
                 }
             };
-            let ours: Vec<&Found> = found
+            let ours: Vec<&ScanFinding> = found
                 .iter()
                 .filter(|f| f.document == d && f.indicator == i)
                 .collect();
             let result = match ours.as_slice() {
                 [] => IndicatorResult::NotMatched,
                 [
-                    Found {
-                        outcome: Outcome::Matched(_),
+                    ScanFinding {
+                        outcome: ScanOutcome::Matched(_),
                         ..
                     },
                 ] => IndicatorResult::Matched,
                 [
-                    Found {
-                        outcome: Outcome::Error(_),
+                    ScanFinding {
+                        outcome: ScanOutcome::Error(_),
                         ..
                     },
                 ] => IndicatorResult::Error,

@@ -5,8 +5,8 @@
 use std::io::{Cursor, Read, Write};
 
 use proofhouse_detect::{
-    Item, LineErrorKind, Message, MessageSource, REDACTED, ReadError, ReadErrorKind, ReadLimits,
-    Redactor, TraceReader, TraceWriter,
+    Item, LineErrorKind, Message, MessageSource, REDACTED, Redactor, TraceReadError,
+    TraceReadErrorKind, TraceReadLimits, TraceReader, TraceWriter,
 };
 use proofhouse_oatf::Direction;
 use proptest::prelude::*;
@@ -21,11 +21,11 @@ fn entry(sequence: u64) -> String {
 type Read3 = (
     Vec<(u64, Message)>,
     Vec<(u64, LineErrorKind)>,
-    Option<ReadError>,
+    Option<TraceReadError>,
 );
 
 /// Reads everything: messages with their lines, problems with theirs, the error at the end.
-fn read(input: impl Read, limits: &ReadLimits) -> Read3 {
+fn read(input: impl Read, limits: &TraceReadLimits) -> Read3 {
     let mut reader = TraceReader::with_limits(input, limits);
     let (mut messages, mut problems, mut end) = (Vec::new(), Vec::new(), None);
     for item in &mut reader {
@@ -65,9 +65,9 @@ fn bad_lines_are_reported_and_their_neighbours_are_kept() {
             LineErrorKind::NotAMessage,
         ),
     ] {
-        let limits = ReadLimits {
+        let limits = TraceReadLimits {
             max_line_bytes: 1500,
-            ..ReadLimits::default()
+            ..TraceReadLimits::default()
         };
         let input = [entry(1).as_bytes(), &bad, entry(2).as_bytes(), b""].join(&b'\n');
         let (messages, problems, end) = read(&input[..], &limits);
@@ -99,10 +99,10 @@ fn blank_lines_headers_and_line_ends() {
 
     let (messages, _, end) = read(
         format!("{{\"proofhouse_trace\":2}}\n{}\n", entry(1)).as_bytes(),
-        &ReadLimits::default(),
+        &TraceReadLimits::default(),
     );
     assert!(messages.is_empty());
-    assert_eq!(end.unwrap().kind, ReadErrorKind::UnsupportedVersion);
+    assert_eq!(end.unwrap().kind, TraceReadErrorKind::UnsupportedVersion);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn sequence_numbers_are_watched_and_filled_in() {
 
 #[test]
 fn a_last_line_may_lack_its_end_but_not_its_rest() {
-    let limits = ReadLimits::default();
+    let limits = TraceReadLimits::default();
     let whole = format!("{}\n{}", entry(1), entry(2));
     let (messages, problems, _) = read(whole.as_bytes(), &limits);
     assert_eq!((messages.len(), problems.len()), (2, 0));
@@ -199,9 +199,9 @@ fn a_line_of_100_megabytes_is_passed_over() {
         end: Cursor::new(format!("\n{}\n", entry(2)).into_bytes()),
         largest: 0,
     };
-    let limits = ReadLimits {
+    let limits = TraceReadLimits {
         max_line_bytes: 1 << 20,
-        ..ReadLimits::default()
+        ..TraceReadLimits::default()
     };
     let (messages, problems, end) = read(input, &limits);
     assert_eq!(lines_of(&messages), [1, 3]);
@@ -232,7 +232,7 @@ fn many(count: u64) -> Vec<u8> {
 #[test]
 fn compressed_traces_are_read_like_plain_ones() {
     let plain = many(3000);
-    let limits = ReadLimits::default();
+    let limits = TraceReadLimits::default();
     let (expected, ..) = read(&plain[..], &limits);
     // Two members or frames, one after the other, are one stream.
     let (left, right) = plain.split_at(plain.len() / 3);
@@ -260,16 +260,16 @@ fn damaged_compression_ends_the_reading_after_what_was_whole() {
     let plain = many(3000);
     for packed in [gzip(&plain), zstd(&plain)] {
         let half = &packed[..packed.len() / 2];
-        let (messages, problems, end) = read(half, &ReadLimits::default());
+        let (messages, problems, end) = read(half, &TraceReadLimits::default());
         let end = end.unwrap();
-        assert_eq!(end.kind, ReadErrorKind::Compression, "{end}");
+        assert_eq!(end.kind, TraceReadErrorKind::Compression, "{end}");
         assert!(end.to_string().len() < 80, "{end}");
         assert_eq!(end.line, messages.len() as u64);
         assert!(problems.is_empty());
         let mut flipped = packed.clone();
         let last = flipped.len() - 3;
         flipped[last] ^= 0x55;
-        let (messages, _, end) = read(&flipped[..], &ReadLimits::default());
+        let (messages, _, end) = read(&flipped[..], &TraceReadLimits::default());
         assert!(end.is_some());
         assert_eq!(messages.len(), 3000);
     }
@@ -279,25 +279,25 @@ fn damaged_compression_ends_the_reading_after_what_was_whole() {
 fn bombs_stop_at_the_limit() {
     let bomb = gzip(&vec![b' '; 4 << 20]);
     assert!(bomb.len() < 40_000);
-    let limits = ReadLimits {
+    let limits = TraceReadLimits {
         max_bytes: Some(1 << 20),
-        ..ReadLimits::default()
+        ..TraceReadLimits::default()
     };
     let (.., end) = read(&bomb[..], &limits);
-    assert_eq!(end.unwrap().kind, ReadErrorKind::TooLarge);
+    assert_eq!(end.unwrap().kind, TraceReadErrorKind::TooLarge);
     // A window larger than allowed is refused before it is taken.
-    let limits = ReadLimits {
+    let limits = TraceReadLimits {
         max_zstd_window_bytes: 1 << 10,
-        ..ReadLimits::default()
+        ..TraceReadLimits::default()
     };
     let (.., end) = read(&zstd(&many(3000))[..], &limits);
     let end = end.unwrap();
-    assert_eq!(end.kind, ReadErrorKind::Compression);
+    assert_eq!(end.kind, TraceReadErrorKind::Compression);
     assert!(end.to_string().contains("a window of"), "{end}");
     // Errors are words, not the insides of the decoder.
     let (.., end) = read(
         &b"\x28\xb5\x2f\xfd\x00garbage garbage"[..],
-        &ReadLimits::default(),
+        &TraceReadLimits::default(),
     );
     let end = end.unwrap().to_string();
     assert_eq!(
@@ -315,10 +315,10 @@ fn an_error_of_the_input_comes_after_the_lines_before_it() {
         }
     }
     let input = Cursor::new(many(2)).chain(Broken);
-    let (messages, _, end) = read(input, &ReadLimits::default());
+    let (messages, _, end) = read(input, &TraceReadLimits::default());
     assert_eq!(messages.len(), 2);
     let end = end.unwrap();
-    assert_eq!((end.kind, end.line), (ReadErrorKind::Io, 2));
+    assert_eq!((end.kind, end.line), (TraceReadErrorKind::Io, 2));
     assert_eq!(end.to_string(), "cannot read: unplugged (after line 2)");
 }
 
@@ -359,7 +359,7 @@ fn message() -> impl Strategy<Value = Message> {
             time,
             actor,
             phase,
-            protocol,
+            protocol: protocol.into(),
             operation,
             direction,
             content,
@@ -440,7 +440,7 @@ proptest! {
             writer.write(message).unwrap();
         }
         let written = writer.finish().unwrap();
-        let (found, problems, end) = read(&written[..], &ReadLimits::default());
+        let (found, problems, end) = read(&written[..], &TraceReadLimits::default());
         prop_assert!(end.is_none());
         prop_assert!(problems.iter().all(|(_, kind)| *kind == LineErrorKind::OutOfOrder));
         let found: Vec<_> = found.into_iter().map(|(_, message)| message).collect();
@@ -449,7 +449,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_without_panic_and_with_every_line(bytes in prop::collection::vec(any::<u8>(), 0..400), small in any::<bool>()) {
-        let limits = ReadLimits { max_line_bytes: if small { 7 } else { 1000 }, ..ReadLimits::default() };
+        let limits = TraceReadLimits { max_line_bytes: if small { 7 } else { 1000 }, ..TraceReadLimits::default() };
         let mut reader = TraceReader::with_limits(&bytes[..], &limits);
         let compressed = bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
         let fatal = reader.by_ref().any(|item| item.is_err());
@@ -473,7 +473,7 @@ proptest! {
             input.push(b'\n');
             input.extend(entry(index as u64 + 2).bytes());
         }
-        let (messages, _, end) = read(&input[..], &ReadLimits { max_line_bytes: 75, ..ReadLimits::default() });
+        let (messages, _, end) = read(&input[..], &TraceReadLimits { max_line_bytes: 75, ..TraceReadLimits::default() });
         prop_assert!(end.is_none());
         let seen: Vec<_> = messages.iter().filter(|(line, _)| line % 2 == 1).map(|(_, message)| message.sequence).collect();
         prop_assert_eq!(seen, (1..=bad.len() as u64 + 1).collect::<Vec<_>>());
@@ -505,7 +505,7 @@ proptest! {
             prop_assert!(!written.contains(form.as_str()), "{form:?} in {written}");
         }
         // And it is still a trace.
-        let (messages, problems, end) = read(written.as_bytes(), &ReadLimits::default());
+        let (messages, problems, end) = read(written.as_bytes(), &TraceReadLimits::default());
         prop_assert!(end.is_none() && problems.is_empty() && messages.len() == 1);
     }
 }

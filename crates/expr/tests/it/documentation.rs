@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proofhouse_expr::{Limits, Program, Variables};
+use proofhouse_expr::{ExprLimits, Program, Variables};
 
 const PAGE: &str = include_str!("../../../../docs/expressions.md");
 
@@ -48,7 +48,7 @@ fn every_function_does_what_the_table_says() {
 #[test]
 fn the_limits_are_the_defaults() {
     // Every field is named here, so that a new one is missed on the page.
-    let Limits {
+    let ExprLimits {
         max_source_bytes,
         max_depth,
         max_nodes,
@@ -56,7 +56,7 @@ fn the_limits_are_the_defaults() {
         max_steps,
         max_bytes_built,
         max_time,
-    } = Limits::default();
+    } = ExprLimits::default();
     let kib = |bytes: usize| format!("{} KiB", bytes / 1024);
     let mib = |bytes: usize| format!("{} MiB", bytes / 1024 / 1024);
     assert_eq!(max_steps, 1_000_000);
@@ -70,7 +70,7 @@ fn the_limits_are_the_defaults() {
         ("max_bytes_built", mib(max_bytes_built)),
         ("max_time", format!("{} ms", max_time.as_millis())),
     ];
-    let rows = rows("Limits");
+    let rows = rows("ExprLimits");
     assert_eq!(rows.len(), expected.len());
     for (name, default) in expected {
         let row = rows.iter().find(|row| row[0].trim_matches('`') == name);

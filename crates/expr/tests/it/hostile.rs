@@ -10,7 +10,8 @@
 use std::time::{Duration, Instant};
 
 use proofhouse_expr::{
-    CompileErrorKind, Compiler, EvaluateError, EvaluateErrorKind, Form, Limits, Program, Variables,
+    CompileErrorKind, Compiler, EvaluateError, EvaluateErrorKind, ExprLimits, Form, Program,
+    Variables,
 };
 use serde_json::{Value, json};
 
@@ -293,8 +294,8 @@ fn deep_values() {
         assert_eq!(error.kind, EvaluateErrorKind::Budget, "{source}");
     }
     // What a function gives away may be deep as well.
-    let compiler =
-        Compiler::new(Limits::default()).function("deep", Form::Global, move |_| Ok(nested(1_000)));
+    let compiler = Compiler::new(ExprLimits::default())
+        .function("deep", Form::Global, move |_| Ok(nested(1_000)));
     let program = compiler.compile("size(deep()) == 1 || true").unwrap();
     let error = program.evaluate(&Variables::new()).unwrap_err();
     assert_eq!(error.kind, EvaluateErrorKind::Budget);
@@ -302,9 +303,9 @@ fn deep_values() {
 
 #[test]
 fn slow_functions_are_noticed() {
-    let limits = Limits {
+    let limits = ExprLimits {
         max_time: Duration::from_millis(20),
-        ..Limits::default()
+        ..ExprLimits::default()
     };
     let compiler = Compiler::new(limits).function("nap", Form::Global, |_| {
         std::thread::sleep(Duration::from_millis(15));
@@ -325,13 +326,13 @@ fn slow_functions_are_noticed() {
 
 #[test]
 fn limits_are_the_callers() {
-    let limits = Limits {
+    let limits = ExprLimits {
         max_steps: 100,
         max_bytes_built: 1_000,
         max_depth: 12,
         max_nodes: 50,
         max_regex_bytes: 1_000,
-        ..Limits::default()
+        ..ExprLimits::default()
     };
     let compiler = Compiler::new(limits);
     let run = |source: &str| {

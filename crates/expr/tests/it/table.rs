@@ -3,7 +3,7 @@
 #![expect(clippy::panic, reason = "a test that cannot go on should say so")]
 
 use proofhouse_expr::{
-    Compiler, EvaluateErrorKind, Form, FunctionError, Limits, Program, Variables,
+    Compiler, EvaluateErrorKind, ExprLimits, Form, FunctionError, Program, Variables,
 };
 use serde_json::{Value, json};
 
@@ -430,7 +430,7 @@ fn unknown_functions_are_never_silent() {
 
 #[test]
 fn registered_functions() {
-    let compiler = Compiler::new(Limits::default())
+    let compiler = Compiler::new(ExprLimits::default())
         .function("sum", Form::Both, |args| {
             let numbers = args.iter().flat_map(|arg| match arg {
                 Value::Array(items) => items.clone(),

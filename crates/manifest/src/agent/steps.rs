@@ -1,6 +1,6 @@
 //! Reads the steps of middleware and guardrails.
 
-use proofhouse_expr::{Compiler, Form, FunctionError, Limits, Program};
+use proofhouse_expr::{Compiler, ExprLimits, Form, FunctionError, Program};
 use proofhouse_source::NodeRef;
 
 use super::fields;
@@ -81,7 +81,8 @@ impl<'s> Decoder<'s> {
     /// An expression of a step, which may also call `put`, and `review` where a person may be asked.
     fn step_cel(&mut self, node: NodeRef<'s>, place: Place, reviews: bool) -> Option<Program> {
         let nothing = |_: &[serde_json::Value]| Err(FunctionError::new("only in a task"));
-        let mut compiler = Compiler::new(Limits::default()).function("put", Form::Member, nothing);
+        let mut compiler =
+            Compiler::new(ExprLimits::default()).function("put", Form::Member, nothing);
         if reviews {
             compiler = compiler.function("review", Form::Global, nothing);
         }

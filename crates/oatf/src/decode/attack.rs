@@ -114,7 +114,7 @@ impl<'s> Decoder<'s> {
     fn mapping(&mut self, node: NodeRef<'s>) -> Option<FrameworkMapping> {
         let mut fields = self.fields(node, &fields::MAPPING)?;
         Some(FrameworkMapping {
-            framework: fields.text("framework").unwrap_or_default(),
+            framework: fields.open("framework").unwrap_or_default(),
             id: fields.text("id").unwrap_or_default(),
             name: fields.text("name"),
             url: fields.text("url"),

@@ -5,7 +5,7 @@ use proofhouse_source::{NodeRef, Segment};
 use super::Decoder;
 use crate::fields;
 use crate::model::{
-    Action, ActionKind, Actor, DurationText, Execution, Extensions, Extractor, Phase,
+    Action, ActionKind, Actor, DurationText, Execution, Extensions, Extractor, Mode, Phase,
     ResponseEntry, Selector, SynthesizeBlock, Trigger,
 };
 
@@ -13,7 +13,7 @@ impl<'s> Decoder<'s> {
     pub(super) fn execution(&mut self, node: NodeRef<'s>) -> Option<Execution> {
         let mut fields = self.fields(node, &fields::EXECUTION)?;
         Some(Execution {
-            mode: fields.name("mode"),
+            mode: fields.name("mode").map(Mode::from),
             state: fields.read("state", |decoder, node| Some(decoder.value(node))),
             phases: fields.list("phases", Self::phase),
             actors: fields.list("actors", Self::actor),
@@ -25,7 +25,7 @@ impl<'s> Decoder<'s> {
         let mut fields = self.fields(node, &fields::ACTOR)?;
         Some(Actor {
             name: fields.text("name").unwrap_or_default(),
-            mode: fields.text("mode").unwrap_or_default(),
+            mode: fields.open("mode").unwrap_or_default(),
             phases: fields.list("phases", Self::phase).unwrap_or_default(),
             extensions: fields.extensions(),
         })
@@ -36,7 +36,7 @@ impl<'s> Decoder<'s> {
         Some(Phase {
             name: fields.text("name"),
             description: fields.text("description"),
-            mode: fields.text("mode"),
+            mode: fields.open("mode"),
             state: fields.read("state", |decoder, node| Some(decoder.value(node))),
             extractors: fields.list("extractors", Self::extractor),
             on_enter: fields.list("on_enter", Self::action),

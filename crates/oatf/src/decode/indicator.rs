@@ -15,8 +15,8 @@ impl<'s> Decoder<'s> {
         let mut fields = self.fields(node, &fields::INDICATOR)?;
         Some(Indicator {
             id: fields.text("id"),
-            protocol: fields.text("protocol"),
-            surface: fields.text("surface"),
+            protocol: fields.open("protocol"),
+            surface: fields.open("surface"),
             target: fields.text("target").unwrap_or_default(),
             actor: fields.text("actor"),
             direction: fields.choice("direction"),

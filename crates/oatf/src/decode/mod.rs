@@ -198,6 +198,17 @@ impl<'s> Decoder<'s> {
         }
     }
 
+    /// A name of an open enumeration, which any text is.
+    fn open<E: From<&'s str>>(&mut self, node: NodeRef<'s>) -> Option<E> {
+        match node.scalar() {
+            Some(Scalar::Text(text)) => Some(E::from(text)),
+            _ => {
+                self.mismatch(node, "a string");
+                None
+            }
+        }
+    }
+
     fn integer(&mut self, node: NodeRef<'s>) -> Option<i64> {
         match node.scalar() {
             Some(Scalar::Int(value)) => Some(value),
@@ -371,6 +382,10 @@ impl<'s> Fields<'_, 's> {
 
     fn text(&mut self, key: &'static str) -> Option<String> {
         self.read(key, Decoder::text)
+    }
+
+    fn open<E: From<&'s str>>(&mut self, key: &'static str) -> Option<E> {
+        self.read(key, Decoder::open)
     }
 
     /// A name that normalization writes into every indicator, and that is therefore bounded:

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proofhouse_source::{Diagnostic, DocPath, Segment, Source, Span};
 
 use super::{
-    Category, CorrelationLogic, DateOrDateTime, DurationText, Execution, Extensions, Impact,
-    Indicator, Relationship, SeverityLevel, Status,
+    Category, CorrelationLogic, DateOrDateTime, DurationText, Execution, Extensions, Framework,
+    Impact, Indicator, Relationship, SeverityLevel, Status,
 };
 
 /// A threat document.
@@ -173,7 +173,7 @@ pub struct Classification {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FrameworkMapping {
     /// The framework; open, for example `atlas`, `owasp_llm`, `cwe`.
-    pub framework: String,
+    pub framework: Framework,
     /// The entry.
     pub id: String,
     /// The entry's name.

@@ -1,4 +1,4 @@
-//! The closed enumerations. Open ones (protocol, mode, surface, framework) are plain strings.
+//! The closed enumerations. The open ones (protocol, mode, surface, framework) are in `open.rs`.
 
 use std::fmt;
 

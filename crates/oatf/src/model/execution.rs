@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    DurationText, Extensions, ExtractorSource, ExtractorType, LogLevel, MatchPredicate, Selector,
-    closed_enum,
+    DurationText, Extensions, ExtractorSource, ExtractorType, LogLevel, MatchPredicate, Mode,
+    Selector, closed_enum,
 };
 
 /// The execution profile, in one of three forms that exclude each other: `state`, `phases` or
@@ -13,7 +13,7 @@ use super::{
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Execution {
     /// The attacker's posture, `{protocol}_{server|client}`.
-    pub mode: Option<String>,
+    pub mode: Option<Mode>,
     /// Single-phase form.
     pub state: Option<Value>,
     /// Multi-phase form.
@@ -38,7 +38,7 @@ pub struct Actor {
     /// A unique name.
     pub name: String,
     /// The posture of this actor.
-    pub mode: String,
+    pub mode: Mode,
     /// What it does, in order.
     pub phases: Vec<Phase>,
     /// `x-` fields.
@@ -53,7 +53,7 @@ pub struct Phase {
     /// What the phase is for.
     pub description: Option<String>,
     /// The posture, when it is not inherited; see [`Phase::mode_in`].
-    pub mode: Option<String>,
+    pub mode: Option<Mode>,
     /// Protocol state; inherited whole from the phase before when absent.
     pub state: Option<Value>,
     /// Values to capture.
@@ -69,8 +69,8 @@ pub struct Phase {
 impl Phase {
     /// The posture that holds in this phase of `actor`.
     #[must_use]
-    pub fn mode_in<'a>(&'a self, actor: &'a Actor) -> &'a str {
-        self.mode.as_deref().unwrap_or(&actor.mode)
+    pub fn mode_in<'a>(&'a self, actor: &'a Actor) -> &'a Mode {
+        self.mode.as_ref().unwrap_or(&actor.mode)
     }
 
     /// Whether the phase lasts until the end.

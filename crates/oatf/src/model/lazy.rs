@@ -84,7 +84,7 @@ impl From<&str> for RegexPattern {
 #[derive(Clone)]
 pub struct Selector {
     regex: RegexPattern,
-    json_path: Arc<OnceLock<Result<JsonPath, String>>>,
+    json_path: Arc<OnceLock<Result<JsonPath, JsonPathError>>>,
 }
 
 impl Selector {
@@ -117,22 +117,41 @@ impl Selector {
     /// # Errors
     ///
     /// Returns why it is not one.
-    pub fn json_path(&self) -> Result<&JsonPath, &str> {
+    pub fn json_path(&self) -> Result<&JsonPath, &JsonPathError> {
         self.json_path
             .get_or_init(|| parse_json_path(self.as_str()))
             .as_ref()
-            .map_err(String::as_str)
     }
 }
 
+/// Why a text is not taken as a JSONPath.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JsonPathError {
+    /// It is too long.
+    #[error("longer than {MAX_BYTES} bytes")]
+    TooLong,
+    /// It is nested too deep.
+    #[error("nested deeper than {MAX_NESTING} levels")]
+    TooDeep,
+    /// Each descendant segment multiplies the nodes visited by the depth of the message.
+    #[error("more than {MAX_DESCENDANTS} descendant segments (`..`)")]
+    TooManyDescendants,
+    /// An escape lacks its digits.
+    #[error("`\\u` needs four hexadecimal digits")]
+    BrokenEscape,
+    /// It breaks the grammar of RFC 9535.
+    #[error("{0}")]
+    Syntax(String),
+}
+
+const MAX_BYTES: usize = 4096;
+const MAX_NESTING: usize = 32;
+const MAX_DESCENDANTS: usize = 4;
+
 /// Parses a JSONPath, refusing what could exhaust the stack of a recursive parser.
-fn parse_json_path(source: &str) -> Result<JsonPath, String> {
-    const MAX_BYTES: usize = 4096;
-    const MAX_NESTING: usize = 32;
-    // Each descendant segment multiplies the nodes visited by the depth of the message.
-    const MAX_DESCENDANTS: usize = 4;
+fn parse_json_path(source: &str) -> Result<JsonPath, JsonPathError> {
     if source.len() > MAX_BYTES {
-        return Err(format!("longer than {MAX_BYTES} bytes"));
+        return Err(JsonPathError::TooLong);
     }
     let mut depth = 0usize;
     for byte in source.bytes() {
@@ -142,18 +161,16 @@ fn parse_json_path(source: &str) -> Result<JsonPath, String> {
             _ => {}
         }
         if depth > MAX_NESTING {
-            return Err(format!("nested deeper than {MAX_NESTING} levels"));
+            return Err(JsonPathError::TooDeep);
         }
     }
     if source.matches("..").count() > MAX_DESCENDANTS {
-        return Err(format!(
-            "more than {MAX_DESCENDANTS} descendant segments (`..`)"
-        ));
+        return Err(JsonPathError::TooManyDescendants);
     }
     if has_broken_escape(source) {
-        return Err("`\\u` needs four hexadecimal digits".to_owned());
+        return Err(JsonPathError::BrokenEscape);
     }
-    JsonPath::parse(source).map_err(|error| error.to_string())
+    JsonPath::parse(source).map_err(|error| JsonPathError::Syntax(error.to_string()))
 }
 
 /// Whether a `\u` lacks its digits, or nothing follows them. The parser panics on a text that ends

@@ -10,6 +10,7 @@ mod enums;
 mod execution;
 mod indicator;
 mod lazy;
+mod open;
 mod time;
 mod verdict;
 
@@ -30,7 +31,8 @@ pub use execution::{
 pub use indicator::{
     CelExpression, ExpressionMatch, Indicator, PatternMatch, SemanticExamples, SemanticMatch,
 };
-pub use lazy::{RegexPattern, Selector};
+pub use lazy::{JsonPathError, RegexPattern, Selector};
+pub use open::{Framework, Mode, OtherName, Protocol, Surface};
 pub use time::{DateOrDateTime, DurationText};
 pub use verdict::{AttackVerdict, EvaluationSummary, IndicatorVerdict};
 

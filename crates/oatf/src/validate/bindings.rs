@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::execution::{is_identifier, is_mode};
-use super::view::{Check, attack_path};
-use crate::model::ElicitationMode;
+use super::view::{ValidationPass, attack_path};
+use crate::model::{ElicitationMode, Mode, Protocol};
 use crate::registry;
 
 const ELICITATION_ACTIONS: &[&str] = &["accept", "decline", "cancel"];
 
-pub(super) fn state_enums(check: &mut Check<'_>) {
+pub(super) fn state_enums(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         for list in view.dispatch_lists().into_iter().chain(view.elicitations()) {
             let (key, members) = match list.key {
@@ -41,16 +41,15 @@ pub(super) fn state_enums(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn surfaces(check: &mut Check<'_>) {
+pub(super) fn surfaces(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
-        let (Some(protocol), Some(surface)) = (view.protocol, view.indicator.surface.as_deref())
-        else {
+        let (Some(protocol), Some(surface)) = (&view.protocol, &view.indicator.surface) else {
             return;
         };
         if registry::is_known_surface(protocol, surface) == Some(false) {
-            let near =
-                registry::known_surfaces(protocol).and_then(|known| check.near(surface, known));
-            let shown: String = surface.chars().take(60).collect();
+            let near = registry::known_surfaces(protocol)
+                .and_then(|known| check.near(surface.as_str(), known));
+            let shown: String = surface.as_str().chars().take(60).collect();
             let message = format!("`{shown}` is not a known operation of {protocol}");
             check.report(&view.path.key("surface"), message).help =
                 near.map(|near| format!("did you mean `{near}`?"));
@@ -58,10 +57,10 @@ pub(super) fn surfaces(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn events(check: &mut Check<'_>) {
+pub(super) fn events(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, actor, view| {
         let Some(phase) = view.phase else { return };
-        let mode = phase.mode.as_deref().or(actor.mode);
+        let mode = phase.mode.as_ref().or(actor.mode);
         let event = phase
             .trigger
             .as_ref()
@@ -80,7 +79,7 @@ pub(super) fn events(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn one_fallback(check: &mut Check<'_>) {
+pub(super) fn one_fallback(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         for list in view.dispatch_lists() {
             let fallbacks = list
@@ -97,18 +96,18 @@ pub(super) fn one_fallback(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn unknown_modes(check: &mut Check<'_>) {
-    let unknown = |mode: &str| is_mode(mode) && !crate::known_modes().contains(&mode);
-    let describe = |mode: &str| {
-        let shown: String = mode.chars().take(60).collect();
+pub(super) fn unknown_modes(check: &mut ValidationPass<'_>) {
+    let unknown = |mode: &Mode| !mode.is_known() && is_mode(mode);
+    let describe = |mode: &Mode| {
+        let shown: String = mode.as_str().chars().take(60).collect();
         format!(
             "mode `{shown}` is not bound by version {}",
             crate::SUPPORTED_VERSION
         )
     };
-    let help = |check: &Check<'_>, mode: &str| {
+    let help = |check: &ValidationPass<'_>, mode: &Mode| {
         check
-            .near(mode, crate::known_modes().iter().copied())
+            .near(mode.as_str(), crate::known_modes().iter().copied())
             .map(|near| format!("did you mean `{near}`?"))
     };
     let document = check.document;
@@ -116,7 +115,7 @@ pub(super) fn unknown_modes(check: &mut Check<'_>) {
         .attack
         .execution
         .mode
-        .as_deref()
+        .as_ref()
         .filter(|mode| unknown(mode))
     {
         let path = attack_path().key("execution").key("mode");
@@ -132,7 +131,7 @@ pub(super) fn unknown_modes(check: &mut Check<'_>) {
             return;
         }
         for view in &actor.phases {
-            let mode = view.phase.and_then(|phase| phase.mode.as_deref());
+            let mode = view.phase.and_then(|phase| phase.mode.as_ref());
             if let Some(mode) = mode.filter(|mode| unknown(mode)) {
                 let near = help(check, mode);
                 check.report(&view.path.key("mode"), describe(mode)).help = near;
@@ -141,14 +140,14 @@ pub(super) fn unknown_modes(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn unknown_protocols(check: &mut Check<'_>) {
+pub(super) fn unknown_protocols(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
-        if let Some(protocol) = view.indicator.protocol.as_deref()
-            && is_identifier(protocol)
-            && !crate::known_protocols().contains(&protocol)
+        if let Some(protocol) = &view.indicator.protocol
+            && !protocol.is_known()
+            && is_identifier(protocol.as_str())
         {
-            let shown: String = protocol.chars().take(60).collect();
-            let near = check.near(protocol, crate::known_protocols().iter().copied());
+            let shown: String = protocol.as_str().chars().take(60).collect();
+            let near = check.near(protocol.as_str(), crate::known_protocols().iter().copied());
             let message = format!(
                 "protocol `{shown}` is not bound by version {}",
                 crate::SUPPORTED_VERSION
@@ -159,16 +158,16 @@ pub(super) fn unknown_protocols(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn protocols_spoken(check: &mut Check<'_>) {
-    let spoken: HashSet<&str> = check
+pub(super) fn protocols_spoken(check: &mut ValidationPass<'_>) {
+    let spoken: HashSet<Protocol> = check
         .actors
         .iter()
         .filter_map(|actor| actor.mode)
-        .map(crate::extract_protocol)
+        .map(Mode::protocol)
         .collect();
     check.each_indicator(|check, view| {
-        if let Some(protocol) = view.indicator.protocol.as_deref()
-            && crate::known_protocols().contains(&protocol)
+        if let Some(protocol) = &view.indicator.protocol
+            && protocol.is_known()
             && !spoken.is_empty()
             && !spoken.contains(protocol)
         {
@@ -180,7 +179,7 @@ pub(super) fn protocols_spoken(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn synthesize(check: &mut Check<'_>) {
+pub(super) fn synthesize(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         let mut places = Vec::new();
         for list in view.dispatch_lists() {

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use proofhouse_source::DocPath;
 
-use super::view::{ActorView, Check, attack_path};
-use crate::model::DurationText;
+use super::view::{ActorView, ValidationPass, attack_path};
+use crate::model::{DurationText, Mode, Protocol};
 
 fn execution_path<'d>() -> DocPath<'d> {
     attack_path().key("execution")
 }
 
-pub(super) fn one_form(check: &mut Check<'_>) {
+pub(super) fn one_form(check: &mut ValidationPass<'_>) {
     let execution = &check.document.attack.execution;
     let forms = [
         execution.state.as_ref().map(|_| "state"),
@@ -42,7 +42,7 @@ pub(super) fn one_form(check: &mut Check<'_>) {
     }
 }
 
-pub(super) fn phases_not_empty(check: &mut Check<'_>) {
+pub(super) fn phases_not_empty(check: &mut ValidationPass<'_>) {
     check.each_actor(|check, actor| {
         if actor.has_phases && actor.phases.is_empty() {
             check.report_key(&actor.path.key("phases"), "`phases` is empty");
@@ -50,7 +50,7 @@ pub(super) fn phases_not_empty(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn terminal_phase_last(check: &mut Check<'_>) {
+pub(super) fn terminal_phase_last(check: &mut ValidationPass<'_>) {
     check.each_actor(|check, actor| {
         let terminal: Vec<usize> = actor
             .phases
@@ -78,7 +78,7 @@ pub(super) fn terminal_phase_last(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn first_phase_has_state(check: &mut Check<'_>) {
+pub(super) fn first_phase_has_state(check: &mut ValidationPass<'_>) {
     check.each_actor(|check, actor| {
         if let Some(first) = actor.phases.first()
             && first.state.is_none()
@@ -88,7 +88,7 @@ pub(super) fn first_phase_has_state(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn unique_phase_names(check: &mut Check<'_>) {
+pub(super) fn unique_phase_names(check: &mut ValidationPass<'_>) {
     check.each_actor(|check, actor| {
         let mut seen = HashSet::new();
         for view in &actor.phases {
@@ -105,7 +105,7 @@ pub(super) fn unique_phase_names(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn trigger_needs_event(check: &mut Check<'_>) {
+pub(super) fn trigger_needs_event(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         let Some(trigger) = view.phase.and_then(|phase| phase.trigger.as_ref()) else {
             return;
@@ -122,7 +122,7 @@ pub(super) fn trigger_needs_event(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn trigger_not_empty(check: &mut Check<'_>) {
+pub(super) fn trigger_not_empty(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         if let Some(trigger) = view.phase.and_then(|phase| phase.trigger.as_ref())
             && trigger.event.is_none()
@@ -136,7 +136,7 @@ pub(super) fn trigger_not_empty(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn trigger_after(check: &mut Check<'_>) {
+pub(super) fn trigger_after(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         let trigger = view.phase.and_then(|phase| phase.trigger.as_ref());
         let after = trigger.and_then(|trigger| trigger.after.as_ref());
@@ -146,14 +146,18 @@ pub(super) fn trigger_after(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn report_duration<'d>(check: &mut Check<'d>, path: &DocPath<'d>, text: &DurationText) {
+pub(super) fn report_duration<'d>(
+    check: &mut ValidationPass<'d>,
+    path: &DocPath<'d>,
+    text: &DurationText,
+) {
     let shown: String = text.as_str().chars().take(40).collect();
     check
         .report(path, format!("`{shown}` is not a duration"))
         .help = Some("write `30s`, `5m`, `1h`, `2d`, or ISO 8601 such as `PT1M30S`".to_owned());
 }
 
-pub(super) fn explicit_modes(check: &mut Check<'_>) {
+pub(super) fn explicit_modes(check: &mut ValidationPass<'_>) {
     let document = check.document;
     let execution = &document.attack.execution;
     if execution.mode.is_some() {
@@ -164,10 +168,10 @@ pub(super) fn explicit_modes(check: &mut Check<'_>) {
             if !actor.has_phases {
                 return;
             }
-            let modes: Vec<Option<&str>> = actor
+            let modes: Vec<Option<&Mode>> = actor
                 .phases
                 .iter()
-                .map(|view| view.phase.and_then(|phase| phase.mode.as_deref()))
+                .map(|view| view.phase.and_then(|phase| phase.mode.as_ref()))
                 .collect();
             for (view, mode) in actor.phases.iter().zip(&modes) {
                 if mode.is_none() {
@@ -177,7 +181,7 @@ pub(super) fn explicit_modes(check: &mut Check<'_>) {
                     );
                 }
             }
-            let written: HashSet<&str> = modes.into_iter().flatten().collect();
+            let written: HashSet<&Mode> = modes.into_iter().flatten().collect();
             if written.len() > 1 {
                 check
                     .report_key(&actor.path.key("phases"), "the phases have different modes")
@@ -195,7 +199,7 @@ pub(super) fn explicit_modes(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn actors(check: &mut Check<'_>) {
+pub(super) fn actors(check: &mut ValidationPass<'_>) {
     let mut seen = HashSet::new();
     check.each_actor(|check, actor| {
         // A missing name or mode has been reported when the text was read.
@@ -224,21 +228,21 @@ pub(super) fn actors(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn mode_format(check: &mut Check<'_>) {
+pub(super) fn mode_format(check: &mut ValidationPass<'_>) {
     let execution = &check.document.attack.execution;
-    if let Some(mode) = execution.mode.as_deref() {
+    if let Some(mode) = execution.mode.as_ref() {
         check_mode(check, &execution_path().key("mode"), mode);
     }
     check.each_actor(|check, actor| {
         if let (true, Some(mode)) = (actor.explicit, actor.mode)
-            && !mode.is_empty()
+            && !mode.as_str().is_empty()
         {
             check_mode(check, &actor.path.key("mode"), mode);
         }
         check_phase_modes(check, actor);
     });
     check.each_indicator(|check, view| {
-        if let Some(protocol) = view.indicator.protocol.as_deref()
+        if let Some(protocol) = view.indicator.protocol.as_ref().map(Protocol::as_str)
             && !is_identifier(protocol)
         {
             let shown: String = protocol.chars().take(60).collect();
@@ -250,18 +254,18 @@ pub(super) fn mode_format(check: &mut Check<'_>) {
     });
 }
 
-fn check_phase_modes<'d>(check: &mut Check<'d>, actor: &ActorView<'d>) {
+fn check_phase_modes<'d>(check: &mut ValidationPass<'d>, actor: &ActorView<'d>) {
     for view in &actor.phases {
-        if let Some(mode) = view.phase.and_then(|phase| phase.mode.as_deref()) {
+        if let Some(mode) = view.phase.and_then(|phase| phase.mode.as_ref()) {
             check_mode(check, &view.path.key("mode"), mode);
         }
     }
 }
 
-fn check_mode<'d>(check: &mut Check<'d>, path: &DocPath<'d>, mode: &str) {
+fn check_mode<'d>(check: &mut ValidationPass<'d>, path: &DocPath<'d>, mode: &Mode) {
     if !is_mode(mode) {
-        let shown: String = mode.chars().take(60).collect();
-        let near = check.near(mode, crate::known_modes().iter().copied());
+        let shown: String = mode.as_str().chars().take(60).collect();
+        let near = check.near(mode.as_str(), crate::known_modes().iter().copied());
         check.report(path, format!("`{shown}` is not a mode")).help = Some(match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => "a mode is a protocol and a role, such as `mcp_server`".to_owned(),
@@ -269,7 +273,7 @@ fn check_mode<'d>(check: &mut Check<'d>, path: &DocPath<'d>, mode: &str) {
     }
 }
 
-pub(super) fn extractor_names(check: &mut Check<'_>) {
+pub(super) fn extractor_names(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         let extractors = view.phase.and_then(|phase| phase.extractors.as_deref());
         for (index, extractor) in extractors.unwrap_or_default().iter().enumerate() {
@@ -289,7 +293,7 @@ pub(super) fn extractor_names(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn extractors_not_empty(check: &mut Check<'_>) {
+pub(super) fn extractors_not_empty(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         let extractors = view.phase.and_then(|phase| phase.extractors.as_deref());
         if extractors.is_some_and(<[_]>::is_empty) {
@@ -298,7 +302,7 @@ pub(super) fn extractors_not_empty(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn on_enter_not_empty(check: &mut Check<'_>) {
+pub(super) fn on_enter_not_empty(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         let actions = view.phase.and_then(|phase| phase.on_enter.as_deref());
         if actions.is_some_and(<[_]>::is_empty) {
@@ -307,7 +311,7 @@ pub(super) fn on_enter_not_empty(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn one_action(check: &mut Check<'_>) {
+pub(super) fn one_action(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         let actions = view.phase.and_then(|phase| phase.on_enter.as_deref());
         for (index, action) in actions.unwrap_or_default().iter().enumerate() {
@@ -332,16 +336,21 @@ pub(super) fn one_action(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn phase_mode_matches(check: &mut Check<'_>) {
+pub(super) fn phase_mode_matches(check: &mut ValidationPass<'_>) {
     check.each_actor(|check, actor| {
         if !actor.explicit {
             return;
         }
         for view in &actor.phases {
-            if let Some(mode) = view.phase.and_then(|phase| phase.mode.as_deref())
+            if let Some(mode) = view.phase.and_then(|phase| phase.mode.as_ref())
                 && Some(mode) != actor.mode
             {
-                let shown: String = actor.mode.iter().flat_map(|m| m.chars()).take(60).collect();
+                let shown: String = actor
+                    .mode
+                    .iter()
+                    .flat_map(|m| m.as_str().chars())
+                    .take(60)
+                    .collect();
                 let message = format!("the phase's mode differs from its actor's, `{shown}`");
                 check.report(&view.path.key("mode"), message).help =
                     Some("use another actor for another mode".to_owned());
@@ -359,7 +368,7 @@ pub(super) fn is_identifier(text: &str) -> bool {
 }
 
 /// `^[a-z][a-z0-9_]*_(server|client)$`
-pub(super) fn is_mode(text: &str) -> bool {
-    let protocol = crate::extract_protocol(text);
-    protocol.len() < text.len() && is_identifier(protocol)
+pub(super) fn is_mode(mode: &Mode) -> bool {
+    let protocol = mode.protocol_text();
+    protocol.len() < mode.as_str().len() && is_identifier(protocol)
 }

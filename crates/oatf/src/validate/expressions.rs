@@ -3,12 +3,12 @@
 use proofhouse_source::DocPath;
 use serde_json::Value;
 
-use super::view::Check;
+use super::view::ValidationPass;
 use crate::model::{Condition, ExtractorType, MatchCondition};
 use crate::primitives::{is_simple_path, is_wildcard_path};
 use crate::re2;
 
-pub(super) fn regexes(check: &mut Check<'_>) {
+pub(super) fn regexes(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         let Some(phase) = view.phase else { return };
         for (index, extractor) in phase.extractors.iter().flatten().enumerate() {
@@ -61,7 +61,7 @@ pub(super) fn regexes(check: &mut Check<'_>) {
     });
 }
 
-fn check_regex<'d>(check: &mut Check<'d>, path: &DocPath<'d>, regex: &str) {
+fn check_regex<'d>(check: &mut ValidationPass<'d>, path: &DocPath<'d>, regex: &str) {
     if let Err(error) = re2::check(regex, &mut check.large_regexes) {
         check.report_within(
             path,
@@ -71,7 +71,7 @@ fn check_regex<'d>(check: &mut Check<'d>, path: &DocPath<'d>, regex: &str) {
     }
 }
 
-pub(super) fn capture_groups(check: &mut Check<'_>) {
+pub(super) fn capture_groups(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         let extractors = view.phase.and_then(|phase| phase.extractors.as_deref());
         for (index, extractor) in extractors.unwrap_or_default().iter().enumerate() {
@@ -90,7 +90,7 @@ pub(super) fn capture_groups(check: &mut Check<'_>) {
 }
 
 #[cfg(feature = "cel")]
-pub(super) fn cel(check: &mut Check<'_>) {
+pub(super) fn cel(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
         let Some(expression) = &view.indicator.expression else {
             return;
@@ -108,16 +108,16 @@ pub(super) fn cel(check: &mut Check<'_>) {
 
 /// Without the `cel` feature there is no parser to ask.
 #[cfg(not(feature = "cel"))]
-pub(super) fn cel(_: &mut Check<'_>) {}
+pub(super) fn cel(_: &mut ValidationPass<'_>) {}
 
-pub(super) fn json_paths(check: &mut Check<'_>) {
+pub(super) fn json_paths(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         let extractors = view.phase.and_then(|phase| phase.extractors.as_deref());
         for (index, extractor) in extractors.unwrap_or_default().iter().enumerate() {
             if extractor.r#type == ExtractorType::JsonPath
                 && let Err(error) = extractor.selector.json_path()
             {
-                let error = error.to_owned();
+                let error = error.to_string();
                 check.report(
                     &view.path.key("extractors").index(index).key("selector"),
                     format!("not a JSONPath (RFC 9535): {error}"),
@@ -127,7 +127,7 @@ pub(super) fn json_paths(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn targets(check: &mut Check<'_>) {
+pub(super) fn targets(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
         let indicator = view.indicator;
         check_target(check, &view.path.key("target"), &indicator.target);
@@ -144,7 +144,7 @@ pub(super) fn targets(check: &mut Check<'_>) {
     });
 }
 
-fn check_target<'d>(check: &mut Check<'d>, path: &DocPath<'d>, target: &str) {
+fn check_target<'d>(check: &mut ValidationPass<'d>, path: &DocPath<'d>, target: &str) {
     if !is_wildcard_path(target) {
         let shown: String = target.chars().take(60).collect();
         check
@@ -157,7 +157,7 @@ fn check_target<'d>(check: &mut Check<'d>, path: &DocPath<'d>, target: &str) {
     }
 }
 
-pub(super) fn variable_paths(check: &mut Check<'_>) {
+pub(super) fn variable_paths(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
         let variables = view
             .indicator
@@ -179,7 +179,7 @@ pub(super) fn variable_paths(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn variable_names(check: &mut Check<'_>) {
+pub(super) fn variable_names(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
         let variables = view
             .indicator
@@ -200,7 +200,7 @@ pub(super) fn variable_names(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn predicate_paths(check: &mut Check<'_>) {
+pub(super) fn predicate_paths(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         let trigger = view.phase.and_then(|phase| phase.trigger.as_ref());
         if let Some(predicate) = trigger.and_then(|trigger| trigger.r#match.as_ref()) {
@@ -217,7 +217,7 @@ pub(super) fn predicate_paths(check: &mut Check<'_>) {
     });
 }
 
-fn check_predicate_path<'d>(check: &mut Check<'d>, path: &DocPath<'d>, field: &str) {
+fn check_predicate_path<'d>(check: &mut ValidationPass<'d>, path: &DocPath<'d>, field: &str) {
     if !is_simple_path(field) {
         let shown: String = field.chars().take(60).collect();
         check

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::expressions::state_operators;
-use super::view::{Check, attack_path};
-use crate::model::{Condition, Direction, Tier};
-use crate::registry::is_initiated_by_mcp_server;
+use super::view::{ValidationPass, attack_path};
+use crate::model::{Condition, Direction, Protocol, Tier};
+use crate::registry::MCP_SERVER_INITIATED;
 
-pub(super) fn state_is_mapping(check: &mut Check<'_>) {
+pub(super) fn state_is_mapping(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         if view.state.is_some_and(|state| !state.is_object()) {
             check.report(&view.state_path(), "`state` must be a mapping");
@@ -17,7 +17,7 @@ pub(super) fn state_is_mapping(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn count_positive(check: &mut Check<'_>) {
+pub(super) fn count_positive(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         let trigger = view.phase.and_then(|phase| phase.trigger.as_ref());
         if let Some(count) = trigger
@@ -32,7 +32,7 @@ pub(super) fn count_positive(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn not_empty(check: &mut Check<'_>) {
+pub(super) fn not_empty(check: &mut ValidationPass<'_>) {
     if check
         .document
         .attack
@@ -95,7 +95,7 @@ fn has_empty_options(condition: &Condition) -> bool {
         if operators.any_of.as_ref().is_some_and(Vec::is_empty))
 }
 
-pub(super) fn pattern_has_condition(check: &mut Check<'_>) {
+pub(super) fn pattern_has_condition(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
         if view
             .indicator
@@ -117,27 +117,27 @@ struct Sides {
     client: bool,
 }
 
-pub(super) fn matches_own_traffic(check: &mut Check<'_>) {
+pub(super) fn matches_own_traffic(check: &mut ValidationPass<'_>) {
     // Which sides are played, by protocol, and by protocol and actor.
-    let mut sides: HashMap<(&str, Option<&str>), Sides> = HashMap::new();
+    let mut sides: HashMap<(Protocol, Option<&str>), Sides> = HashMap::new();
     for actor in &check.actors {
         let Some(mode) = actor.mode else { continue };
-        let protocol = crate::extract_protocol(mode);
+        let protocol = mode.protocol();
         for name in [None, Some(actor.name)] {
-            let sides = sides.entry((protocol, name)).or_default();
-            sides.server |= mode.ends_with("_server");
-            sides.client |= mode.ends_with("_client");
+            let sides = sides.entry((protocol.clone(), name)).or_default();
+            sides.server |= mode.is_server();
+            sides.client |= mode.is_client();
         }
     }
     check.each_indicator(|check, view| {
         let indicator = view.indicator;
-        let (Some(direction), Some(protocol)) = (indicator.direction, view.protocol) else {
+        let (Some(direction), Some(protocol)) = (indicator.direction, view.protocol.clone()) else {
             return;
         };
         let server_initiated = indicator
             .surface
-            .as_deref()
-            .is_some_and(is_initiated_by_mcp_server);
+            .as_ref()
+            .is_some_and(|surface| MCP_SERVER_INITIATED.contains(surface));
         if indicator.tier == Some(Tier::Ingested) || server_initiated {
             return;
         }
@@ -161,7 +161,7 @@ pub(super) fn matches_own_traffic(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn mode_beside_actors(check: &mut Check<'_>) {
+pub(super) fn mode_beside_actors(check: &mut ValidationPass<'_>) {
     let execution = &check.document.attack.execution;
     if execution.mode.is_some() && execution.actors.is_some() {
         check.report_key(

@@ -1,9 +1,9 @@
 //! Rules about indicators and how they combine.
 
 use super::metadata::{ends_in_number, is_attack_id};
-use super::view::{Check, attack_path};
+use super::view::{ValidationPass, attack_path};
 
-pub(super) fn not_empty(check: &mut Check<'_>) {
+pub(super) fn not_empty(check: &mut ValidationPass<'_>) {
     if check
         .document
         .attack
@@ -18,7 +18,7 @@ pub(super) fn not_empty(check: &mut Check<'_>) {
     }
 }
 
-pub(super) fn unique_ids(check: &mut Check<'_>) {
+pub(super) fn unique_ids(check: &mut ValidationPass<'_>) {
     let mut seen = std::collections::HashSet::new();
     check.each_indicator(|check, view| {
         if let Some(id) = &view.indicator.id
@@ -33,7 +33,7 @@ pub(super) fn unique_ids(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn one_detection(check: &mut Check<'_>) {
+pub(super) fn one_detection(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
         let indicator = view.indicator;
         let present = [
@@ -61,7 +61,7 @@ pub(super) fn one_detection(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn threshold(check: &mut Check<'_>) {
+pub(super) fn threshold(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
         let threshold = view.indicator.semantic.as_ref().and_then(|s| s.threshold);
         if let Some(threshold) = threshold.filter(|t| !(0.0..=1.0).contains(t)) {
@@ -73,7 +73,7 @@ pub(super) fn threshold(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn id_format(check: &mut Check<'_>) {
+pub(super) fn id_format(check: &mut ValidationPass<'_>) {
     let Some(attack_id) = check.document.attack.id.as_deref() else {
         return;
     };
@@ -103,7 +103,7 @@ pub(super) fn id_format(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn confidence(check: &mut Check<'_>) {
+pub(super) fn confidence(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
         if let Some(confidence) = view.indicator.confidence.filter(|c| !(0..=100).contains(c)) {
             check.report(
@@ -114,7 +114,7 @@ pub(super) fn confidence(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn correlation(check: &mut Check<'_>) {
+pub(super) fn correlation(check: &mut ValidationPass<'_>) {
     let attack = &check.document.attack;
     if attack.correlation.is_some() && attack.indicators.is_none() {
         check.report_key(
@@ -124,7 +124,7 @@ pub(super) fn correlation(check: &mut Check<'_>) {
     }
 }
 
-pub(super) fn actor_exists(check: &mut Check<'_>) {
+pub(super) fn actor_exists(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
         let Some(actor) = view.indicator.actor.as_deref() else {
             return;
@@ -146,7 +146,7 @@ pub(super) fn actor_exists(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn method_matches(check: &mut Check<'_>) {
+pub(super) fn method_matches(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
         if let (Some(method), Some(present)) = (view.indicator.method, view.indicator.detection())
             && method != present
@@ -159,7 +159,7 @@ pub(super) fn method_matches(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn semantic(check: &mut Check<'_>) {
+pub(super) fn semantic(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
         if view.indicator.semantic.is_some() {
             check.report_key(

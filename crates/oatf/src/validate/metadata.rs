@@ -1,10 +1,10 @@
 //! Rules about the attack envelope.
 
-use super::view::{Check, attack_path};
+use super::view::{ValidationPass, attack_path};
 use crate::model::Impact;
 use proofhouse_source::{DocPath, Segment};
 
-pub(super) fn version(check: &mut Check<'_>) {
+pub(super) fn version(check: &mut ValidationPass<'_>) {
     let oatf = &check.document.oatf;
     if oatf != crate::SUPPORTED_VERSION {
         let mut path = DocPath::default();
@@ -16,7 +16,7 @@ pub(super) fn version(check: &mut Check<'_>) {
     }
 }
 
-pub(super) fn severity_confidence(check: &mut Check<'_>) {
+pub(super) fn severity_confidence(check: &mut ValidationPass<'_>) {
     let confidence = check
         .document
         .attack
@@ -32,7 +32,7 @@ pub(super) fn severity_confidence(check: &mut Check<'_>) {
     }
 }
 
-pub(super) fn attack_id(check: &mut Check<'_>) {
+pub(super) fn attack_id(check: &mut ValidationPass<'_>) {
     if let Some(id) = &check.document.attack.id
         && !is_attack_id(id)
     {
@@ -48,7 +48,7 @@ pub(super) fn attack_id(check: &mut Check<'_>) {
     }
 }
 
-pub(super) fn document_version(check: &mut Check<'_>) {
+pub(super) fn document_version(check: &mut ValidationPass<'_>) {
     if let Some(version) = check.document.attack.version.filter(|version| *version < 1) {
         check.report(
             &attack_path().key("version"),
@@ -57,7 +57,7 @@ pub(super) fn document_version(check: &mut Check<'_>) {
     }
 }
 
-pub(super) fn unique_impact(check: &mut Check<'_>) {
+pub(super) fn unique_impact(check: &mut ValidationPass<'_>) {
     let impact = check.document.attack.impact.as_deref().unwrap_or_default();
     let repeated: Vec<Impact> = impact
         .iter()
@@ -73,7 +73,7 @@ pub(super) fn unique_impact(check: &mut Check<'_>) {
     }
 }
 
-pub(super) fn grace_period(check: &mut Check<'_>) {
+pub(super) fn grace_period(check: &mut ValidationPass<'_>) {
     let grace = check.document.attack.grace_period.as_ref();
     if let Some(grace) = grace.filter(|grace| grace.duration().is_none()) {
         super::execution::report_duration(check, &attack_path().key("grace_period"), grace);

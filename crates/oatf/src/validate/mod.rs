@@ -16,7 +16,7 @@ use proofhouse_source::{Diagnostic, DiagnosticSeverity};
 
 use crate::error::ValidationError;
 use crate::model::Document;
-use view::Check;
+use view::ValidationPass;
 
 /// What [`validate`] found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl ValidationResult {
 /// ```
 #[must_use]
 pub fn validate(document: &Document) -> ValidationResult {
-    let mut check = Check::new(document);
+    let mut check = ValidationPass::new(document);
     for rule in RULES {
         check.begin(rule);
         (rule.check)(&mut check);
@@ -66,7 +66,7 @@ pub(crate) struct Rule {
     pub(crate) spec_ref: &'static str,
     /// The doc comment, one line each.
     pub(crate) doc: &'static [&'static str],
-    check: fn(&mut Check<'_>),
+    check: fn(&mut ValidationPass<'_>),
 }
 
 macro_rules! rules {
@@ -85,7 +85,7 @@ macro_rules! rules {
 }
 
 /// For rules that only text can break; the reader has reported them.
-fn by_parse(_: &mut Check<'_>) {}
+fn by_parse(_: &mut ValidationPass<'_>) {}
 
 rules! {
     /// `oatf` is present and names a supported version.

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use proofhouse_source::{DocPath, Segment};
 use serde_json::Value;
 
-use super::view::{ActorView, Check, PhaseView};
+use super::view::{ActorView, CheckedPhase, ValidationPass};
 use crate::model::ActionKind;
 use crate::primitives::{TemplatePart, template_parts};
 
-pub(super) fn closed(check: &mut Check<'_>) {
+pub(super) fn closed(check: &mut ValidationPass<'_>) {
     each_template(check, &mut |check, _, path, text| {
         for part in template_parts(text) {
             if let TemplatePart::Unclosed { at, .. } = part {
@@ -25,7 +25,7 @@ pub(super) fn closed(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn actors_exist(check: &mut Check<'_>) {
+pub(super) fn actors_exist(check: &mut ValidationPass<'_>) {
     each_reference(check, &mut |check, _, path, name, at| {
         let Some((actor, _)) = split_qualified(name) else {
             return;
@@ -46,7 +46,7 @@ pub(super) fn actors_exist(check: &mut Check<'_>) {
     });
 }
 
-pub(super) fn extractors_declared(check: &mut Check<'_>) {
+pub(super) fn extractors_declared(check: &mut ValidationPass<'_>) {
     let declared = declared_extractors(check);
     each_reference(check, &mut |check, actor, path, name, at| {
         let (owner, extractor) = match split_qualified(name) {
@@ -84,7 +84,7 @@ fn split_qualified(name: &str) -> Option<(&str, &str)> {
 }
 
 /// Every extractor with the actor that declares it in any of its phases.
-fn declared_extractors<'d>(check: &Check<'d>) -> HashSet<(&'d str, &'d str)> {
+fn declared_extractors<'d>(check: &ValidationPass<'d>) -> HashSet<(&'d str, &'d str)> {
     let mut declared = HashSet::new();
     for actor in &check.actors {
         for phase in actor.phases.iter().filter_map(|view| view.phase) {
@@ -96,7 +96,7 @@ fn declared_extractors<'d>(check: &Check<'d>) -> HashSet<(&'d str, &'d str)> {
 }
 
 /// A string that holds `{{`.
-pub(super) struct Template<'d> {
+pub(super) struct FoundTemplate<'d> {
     /// The actor it belongs to, by position.
     actor: usize,
     path: DocPath<'d>,
@@ -104,9 +104,9 @@ pub(super) struct Template<'d> {
 }
 
 type VisitReference<'v, 'd> =
-    dyn FnMut(&mut Check<'d>, &ActorView<'d>, &DocPath<'d>, &'d str, usize) + 'v;
+    dyn FnMut(&mut ValidationPass<'d>, &ActorView<'d>, &DocPath<'d>, &'d str, usize) + 'v;
 
-fn each_reference<'d>(check: &mut Check<'d>, visit: &mut VisitReference<'_, 'd>) {
+fn each_reference<'d>(check: &mut ValidationPass<'d>, visit: &mut VisitReference<'_, 'd>) {
     each_template(check, &mut |check, actor, path, text| {
         for part in template_parts(text) {
             if let TemplatePart::Reference { name, at } = part {
@@ -116,10 +116,11 @@ fn each_reference<'d>(check: &mut Check<'d>, visit: &mut VisitReference<'_, 'd>)
     });
 }
 
-type VisitTemplate<'v, 'd> = dyn FnMut(&mut Check<'d>, &ActorView<'d>, &DocPath<'d>, &'d str) + 'v;
+type VisitTemplate<'v, 'd> =
+    dyn FnMut(&mut ValidationPass<'d>, &ActorView<'d>, &DocPath<'d>, &'d str) + 'v;
 
 /// Visits every template. The document is searched for them once, by the first rule that asks.
-fn each_template<'d>(check: &mut Check<'d>, visit: &mut VisitTemplate<'_, 'd>) {
+fn each_template<'d>(check: &mut ValidationPass<'d>, visit: &mut VisitTemplate<'_, 'd>) {
     let templates = match check.templates.take() {
         Some(templates) => templates,
         None => find_templates(check),
@@ -135,12 +136,12 @@ fn each_template<'d>(check: &mut Check<'d>, visit: &mut VisitTemplate<'_, 'd>) {
 }
 
 /// Every string that holds `{{` in protocol state and entry actions.
-fn find_templates<'d>(check: &Check<'d>) -> Vec<Template<'d>> {
+fn find_templates<'d>(check: &ValidationPass<'d>) -> Vec<FoundTemplate<'d>> {
     let mut found = Vec::new();
     for (position, actor) in check.actors.iter().enumerate() {
         for view in &actor.phases {
             let mut keep = |path: &DocPath<'d>, text: &'d str| {
-                found.push(Template {
+                found.push(FoundTemplate {
                     actor: position,
                     path: path.clone(),
                     text,
@@ -157,7 +158,7 @@ fn find_templates<'d>(check: &Check<'d>) -> Vec<Template<'d>> {
 
 type Keep<'v, 'd> = dyn FnMut(&DocPath<'d>, &'d str) + 'v;
 
-fn visit_actions<'d>(view: &PhaseView<'d>, keep: &mut Keep<'_, 'd>) {
+fn visit_actions<'d>(view: &CheckedPhase<'d>, keep: &mut Keep<'_, 'd>) {
     let actions = view.phase.and_then(|phase| phase.on_enter.as_deref());
     for (index, action) in actions.unwrap_or_default().iter().enumerate() {
         for kind in &action.kinds {

@@ -7,13 +7,13 @@ use proofhouse_source::{
 };
 use serde_json::Value;
 
-use super::templates::Template;
+use super::templates::FoundTemplate;
 use super::{RULES, Rule, ValidationResult};
 use crate::error::ValidationError;
-use crate::model::{Document, Indicator, Phase};
+use crate::model::{Document, Indicator, Mode, Phase, Protocol};
 
 /// A document under validation and what was found in it.
-pub(super) struct Check<'d> {
+pub(super) struct ValidationPass<'d> {
     pub(super) document: &'d Document,
     pub(super) actors: Vec<ActorView<'d>>,
     pub(super) indicators: Vec<IndicatorView<'d>>,
@@ -28,7 +28,7 @@ pub(super) struct Check<'d> {
     /// How many more large regular expressions may be tried.
     pub(super) large_regexes: usize,
     /// The templates of the document, once a rule has asked for them.
-    pub(super) templates: Option<Vec<Template<'d>>>,
+    pub(super) templates: Option<Vec<FoundTemplate<'d>>>,
 }
 
 /// How many findings of one rule are kept. A hostile document may break a rule a million times.
@@ -39,17 +39,17 @@ const MAX_SUGGESTIONS: usize = 1_000;
 /// An actor, or what stands for one in the short forms.
 pub(super) struct ActorView<'d> {
     pub(super) name: &'d str,
-    pub(super) mode: Option<&'d str>,
+    pub(super) mode: Option<&'d Mode>,
     pub(super) path: DocPath<'d>,
     /// Whether it is written as an actor.
     pub(super) explicit: bool,
     /// Whether it is written as phases, with or without actors.
     pub(super) has_phases: bool,
-    pub(super) phases: Vec<PhaseView<'d>>,
+    pub(super) phases: Vec<CheckedPhase<'d>>,
 }
 
 /// A phase, or the single state of the single-phase form.
-pub(super) struct PhaseView<'d> {
+pub(super) struct CheckedPhase<'d> {
     pub(super) path: DocPath<'d>,
     /// Absent in single-phase form.
     pub(super) phase: Option<&'d Phase>,
@@ -60,7 +60,7 @@ pub(super) struct IndicatorView<'d> {
     pub(super) path: DocPath<'d>,
     pub(super) indicator: &'d Indicator,
     /// The protocol, written or taken from `execution.mode`.
-    pub(super) protocol: Option<&'d str>,
+    pub(super) protocol: Option<Protocol>,
 }
 
 /// A list of response entries inside protocol state.
@@ -70,20 +70,20 @@ pub(super) struct DispatchList<'d> {
     pub(super) entries: &'d [Value],
 }
 
-impl<'d> Check<'d> {
+impl<'d> ValidationPass<'d> {
     pub(super) fn new(document: &'d Document) -> Self {
         let execution = &document.attack.execution;
         let root = attack_path().key("execution");
         let mut actors = Vec::new();
         if let Some(state) = &execution.state {
-            let phases = vec![PhaseView {
+            let phases = vec![CheckedPhase {
                 path: root.clone(),
                 phase: None,
                 state: Some(state),
             }];
             actors.push(ActorView {
                 name: "default",
-                mode: execution.mode.as_deref(),
+                mode: execution.mode.as_ref(),
                 path: root.clone(),
                 explicit: false,
                 has_phases: false,
@@ -91,8 +91,8 @@ impl<'d> Check<'d> {
             });
         }
         if let Some(phases) = &execution.phases {
-            let mode = execution.mode.as_deref();
-            let mode = mode.or_else(|| phases.first().and_then(|p| p.mode.as_deref()));
+            let mode = execution.mode.as_ref();
+            let mode = mode.or_else(|| phases.first().and_then(|p| p.mode.as_ref()));
             actors.push(ActorView {
                 name: "default",
                 mode,
@@ -113,7 +113,7 @@ impl<'d> Check<'d> {
                 has_phases: true,
             });
         }
-        let default_protocol = execution.mode.as_deref().map(crate::extract_protocol);
+        let default_protocol = execution.mode.as_ref().map(Mode::protocol);
         let list = attack_path().key("indicators");
         let indicators = document
             .attack
@@ -123,7 +123,10 @@ impl<'d> Check<'d> {
             .map(|(index, indicator)| IndicatorView {
                 path: list.index(index),
                 indicator,
-                protocol: indicator.protocol.as_deref().or(default_protocol),
+                protocol: indicator
+                    .protocol
+                    .clone()
+                    .or_else(|| default_protocol.clone()),
             })
             .collect();
         let actor_names = match &execution.actors {
@@ -252,7 +255,7 @@ impl<'d> Check<'d> {
     /// Calls `visit` for every phase of every actor. The views are lent out for the time.
     pub(super) fn each_phase(
         &mut self,
-        mut visit: impl FnMut(&mut Self, &ActorView<'d>, &PhaseView<'d>),
+        mut visit: impl FnMut(&mut Self, &ActorView<'d>, &CheckedPhase<'d>),
     ) {
         self.each_actor(|check, actor| {
             for phase in &actor.phases {
@@ -283,7 +286,7 @@ impl<'d> Check<'d> {
     }
 }
 
-impl<'d> PhaseView<'d> {
+impl<'d> CheckedPhase<'d> {
     pub(super) fn state_path(&self) -> DocPath<'d> {
         self.path.key("state")
     }
@@ -365,12 +368,12 @@ pub(super) fn attack_path<'d>() -> DocPath<'d> {
     path
 }
 
-fn phase_views<'d>(owner: &DocPath<'d>, phases: &'d [Phase]) -> Vec<PhaseView<'d>> {
+fn phase_views<'d>(owner: &DocPath<'d>, phases: &'d [Phase]) -> Vec<CheckedPhase<'d>> {
     let list = owner.key("phases");
     phases
         .iter()
         .enumerate()
-        .map(|(index, phase)| PhaseView {
+        .map(|(index, phase)| CheckedPhase {
             path: list.index(index),
             phase: Some(phase),
             state: phase.state.as_ref(),

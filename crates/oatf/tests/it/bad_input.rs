@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use proofhouse_oatf::{
-    Diagnostic, DiagnosticSeverity, Limits, check, compute_verdict, evaluate_indicator, load,
+    Diagnostic, DiagnosticSeverity, ReadLimits, check, compute_verdict, evaluate_indicator, load,
     normalize, parse, serialize,
 };
 
@@ -46,7 +46,7 @@ fn bounded<T: Send + 'static>(about: &str, work: impl FnOnce() -> T + Send + 'st
 /// Everything a tool does with a text, ending in what is wrong with it.
 fn everything(about: &str, text: String) -> Vec<Diagnostic> {
     bounded(about, move || {
-        let findings = check(&text, &Limits::default());
+        let findings = check(&text, &ReadLimits::default());
         for finding in &findings {
             assert!(finding.message.len() < 1_000, "{}", finding.code);
             assert!(finding.path.as_ref().is_none_or(|path| path.len() < 4_000));
@@ -196,15 +196,15 @@ fn marks_and_line_ends_of_other_systems_are_fine() {
 fn size_is_checked_before_anything_else() {
     let findings = everything("one byte too many", "x".repeat(FOUR_MIB + 1));
     assert_eq!(findings[0].code, "PH-002");
-    let limits = Limits {
+    let limits = ReadLimits {
         max_bytes: 10,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     assert_eq!(check("oatf: \"0.1\"\n", &limits)[0].code, "PH-002");
     assert_eq!(check("a: 1\n", &limits)[0].code, "PH-009");
-    let larger = Limits {
+    let larger = ReadLimits {
         max_bytes: FOUR_MIB * 2,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let text = format!("{HEAD}{EXECUTION}  name: {}\n", "x".repeat(FOUR_MIB));
     assert_eq!(bounded("raised limit", move || check(&text, &larger)), []);
@@ -289,7 +289,7 @@ fn one_thing(piece: &str, size: usize) {
             end -= 1;
         }
         text.truncate(end);
-        bounded(piece, move || check(&text, &Limits::default()));
+        bounded(piece, move || check(&text, &ReadLimits::default()));
     }
 }
 

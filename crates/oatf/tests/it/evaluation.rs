@@ -7,9 +7,10 @@ use std::sync::Mutex;
 use proofhouse_oatf::{
     Attack, CelContext, CelEvaluator, CelExpression, DEFAULT_SEMANTIC_THRESHOLD,
     DefaultCelEvaluator, Diagnostic, Document, EvaluationError, EvaluationErrorKind, Fragment,
-    GenerationError, GenerationErrorKind, Indicator, IndicatorResult, IndicatorVerdict, Limits,
-    OatfError, Phase, ResponseEntry, SemanticEvaluator, SemanticExamples, SemanticIntentClass,
-    evaluate_expression, evaluate_indicator, evaluate_pattern, load, normalize, parse,
+    GenerationError, GenerationErrorKind, Indicator, IndicatorResult, IndicatorVerdict, Mode,
+    OatfError, Phase, ReadLimits, ResponseEntry, SemanticEvaluator, SemanticExamples,
+    SemanticIntentClass, evaluate_expression, evaluate_indicator, evaluate_pattern, load,
+    normalize, parse,
 };
 use serde_json::{Value, json};
 
@@ -366,7 +367,7 @@ fn errors_say_where_and_what() {
 #[test]
 fn messages_name_the_place_and_offer_help() {
     let findings = |text: &str| -> Vec<(String, Option<String>)> {
-        proofhouse_oatf::check(text, &Limits::default())
+        proofhouse_oatf::check(text, &ReadLimits::default())
             .into_iter()
             .map(|finding| (finding.message, finding.help))
             .collect()
@@ -572,12 +573,12 @@ fn documents_know_their_source() {
     let made = Document::new(Attack::default());
     assert_eq!((made.source_text(), made.indicator_span(0)), (None, None));
     let actor = &document.attack.execution.actors()[0];
-    assert_eq!(actor.phases[0].mode_in(actor), "mcp_server");
+    assert_eq!(*actor.phases[0].mode_in(actor), Mode::McpServer);
     let other = Phase {
         mode: Some("a2a_client".into()),
         ..Phase::default()
     };
-    assert_eq!(other.mode_in(actor), "a2a_client");
+    assert_eq!(*other.mode_in(actor), Mode::A2aClient);
 }
 
 #[test]
@@ -635,7 +636,7 @@ fn parse_keeps_no_warning_to_itself() {
 fn findings_and_suggestions_are_bounded() {
     let head = "oatf: \"0.1\"\nattack:\n  execution: {mode: mcp_server, state: {}}\n";
     let count = |text: &str, code: &str| {
-        let findings = proofhouse_oatf::check(text, &Limits::default());
+        let findings = proofhouse_oatf::check(text, &ReadLimits::default());
         let of_code: Vec<_> = findings.into_iter().filter(|f| f.code == code).collect();
         let helped = of_code.iter().filter(|f| {
             f.help
@@ -697,7 +698,7 @@ fn yaml_mistakes_come_with_a_hint() {
 fn a_mistake_in_an_expression_is_underlined_where_it_is() {
     let text = "oatf: \"0.1\"\nattack:\n  execution: {mode: mcp_server, state: {}}\n  indicators:\n    \
         - {target: a, expression: {cel: \"message.a == == 1\"}}\n";
-    let findings = proofhouse_oatf::check(text, &Limits::default());
+    let findings = proofhouse_oatf::check(text, &ReadLimits::default());
     let span = findings[0].span.unwrap();
     assert_eq!(
         (findings[0].code, span.length),

@@ -8,11 +8,11 @@ use proofhouse_oatf::{
     Action, ActionKind, Actor, Attack, Category, CelExpression, Classification, Condition,
     Correlation, CorrelationLogic, DateOrDateTime, DefaultCelEvaluator, Direction, Document,
     DurationText, Execution, ExpressionMatch, Extensions, Extractor, ExtractorSource,
-    ExtractorType, Fragment, FrameworkMapping, Impact, Indicator, IndicatorMethod, Limits,
-    LogLevel, MatchCondition, MatchPredicate, PatternMatch, Phase, Reference, RegexPattern,
-    Relationship, Selector, SemanticExamples, SemanticIntentClass, SemanticMatch, Severity,
-    SeverityLevel, Status, Tier, Trigger, check, evaluate_indicator, load, normalize, parse,
-    serialize, to_value, validate,
+    ExtractorType, Fragment, Framework, FrameworkMapping, Impact, Indicator, IndicatorMethod,
+    LogLevel, MatchCondition, MatchPredicate, Mode, PatternMatch, Phase, Protocol, ReadLimits,
+    Reference, RegexPattern, Relationship, Selector, SemanticExamples, SemanticIntentClass,
+    SemanticMatch, Severity, SeverityLevel, Status, Surface, Tier, Trigger, check,
+    evaluate_indicator, load, normalize, parse, serialize, to_value, validate,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -130,10 +130,10 @@ fn member<T: Clone + Copy + std::fmt::Debug + 'static>(all: &'static [T]) -> Box
     select(all).boxed()
 }
 
-fn mode() -> BoxedStrategy<String> {
+fn mode() -> BoxedStrategy<Mode> {
     prop_oneof![
-        4 => select(vec!["mcp_server", "mcp_client", "a2a_server", "ag_ui_client", "voice_server"]).prop_map(str::to_owned),
-        1 => odd_text(),
+        4 => select(vec!["mcp_server", "mcp_client", "a2a_server", "ag_ui_client", "voice_server"]).prop_map(Mode::from),
+        1 => odd_text().prop_map(Mode::from),
     ].boxed()
 }
 
@@ -394,8 +394,8 @@ fn indicator() -> BoxedStrategy<Indicator> {
     )
         .prop_map(|(a, b, c, d, extensions)| Indicator {
             id: a.0,
-            protocol: a.1,
-            surface: a.2,
+            protocol: a.1.map(Protocol::from),
+            surface: a.2.map(Surface::from),
             target: a.3,
             actor: a.4,
             direction: b.0,
@@ -431,7 +431,7 @@ fn attack() -> BoxedStrategy<Attack> {
     )
         .prop_map(
             |(framework, id, name, url, relationship)| FrameworkMapping {
-                framework,
+                framework: Framework::from(framework),
                 id,
                 name,
                 url,
@@ -522,7 +522,7 @@ fn document() -> BoxedStrategy<Document> {
 
 /// Every finding points into the text, at whole characters, and at the line and column it says.
 fn places_hold(text: &str) -> Result<(), TestCaseError> {
-    for finding in check(text, &Limits::default()) {
+    for finding in check(text, &ReadLimits::default()) {
         let span = finding.span.unwrap();
         prop_assert!(
             text.get(span.range()).is_some(),
@@ -657,5 +657,5 @@ proptest! {
 
 #[test]
 fn the_example_is_valid() {
-    assert_eq!(check(EXAMPLE, &Limits::default()), []);
+    assert_eq!(check(EXAMPLE, &ReadLimits::default()), []);
 }

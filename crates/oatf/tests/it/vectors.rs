@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use jsonschema::Validator;
 use proofhouse_oatf::{json_schema, load};
-use proofhouse_source::{Limits, Source};
+use proofhouse_source::{ReadLimits, Source};
 use serde_json::Value;
 
 /// Where our schema and the published one differ, and why. A case that is not listed must agree,
@@ -67,7 +67,7 @@ fn documents(directory: &Path) -> Vec<PathBuf> {
 
 /// The text as a value, if it is YAML we read at all; what we refuse outright no schema sees.
 fn to_json(text: &str) -> Option<Value> {
-    let source = Source::read(text, &Limits::default()).ok()?;
+    let source = Source::read(text, &ReadLimits::default()).ok()?;
     let mut odd = false;
     let value = source.root().to_value(&mut |_| odd = true);
     (!odd).then_some(value)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_oatf::Document;
-use proofhouse_range::{Happening, RunHandle, RunOptions, TraceLimits, run};
-use proofhouse_wire::Limits;
+use proofhouse_range::{RunEvent, RunHandle, RunOptions, TraceLimits, run};
+use proofhouse_wire::WireLimits;
 use serde_json::{Value, json};
 
 use crate::Problem;
@@ -17,8 +17,8 @@ const TALK: usize = 60;
 pub(crate) const LARGE: usize = 3 << 20;
 
 /// Smaller than the defaults, so that each is reached in seconds.
-pub(crate) fn limits() -> Limits {
-    Limits {
+pub(crate) fn limits() -> WireLimits {
+    WireLimits {
         max_message_bytes: 1 << 20,
         max_connections: 320,
         max_header_bytes: 16 << 10,
@@ -26,7 +26,7 @@ pub(crate) fn limits() -> Limits {
         body_timeout: Duration::from_secs(1),
         response_timeout: Duration::from_secs(3),
         idle_timeout: Duration::from_secs(2),
-        ..Limits::default()
+        ..WireLimits::default()
     }
 }
 
@@ -85,14 +85,14 @@ pub(crate) async fn serve() -> Result<(), Problem> {
         grace: Duration::ZERO,
         limits: limits(),
         trace_limits: trace_limits(),
-        observer: Some(Arc::new(|happening| match happening {
-            Happening::Ready { actor, address } => {
+        observer: Some(Arc::new(|event| match event {
+            RunEvent::Ready { actor, address } => {
                 say(&format!(
                     "{actor} {}",
                     address.as_deref().unwrap_or_default()
                 ));
             }
-            Happening::Warning { message, .. } => {
+            RunEvent::Warning { message, .. } => {
                 let start: String = message.chars().take(300).collect();
                 let _ = writeln!(std::io::stderr(), "warning: {start}");
             }

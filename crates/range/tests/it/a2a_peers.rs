@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use proofhouse_range::{RunOptions, RunReport};
-use proofhouse_wire::Limits;
+use proofhouse_wire::WireLimits;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -89,7 +89,7 @@ attack:
 
 fn patient() -> RunOptions {
     RunOptions {
-        limits: Limits::default(),
+        limits: WireLimits::default(),
         ..options()
     }
 }

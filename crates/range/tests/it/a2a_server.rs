@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use proofhouse_oatf::{GenerationError, GenerationProvider};
-use proofhouse_range::{Endpoint, RunOptions};
+use proofhouse_oatf::{GenerationError, GenerationProvider, Protocol};
+use proofhouse_range::{ActorEndpoint, RunOptions};
 use proofhouse_wire::client::ClientError;
 use proofhouse_wire::server::{Bound, Handler, Reply, Request};
 use proofhouse_wire::{Bytes, CancellationToken, Method, StatusCode};
@@ -662,12 +662,12 @@ impl GenerationProvider for Parrot {
     fn generate(
         &self,
         prompt: &str,
-        protocol: &str,
+        protocol: &Protocol,
         context: &Value,
     ) -> Result<Value, GenerationError> {
         assert_eq!(
             (protocol, &context["request"]["message"]["role"]),
-            ("a2a", &json!("user"))
+            (&Protocol::A2a, &json!("user"))
         );
         Ok(serde_json::from_str(prompt).unwrap())
     }
@@ -712,7 +712,7 @@ async fn a_server_on_every_address_is_found_where_it_was_asked() {
     let options = RunOptions {
         endpoints: [(
             "default".to_owned(),
-            Endpoint::Listen(([0, 0, 0, 0], 0).into()),
+            ActorEndpoint::Listen(([0, 0, 0, 0], 0).into()),
         )]
         .into(),
         ..options()
@@ -729,9 +729,9 @@ async fn a_server_on_every_address_is_found_where_it_was_asked() {
 async fn endpoints_that_do_not_suit_are_refused() {
     let taken = Bound::new(([127, 0, 0, 1], 0).into()).await.unwrap();
     for (endpoint, told) in [
-        (Endpoint::Listen(taken.address()), "cannot listen"),
+        (ActorEndpoint::Listen(taken.address()), "cannot listen"),
         (
-            Endpoint::Url("http://127.0.0.1/".into()),
+            ActorEndpoint::Url("http://127.0.0.1/".into()),
             "listens on an address",
         ),
     ] {

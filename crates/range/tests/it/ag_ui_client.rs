@@ -5,8 +5,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proofhouse_oatf::{GenerationError, GenerationProvider};
-use proofhouse_range::{ActorErrorKind, CarrierKind, Ending, Endpoint, RunError, RunHandle, run};
+use proofhouse_oatf::{GenerationError, GenerationProvider, Protocol};
+use proofhouse_range::{
+    ActorEndpoint, ActorErrorKind, CarrierKind, Ending, RunError, RunHandle, run,
+};
 use proofhouse_wire::StatusCode;
 use proofhouse_wire::server::Reply;
 use serde_json::{Value, json};
@@ -319,13 +321,17 @@ async fn a_refusal_is_part_of_the_trace() {
 async fn an_endpoint_where_nobody_is_is_an_error_that_says_so() {
     for (endpoint, kind, told) in [
         (
-            Endpoint::Url("http://127.0.0.1:9/".to_owned()),
+            ActorEndpoint::Url("http://127.0.0.1:9/".to_owned()),
             ActorErrorKind::Unreachable,
             "http://127.0.0.1:9/",
         ),
-        (Endpoint::Stdio, ActorErrorKind::Endpoint, "needs a URL"),
         (
-            Endpoint::Url("agent".to_owned()),
+            ActorEndpoint::Stdio,
+            ActorErrorKind::Endpoint,
+            "needs a URL",
+        ),
+        (
+            ActorEndpoint::Url("agent".to_owned()),
             ActorErrorKind::Endpoint,
             "not a URL",
         ),
@@ -384,7 +390,7 @@ async fn an_interrupted_run_stops_at_once() {
     .await;
     let document = proofhouse_oatf::load(HELLO).unwrap().document;
     let handle = RunHandle::default();
-    let mut options = options(Endpoint::Url(agent.url.clone()));
+    let mut options = options(ActorEndpoint::Url(agent.url.clone()));
     options.observer = Some(interrupting(&handle, "run_started"));
     options.limits.idle_timeout = Duration::from_secs(60);
     let begun = Instant::now();
@@ -441,7 +447,7 @@ attack:
 struct Fixed(Value);
 
 impl GenerationProvider for Fixed {
-    fn generate(&self, _: &str, _: &str, _: &Value) -> Result<Value, GenerationError> {
+    fn generate(&self, _: &str, _: &Protocol, _: &Value) -> Result<Value, GenerationError> {
         Ok(self.0.clone())
     }
 }
@@ -466,7 +472,7 @@ attack:
         (json!([]), "static"),
     ] {
         let agent = Scripted::start(|_, _| events(a_run(Vec::new()))).await;
-        let mut options = options(Endpoint::Url(agent.url.clone()));
+        let mut options = options(ActorEndpoint::Url(agent.url.clone()));
         options.generation = Some(Arc::new(Fixed(generated)));
         try_play(GENERATED, options).await.unwrap();
         let body = &agent.arrived()[0].body;

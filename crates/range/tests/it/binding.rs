@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use proofhouse_oatf::{ActionKind, Direction, Document, load};
+use proofhouse_oatf::{ActionKind, Direction, Document, Mode, load};
 use proofhouse_range::{
-    ActorContext, ActorError, ActorErrorKind, BoxFuture, CarrierKind, Driver, Ending, Endpoint,
-    Happening, Prepared, RunError, RunHandle, RunOptions, RunReport, run,
+    ActorContext, ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, CarrierKind, Driver,
+    Ending, PreparedActor, RunError, RunEvent, RunHandle, RunOptions, RunReport, run,
 };
 use proofhouse_wire::{Line, LineReader};
 use serde_json::{Value, json};
@@ -21,21 +21,21 @@ use tokio::net::{TcpListener, TcpStream};
 struct EchoServer;
 
 impl Driver for EchoServer {
-    fn mode(&self) -> &str {
-        "echo_server"
+    fn mode(&self) -> Mode {
+        Mode::from("echo_server")
     }
 
-    fn default_endpoint(&self) -> Option<Endpoint> {
-        Some(Endpoint::Listen(([127, 0, 0, 1], 0).into()))
+    fn default_endpoint(&self) -> Option<ActorEndpoint> {
+        Some(ActorEndpoint::Listen(([127, 0, 0, 1], 0).into()))
     }
 
     fn prepare(
         &self,
         context: ActorContext,
-        endpoint: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        endpoint: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>> {
         Box::pin(async move {
-            let Endpoint::Listen(address) = endpoint else {
+            let ActorEndpoint::Listen(address) = endpoint else {
                 return Err(context.error(ActorErrorKind::Endpoint, "only an address will do"));
             };
             let listener = TcpListener::bind(address)
@@ -43,7 +43,7 @@ impl Driver for EchoServer {
                 .map_err(|error| context.error(ActorErrorKind::Bind, error.to_string()))?;
             let address = listener.local_addr().unwrap().to_string();
             context.planned(CarrierKind::Message, "reply");
-            Ok(Prepared {
+            Ok(PreparedActor {
                 address: Some(address),
                 play: Box::pin(serve(context, listener)),
             })
@@ -102,28 +102,28 @@ async fn next_line<R: tokio::io::AsyncBufRead + Unpin, W>(
 struct EchoClient;
 
 impl Driver for EchoClient {
-    fn mode(&self) -> &str {
-        "echo_client"
+    fn mode(&self) -> Mode {
+        Mode::from("echo_client")
     }
 
-    fn default_endpoint(&self) -> Option<Endpoint> {
+    fn default_endpoint(&self) -> Option<ActorEndpoint> {
         None
     }
 
     fn prepare(
         &self,
         context: ActorContext,
-        endpoint: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        endpoint: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>> {
         Box::pin(async move {
-            let Endpoint::Url(address) = endpoint else {
+            let ActorEndpoint::Url(address) = endpoint else {
                 return Err(context.error(ActorErrorKind::Endpoint, "only an address will do"));
             };
             // The server listens by now: it is prepared before any client.
             let stream = TcpStream::connect(&address)
                 .await
                 .map_err(|error| context.error(ActorErrorKind::Unreachable, error.to_string()))?;
-            Ok(Prepared {
+            Ok(PreparedActor {
                 address: None,
                 play: Box::pin(play(context, stream)),
             })
@@ -170,15 +170,15 @@ fn options() -> (RunOptions, Arc<Mutex<Vec<String>>>) {
         quiet: Duration::from_secs(1),
         max_session: Duration::from_secs(10),
         drivers: vec![Arc::new(EchoServer), Arc::new(EchoClient)],
-        observer: Some(Arc::new(move |happening: &Happening| {
-            let line = match happening {
-                Happening::Ready { actor, address } => {
+        observer: Some(Arc::new(move |event: &RunEvent| {
+            let line = match event {
+                RunEvent::Ready { actor, address } => {
                     format!("ready {actor} {}", address.as_deref().unwrap_or("-"))
                 }
-                Happening::Phase { actor, phase, .. } => format!("phase {actor} {phase}"),
-                Happening::Matched { indicator, .. } => format!("matched {indicator}"),
-                Happening::Log { message, .. } => format!("log {message}"),
-                Happening::Warning { message, .. } => format!("warning {message}"),
+                RunEvent::Phase { actor, phase, .. } => format!("phase {actor} {phase}"),
+                RunEvent::Matched { indicator, .. } => format!("matched {indicator}"),
+                RunEvent::Log { message, .. } => format!("log {message}"),
+                RunEvent::Warning { message, .. } => format!("warning {message}"),
                 _ => return,
             };
             teller.lock().unwrap().push(line);
@@ -198,17 +198,17 @@ async fn talk_to_server(
     let found = Arc::new(Mutex::new(String::new()));
     let (seen, ready) = (Arc::clone(&found), Arc::clone(&address));
     let inner = options.observer.take();
-    options.observer = Some(Arc::new(move |happening: &Happening| {
-        if let Happening::Ready {
+    options.observer = Some(Arc::new(move |event: &RunEvent| {
+        if let RunEvent::Ready {
             address: Some(address),
             ..
-        } = happening
+        } = event
         {
             *seen.lock().unwrap() = address.clone();
             ready.notify_one();
         }
         if let Some(inner) = &inner {
-            inner(happening);
+            inner(event);
         }
     }));
     let subject = async {
@@ -343,7 +343,7 @@ async fn time_alone_ends_a_phase() {
 
 /// Two pairs of actors: what the first client reads in one conversation, the second one says in
 /// another.
-fn relay(first: &str, second: &str) -> (Document, HashMap<String, Endpoint>) {
+fn relay(first: &str, second: &str) -> (Document, HashMap<String, ActorEndpoint>) {
     let yaml = r#"
 oatf: "0.1"
 attack:
@@ -375,8 +375,8 @@ attack:
   indicators:
     - {protocol: echo, actor: sink, target: tell, pattern: {contains: n-17}}
 "#;
-    let endpoint = |address: &str| Endpoint::Url(address.to_owned());
-    let listen = |address: &str| Endpoint::Listen(address.parse().unwrap());
+    let endpoint = |address: &str| ActorEndpoint::Url(address.to_owned());
+    let listen = |address: &str| ActorEndpoint::Listen(address.parse().unwrap());
     let endpoints = HashMap::from([
         ("source".to_owned(), listen(first)),
         ("sink".to_owned(), listen(second)),
@@ -422,7 +422,7 @@ async fn what_cannot_start_says_whose_fault_it_is() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (mut options_, _) = options();
     let address = taken.local_addr().unwrap();
-    options_.endpoints = HashMap::from([("default".to_owned(), Endpoint::Listen(address))]);
+    options_.endpoints = HashMap::from([("default".to_owned(), ActorEndpoint::Listen(address))]);
     let error = run(&document(RUG_PULL), options_, &RunHandle::default())
         .await
         .unwrap_err();
@@ -435,7 +435,10 @@ async fn what_cannot_start_says_whose_fault_it_is() {
     );
 
     let (document_, mut endpoints) = relay(&free_address().await, &free_address().await);
-    endpoints.insert("reader".to_owned(), Endpoint::Url(free_address().await));
+    endpoints.insert(
+        "reader".to_owned(),
+        ActorEndpoint::Url(free_address().await),
+    );
     let (mut options_, _) = options();
     options_.endpoints = endpoints;
     let error = run(&document_, options_, &RunHandle::default())

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_oatf::{Document, load};
-use proofhouse_range::{Endpoint, Happening, RunHandle, RunOptions, RunReport, run};
+use proofhouse_range::{ActorEndpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
 use proofhouse_wire::StatusCode;
 use proofhouse_wire::server::Reply;
 use serde_json::{Value, json};
@@ -90,19 +90,19 @@ async fn play(document: &Document, mcp: &str, a2a: &str, secret: &str) -> (RunRe
     let (found, heard) = (Arc::clone(&addresses), Arc::clone(&listened));
     let options = RunOptions {
         endpoints: HashMap::from([
-            ("probe".to_owned(), Endpoint::Url(mcp.to_owned())),
-            ("caller".to_owned(), Endpoint::Url(a2a.to_owned())),
+            ("probe".to_owned(), ActorEndpoint::Url(mcp.to_owned())),
+            ("caller".to_owned(), ActorEndpoint::Url(a2a.to_owned())),
         ]),
         grace: Duration::ZERO,
         quiet: Duration::from_secs(10),
         max_session: Duration::from_secs(30),
-        observer: Some(Arc::new(move |happening: &Happening| match happening {
-            Happening::Ready { actor, address } => {
+        observer: Some(Arc::new(move |event: &RunEvent| match event {
+            RunEvent::Ready { actor, address } => {
                 let address = address.clone().unwrap_or_default();
                 found.lock().unwrap().insert(actor.clone(), address);
             }
             // What the probe has learnt is known once its answer is recorded.
-            Happening::Message {
+            RunEvent::Message {
                 actor,
                 operation,
                 direction,

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use proofhouse_range::{ActorErrorKind, CarrierKind, Endpoint, RunError};
+use proofhouse_range::{ActorEndpoint, ActorErrorKind, CarrierKind, RunError};
 use proofhouse_wire::StatusCode;
 use proofhouse_wire::server::Reply;
 use serde_json::{Value, json};
@@ -599,12 +599,12 @@ async fn an_endpoint_that_cannot_be_is_an_error_that_says_so() {
     let nobody = "http://127.0.0.1:9/mcp";
     for (endpoint, kind, told) in [
         (
-            Endpoint::Url(nobody.to_owned()),
+            ActorEndpoint::Url(nobody.to_owned()),
             ActorErrorKind::Unreachable,
             nobody,
         ),
         (
-            Endpoint::Stdio,
+            ActorEndpoint::Stdio,
             ActorErrorKind::Endpoint,
             "needs a URL or a command",
         ),

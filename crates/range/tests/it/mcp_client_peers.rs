@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use proofhouse_range::{Endpoint, RunReport};
+use proofhouse_range::{ActorEndpoint, RunReport};
 use proofhouse_test_support::peers::{listening, peers, program};
-use proofhouse_wire::Limits;
+use proofhouse_wire::WireLimits;
 use serde_json::json;
 
 use crate::client_support::{contents, operations, options, try_play, verdict};
@@ -71,12 +71,12 @@ const PEERS: [(&str, bool); 4] = [
     ("mcp-js-2", true),
 ];
 
-async fn play(endpoint: Endpoint) -> RunReport {
+async fn play(endpoint: ActorEndpoint) -> RunReport {
     let mut options = options(endpoint);
     options.max_session = Duration::from_secs(90);
-    options.limits = Limits {
+    options.limits = WireLimits {
         response_timeout: Duration::from_secs(30),
-        ..Limits::default()
+        ..WireLimits::default()
     };
     try_play(DOCUMENT, options).await.unwrap()
 }
@@ -114,7 +114,7 @@ async fn servers_as_processes_give_the_same_verdict() {
     };
     for (peer, modern) in PEERS {
         let spawn = program(&directory, peer, &["stdio"]);
-        let report = play(Endpoint::Command(spawn)).await;
+        let report = play(ActorEndpoint::Command(spawn)).await;
         check(peer, modern, &report);
     }
 }
@@ -126,7 +126,7 @@ async fn servers_over_http_give_the_same_verdict() {
     };
     for (peer, modern) in PEERS {
         let (url, child, stdin) = listening(&program(&directory, peer, &["http"])).await;
-        let report = play(Endpoint::Url(url)).await;
+        let report = play(ActorEndpoint::Url(url)).await;
         check(peer, modern, &report);
         drop(stdin);
         drop(child);

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use proofhouse_range::{ActorErrorKind, Endpoint, RunError, RunHandle, RunReport, run};
+use proofhouse_range::{ActorEndpoint, ActorErrorKind, RunError, RunHandle, RunReport, run};
 use proofhouse_wire::Spawn;
 
 use crate::client_support::{
@@ -59,7 +59,7 @@ async fn try_sh(script: &str) -> Result<RunReport, RunError> {
         arguments: vec!["-c".to_owned(), script.to_owned()],
         ..Spawn::default()
     };
-    try_play(DOCUMENT, options(Endpoint::Command(spawn))).await
+    try_play(DOCUMENT, options(ActorEndpoint::Command(spawn))).await
 }
 
 async fn sh(script: &str) -> RunReport {
@@ -170,7 +170,7 @@ async fn whatever_a_process_does_the_run_ends_in_time() {
             arguments: vec!["-c".to_owned(), script],
             ..Spawn::default()
         };
-        let mut options = options(Endpoint::Command(spawn));
+        let mut options = options(ActorEndpoint::Command(spawn));
         if warning == "no answer in time" {
             options.limits.response_timeout = Duration::from_secs(2);
         }
@@ -229,7 +229,7 @@ attack:
             arguments: vec!["-c".to_owned(), script.clone()],
             ..Spawn::default()
         };
-        let report = try_play(&document, options(Endpoint::Command(spawn)))
+        let report = try_play(&document, options(ActorEndpoint::Command(spawn)))
             .await
             .unwrap();
         assert_eq!(
@@ -251,7 +251,7 @@ attack:
         ..Spawn::default()
     };
     let document = document.replace("EXPECTED", "never");
-    let report = try_play(&document, options(Endpoint::Command(spawn)))
+    let report = try_play(&document, options(ActorEndpoint::Command(spawn)))
         .await
         .unwrap();
     assert!(
@@ -267,7 +267,7 @@ async fn a_command_that_cannot_be_is_an_error_that_says_so() {
         program: "no-such-program-anywhere".to_owned(),
         ..Spawn::default()
     };
-    match try_play(DOCUMENT, options(Endpoint::Command(spawn))).await {
+    match try_play(DOCUMENT, options(ActorEndpoint::Command(spawn))).await {
         Err(RunError::Actor(error)) => {
             assert_eq!(error.kind, ActorErrorKind::Command);
             let text = error.to_string();
@@ -343,7 +343,7 @@ async fn an_interrupted_run_stops_the_process() {
     };
     let document = proofhouse_oatf::load(DOCUMENT).unwrap().document;
     let handle = RunHandle::default();
-    let mut options = options(Endpoint::Command(spawn));
+    let mut options = options(ActorEndpoint::Command(spawn));
     options.observer = Some(interrupting(&handle, "tools/call"));
     options.limits.response_timeout = Duration::from_secs(60);
     let report = run(&document, options, &handle).await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use proofhouse_range::RunOptions;
-use proofhouse_wire::{Limits, Method};
+use proofhouse_wire::{Method, WireLimits};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -12,9 +12,9 @@ use crate::mcp_support::*;
 
 #[tokio::test]
 async fn nonsense_gets_the_status_that_the_protocol_has_for_it() {
-    let limits = Limits {
+    let limits = WireLimits {
         max_message_bytes: 10_000,
-        ..Limits::default()
+        ..WireLimits::default()
     };
     let options = RunOptions {
         limits,
@@ -201,9 +201,9 @@ async fn calls_that_never_end_are_ended_with_the_run() {
 
 #[tokio::test]
 async fn an_answer_that_does_not_come_is_not_waited_for_forever() {
-    let limits = Limits {
+    let limits = WireLimits {
         response_timeout: Duration::from_millis(200),
-        ..Limits::default()
+        ..WireLimits::default()
     };
     let options = RunOptions {
         limits,

@@ -1,6 +1,6 @@
 //! `mcp_server` over Streamable HTTP, in the era with a handshake.
 
-use proofhouse_oatf::{GenerationError, GenerationProvider};
+use proofhouse_oatf::{GenerationError, GenerationProvider, Protocol};
 use proofhouse_wire::Method;
 use serde_json::{Value, json};
 
@@ -504,7 +504,7 @@ async fn requests_of_the_servers_own_accord_are_answered_as_events() {
 struct Echo;
 
 impl GenerationProvider for Echo {
-    fn generate(&self, prompt: &str, _: &str, _: &Value) -> Result<Value, GenerationError> {
+    fn generate(&self, prompt: &str, _: &Protocol, _: &Value) -> Result<Value, GenerationError> {
         Ok(serde_json::from_str(prompt).unwrap_or_default())
     }
 }

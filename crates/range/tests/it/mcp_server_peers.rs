@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use proofhouse_range::RunReport;
 use proofhouse_test_support::peers::{client, peers};
-use proofhouse_wire::{Child, Limits, Line, Spawn};
+use proofhouse_wire::{Child, Line, Spawn, WireLimits};
 use serde_json::{Value, json};
 
 use crate::mcp_support::{Stage, count};
@@ -87,7 +87,7 @@ const CLIENTS: [(&str, &str, &str); 6] = [
 
 /// Runs a client to its end: what it saw, and what was written to its error output.
 async fn agent(spawn: &Spawn) -> (Value, String) {
-    let (mut child, stdin, mut lines) = spawn.start(&Limits::default()).unwrap();
+    let (mut child, stdin, mut lines) = spawn.start(&WireLimits::default()).unwrap();
     let line = tokio::time::timeout(PATIENCE, lines.next()).await;
     let Ok(Ok(Some(Line::Whole(line)))) = line else {
         panic!("{:?}: {line:?}: {}", spawn.arguments, child.stderr());

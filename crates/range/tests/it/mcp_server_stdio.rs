@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proofhouse_range::RunOptions;
-use proofhouse_wire::Limits;
+use proofhouse_wire::WireLimits;
 use serde_json::{Value, json};
 
 use crate::mcp_support::*;
@@ -145,9 +145,9 @@ async fn a_call_is_cancelled_and_others_go_on() {
 
 #[tokio::test]
 async fn nonsense_is_answered_and_passed_over() {
-    let limits = Limits {
+    let limits = WireLimits {
         max_message_bytes: 1_000,
-        ..Limits::default()
+        ..WireLimits::default()
     };
     let options = RunOptions {
         limits,
@@ -236,9 +236,9 @@ async fn replies_are_delivered_as_the_phase_says() {
 
 #[tokio::test]
 async fn a_reader_that_does_not_read_ends_nothing_but_itself() {
-    let limits = Limits {
+    let limits = WireLimits {
         idle_timeout: Duration::from_millis(300),
-        ..Limits::default()
+        ..WireLimits::default()
     };
     let options = RunOptions {
         limits,

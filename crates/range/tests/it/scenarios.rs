@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use proofhouse_oatf::{AttackResult, Document, load};
-use proofhouse_range::{Endpoint, Happening, RunHandle, RunOptions, RunReport, run};
+use proofhouse_oatf::{AttackResult, Document, Mode, load};
+use proofhouse_range::{ActorEndpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
 use serde_json::{Value, json};
 
 use crate::client_support::{Scripted, stream};
@@ -21,7 +21,7 @@ const DOCUMENTS: &str = concat!(
 );
 
 /// Where the servers of a run are, by mode.
-type Servers = Arc<Mutex<Vec<(String, String)>>>;
+type Servers = Arc<Mutex<Vec<(Mode, String)>>>;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_public_document_runs_to_a_verdict() {
@@ -84,8 +84,8 @@ async fn play(document: &Document) -> RunReport {
     let servers = Servers::default();
     let puppet = ag_ui_puppet(Arc::clone(&servers)).await;
     let actors = document.attack.execution.actors();
-    let has_client = actors.iter().any(|actor| actor.mode == "ag_ui_client");
-    let modes: HashMap<String, String> = actors
+    let has_client = actors.iter().any(|actor| actor.mode == Mode::AgUiClient);
+    let modes: HashMap<String, Mode> = actors
         .iter()
         .map(|actor| (actor.name.clone(), actor.mode.clone()))
         .collect();
@@ -93,17 +93,17 @@ async fn play(document: &Document) -> RunReport {
     let options = RunOptions {
         endpoints: actors
             .iter()
-            .filter(|actor| actor.mode == "ag_ui_client")
-            .map(|actor| (actor.name.clone(), Endpoint::Url(puppet.url.clone())))
+            .filter(|actor| actor.mode == Mode::AgUiClient)
+            .map(|actor| (actor.name.clone(), ActorEndpoint::Url(puppet.url.clone())))
             .collect(),
         grace: Duration::from_millis(100),
         quiet: Duration::from_millis(1_500),
         max_session: Duration::from_secs(45),
-        observer: Some(Arc::new(move |happening: &Happening| {
-            if let Happening::Ready {
+        observer: Some(Arc::new(move |event: &RunEvent| {
+            if let RunEvent::Ready {
                 actor,
                 address: Some(address),
-            } = happening
+            } = event
             {
                 let mut ready = ready.lock().unwrap();
                 ready.push((found[actor].clone(), address.clone()));
@@ -158,9 +158,9 @@ async fn work(servers: &Servers) -> String {
     let servers = servers.lock().unwrap().clone();
     let mut told = String::new();
     for (mode, address) in servers {
-        match mode.as_str() {
-            "mcp_server" => told.push_str(&use_mcp(&address).await),
-            "a2a_server" => told.push_str(&use_a2a(&address).await),
+        match mode {
+            Mode::McpServer => told.push_str(&use_mcp(&address).await),
+            Mode::A2aServer => told.push_str(&use_a2a(&address).await),
             _ => {}
         }
     }

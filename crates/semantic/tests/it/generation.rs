@@ -1,6 +1,6 @@
 //! Content that a model writes: structures, texts, and refusals.
 
-use proofhouse_oatf::{GenerationErrorKind, GenerationProvider};
+use proofhouse_oatf::{GenerationErrorKind, GenerationProvider, Protocol};
 use proofhouse_semantic::{Method, OpenAiGeneration};
 use serde_json::json;
 
@@ -13,7 +13,8 @@ fn what_the_model_writes_is_used_as_structure_or_text() {
         judgement(["{\"content\": []}", "It is sunny.", " "][number.min(2)])
     });
     let provider = OpenAiGeneration::new(config(&server, Method::Judge)).unwrap();
-    let generate = |prompt: &str| provider.generate(prompt, "mcp", &json!({"name": "weather"}));
+    let generate =
+        |prompt: &str| provider.generate(prompt, &Protocol::Mcp, &json!({"name": "weather"}));
     assert_eq!(generate("a result"), Ok(json!({"content": []})));
     assert_eq!(generate("a text"), Ok(json!("It is sunny.")));
     let refused = generate("a secret").unwrap_err();
@@ -31,7 +32,9 @@ fn what_the_model_writes_is_used_as_structure_or_text() {
 fn failures_are_told_by_kind_and_without_the_key() {
     let server = Server::start(|_, _| Reply::Plain(401, "", format!("wrong key {KEY}")));
     let provider = OpenAiGeneration::new(config(&server, Method::Judge)).unwrap();
-    let error = provider.generate("x", "mcp", &json!(null)).unwrap_err();
+    let error = provider
+        .generate("x", &Protocol::Mcp, &json!(null))
+        .unwrap_err();
     assert_eq!(error.kind, GenerationErrorKind::ProviderUnavailable);
     assert!(!error.message.contains(KEY), "{}", error.message);
 }

@@ -4,25 +4,26 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
 use proofhouse_store::model::{EventFilter, EventSummary};
 use serde::Deserialize;
 
-use super::html::{Page, badge, escape, json, link};
-use super::{trouble, visitor};
+use super::page::{Page, badge, json, link, older, table};
+use super::{authorize, error_page};
 use crate::api::{Api, Caller, EventDetailView, Path, Query, moment, store_problem};
 use crate::keys::Scope;
 use crate::problem::Problem;
 
 /// Rows of a page.
-const PAGE: usize = 50;
+const PAGE_ROWS: usize = 50;
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Before {
+pub(super) struct EventQuery {
     before: Option<i64>,
 }
 
 /// One word for what became of an event.
-fn fate(event: &EventSummary) -> &'static str {
+fn delivery_outcome(event: &EventSummary) -> &'static str {
     match (event.routed_at, event.matched) {
         (None, _) => "received",
         (Some(_), 0) => "discarded",
@@ -33,40 +34,37 @@ fn fate(event: &EventSummary) -> &'static str {
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
     caller: Result<Caller, Problem>,
-    query: Result<Query<Before>, Problem>,
+    query: Result<Query<EventQuery>, Problem>,
 ) -> Response {
-    if let Err(elsewhere) = visitor(caller, Scope::EventsRead) {
-        return *elsewhere;
+    if let Err(refusal) = authorize(caller, Scope::EventsRead) {
+        return *refusal;
     }
     let filter = EventFilter {
         before: query.ok().and_then(|Query(query)| query.before),
-        limit: PAGE,
+        limit: PAGE_ROWS,
         ..EventFilter::default()
     };
     let events = match api.store.events(filter).await {
         Ok(events) => events,
-        Err(error) => return trouble(&store_problem(error)),
+        Err(error) => return error_page(&store_problem(error)),
     };
-    let older = events.last().filter(|_| events.len() == PAGE);
-    let older = older.map(|event| format!("/dashboard/events?before={}", event.id));
-    let row = |event: &EventSummary| {
-        vec![
-            link(
-                "/dashboard/events",
-                &event.id.to_string(),
-                &event.id.to_string(),
-            ),
-            escape(&event.tool.name),
-            escape(event.kind.as_str()),
-            badge(fate(event)),
-            event.matched.to_string(),
-            moment(event.received_at),
-        ]
-    };
-    let rows: Vec<Vec<String>> = events.iter().map(row).collect();
-    let heads = ["Event", "Tool", "Kind", "Fate", "Tasks", "Received"];
-    let page = Page::new("Events").table("Events, newest first", &heads, &rows);
-    page.older(older).finish().into_response()
+    let last = events.last().filter(|_| events.len() == PAGE_ROWS);
+    let next = last.map(|event| format!("/dashboard/events?before={}", event.id));
+    let rows: Vec<Vec<Markup>> = events.iter().map(row).collect();
+    let headings = ["Event", "Tool", "Kind", "Fate", "Tasks", "Received"];
+    let body = html! { (table("Events, newest first", &headings, &rows)) (older(next)) };
+    Page::new("Events", body).into_response()
+}
+
+fn row(event: &EventSummary) -> Vec<Markup> {
+    vec![
+        link("/dashboard/events", &event.id.to_string()),
+        html! { (event.tool.name) },
+        html! { (event.kind.as_str()) },
+        badge(delivery_outcome(event)),
+        html! { (event.matched) },
+        html! { (moment(event.received_at)) },
+    ]
 }
 
 pub(super) async fn show(
@@ -74,50 +72,48 @@ pub(super) async fn show(
     caller: Result<Caller, Problem>,
     event: Result<Path<i64>, Problem>,
 ) -> Response {
-    if let Err(elsewhere) = visitor(caller, Scope::EventsRead) {
-        return *elsewhere;
+    if let Err(refusal) = authorize(caller, Scope::EventsRead) {
+        return *refusal;
     }
     match page(&api, event).await {
-        Ok(page) => page.finish().into_response(),
-        Err(problem) => trouble(&problem),
+        Ok(page) => page.into_response(),
+        Err(problem) => error_page(&problem),
     }
 }
 
 async fn page(api: &Api, event: Result<Path<i64>, Problem>) -> Result<Page, Problem> {
     let Path(id) = event?;
     let detail = api.store.event(id).await.map_err(store_problem)?;
-    let word = fate(&detail.event.summary);
-    let view = EventDetailView::from(detail);
-    let mut page = Page::new(&format!("Event {id}")).markup(&format!(
-        "<p>{} a {} for {}, {} bytes, {}</p>",
-        badge(word),
-        escape(&view.event.kind),
-        escape(&view.event.tool),
-        view.event.bytes,
-        escape(&view.event.received_at)
-    ));
-    let rows: Vec<Vec<String>> = view
-        .deliveries
+    let outcome = delivery_outcome(&detail.event.summary);
+    let EventDetailView {
+        event,
+        deliveries,
+        payload,
+        headers,
+        ..
+    } = EventDetailView::from(detail);
+    let rows: Vec<Vec<Markup>> = deliveries
         .iter()
         .map(|delivery| {
             vec![
-                link("/dashboard/tasks", &delivery.task, &delivery.task),
-                escape(&delivery.name),
+                link("/dashboard/tasks", &delivery.task),
+                html! { (delivery.name) },
                 badge(&delivery.state),
-                escape(delivery.reason.as_deref().unwrap_or_default()),
-                delivery
-                    .turn
-                    .map_or_else(String::new, |turn| turn.to_string()),
+                html! { (delivery.reason.as_deref().unwrap_or_default()) },
+                html! { @if let Some(turn) = delivery.turn { (turn) } },
             ]
         })
         .collect();
-    let heads = ["Task", "Event", "State", "Why", "Turn"];
-    page = page.table("Deliveries", &heads, &rows);
-    if let Some(fate) = &view.event.fate {
-        page = page
-            .markup("<h2>What was decided, and why</h2>")
-            .markup(&json(fate));
-    }
-    page = page.markup("<h2>Payload</h2>").markup(&json(&view.payload));
-    Ok(page.markup("<h2>Headers</h2>").markup(&json(&view.headers)))
+    let headings = ["Task", "Event", "State", "Why", "Turn"];
+    let body = html! {
+        p {
+            (badge(outcome)) " a " (event.kind) " for " (event.tool) ", " (event.bytes) " bytes, "
+            (event.received_at)
+        }
+        (table("Deliveries", &headings, &rows))
+        @if let Some(fate) = &event.fate { h2 { "What was decided, and why" } (json(fate)) }
+        h2 { "Payload" } (json(&payload))
+        h2 { "Headers" } (json(&headers))
+    };
+    Ok(Page::new(format!("Event {id}"), body))
 }

@@ -4,31 +4,29 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
 
-use super::html::{Page, badge, escape, link};
-use super::{trouble, visitor};
+use super::page::{Page, badge, link, table};
+use super::{authorize, error_page};
 use crate::api::{Api, Caller, ManifestView, StartView, store_problem};
 use crate::keys::Scope;
 use crate::problem::Problem;
 
 pub(super) async fn list(State(api): State<Arc<Api>>, caller: Result<Caller, Problem>) -> Response {
-    if let Err(elsewhere) = visitor(caller, Scope::ManifestsRead) {
-        return *elsewhere;
+    if let Err(refusal) = authorize(caller, Scope::ManifestsRead) {
+        return *refusal;
     }
     let starts = match api.store.starts().await {
         Ok(starts) => starts,
-        Err(error) => return trouble(&store_problem(error)),
+        Err(error) => return error_page(&store_problem(error)),
     };
     let files: Vec<ManifestView> = api.desk.manifests().into_iter().map(Into::into).collect();
-    let rows: Vec<Vec<String>> = files.iter().map(file_row).collect();
-    let heads = ["File", "State", "Holds", "Problems"];
-    let page = Page::new("Manifests").table("Files", &heads, &rows);
-    let rows: Vec<Vec<String>> = starts
+    let file_rows: Vec<Vec<Markup>> = files.iter().map(file_row).collect();
+    let start_rows: Vec<Vec<Markup>> = starts
         .into_iter()
-        .map(|start| StartView::of(start, api.desk.as_ref()))
-        .map(start_row)
+        .map(|start| start_row(&StartView::of(start, api.desk.as_ref())))
         .collect();
-    let heads = [
+    let start_headings = [
         "Kind",
         "Name",
         "Last",
@@ -37,60 +35,64 @@ pub(super) async fn list(State(api): State<Arc<Api>>, caller: Result<Caller, Pro
         "Total",
         "Last error",
     ];
-    let page = page.table("Schedules and triggers", &heads, &rows);
-    page.finish().into_response()
+    let body = html! {
+        (table("Files", &["File", "State", "Holds", "Problems"], &file_rows))
+        (table("Schedules and triggers", &start_headings, &start_rows))
+    };
+    Page::new("Manifests", body).into_response()
 }
 
-fn file_row(file: &ManifestView) -> Vec<String> {
-    let wrong = file
+fn file_row(file: &ManifestView) -> Vec<Markup> {
+    let is_broken = file
         .problems
         .iter()
         .any(|problem| problem.severity == "error");
-    let state = match (file.stale, wrong) {
-        (true, _) => "stale",
-        (false, true) => "broken",
-        (false, false) => "good",
+    let state = if file.stale {
+        "stale"
+    } else if is_broken {
+        "broken"
+    } else {
+        "good"
     };
-    let holds = file.holds.iter().map(|held| {
-        let text = format!("{} {}/{}", held.kind, held.namespace, held.name);
-        format!("<li>{}</li>", escape(&text))
-    });
-    let problems = file.problems.iter().map(|problem| {
-        let place = format!("{}:{}:{}", file.path, problem.line, problem.column);
-        let text = format!("{place}: {} ({})", problem.message, problem.code);
-        format!("<li>{} {}</li>", badge(&problem.severity), escape(&text))
-    });
     vec![
-        escape(&file.path),
+        html! { (file.path) },
         badge(state),
-        list_of(holds),
-        list_of(problems),
+        html! {
+            @if !file.holds.is_empty() {
+                ul {
+                    @for held in &file.holds { li { (held.kind) " " (held.namespace) "/" (held.name) } }
+                }
+            }
+        },
+        html! {
+            @if !file.problems.is_empty() {
+                ul {
+                    @for problem in &file.problems {
+                        li {
+                            (badge(&problem.severity)) " "
+                            (file.path) ":" (problem.line) ":" (problem.column) ": "
+                            (problem.message) " (" (problem.code) ")"
+                        }
+                    }
+                }
+            }
+        },
     ]
 }
 
-fn list_of(items: impl Iterator<Item = String>) -> String {
-    let items: String = items.collect();
-    match items.is_empty() {
-        true => items,
-        false => format!("<ul>{items}</ul>"),
-    }
-}
-
-fn start_row(start: StartView) -> Vec<String> {
-    let text = |text: Option<String>| text.map_or_else(String::new, |text| escape(&text));
-    let task = start
-        .last_task
-        .map(|task| link("/dashboard/tasks", &task, &task));
+fn start_row(start: &StartView) -> Vec<Markup> {
+    let optional = |text: &Option<String>| html! { @if let Some(text) = text { (text) } };
     vec![
-        escape(&start.kind),
-        escape(&format!("{}/{}", start.namespace, start.name)),
-        text(start.last_at),
-        task.unwrap_or_default(),
-        match start.removed {
-            true => badge("removed"),
-            false => text(start.next_at),
+        html! { (start.kind) },
+        html! { (start.namespace) "/" (start.name) },
+        optional(&start.last_at),
+        html! { @if let Some(task) = &start.last_task { (link("/dashboard/tasks", task)) } },
+        if start.removed {
+            badge("removed")
+        } else {
+            optional(&start.next_at)
         },
-        start.total.to_string(),
-        text(start.last_error),
+        html! { (start.total) },
+        optional(&start.last_error),
     ]
 }

@@ -1,8 +1,8 @@
 //! The dashboard: pages without scripts about tasks, events and manifests, for people with a key.
 
 mod events;
-mod html;
 mod manifests;
+mod page;
 mod sign_in;
 mod tasks;
 
@@ -12,11 +12,12 @@ use axum::Router;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use http::{StatusCode, header};
+use maud::html;
 
 use crate::api::{Api, Caller};
 use crate::keys::Scope;
 use crate::problem::Problem;
-use html::Page;
+use page::Page;
 
 /// The pages.
 pub(crate) fn router() -> Router<Arc<Api>> {
@@ -27,8 +28,11 @@ pub(crate) fn router() -> Router<Arc<Api>> {
         .route("/dashboard/events", get(events::list))
         .route("/dashboard/events/{event}", get(events::show))
         .route("/dashboard/manifests", get(manifests::list))
-        .route("/dashboard/sign-in", get(sign_in::ask).post(sign_in::begin))
-        .route("/dashboard/sign-out", post(sign_in::end))
+        .route(
+            "/dashboard/sign-in",
+            get(sign_in::form).post(sign_in::sign_in),
+        )
+        .route("/dashboard/sign-out", post(sign_in::sign_out))
         .route("/dashboard/style.css", get(style))
 }
 
@@ -37,30 +41,28 @@ async fn style() -> impl IntoResponse {
     (form, include_str!("style.css"))
 }
 
-/// A visitor who may look, or where they are sent instead.
-pub(super) fn visitor(
+/// Whether somebody may look at a page; if not, the answer they get instead.
+pub(super) fn authorize(
     caller: Result<Caller, Problem>,
     scope: Scope,
 ) -> Result<Caller, Box<Response>> {
     match caller {
         Ok(caller) if caller.may(scope) => Ok(caller),
         Ok(_) => {
-            let page = Page::new("Not allowed");
-            let said = page.note(&format!("Your key lacks the scope {scope}."));
-            Err(Box::new(
-                (StatusCode::FORBIDDEN, said.finish()).into_response(),
-            ))
+            let body = html! { p { "Your key lacks the scope " (scope.to_string()) "." } };
+            let page = Page::new("Not allowed", body);
+            Err(Box::new((StatusCode::FORBIDDEN, page).into_response()))
         }
         Err(problem) if problem.status == 401 => {
             Err(Box::new(Redirect::to("/dashboard/sign-in").into_response()))
         }
-        Err(problem) => Err(Box::new(trouble(&problem))),
+        Err(problem) => Err(Box::new(error_page(&problem))),
     }
 }
 
 /// A page that says what went wrong.
-pub(super) fn trouble(problem: &Problem) -> Response {
+pub(super) fn error_page(problem: &Problem) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let page = Page::new("That did not work").note(&problem.detail);
-    (status, page.finish()).into_response()
+    let page = Page::new("That did not work", html! { p { (problem.detail) } });
+    (status, page).into_response()
 }

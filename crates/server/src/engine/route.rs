@@ -13,12 +13,13 @@ use proofhouse_store::model::{
     ClaimedEvent, Event, EventKind, Interested, NewDelivery, NewTask, Routing, StartFailure,
     StartKey, StartKind, TaskState, ToolRef, Verdict,
 };
-use proofhouse_tools::receive::filter::Allowed;
+use proofhouse_tools::allow_list::AllowList;
+use proofhouse_tools::receive::filter::AllowedValues;
 use proofhouse_tools::receive::message::compose;
 use proofhouse_tools::receive::timeout::{effective_timeout, is_included};
 use proofhouse_tools::receive::webhook::Verification;
-use proofhouse_tools::receive::{AllowList, Discard, trigger};
-use serde_json::{Map, Value, json};
+use proofhouse_tools::receive::{Discard, trigger};
+use serde_json::{Value, json};
 
 use super::Inner;
 use super::manifests::Snapshot;
@@ -338,16 +339,13 @@ fn admit(
     };
     let mut list = AllowList::default();
     for entry in &one.allow {
-        match entry.sealed {
-            true => list.seal(&entry.name, entry.value.clone()),
-            false => {
-                let mut call = Map::new();
-                call.insert(entry.name.clone(), entry.value.clone());
-                let _ = list.add(&call);
-            }
+        if entry.sealed {
+            list.seal(&entry.name, entry.value.clone());
+        } else {
+            list.add(&entry.name, &entry.value);
         }
     }
-    filter.admit(value, &Allowed::new(&list, &compiled.types))
+    filter.admit(value, &AllowedValues::new(&list, &compiled.types))
 }
 
 type Started = (Vec<(StartKey, NewTask)>, Vec<StartFailure>);

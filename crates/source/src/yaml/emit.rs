@@ -235,12 +235,12 @@ fn pad(out: &mut String, indent: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limits, Source};
+    use crate::{ReadLimits, Source};
     use proptest::prelude::*;
     use serde_json::json;
 
     fn read_back(text: &str) -> Value {
-        Source::read(text, &Limits::default())
+        Source::read(text, &ReadLimits::default())
             .unwrap_or_else(|errors| panic!("{errors:?}\n{text}"))
             .root()
             .to_value(&mut |_| panic!("out of range"))
@@ -370,7 +370,7 @@ mod tests {
 
         #[test]
         fn reading_never_panics(text in "\\PC*|[ \t\n:#a\\-|>'\"{},\\[\\]&*!%@?`~]{0,60}") {
-            let _ = Source::read_leniently(&text, &Limits::default());
+            let _ = Source::read_leniently(&text, &ReadLimits::default());
         }
     }
 }

@@ -7,10 +7,10 @@
 //! to be complete, only right. A property test holds it to that.
 
 use crate::tree::{Data, Entries, Entry, Node, Text};
-use crate::yaml::read::Limits;
+use crate::yaml::read::ReadLimits;
 
 /// Reads `text`, or gives up.
-pub(crate) fn read(text: &str, limits: &Limits) -> Option<Node> {
+pub(crate) fn read(text: &str, limits: &ReadLimits) -> Option<Node> {
     if text.len() > limits.max_bytes
         || u32::try_from(text.len()).is_err()
         || !text.bytes().all(|b| b == b'\n' || (b >= b' ' && b != 0x7f))
@@ -61,7 +61,7 @@ struct Reader<'t> {
     at: usize,
     nodes: usize,
     depth: usize,
-    limits: &'t Limits,
+    limits: &'t ReadLimits,
 }
 
 impl<'t> Reader<'t> {
@@ -588,7 +588,7 @@ mod tests {
 
     /// Whatever the fast reader accepts, the full parser accepts and reads the same.
     fn check(text: &str) -> bool {
-        let limits = Limits::default();
+        let limits = ReadLimits::default();
         let Some(fast) = read(text, &limits) else {
             return false;
         };

@@ -15,7 +15,7 @@ use crate::yaml::plain;
 
 /// What the reader accepts before it refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct ReadLimits {
     /// Size of the text in bytes.
     pub max_bytes: usize,
     /// Nesting of collections.
@@ -24,7 +24,7 @@ pub struct Limits {
     pub max_nodes: usize,
 }
 
-impl Default for Limits {
+impl Default for ReadLimits {
     /// 4 MiB of text, 128 levels, 500,000 nodes.
     fn default() -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Default for Limits {
 /// Why text was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReadErrorKind {
-    /// The text is larger than [`Limits::max_bytes`].
+    /// The text is larger than [`ReadLimits::max_bytes`].
     TooLarge,
     /// The text holds control characters that no YAML text may hold.
     Binary,
@@ -48,9 +48,9 @@ pub enum ReadErrorKind {
     SeveralDocuments,
     /// The text is not YAML.
     Syntax,
-    /// Collections are nested deeper than [`Limits::max_depth`].
+    /// Collections are nested deeper than [`ReadLimits::max_depth`].
     TooDeep,
-    /// There are more nodes than [`Limits::max_nodes`].
+    /// There are more nodes than [`ReadLimits::max_nodes`].
     TooManyNodes,
     /// A mapping holds the same key twice.
     DuplicateKey,
@@ -81,7 +81,7 @@ pub struct ReadError {
 ///
 /// The tree is returned beside the errors whenever there is one, so that a caller can go on and
 /// find what else is wrong.
-pub(crate) fn read(text: &str, limits: &Limits) -> (Option<Node>, Vec<ReadError>) {
+pub(crate) fn read(text: &str, limits: &ReadLimits) -> (Option<Node>, Vec<ReadError>) {
     match plain::read(text, limits) {
         Some(root) => (Some(root), Vec::new()),
         None => read_fully(text, limits),
@@ -89,7 +89,7 @@ pub(crate) fn read(text: &str, limits: &Limits) -> (Option<Node>, Vec<ReadError>
 }
 
 /// Reads any text with the full parser.
-pub(crate) fn read_fully(text: &str, limits: &Limits) -> (Option<Node>, Vec<ReadError>) {
+pub(crate) fn read_fully(text: &str, limits: &ReadLimits) -> (Option<Node>, Vec<ReadError>) {
     if text.len() > limits.max_bytes || u32::try_from(text.len()).is_err() {
         let message = format!(
             "the document is {} bytes long; the limit is {} bytes",
@@ -153,7 +153,7 @@ enum OpenKind {
 struct Builder<'t> {
     text: &'t str,
     places: Places,
-    limits: &'t Limits,
+    limits: &'t ReadLimits,
     nodes: usize,
     documents: usize,
     open: Vec<Open>,
@@ -436,7 +436,7 @@ mod tests {
     use super::*;
 
     fn kinds(text: &str) -> Vec<ReadErrorKind> {
-        read(text, &Limits::default())
+        read(text, &ReadLimits::default())
             .1
             .into_iter()
             .map(|e| e.kind)
@@ -463,7 +463,7 @@ mod tests {
             ("a: !include x.yaml\n", CustomTag, 1, 4),
             ("a: \0\n", Binary, 1, 4),
         ] {
-            let (_, errors) = read(text, &Limits::default());
+            let (_, errors) = read(text, &ReadLimits::default());
             assert_eq!(errors.len(), 1, "{text:?}: {errors:?}");
             assert_eq!(errors[0].kind, expected, "{text:?}");
             assert_eq!(
@@ -504,17 +504,17 @@ mod tests {
         assert_eq!(kinds(&blocks), [ReadErrorKind::TooDeep]);
         let mixed = format!("{}{}{}", "- ".repeat(100), "[".repeat(100), "]".repeat(100));
         assert_eq!(kinds(&mixed), [ReadErrorKind::TooDeep]);
-        let limits = Limits {
+        let limits = ReadLimits {
             max_nodes: 3,
-            ..Limits::default()
+            ..ReadLimits::default()
         };
         assert_eq!(
             read("[1, 2, 3, 4]", &limits).1[0].kind,
             ReadErrorKind::TooManyNodes
         );
-        let limits = Limits {
+        let limits = ReadLimits {
             max_bytes: 3,
-            ..Limits::default()
+            ..ReadLimits::default()
         };
         assert_eq!(read("a: 1", &limits).1[0].kind, ReadErrorKind::TooLarge);
     }

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use proofhouse_expr::{Program, Variables};
 use serde_json::{Value, json};
 
-use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, State};
+use crate::runtime::{ActionError, ActionRuntime, ActionSession, Call, Environment, Failure};
 use proofhouse_manifest::interpolate::Root;
 use proofhouse_manifest::{Execute, mount_functions};
 
@@ -19,13 +19,14 @@ impl ActionRuntime for CelRuntime {
         &'a self,
         _call: &'a Call,
         _environment: &'a Environment,
-    ) -> BoxFuture<'a, Result<State, ActionError>> {
-        Box::pin(async { Ok(State::new(())) })
+    ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
+        Box::pin(async { Ok(Arc::new(*self) as Arc<dyn ActionSession>) })
     }
+}
 
+impl ActionSession for CelRuntime {
     fn invoke<'a>(
         &'a self,
-        _state: &'a State,
         call: &'a Call,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {

@@ -31,7 +31,8 @@ impl Open {
         let made = exchange(client, create, call, environment, None).await?;
         let answer = response::result(&made.answer, create.response_path.as_ref());
         if !made.answer.status.is_success() {
-            return Err(made.clean(answer.err().unwrap_or_else(foreign)));
+            let unmade = || ActionError::new(Failure::HttpStatus, "no session was made");
+            return Err(made.clean(answer.err().unwrap_or_else(unmade)));
         }
         let (open, problem) = match &answer {
             Ok(answer) => extract(session, answer, call),
@@ -137,9 +138,4 @@ fn session_of(call: &Call) -> Result<&Session, ActionError> {
 
 fn whole<'a>(call: Option<&'a HttpCall>, key: &str) -> Result<&'a HttpCall, ActionError> {
     call.ok_or_else(|| ActionError::new(Failure::Manifest, format!("the session has no `{key}`")))
-}
-
-/// The error of a state that another runtime made.
-pub(super) fn foreign() -> ActionError {
-    ActionError::new(Failure::Manifest, "the state is not a session")
 }

@@ -7,9 +7,9 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::session::{Open, foreign};
+use super::session::Open;
 use crate::http::HttpClient;
-use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, State};
+use crate::runtime::{ActionError, ActionRuntime, ActionSession, Call, Environment, Failure};
 
 /// Keeps sessions with servers.
 #[derive(Debug, Clone)]
@@ -17,9 +17,10 @@ pub struct StatefulSession {
     client: Arc<HttpClient>,
 }
 
-/// The session of a task.
-struct Kept {
-    slot: Mutex<Slot>,
+/// The session of a task with a server.
+struct RemoteSession {
+    client: Arc<HttpClient>,
+    slot: Arc<Mutex<Slot>>,
 }
 
 struct Slot {
@@ -47,50 +48,6 @@ impl StatefulSession {
     pub fn new(client: Arc<HttpClient>) -> Self {
         Self { client }
     }
-
-    /// Repeats a call in a new session.
-    ///
-    /// Of many calls that see the same session expire, one makes the new one, and the others wait. The
-    /// session is replaced only once the new one has proven better: a status like 404 may also be about
-    /// what the action names, and then the session with all that happened in it must stay.
-    async fn renew(
-        &self,
-        kept: &Kept,
-        refused: Refused,
-        call: &Call,
-        environment: &Environment,
-    ) -> Result<Value, ActionError> {
-        let mut slot = kept.slot.lock().await;
-        if slot.closed {
-            return Err(refused.error);
-        }
-        if !Arc::ptr_eq(&slot.open, &refused.session) {
-            let open = Arc::clone(&slot.open);
-            drop(slot);
-            return open.execute(&self.client, call, environment).await;
-        }
-        if slot.renewals != refused.renewals || slot.unmended.contains(&refused.status) {
-            return Err(refused.error);
-        }
-        slot.renewals += 1;
-        let open = Arc::new(Open::new(&self.client, call, environment).await?);
-        let result = open.execute(&self.client, call, environment).await;
-        match &result {
-            Err(error) if expired(error) == Some(refused.status) => {
-                slot.unmended.push(refused.status);
-                let _ = open.close(&self.client, environment).await;
-            }
-            _ => {
-                let old = std::mem::replace(&mut slot.open, open);
-                // 410 says that it is gone. After 401 or 404 it may still be there, for all we know, and
-                // ending it twice does no harm. How that ends concerns nobody any more.
-                if refused.status != 410 {
-                    let _ = old.close(&self.client, environment).await;
-                }
-            }
-        }
-        result
-    }
 }
 
 impl ActionRuntime for StatefulSession {
@@ -98,7 +55,7 @@ impl ActionRuntime for StatefulSession {
         &'a self,
         call: &'a Call,
         environment: &'a Environment,
-    ) -> BoxFuture<'a, Result<State, ActionError>> {
+    ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async move {
             let open = Open::new(&self.client, call, environment).await?;
             let slot = Slot {
@@ -107,22 +64,69 @@ impl ActionRuntime for StatefulSession {
                 unmended: Vec::new(),
                 closed: false,
             };
-            Ok(State::new(Arc::new(Kept {
-                slot: Mutex::new(slot),
-            })))
+            Ok(Arc::new(RemoteSession {
+                client: Arc::clone(&self.client),
+                slot: Arc::new(Mutex::new(slot)),
+            }) as Arc<dyn ActionSession>)
         })
     }
+}
 
+impl RemoteSession {
+    /// Repeats a call in a new session.
+    ///
+    /// Of many calls that see the same session expire, one makes the new one, and the others wait. The
+    /// session is replaced only once the new one has proven better: a status like 404 may also be about
+    /// what the action names, and then the session with all that happened in it must stay.
+    async fn renew(
+        client: &HttpClient,
+        slot: &Mutex<Slot>,
+        refused: Refused,
+        call: &Call,
+        environment: &Environment,
+    ) -> Result<Value, ActionError> {
+        let mut slot = slot.lock().await;
+        if slot.closed {
+            return Err(refused.error);
+        }
+        if !Arc::ptr_eq(&slot.open, &refused.session) {
+            let open = Arc::clone(&slot.open);
+            drop(slot);
+            return open.execute(client, call, environment).await;
+        }
+        if slot.renewals != refused.renewals || slot.unmended.contains(&refused.status) {
+            return Err(refused.error);
+        }
+        slot.renewals += 1;
+        let open = Arc::new(Open::new(client, call, environment).await?);
+        let result = open.execute(client, call, environment).await;
+        match &result {
+            Err(error) if expired(error) == Some(refused.status) => {
+                slot.unmended.push(refused.status);
+                let _ = open.close(client, environment).await;
+            }
+            _ => {
+                let old = std::mem::replace(&mut slot.open, open);
+                // 410 says that it is gone. After 401 or 404 it may still be there, for all we know, and
+                // ending it twice does no harm. How that ends concerns nobody any more.
+                if refused.status != 410 {
+                    let _ = old.close(client, environment).await;
+                }
+            }
+        }
+        result
+    }
+}
+
+impl ActionSession for RemoteSession {
     fn invoke<'a>(
         &'a self,
-        state: &'a State,
         call: &'a Call,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async move {
-            let kept: &Arc<Kept> = state.get().ok_or_else(foreign)?;
             let (session, renewals) = {
-                let slot = kept.slot.lock().await;
+                let slot = self.slot.lock().await;
                 (Arc::clone(&slot.open), slot.renewals)
             };
             let result = session.execute(&self.client, call, environment).await;
@@ -140,9 +144,10 @@ impl ActionRuntime for StatefulSession {
                 error,
             };
             // In a task of its own: a caller that is cancelled must not lose a session that was made.
-            let (this, kept) = (self.clone(), Arc::clone(kept));
+            let (client, slot) = (Arc::clone(&self.client), Arc::clone(&self.slot));
             let (call, environment) = (call.clone(), environment.clone());
-            let renewing = async move { this.renew(&kept, refused, &call, &environment).await };
+            let renewing =
+                async move { Self::renew(&client, &slot, refused, &call, &environment).await };
             let stopped = |_| ActionError::new(Failure::Ended, "the runtime stopped");
             tokio::spawn(renewing).await.map_err(stopped)?
         })
@@ -150,12 +155,10 @@ impl ActionRuntime for StatefulSession {
 
     fn teardown<'a>(
         &'a self,
-        state: &'a State,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<(), ActionError>> {
         Box::pin(async move {
-            let kept: &Arc<Kept> = state.get().ok_or_else(foreign)?;
-            let mut slot = kept.slot.lock().await;
+            let mut slot = self.slot.lock().await;
             slot.closed = true;
             slot.open.close(&self.client, environment).await
         })

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::exchange::exchange;
 use crate::http::HttpClient;
-use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, State};
+use crate::runtime::{ActionError, ActionRuntime, ActionSession, Call, Environment, Failure};
 use proofhouse_manifest::Execute;
 
 /// Sends requests; keeps nothing between calls.
@@ -29,13 +29,14 @@ impl ActionRuntime for StatelessHttp {
         &'a self,
         _call: &'a Call,
         _environment: &'a Environment,
-    ) -> BoxFuture<'a, Result<State, ActionError>> {
-        Box::pin(async { Ok(State::new(())) })
+    ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
+        Box::pin(async { Ok(Arc::new(self.clone()) as Arc<dyn ActionSession>) })
     }
+}
 
+impl ActionSession for StatelessHttp {
     fn invoke<'a>(
         &'a self,
-        _state: &'a State,
         call: &'a Call,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {

@@ -57,12 +57,12 @@ impl HttpClient {
     ///
     /// Returns an error when TLS cannot be set up.
     pub fn new(limits: &Limits, egress: EgressPolicy) -> Result<Self, ActionError> {
-        let wire = proofhouse_wire::Limits {
+        let wire = proofhouse_wire::WireLimits {
             max_message_bytes: limits.max_response_bytes,
             connect_timeout: limits.connect,
             response_timeout: limits.http,
             idle_timeout: limits.http,
-            ..proofhouse_wire::Limits::default()
+            ..proofhouse_wire::WireLimits::default()
         };
         let client = Client::guarded(wire, Arc::new(egress))
             .map_err(|error| ActionError::new(Failure::Manifest, error.to_string()))?;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
-use proofhouse_wire::AddressGuard;
+use proofhouse_wire::{AddressDenied, AddressGuard};
 
 /// Addresses that tools may not reach unless the operator says so, by what they are.
 const DENIED: &[(&str, &str)] = &[
@@ -114,19 +114,19 @@ impl EgressPolicy {
 }
 
 impl AddressGuard for EgressPolicy {
-    fn check(&self, address: IpAddr) -> Result<(), String> {
-        Self::check(self, address)
+    fn check(&self, address: IpAddr) -> Result<(), AddressDenied> {
+        Self::check(self, address).map_err(AddressDenied)
     }
 
-    fn check_name(&self, name: &str) -> Result<(), String> {
+    fn check_name(&self, name: &str) -> Result<(), AddressDenied> {
         let stays = |network: &IpNet| network.network().is_loopback();
         let is_here = name.trim_end_matches('.').eq_ignore_ascii_case("localhost");
         // Where no address beyond this machine is allowed, a name need not be told to others either.
         match self.is_closed && !is_here && self.allow.iter().all(stays) {
-            true => Err(format!(
+            true => Err(AddressDenied(format!(
                 "`{name}` is not on this machine, and tools may not leave it; to permit it, give its network \
                  with `--allow`"
-            )),
+            ))),
             false => Ok(()),
         }
     }

@@ -34,7 +34,8 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, Limits, NodeRef, ReadErrorKind, Segment, Source, did_you_mean,
+    Diagnostic, DiagnosticSeverity, NodeRef, ReadErrorKind, ReadLimits, Segment, Source,
+    did_you_mean,
 };
 use serde_json::{Map, Value};
 
@@ -56,7 +57,7 @@ const KEYS: [&str; 6] = [
 ];
 
 /// A configuration that people write has a few KiB; one that a program writes, some more.
-const LIMITS: Limits = Limits {
+const LIMITS: ReadLimits = ReadLimits {
     max_bytes: 1 << 20,
     max_depth: 32,
     max_nodes: 50_000,

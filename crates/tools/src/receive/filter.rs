@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use proofhouse_expr::{EvaluateError, EvaluateErrorKind, Program, SetKind, Sets, Variables};
 use serde_json::Value;
 
-use super::{AllowList, Discard};
+use super::Discard;
+use crate::allow_list::AllowList;
 use proofhouse_manifest::{Event, EventParameters, ParameterSchema, Receive, Tool};
 
 /// The types that a tool declares for its parameters, over all of its actions and events.
@@ -52,18 +53,18 @@ impl ParameterTypes {
 /// An allow list that is ready to be compared with. Made once per task and change of its list, it serves
 /// all events and filters.
 #[derive(Debug, Clone, Default)]
-pub struct Allowed {
+pub struct AllowedValues {
     sets: Sets,
 }
 
-impl Allowed {
+impl AllowedValues {
     /// Makes an allow list ready.
     #[must_use]
     pub fn new(list: &AllowList, types: &ParameterTypes) -> Self {
         let mut sets = Sets::default();
         for (name, entry) in list.entries() {
             let kind = types.kinds.get(name).copied().unwrap_or_default();
-            sets.insert(name, kind, entry.values.iter().cloned());
+            sets.insert(name, kind, entry.values().iter().cloned());
         }
         Self { sets }
     }
@@ -105,7 +106,7 @@ impl Filter {
     /// # Errors
     ///
     /// Returns why the event is discarded.
-    pub fn admit(&self, event: &Value, allowed: &Allowed) -> Result<(), Discard> {
+    pub fn admit(&self, event: &Value, allowed: &AllowedValues) -> Result<(), Discard> {
         let Some(program) = &self.program else {
             return Ok(());
         };

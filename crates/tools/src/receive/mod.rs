@@ -4,13 +4,12 @@
 //! and commits what they return in one transaction:
 //!
 //! - [`webhook`] says whether a delivery is genuine, which one it is, what it holds, and what to answer.
-//! - [`filter`] says whether an event concerns a task, by its [`AllowList`].
+//! - [`filter`] says whether an event concerns a task, by its [`AllowList`](crate::allow_list::AllowList).
 //! - [`message`] turns an event into the words that the task is told.
 //! - [`subscription`] opens and closes push channels; [`poll`] asks an endpoint once.
 //! - [`trigger`] and [`proofhouse_manifest::schedule`] say when a new task starts.
 //! - [`timeout`] says how long a task listens, and to what.
 
-mod allow;
 mod calls;
 mod fate;
 pub mod filter;
@@ -21,6 +20,5 @@ pub mod timeout;
 pub mod trigger;
 pub mod webhook;
 
-pub use allow::{Added, AllowEntry, AllowList, MAX_VALUE_BYTES, MAX_VALUES};
 pub use calls::Listener;
 pub use fate::{Discard, Fate};

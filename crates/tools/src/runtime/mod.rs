@@ -8,7 +8,6 @@ mod outcome;
 mod preview;
 mod task;
 
-use std::any::Any;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -24,30 +23,7 @@ pub use outcome::Outcome;
 pub use task::{Invocation, ToolTask};
 
 use proofhouse_manifest::interpolate::Secrets;
-use proofhouse_manifest::{Action, Execute, Tool};
-
-/// What a runtime keeps between the calls of one task.
-pub struct State(Box<dyn Any + Send + Sync>);
-
-impl State {
-    /// Keeps a value.
-    #[must_use]
-    pub fn new<T: Any + Send + Sync>(value: T) -> Self {
-        Self(Box::new(value))
-    }
-
-    /// The value, if it is of that type.
-    #[must_use]
-    pub fn get<T: Any>(&self) -> Option<&T> {
-        self.0.downcast_ref()
-    }
-}
-
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("State(..)")
-    }
-}
+use proofhouse_manifest::{Action, BackendKind, Execute, Tool};
 
 /// One invocation of an action: its parameters are complete and checked.
 #[derive(Debug, Clone)]
@@ -68,35 +44,14 @@ pub struct Call {
     pub cancel: CancellationToken,
 }
 
-/// What carries out the actions of one kind of backend.
+/// What carries out the actions of one kind of backend: it opens a session for each tool and task.
 pub trait ActionRuntime: Send + Sync {
     /// Prepares what the calls of a task share. Called once per tool and task, at the first call.
     fn initialize<'a>(
         &'a self,
         call: &'a Call,
         environment: &'a Environment,
-    ) -> BoxFuture<'a, Result<State, ActionError>>;
-
-    /// The names of the actions that a block at the top level of the tool derives, such as all
-    /// operations of a description.
-    fn derived(&self, _state: &State) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// An action as it can be called: what the manifest declares, with what the backend knows of it.
-    /// Without a declaration it is one that the backend derives; nothing if there is none of the name.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when the declaration names something that the backend does not have.
-    fn action(
-        &self,
-        _state: &State,
-        _name: &str,
-        declared: Option<&Arc<Action>>,
-    ) -> Result<Option<Arc<Action>>, ActionError> {
-        Ok(declared.cloned())
-    }
+    ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>>;
 
     /// Whether actions are only known in full after initialization.
     fn completes_actions(&self) -> bool {
@@ -117,26 +72,47 @@ pub trait ActionRuntime: Send + Sync {
     fn preview(&self, call: &Call, environment: &Environment) -> Result<Value, ActionError> {
         preview::preview(call, environment)
     }
+}
+
+/// What an [`ActionRuntime`] keeps for one tool and one task, from its first call to the task's end.
+pub trait ActionSession: Send + Sync {
+    /// The names of the actions that a block at the top level of the tool derives, such as all
+    /// operations of a description.
+    fn derived(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// An action as it can be called: what the manifest declares, with what the backend knows of it.
+    /// Without a declaration it is one that the backend derives; nothing if there is none of the name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the declaration names something that the backend does not have.
+    fn action(
+        &self,
+        _name: &str,
+        declared: Option<&Arc<Action>>,
+    ) -> Result<Option<Arc<Action>>, ActionError> {
+        Ok(declared.cloned())
+    }
 
     /// Carries out one action.
     fn invoke<'a>(
         &'a self,
-        state: &'a State,
         call: &'a Call,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>>;
 
-    /// Cleans up when the task ends, also after a failure. Nothing to do where there is no session.
+    /// Cleans up when the task ends, also after a failure. Nothing to do where nothing was opened.
     fn teardown<'a>(
         &'a self,
-        _state: &'a State,
         _environment: &'a Environment,
     ) -> BoxFuture<'a, Result<(), ActionError>> {
         Box::pin(async { Ok(()) })
     }
 }
 
-/// The runtimes there are, by their key in the manifest.
+/// The runtimes there are, one for each kind of action.
 ///
 /// ```
 /// use proofhouse_tools::http::EgressPolicy;
@@ -147,7 +123,7 @@ pub trait ActionRuntime: Send + Sync {
 /// ```
 #[derive(Clone)]
 pub struct Runtimes {
-    table: Vec<(&'static str, Arc<dyn ActionRuntime>)>,
+    table: Vec<(BackendKind, Arc<dyn ActionRuntime>)>,
 }
 
 impl Runtimes {
@@ -162,56 +138,56 @@ impl Runtimes {
         let openapi = crate::actions::OpenApiRuntime::new(Arc::clone(&client), limits, egress)?;
         Ok(Self {
             table: vec![
-                ("cel", Arc::new(crate::actions::CelRuntime)),
+                (BackendKind::Cel, Arc::new(crate::actions::CelRuntime)),
                 (
-                    "stateless_http",
+                    BackendKind::StatelessHttp,
                     Arc::new(crate::actions::StatelessHttp::new(Arc::clone(&client))),
                 ),
                 (
-                    "stateful_session",
+                    BackendKind::StatefulSession,
                     Arc::new(crate::actions::StatefulSession::new(client)),
                 ),
                 (
-                    "kubernetes_job",
+                    BackendKind::KubernetesJob,
                     Arc::new(crate::actions::KubernetesJobs::new(
                         crate::actions::Cluster::none(),
                         limits,
                     )),
                 ),
-                ("openapi", Arc::new(openapi)),
-                ("mcp", Arc::new(mcp)),
+                (BackendKind::OpenApi, Arc::new(openapi)),
+                (BackendKind::Mcp, Arc::new(mcp)),
             ],
         })
     }
 
-    /// The same runtimes and one more, which stands in for an earlier one of its key.
+    /// The same runtimes, with another for one kind.
     #[must_use]
-    pub fn with(mut self, key: &'static str, runtime: Arc<dyn ActionRuntime>) -> Self {
-        self.table.retain(|(known, _)| *known != key);
-        self.table.push((key, runtime));
+    pub fn with(mut self, kind: BackendKind, runtime: Arc<dyn ActionRuntime>) -> Self {
+        self.table.retain(|(known, _)| *known != kind);
+        self.table.push((kind, runtime));
         self
     }
 
-    /// The same runtimes without that of a key, whose actions then end with `no_runtime`.
+    /// The same runtimes without that of a kind, whose actions then end with `no_runtime`.
     #[must_use]
-    pub fn without(mut self, key: &str) -> Self {
-        self.table.retain(|(known, _)| *known != key);
+    pub fn without(mut self, kind: BackendKind) -> Self {
+        self.table.retain(|(known, _)| *known != kind);
         self
     }
 
     /// The keys that can be run.
     pub fn keys(&self) -> impl Iterator<Item = &'static str> {
-        self.table.iter().map(|(key, _)| *key)
+        self.table.iter().map(|(kind, _)| kind.key())
     }
 
     /// The runtime of an action.
     fn find(&self, execute: &Execute) -> Result<Arc<dyn ActionRuntime>, ActionError> {
-        let key = execute.key();
-        match self.table.iter().find(|(known, _)| *known == key) {
+        let kind = execute.kind();
+        match self.table.iter().find(|(known, _)| *known == kind) {
             Some((_, runtime)) => Ok(Arc::clone(runtime)),
             None => Err(ActionError::new(
                 Failure::NoRuntime,
-                format!("there is no runtime for `{key}` here"),
+                format!("there is no runtime for `{}` here", kind.key()),
             )),
         }
     }

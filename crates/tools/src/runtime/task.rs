@@ -12,8 +12,8 @@ use tokio::sync::{Mutex, RwLock};
 use tracing::Instrument;
 
 use super::{
-    ActionError, ActionRuntime, Call, CallEvent, Environment, Failure, Limits, Observer, Outcome,
-    Runtimes, State,
+    ActionError, ActionRuntime, ActionSession, Call, CallEvent, Environment, Failure, Limits,
+    Observer, Outcome, Runtimes,
 };
 use proofhouse_manifest::interpolate::Secrets;
 use proofhouse_manifest::{Action, Execute, ParameterSchema, Tool};
@@ -52,7 +52,7 @@ struct Backend {
 
 enum Slot {
     Empty,
-    Ready(Arc<State>),
+    Ready(Arc<dyn ActionSession>),
     /// It could not be initialized, and never will.
     Failed(ActionError),
     Closed,
@@ -75,7 +75,7 @@ pub struct Invocation {
 }
 
 /// An action that can be called, and what carries it out.
-struct Found {
+struct CallableAction {
     action: Arc<Action>,
     runtime: Arc<dyn ActionRuntime>,
     backend: usize,
@@ -176,9 +176,11 @@ impl ToolTask {
                 continue;
             }
             let runtime = self.inner.runtimes.find(&backend.block.execute)?;
-            let state = self.state(position, &runtime, &Value::Null, cancel).await?;
-            for name in runtime.derived(&state) {
-                actions.extend(runtime.action(&state, &name, None)?);
+            let session = self
+                .session(position, &runtime, &Value::Null, cancel)
+                .await?;
+            for name in session.derived() {
+                actions.extend(session.action(&name, None)?);
             }
         }
         Ok(actions)
@@ -234,11 +236,10 @@ impl ToolTask {
             }
         };
         let runtime = inner.runtimes.find(&action.execute)?;
-        let parameters = match runtime.completes_actions() {
-            true => invocation.arguments,
-            false => {
-                complete(&action, invocation.arguments).map_err(|error| error.redacted(&secrets))?
-            }
+        let parameters = if runtime.completes_actions() {
+            invocation.arguments
+        } else {
+            complete(&action, invocation.arguments).map_err(|error| error.redacted(&secrets))?
         };
         let call = Call {
             invocation: invocation.id,
@@ -374,9 +375,11 @@ impl ToolTask {
             secrets: self.inner.secrets.clone(),
             cancel,
         };
-        let state = self.state_for(found.backend, &found.runtime, &call).await?;
+        let session = self
+            .session_for(found.backend, &found.runtime, &call)
+            .await?;
         let span = tracing::info_span!("tool.invoke", runtime = call.action.execute.key());
-        let invoked = found.runtime.invoke(&state, &call, &inner.environment);
+        let invoked = session.invoke(&call, &inner.environment);
         invoked.instrument(span).await
     }
 
@@ -386,7 +389,7 @@ impl ToolTask {
         name: &str,
         context: &Value,
         cancel: &CancellationToken,
-    ) -> Result<Found, ActionError> {
+    ) -> Result<CallableAction, ActionError> {
         let inner = &self.inner;
         let mut known: Vec<String> = Vec::new();
         for declared in &inner.tool.actions {
@@ -400,15 +403,15 @@ impl ToolTask {
                 continue;
             }
             let runtime = inner.runtimes.find(&of.block.execute)?;
-            let state = self.state(backend, &runtime, context, cancel).await?;
-            if let Some(action) = runtime.action(&state, name, None)? {
-                return Ok(Found {
+            let session = self.session(backend, &runtime, context, cancel).await?;
+            if let Some(action) = session.action(name, None)? {
+                return Ok(CallableAction {
                     action,
                     runtime,
                     backend,
                 });
             }
-            known.extend(runtime.derived(&state));
+            known.extend(session.derived());
         }
         Err(no_action(&inner.tool.name, name, &known))
     }
@@ -418,7 +421,7 @@ impl ToolTask {
         declared: &Arc<Action>,
         context: &Value,
         cancel: &CancellationToken,
-    ) -> Result<Found, ActionError> {
+    ) -> Result<CallableAction, ActionError> {
         let inner = &self.inner;
         let runtime = inner.runtimes.find(&declared.execute)?;
         let position = inner
@@ -430,26 +433,26 @@ impl ToolTask {
         })?;
         let mut action = Arc::clone(declared);
         if runtime.completes_actions() {
-            let state = self.state(backend, &runtime, context, cancel).await?;
-            if let Some(complete) = runtime.action(&state, &declared.name, Some(declared))? {
+            let session = self.session(backend, &runtime, context, cancel).await?;
+            if let Some(complete) = session.action(&declared.name, Some(declared))? {
                 action = complete;
             }
         }
-        Ok(Found {
+        Ok(CallableAction {
             action,
             runtime,
             backend,
         })
     }
 
-    /// The state of a backend, initialized without parameters if it was not yet.
-    async fn state(
+    /// The session of a backend, initialized without parameters if it was not yet.
+    async fn session(
         &self,
         backend: usize,
         runtime: &Arc<dyn ActionRuntime>,
         context: &Value,
         cancel: &CancellationToken,
-    ) -> Result<Arc<State>, ActionError> {
+    ) -> Result<Arc<dyn ActionSession>, ActionError> {
         let call = Call {
             invocation: format!("{}-initialize", self.inner.id),
             tool: Arc::clone(&self.inner.tool),
@@ -459,18 +462,18 @@ impl ToolTask {
             secrets: self.inner.secrets.clone(),
             cancel: cancel.clone(),
         };
-        self.state_for(backend, runtime, &call).await
+        self.session_for(backend, runtime, &call).await
     }
 
-    /// The state of a backend. Calls that come while it is being made wait for it.
-    async fn state_for(
+    /// The session of a backend. Calls that come while it is being made wait for it.
+    async fn session_for(
         &self,
         backend: usize,
         runtime: &Arc<dyn ActionRuntime>,
         call: &Call,
-    ) -> Result<Arc<State>, ActionError> {
-        if let Slot::Ready(state) = &*self.inner.backends[backend].slot.lock().await {
-            return Ok(Arc::clone(state));
+    ) -> Result<Arc<dyn ActionSession>, ActionError> {
+        if let Slot::Ready(session) = &*self.inner.backends[backend].slot.lock().await {
+            return Ok(Arc::clone(session));
         }
         // In a task of its own: a caller that is cancelled must not lose a session that was made.
         let (inner, runtime, call) = (Arc::clone(&self.inner), Arc::clone(runtime), call.clone());
@@ -478,14 +481,13 @@ impl ToolTask {
         let making = async move {
             let mut slot = inner.backends[backend].slot.lock().await;
             match &*slot {
-                Slot::Ready(state) => Ok(Arc::clone(state)),
+                Slot::Ready(session) => Ok(Arc::clone(session)),
                 Slot::Failed(error) => Err(error.clone()),
                 Slot::Closed => Err(ended()),
                 Slot::Empty => match runtime.initialize(&call, &inner.environment).await {
-                    Ok(state) => {
-                        let state = Arc::new(state);
-                        *slot = Slot::Ready(Arc::clone(&state));
-                        Ok(state)
+                    Ok(session) => {
+                        *slot = Slot::Ready(Arc::clone(&session));
+                        Ok(session)
                     }
                     Err(error) => {
                         if !error.is_recoverable() {
@@ -528,11 +530,10 @@ impl ToolTask {
         let mut errors = Vec::new();
         for backend in &inner.backends {
             let old = std::mem::replace(&mut *backend.slot.lock().await, afterwards());
-            let runtime = inner.runtimes.find(&backend.block.execute);
-            if let (Slot::Ready(state), Ok(runtime)) = (old, runtime) {
+            if let Slot::Ready(session) = old {
                 let span =
                     tracing::info_span!("tool.teardown", runtime = backend.block.execute.key());
-                let ended = runtime.teardown(&state, &inner.environment);
+                let ended = session.teardown(&inner.environment);
                 let ended = ended.instrument(span).await;
                 errors.extend(ended.err().map(|error| error.redacted(&secrets)));
             }
@@ -584,7 +585,10 @@ fn may_be_repeated(execute: &Execute) -> bool {
             .method
             .as_ref()
             .is_some_and(|method| matches!(method.source(), "GET" | "PUT" | "DELETE")),
-        _ => false,
+        Execute::StatefulSession(_)
+        | Execute::OpenApi(_)
+        | Execute::Mcp(_)
+        | Execute::KubernetesJob(_) => false,
     }
 }
 

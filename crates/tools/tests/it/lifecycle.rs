@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, join_all};
 use proofhouse_manifest::{Action, ParameterSchema};
 use proofhouse_tools::runtime::{
-    ActionError, ActionRuntime, Call, CallEvent, Environment, Failure, Observer, Runtimes, State,
-    ToolTask,
+    ActionError, ActionRuntime, ActionSession, Call, CallEvent, Environment, Failure, Observer,
+    Runtimes, ToolTask,
 };
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
@@ -16,21 +16,24 @@ use serde_json::{Map, Value, json};
 use crate::support::*;
 
 /// Counts what is done to it; fails to initialize as often as it is told.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Counting {
-    initialized: AtomicUsize,
-    invoked: AtomicUsize,
-    torn_down: AtomicUsize,
-    failures: AtomicUsize,
+    initialized: Arc<AtomicUsize>,
+    invoked: Arc<AtomicUsize>,
+    torn_down: Arc<AtomicUsize>,
+    failures: Arc<AtomicUsize>,
     fail_with: Option<Failure>,
 }
+
+/// The session with this number.
+struct CountingSession(usize, Counting);
 
 impl ActionRuntime for Counting {
     fn initialize<'a>(
         &'a self,
         _: &'a Call,
         _: &'a Environment,
-    ) -> BoxFuture<'a, Result<State, ActionError>> {
+    ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async {
             tokio::time::sleep(Duration::from_millis(30)).await;
             let number = self.initialized.fetch_add(1, Ordering::SeqCst);
@@ -38,33 +41,30 @@ impl ActionRuntime for Counting {
                 Some(failure) if number < self.failures.load(Ordering::SeqCst) => {
                     Err(ActionError::new(failure, "not now: sk-secret/1"))
                 }
-                _ => Ok(State::new(number)),
+                _ => Ok(Arc::new(CountingSession(number, self.clone())) as Arc<dyn ActionSession>),
             }
         })
     }
+}
 
+impl ActionSession for CountingSession {
     fn invoke<'a>(
         &'a self,
-        state: &'a State,
         call: &'a Call,
         _: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async {
-            self.invoked.fetch_add(1, Ordering::SeqCst);
+            self.1.invoked.fetch_add(1, Ordering::SeqCst);
             if call.parameters["x"] == "fail" {
                 return Err(ActionError::new(Failure::Unreachable, "gone"));
             }
-            Ok(json!(state.get::<usize>()))
+            Ok(json!(self.0))
         })
     }
 
-    fn teardown<'a>(
-        &'a self,
-        _: &'a State,
-        _: &'a Environment,
-    ) -> BoxFuture<'a, Result<(), ActionError>> {
+    fn teardown<'a>(&'a self, _: &'a Environment) -> BoxFuture<'a, Result<(), ActionError>> {
         Box::pin(async {
-            self.torn_down.fetch_add(1, Ordering::SeqCst);
+            self.1.torn_down.fetch_add(1, Ordering::SeqCst);
             Err(ActionError::new(
                 Failure::Broken,
                 "sk-secret/1 did not say goodbye",
@@ -77,7 +77,7 @@ fn counted(runtime: Counting) -> (Arc<Counting>, ToolTask) {
     let runtime = Arc::new(runtime);
     let runtimes = Runtimes::new(&limits(), loopback())
         .expect("the client is set up")
-        .with("cel", runtime.clone());
+        .with(proofhouse_manifest::BackendKind::Cel, runtime.clone());
     let tool = tool("cel: {expression: now}");
     (
         runtime,
@@ -137,7 +137,7 @@ async fn a_recoverable_failure_to_initialize_can_be_tried_again() {
     for (failure, tries) in [(Failure::HttpStatus, 2), (Failure::Unreachable, 1)] {
         let (runtime, task) = counted(Counting {
             fail_with: Some(failure),
-            failures: 1.into(),
+            failures: Arc::new(1.into()),
             ..Counting::default()
         });
         let error = act(&task, json!({})).await.unwrap_err();
@@ -213,7 +213,7 @@ async fn failures_before_and_in_cel_are_told() {
 #[tokio::test]
 async fn backends_without_a_runtime_say_so() {
     let runtimes = Runtimes::new(&limits(), loopback()).expect("the client is set up");
-    let runtimes = runtimes.without("cel");
+    let runtimes = runtimes.without(proofhouse_manifest::BackendKind::Cel);
     let tool = tool("cel: {expression: now}");
     let task = ToolTask::new(tool, environment(), runtimes, limits());
     let error = act(&task, json!({})).await.unwrap_err();
@@ -250,12 +250,12 @@ async fn a_cancelled_request_may_have_had_its_effect() {
 }
 
 /// Waits for a second in every call; may clean up when it is cancelled.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Slow {
     cleans_up: bool,
-    running: AtomicUsize,
-    cleaned_up: AtomicUsize,
-    torn_down_with: AtomicUsize,
+    running: Arc<AtomicUsize>,
+    cleaned_up: Arc<AtomicUsize>,
+    torn_down_with: Arc<AtomicUsize>,
 }
 
 impl ActionRuntime for Slow {
@@ -263,17 +263,18 @@ impl ActionRuntime for Slow {
         &'a self,
         _: &'a Call,
         _: &'a Environment,
-    ) -> BoxFuture<'a, Result<State, ActionError>> {
-        Box::pin(async { Ok(State::new(())) })
+    ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
+        Box::pin(async { Ok(Arc::new(self.clone()) as Arc<dyn ActionSession>) })
     }
 
     fn cancels_itself(&self) -> bool {
         self.cleans_up
     }
+}
 
+impl ActionSession for Slow {
     fn invoke<'a>(
         &'a self,
-        _: &'a State,
         call: &'a Call,
         _: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
@@ -291,11 +292,7 @@ impl ActionRuntime for Slow {
         })
     }
 
-    fn teardown<'a>(
-        &'a self,
-        _: &'a State,
-        _: &'a Environment,
-    ) -> BoxFuture<'a, Result<(), ActionError>> {
+    fn teardown<'a>(&'a self, _: &'a Environment) -> BoxFuture<'a, Result<(), ActionError>> {
         Box::pin(async {
             let running = self.running.load(Ordering::SeqCst);
             self.torn_down_with.store(running + 100, Ordering::SeqCst);
@@ -307,7 +304,7 @@ impl ActionRuntime for Slow {
 fn with_runtime(runtime: Arc<dyn ActionRuntime>) -> ToolTask {
     let runtimes = Runtimes::new(&limits(), loopback())
         .expect("the client is set up")
-        .with("cel", runtime);
+        .with(proofhouse_manifest::BackendKind::Cel, runtime);
     ToolTask::new(
         tool("cel: {expression: now}"),
         environment(),
@@ -404,29 +401,34 @@ impl ActionRuntime for Deriving {
         &'a self,
         call: &'a Call,
         _: &'a Environment,
-    ) -> BoxFuture<'a, Result<State, ActionError>> {
-        Box::pin(async { Ok(State::new(Arc::clone(&call.action))) })
-    }
-
-    fn derived(&self, _: &State) -> Vec<String> {
-        vec!["list".to_owned(), "read".to_owned()]
+    ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
+        Box::pin(async {
+            Ok(Arc::new(DerivingSession(Arc::clone(&call.action))) as Arc<dyn ActionSession>)
+        })
     }
 
     fn completes_actions(&self) -> bool {
         true
     }
+}
+
+/// A session for this block.
+struct DerivingSession(Arc<Action>);
+
+impl ActionSession for DerivingSession {
+    fn derived(&self) -> Vec<String> {
+        vec!["list".to_owned(), "read".to_owned()]
+    }
 
     fn action(
         &self,
-        state: &State,
         name: &str,
         declared: Option<&Arc<Action>>,
     ) -> Result<Option<Arc<Action>>, ActionError> {
-        let known = self.derived(state).iter().any(|known| known == name);
-        let Some(block) = state.get::<Arc<Action>>().filter(|_| known) else {
+        if !self.derived().iter().any(|known| known == name) {
             return Ok(None);
-        };
-        let mut action = Action::clone(declared.unwrap_or(block));
+        }
+        let mut action = Action::clone(declared.unwrap_or(&self.0));
         action.name = name.to_owned();
         let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
         action.parameters = ParameterSchema::given(schema);
@@ -435,7 +437,6 @@ impl ActionRuntime for Deriving {
 
     fn invoke<'a>(
         &'a self,
-        _: &'a State,
         call: &'a Call,
         _: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
@@ -452,7 +453,7 @@ async fn a_shared_block_derives_actions() {
     let tool = Arc::new(bundle.tools().next().unwrap().clone());
     let runtimes = Runtimes::new(&limits(), loopback())
         .unwrap()
-        .with("mcp", Arc::new(Deriving));
+        .with(proofhouse_manifest::BackendKind::Mcp, Arc::new(Deriving));
     let task = ToolTask::new(tool, environment(), runtimes, limits());
     let actions = task.actions(CancellationToken::new()).await.unwrap();
     let names: Vec<&str> = actions.iter().map(|action| action.name.as_str()).collect();

@@ -444,7 +444,8 @@ fn the_schema_agrees_with_the_reader() {
     let schema = jsonschema::validator_for(&json_schema()).expect("a schema");
     let to_value = |text: &str| {
         let source =
-            proofhouse_source::Source::read(text, &proofhouse_source::Limits::default()).unwrap();
+            proofhouse_source::Source::read(text, &proofhouse_source::ReadLimits::default())
+                .unwrap();
         source.root().to_value(&mut |_| {})
     };
     for example in [

@@ -123,7 +123,10 @@ async fn the_operator_adds_to_the_environment() {
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mcp = McpRuntime::new(&limits(), loopback()).unwrap();
     let runtimes = Runtimes::new(&limits(), loopback()).unwrap();
-    let runtimes = runtimes.with("mcp", Arc::new(mcp.with_variables(variables)));
+    let runtimes = runtimes.with(
+        proofhouse_manifest::BackendKind::Mcp,
+        Arc::new(mcp.with_variables(variables)),
+    );
     let task = ToolTask::new(acting("plain", ""), environment(), runtimes, limits());
     let names = value(&task, "environment", json!({})).await;
     let mut names: Vec<String> = serde_json::from_str(names.as_str().unwrap()).unwrap();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use proofhouse_manifest::Bundle;
 use proofhouse_tools::runtime::{
-    ActionError, ActionRuntime, Call, Environment, Failure, Invocation, Runtimes, State, ToolTask,
+    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Invocation, Runtimes,
+    ToolTask,
 };
 use serde_json::{Value, json};
 
@@ -19,17 +20,8 @@ impl ActionRuntime for Untouched {
         &'a self,
         _: &'a Call,
         _: &'a Environment,
-    ) -> BoxFuture<'a, Result<State, ActionError>> {
+    ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         unreachable!("a preview initializes nothing")
-    }
-
-    fn invoke<'a>(
-        &'a self,
-        _: &'a State,
-        _: &'a Call,
-        _: &'a Environment,
-    ) -> BoxFuture<'a, Result<Value, ActionError>> {
-        unreachable!("a preview invokes nothing")
     }
 
     fn completes_actions(&self) -> bool {
@@ -57,8 +49,9 @@ fn preview(rest: &str, action: &str, arguments: &Value) -> Result<Value, ActionE
     assert!(findings.is_empty(), "{findings:?}");
     let tool = Arc::new(bundle.tools().next().expect("a tool").clone());
     let mut runtimes = Runtimes::new(&limits(), loopback()).expect("the client is set up");
-    for key in ["openapi", "mcp"] {
-        runtimes = runtimes.with(key, Arc::new(Untouched));
+    use proofhouse_manifest::BackendKind;
+    for kind in [BackendKind::OpenApi, BackendKind::Mcp] {
+        runtimes = runtimes.with(kind, Arc::new(Untouched));
     }
     let environment = Environment::new(json!({"api_key": "sk-secret/1"}), || "NOW".to_owned());
     let task = ToolTask::new(tool, environment, runtimes, limits());
@@ -165,7 +158,10 @@ fn a_job_is_shown_with_its_values() {
     let tool = Arc::new(bundle.tools().next().expect("a tool").clone());
     let runtimes = Runtimes::new(&limits(), loopback())
         .expect("the client is set up")
-        .with("kubernetes_job", Arc::new(Untouched));
+        .with(
+            proofhouse_manifest::BackendKind::KubernetesJob,
+            Arc::new(Untouched),
+        );
     let environment = Environment::new(json!({"api_key": "sk-secret/1"}), || "NOW".to_owned());
     let task = ToolTask::new(tool, environment, runtimes, limits());
     let shown = task.preview(Invocation {

@@ -2,9 +2,10 @@
 
 use proofhouse_manifest::{Bundle, Catalog, Event, Tool, Trigger};
 use proofhouse_source::DiagnosticSeverity;
-use proofhouse_tools::receive::filter::{Allowed, Filter, ParameterTypes};
+use proofhouse_tools::allow_list::AllowList;
+use proofhouse_tools::receive::filter::{AllowedValues, Filter, ParameterTypes};
 use proofhouse_tools::receive::message::{MAX_MESSAGE_BYTES, compose};
-use proofhouse_tools::receive::{AllowList, Discard, timeout, trigger};
+use proofhouse_tools::receive::{Discard, timeout, trigger};
 use serde_json::{Value, json};
 
 fn tool(filter: &str, rest: &str) -> Tool {
@@ -39,7 +40,7 @@ events:
 
 fn admit(filter: &str, list: &AllowList, payload: &Value) -> Result<(), Discard> {
     let tool = tool(filter, "");
-    let allowed = Allowed::new(list, &ParameterTypes::of(&tool));
+    let allowed = AllowedValues::new(list, &ParameterTypes::of(&tool));
     let event = json!({"payload": payload, "headers": {"x-github-event": "issue_comment"}});
     Filter::of(&tool.events[0]).admit(&event, &allowed)
 }
@@ -49,7 +50,7 @@ fn list() -> AllowList {
     list.seal("owner", json!("acme"));
     for author in ["alice", "bob"] {
         let call = json!({"owner": "evil", "author": author, "number": 7});
-        list.add(call.as_object().expect("the test is set up"));
+        list.add_call(call.as_object().expect("the test is set up"));
     }
     list
 }
@@ -152,11 +153,11 @@ fn many_filters_share_one_event() {
     let tool = tool("event.payload.owner == parameters.owner", "");
     let filter = Filter::of(&tool.events[0]);
     let types = ParameterTypes::of(&tool);
-    let tasks: Vec<Allowed> = (0..1_000)
+    let tasks: Vec<AllowedValues> = (0..1_000)
         .map(|number| {
             let mut list = AllowList::default();
             list.seal("owner", json!(format!("owner-{number}")));
-            Allowed::new(&list, &types)
+            AllowedValues::new(&list, &types)
         })
         .collect();
     let event = json!({"payload": {"owner": "owner-77", "rest": vec!["x"; 10_000]}});

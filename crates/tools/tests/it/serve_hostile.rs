@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use proofhouse_mcp_serve::ServeLimits;
-use proofhouse_wire::{Limits, Method};
+use proofhouse_wire::{Method, WireLimits};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -64,11 +64,11 @@ async fn web_pages_are_refused() {
 
 #[tokio::test]
 async fn large_and_slow_bodies_are_cut_off() {
-    let wire = Limits {
+    let wire = WireLimits {
         max_message_bytes: 1000,
         body_timeout: Duration::from_millis(200),
         header_timeout: Duration::from_millis(500),
-        ..Limits::default()
+        ..WireLimits::default()
     };
     let stage = Stage::start(ServeLimits { wire, ..limits() }).await;
     let response = stage.send(Method::POST, &[], "x".repeat(5000)).await;

@@ -136,9 +136,9 @@ async fn both_eras_share_a_connection_and_its_tools() {
 #[tokio::test]
 async fn what_makes_no_sense_is_answered_and_passed_over() {
     let small = ServeLimits {
-        wire: proofhouse_wire::Limits {
+        wire: proofhouse_wire::WireLimits {
             max_message_bytes: 1000,
-            ..proofhouse_wire::Limits::default()
+            ..proofhouse_wire::WireLimits::default()
         },
         ..limits()
     };
@@ -242,9 +242,9 @@ async fn what_was_asked_before_the_input_ended_is_answered() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_left() {
-    let wire = proofhouse_wire::Limits {
+    let wire = proofhouse_wire::WireLimits {
         idle_timeout: Duration::from_millis(200),
-        ..proofhouse_wire::Limits::default()
+        ..proofhouse_wire::WireLimits::default()
     };
     let mut client = Client::start(ServeLimits { wire, ..limits() });
     client.initialize().await;

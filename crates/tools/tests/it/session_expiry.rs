@@ -258,9 +258,9 @@ async fn after_the_end_no_session_is_made() {
         context: json!({}),
         cancel: CancellationToken::new(),
     };
-    let state = runtime.initialize(&call, &environment).await.unwrap();
-    runtime.teardown(&state, &environment).await.unwrap();
-    let error = runtime.invoke(&state, &call, &environment).await;
+    let session = runtime.initialize(&call, &environment).await.unwrap();
+    session.teardown(&environment).await.unwrap();
+    let error = session.invoke(&call, &environment).await;
     assert_eq!(error.unwrap_err().detail["status"], 404);
     assert_eq!(
         service.log(),

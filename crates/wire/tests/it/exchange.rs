@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use proofhouse_wire::client::{Client, ClientError};
-use proofhouse_wire::{Bytes, HeaderMap, Limits, Method, StatusCode, Url, Whole};
+use proofhouse_wire::{Bytes, HeaderMap, HttpResponse, Method, StatusCode, Url, WireLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -36,13 +36,13 @@ async fn peer(pieces: Vec<String>, silent: bool) -> Url {
     format!("http://{address}/").parse().unwrap()
 }
 
-async fn exchange(url: &Url, time: Duration) -> Result<Whole, ClientError> {
-    let limits = Limits {
+async fn exchange(url: &Url, time: Duration) -> Result<HttpResponse, ClientError> {
+    let limits = WireLimits {
         max_message_bytes: LIMIT,
         // These are not asked: the one time is all there is.
         response_timeout: Duration::ZERO,
         idle_timeout: Duration::ZERO,
-        ..Limits::default()
+        ..WireLimits::default()
     };
     let client = Client::new(limits).unwrap();
     let exchanged = client.exchange(Method::POST, url, HeaderMap::new(), Bytes::new(), time);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use proofhouse_wire::client::{Client, ClientError};
-use proofhouse_wire::{AddressGuard, Bytes, HeaderMap, Limits, Method};
+use proofhouse_wire::{AddressGuard, Bytes, HeaderMap, Method, WireLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -16,11 +16,13 @@ struct Patience {
 }
 
 impl AddressGuard for Patience {
-    fn check(&self, address: IpAddr) -> Result<(), String> {
+    fn check(&self, address: IpAddr) -> Result<(), proofhouse_wire::AddressDenied> {
         self.asked.lock().expect("no panic").push(address);
         let mut left = self.left.lock().expect("no panic");
         if *left == 0 {
-            return Err(format!("{address} is not allowed any more"));
+            return Err(proofhouse_wire::AddressDenied(format!(
+                "{address} is not allowed any more"
+            )));
         }
         *left -= 1;
         Ok(())
@@ -59,7 +61,7 @@ async fn every_connection_is_asked_about() {
             left: Mutex::new(answers.count()),
             asked: Mutex::default(),
         });
-        let client = Client::guarded(Limits::default(), guard.clone()).expect("a client");
+        let client = Client::guarded(WireLimits::default(), guard.clone()).expect("a client");
         let url = format!("http://{host}:{port}/");
         // The name was good the first time; the second time it is asked about again.
         get(&client, &url).await.expect("an answer");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use proofhouse_wire::client::{Client, ClientError};
 use proofhouse_wire::server::{Body, Bound, Handler, Reply, Request};
 use proofhouse_wire::sse::Event;
-use proofhouse_wire::{Bytes, CancellationToken, HeaderMap, Limits, Method, StatusCode};
+use proofhouse_wire::{Bytes, CancellationToken, HeaderMap, Method, StatusCode, WireLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -66,8 +66,8 @@ impl Handler for Echo {
     }
 }
 
-fn small() -> Limits {
-    Limits {
+fn small() -> WireLimits {
+    WireLimits {
         max_message_bytes: 10_000,
         max_stream_bytes: 50_000,
         max_events: 1_000,
@@ -77,7 +77,7 @@ fn small() -> Limits {
         response_timeout: Duration::from_secs(3),
         idle_timeout: Duration::from_secs(1),
         max_connections: 4,
-        ..Limits::default()
+        ..WireLimits::default()
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use proofhouse_wire::{Limits, Line, ProcessError, Spawn, kill_marked};
+use proofhouse_wire::{Line, ProcessError, Spawn, WireLimits, kill_marked};
 use tokio::io::AsyncWriteExt;
 
 fn shell(script: &str) -> Spawn {
@@ -15,11 +15,11 @@ fn shell(script: &str) -> Spawn {
     }
 }
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> WireLimits {
+    WireLimits {
         max_stderr_bytes: 100,
         exit_timeout: Duration::from_millis(300),
-        ..Limits::default()
+        ..WireLimits::default()
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use proofhouse_manifest::interpolate::Secrets;
 use proofhouse_wire::client::{Client, ClientError, Response};
-use proofhouse_wire::{Bytes, Limits, Method};
+use proofhouse_wire::{Bytes, Method, WireLimits};
 use serde_json::Value;
 
 use super::super::{ModelConfig, ModelError, ModelErrorKind, ModelLimits, OpenError};
@@ -28,14 +28,14 @@ pub(super) struct Exchange {
 impl Exchange {
     pub(super) fn new(config: &ModelConfig) -> Result<Self, OpenError> {
         let limits = &config.limits;
-        let wire = Limits {
+        let wire = WireLimits {
             max_message_bytes: limits.max_bytes,
             max_stream_bytes: limits.max_bytes as u64,
             max_events: MAX_EVENTS,
             connect_timeout: limits.connect,
             response_timeout: limits.first_byte,
             idle_timeout: limits.between_chunks,
-            ..Limits::default()
+            ..WireLimits::default()
         };
         let client = match &config.guard {
             Some(guard) => Client::guarded(wire, std::sync::Arc::clone(guard)),

@@ -28,7 +28,7 @@ const MODELS: &str = "/v1/models";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelServerLimits {
     /// Sizes and times of connections.
-    pub wire: proofhouse_wire::Limits,
+    pub wire: proofhouse_wire::WireLimits,
     /// Replies under way; a client is told to come back for more.
     pub max_replies: usize,
     /// Messages of one conversation.
@@ -43,7 +43,7 @@ impl Default for ModelServerLimits {
     /// 64 replies at a time of at most two minutes; conversations of 2,000 messages with 512 tools.
     fn default() -> Self {
         Self {
-            wire: proofhouse_wire::Limits::default(),
+            wire: proofhouse_wire::WireLimits::default(),
             max_replies: 64,
             max_messages: 2_000,
             max_tools: 512,

@@ -13,7 +13,7 @@ use proofhouse_agent::model::{
 };
 use proofhouse_manifest::interpolate::Sealed;
 use proofhouse_wire::server::{Bound, Handler, Reply, Request};
-use proofhouse_wire::{Bytes, CancellationToken, HeaderMap, Limits, StatusCode};
+use proofhouse_wire::{Bytes, CancellationToken, HeaderMap, StatusCode, WireLimits};
 use serde_json::{Value, json};
 
 /// The key of every test. It must not appear anywhere but in its header.
@@ -69,7 +69,7 @@ impl Provider {
         let cancel = CancellationToken::new();
         let serving = bound.serve(
             Arc::new(Answering(Arc::clone(&state))),
-            Limits::default(),
+            WireLimits::default(),
             cancel.clone(),
         );
         tokio::spawn(serving);

@@ -18,7 +18,7 @@ use proofhouse_agent::model::{
 };
 use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
 use proofhouse_wire::client::{Client, Events, Response};
-use proofhouse_wire::{CancellationToken, HeaderMap, HeaderName, Limits, Method};
+use proofhouse_wire::{CancellationToken, HeaderMap, HeaderName, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -61,7 +61,7 @@ impl Served {
             places,
             serving: tokio::spawn(server.serve(stop.clone())),
             stop,
-            client: Client::new(Limits::default()).unwrap(),
+            client: Client::new(WireLimits::default()).unwrap(),
         }
     }
 

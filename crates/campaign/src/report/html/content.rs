@@ -1,10 +1,10 @@
 //! The content of a message, with the evidence marked where it stands, and cut where it is long.
 
-use std::fmt::Write;
-
+use maud::{Markup, PreEscaped, Render, html};
 use serde_json::Value;
 
-use super::escape::push;
+use super::untrusted::visible;
+use crate::report::text::cut;
 use crate::result::Evidence;
 
 /// How much of one text is shown; around evidence, if there is any in it.
@@ -16,87 +16,113 @@ const BEFORE_EVIDENCE: usize = 300;
 /// How many bytes of a message are shown, beside its evidence.
 const MOST_OF_MESSAGE: usize = 12_000;
 
-/// Writes a value as indented JSON in HTML. Evidence is in `mark` elements; true if any was marked.
-pub(super) fn write(content: &Value, evidence: &[&Evidence], out: &mut String) -> bool {
+/// What texts stand between. It needs no escape outside of attributes.
+const QUOTE: PreEscaped<&str> = PreEscaped("\"");
+
+/// A value as indented JSON. Evidence is in `mark` elements; true if any was marked.
+pub(super) fn content(content: &Value, evidence: &[&Evidence]) -> (Markup, bool) {
     let mut writer = Writer {
         evidence,
-        end: out.len() + MOST_OF_MESSAGE,
         marked: false,
-        out,
+        out: String::new(),
     };
     writer.value(content, &mut String::new(), 0);
-    writer.marked
+    (PreEscaped(writer.out), writer.marked)
 }
 
 struct Writer<'a> {
     evidence: &'a [&'a Evidence],
-    end: usize,
     marked: bool,
-    out: &'a mut String,
+    /// Markup.
+    out: String,
 }
 
 impl Writer<'_> {
     fn value(&mut self, value: &Value, path: &mut String, depth: usize) {
-        let whole = !path.is_empty()
+        let is_evidence = !path.is_empty()
             && self
                 .evidence
                 .iter()
                 .any(|evidence| evidence.path.as_deref() == Some(path));
         match value {
-            Value::String(text) => self.text(text, path, whole),
+            Value::String(text) => self.text(text, path, is_evidence),
+            other if is_evidence => self.mark(|writer| writer.unmarked(other, path, depth)),
+            other => self.unmarked(other, path, depth),
+        }
+    }
+
+    /// A value that is no text, without a mark around it.
+    fn unmarked(&mut self, value: &Value, path: &mut String, depth: usize) {
+        match value {
             Value::Array(items) if !items.is_empty() => {
-                self.open(whole);
-                self.out.push('[');
-                let mut left_out = 0;
-                for (index, item) in items.iter().enumerate() {
-                    let before = path.len();
-                    let _ = write!(path, "[{index}]");
-                    if self.has_room(path) {
-                        self.line(depth + 1);
-                        self.value(item, path, depth + 1);
-                        self.out.push(',');
-                    } else {
-                        left_out += 1;
-                    }
-                    path.truncate(before);
-                }
-                self.close(']', left_out, depth, whole);
+                let items = items.iter().enumerate();
+                let items = items.map(|(index, item)| (format!("[{index}]"), None, item));
+                self.members(('[', ']'), items, path, depth);
             }
             Value::Object(fields) if !fields.is_empty() => {
-                self.open(whole);
-                self.out.push('{');
-                let mut left_out = 0;
-                for (name, field) in fields {
-                    let before = path.len();
-                    if !path.is_empty() {
-                        path.push('.');
-                    }
-                    path.push_str(name);
-                    if self.has_room(path) {
-                        self.line(depth + 1);
-                        self.out.push_str("<span class=\"key\">");
-                        self.quoted(&crate::report::text::cut(name, MOST_OF_TEXT));
-                        self.out.push_str("</span>: ");
-                        self.value(field, path, depth + 1);
-                        self.out.push(',');
-                    } else {
-                        left_out += 1;
-                    }
-                    path.truncate(before);
-                }
-                self.close('}', left_out, depth, whole);
+                let dot = if path.is_empty() { "" } else { "." };
+                let fields = fields.iter();
+                let fields = fields
+                    .map(|(name, field)| (format!("{dot}{name}"), Some(name.as_str()), field));
+                self.members(('{', '}'), fields, path, depth);
             }
-            other => {
-                self.open(whole);
-                push(&other.to_string(), self.out);
-                self.shut(whole);
-            }
+            scalar => self.push(&visible(&scalar.to_string())),
         }
+    }
+
+    /// What an array or an object holds: what each adds to the path, its name if it has one, and its value.
+    fn members<'v>(
+        &mut self,
+        (open, close): (char, char),
+        members: impl Iterator<Item = (String, Option<&'v str>, &'v Value)>,
+        path: &mut String,
+        depth: usize,
+    ) {
+        self.out.push(open);
+        let (mut shown, mut left_out) = (0, 0);
+        for (step, name, value) in members {
+            let before = path.len();
+            path.push_str(&step);
+            if self.has_room(path) {
+                if shown > 0 {
+                    self.out.push(',');
+                }
+                shown += 1;
+                self.line(depth + 1);
+                if let Some(name) = name {
+                    let name = quoted(&cut(name, MOST_OF_TEXT));
+                    self.push(&html! { span.key { (QUOTE) (name) (QUOTE) } ": " });
+                }
+                self.value(value, path, depth + 1);
+            } else {
+                left_out += 1;
+            }
+            path.truncate(before);
+        }
+        if left_out > 0 {
+            self.line(depth + 1);
+            self.push(&html! { em.cut { (left_out) " more left out" } });
+        }
+        self.line(depth);
+        self.out.push(close);
+    }
+
+    fn push(&mut self, markup: &Markup) {
+        markup.render_to(&mut self.out);
+    }
+
+    /// Marks what is written as evidence.
+    fn mark(&mut self, write: impl FnOnce(&mut Self)) {
+        let start = self.out.len();
+        write(self);
+        let inner = PreEscaped(self.out.split_off(start));
+        self.push(&html! { mark { (inner) } });
+        self.marked = true;
     }
 
     /// Whether there is room for what stands at a path: for evidence there always is.
     fn has_room(&self, path: &str) -> bool {
-        self.out.len() < self.end
+        self.out.len() < MOST_OF_MESSAGE
             || self.evidence.iter().any(|evidence| {
                 let rest = evidence
                     .path
@@ -114,33 +140,7 @@ impl Writer<'_> {
         }
     }
 
-    fn open(&mut self, whole: bool) {
-        if whole {
-            self.out.push_str("<mark>");
-            self.marked = true;
-        }
-    }
-
-    fn shut(&mut self, whole: bool) {
-        if whole {
-            self.out.push_str("</mark>");
-        }
-    }
-
-    fn close(&mut self, sign: char, left_out: usize, depth: usize, whole: bool) {
-        if self.out.ends_with(',') {
-            self.out.pop();
-        }
-        if left_out > 0 {
-            self.line(depth + 1);
-            let _ = write!(self.out, "<em class=\"cut\">{left_out} more left out</em>");
-        }
-        self.line(depth);
-        self.out.push(sign);
-        self.shut(whole);
-    }
-
-    fn text(&mut self, text: &str, path: &str, whole: bool) {
+    fn text(&mut self, text: &str, path: &str, is_evidence: bool) {
         let found = self.evidence.iter().find_map(|evidence| {
             // Without a path the words may be anywhere; what begins a text that was cut is enough.
             let here = evidence
@@ -153,46 +153,33 @@ impl Writer<'_> {
         });
         let marked = match found {
             Some(found) => found,
-            None if whole => 0..text.len(),
+            None if is_evidence => 0..text.len(),
             None => 0..0,
         };
         let from = back(text, marked.start, BEFORE_EVIDENCE);
         let from = if text.len() <= MOST_OF_TEXT { 0 } else { from };
         let to = forth(text, from, MOST_OF_TEXT);
         let marked = marked.start.min(to)..marked.end.min(to);
-        self.out.push('"');
-        self.cut_note(text[..from].chars().count());
-        self.inner(&text[from..marked.start.max(from)]);
-        if !marked.is_empty() {
-            self.open(true);
-            self.inner(&text[marked.clone()]);
-            self.shut(true);
-        }
-        self.inner(&text[marked.end.max(from)..to]);
-        self.cut_note(text[to..].chars().count());
-        self.out.push('"');
+        let before = quoted(&text[from..marked.start.max(from)]);
+        let evidence = quoted(&text[marked.clone()]);
+        let after = quoted(&text[marked.end.max(from)..to]);
+        self.marked |= !marked.is_empty();
+        self.push(&html! {
+            (QUOTE) (cut_note(text[..from].chars().count())) (before)
+            @if !marked.is_empty() { mark { (evidence) } }
+            (after) (cut_note(text[to..].chars().count())) (QUOTE)
+        });
     }
+}
 
-    fn cut_note(&mut self, characters: usize) {
-        if characters > 0 {
-            let _ = write!(
-                self.out,
-                "<em class=\"cut\">[{characters} characters cut]</em>"
-            );
-        }
-    }
+fn cut_note(characters: usize) -> Markup {
+    html! { @if characters > 0 { em.cut { "[" (characters) " characters cut]" } } }
+}
 
-    fn quoted(&mut self, text: &str) {
-        self.out.push('"');
-        self.inner(text);
-        self.out.push('"');
-    }
-
-    /// A part of a text, as in JSON but for line ends: those stay, so that it can be read. Hidden
-    /// characters are shown by their number.
-    fn inner(&mut self, text: &str) {
-        push(&text.replace('\\', "\\\\").replace('"', "\\\""), self.out);
-    }
+/// A part of a text, as in JSON but for line ends: those stay, so that it can be read. Hidden
+/// characters are shown by their number.
+fn quoted(text: &str) -> Markup {
+    visible(&text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// The start of a character at most `most` bytes before a place.
@@ -244,8 +231,8 @@ mod tests {
             (None, Some("y"), "x SECRET <mark>y</mark>"),
         ] {
             let evidence = evidence(path, text);
-            let mut out = String::new();
-            assert!(write(&content, &[&evidence], &mut out), "{path:?}");
+            let (PreEscaped(out), marked) = super::content(&content, &[&evidence]);
+            assert!(marked, "{path:?}");
             assert!(out.contains(expected), "{path:?} {out}");
             assert_eq!(out.matches("<mark>").count(), 1, "{out}");
         }
@@ -261,8 +248,8 @@ mod tests {
         )));
         let content = json!({"deep": {"items": items}});
         let evidence = evidence(Some("deep.items[5000]"), Some("NEEDLE"));
-        let mut out = String::new();
-        assert!(write(&content, &[&evidence], &mut out));
+        let (PreEscaped(out), marked) = super::content(&content, &[&evidence]);
+        assert!(marked);
         assert!(out.contains("<mark>NEEDLE</mark>"));
         assert!(out.contains("characters cut"));
         assert!(out.contains("more left out"));
@@ -272,8 +259,8 @@ mod tests {
     #[test]
     fn nothing_in_a_message_is_markup() {
         let content = json!({"</pre><script>": "<img src=x onerror=alert(1)>\u{202e}\u{0}"});
-        let mut out = String::new();
-        assert!(!write(&content, &[], &mut out));
+        let (PreEscaped(out), marked) = super::content(&content, &[]);
+        assert!(!marked);
         assert!(!out.contains("<script") && !out.contains("<img"), "{out}");
         assert!(out.contains("U+202E") && out.contains("U+0000"), "{out}");
     }

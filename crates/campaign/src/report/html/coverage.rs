@@ -1,11 +1,12 @@
 //! Coverage: which entries of the lists of others the documents stand for, and what came of them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
-use super::escape::{code, escape, short};
-use super::overview::{close_table, open_table};
-use crate::report::view::{Pair, View};
+use maud::{Markup, html};
+
+use super::elements::{anchor, table};
+use super::untrusted::{code, name, text};
+use crate::report::view::{MatrixCell, View};
 use crate::result::Outcome;
 
 /// A list of others.
@@ -94,26 +95,30 @@ struct Entry<'a> {
     documents: BTreeSet<usize>,
 }
 
-pub(super) fn write(view: &View<'_>, out: &mut String) {
+pub(super) fn section(view: &View<'_>) -> Markup {
     let mut lists: BTreeMap<String, BTreeMap<&str, Entry<'_>>> = BTreeMap::new();
     for (number, document) in view.result.documents.iter().enumerate() {
         for mapping in &document.mappings {
-            let list = lists.entry(framework(&mapping.framework)).or_default();
+            let list = lists
+                .entry(framework(mapping.framework.as_str()))
+                .or_default();
             let entry = list.entry(mapping.id.as_str()).or_default();
             entry.name = entry.name.or(mapping.name.as_deref());
             entry.documents.insert(number);
         }
     }
-    let pairs: Vec<Pair<'_>> = view.pairs().collect();
-    out.push_str("<section id=\"coverage\"><h2>Coverage</h2>\n");
-    for known in LISTS {
-        let found = lists.remove(known.framework).unwrap_or_default();
-        list(view, &pairs, known.title, known.entries, &found, out);
+    let cells: Vec<MatrixCell<'_>> = view.cells().collect();
+    html! {
+        section #coverage { h2 { "Coverage" } "\n"
+            @for known in LISTS {
+                @let covered = lists.remove(known.framework).unwrap_or_default();
+                (list(view, &cells, known.title, known.entries, &covered))
+            }
+            @for (name, covered) in lists.iter().take(MOST_LISTS) {
+                (list(view, &cells, name, &[], covered))
+            }
+        } "\n"
     }
-    for (name, found) in lists.iter().take(MOST_LISTS) {
-        list(view, &pairs, name, &[], found, out);
-    }
-    out.push_str("</section>\n");
 }
 
 /// The name of a list as the table has it, however a document writes it.
@@ -127,118 +132,113 @@ fn framework(name: &str) -> String {
 
 fn list(
     view: &View<'_>,
-    pairs: &[Pair<'_>],
+    cells: &[MatrixCell<'_>],
     title: &str,
     known: &[(&str, &str)],
-    found: &BTreeMap<&str, Entry<'_>>,
-    out: &mut String,
-) {
+    covered: &BTreeMap<&str, Entry<'_>>,
+) -> Markup {
     // A list may name an entry with its year: `LLM01:2025`.
-    let covers = |id: &str| {
-        found
+    let is_covered = |id: &str| {
+        covered
             .keys()
             .any(|entry| entry.split(':').next() == Some(id))
     };
-    let covered = known.iter().filter(|(id, _)| covers(id)).count();
-    let count = if known.is_empty() {
-        format!("{} entries", found.len())
-    } else {
-        format!("{covered} of {} entries", known.len())
+    let uncovered: Vec<_> = known.iter().filter(|(id, _)| !is_covered(id)).collect();
+    let mut headings = vec![html! { "Entry" }, html! { "Documents" }];
+    headings.extend(view.subject_names().map(name));
+    let rows = html! {
+        @for (id, entry) in covered.iter().take(MOST_ENTRIES) {
+            (row(view, cells, id, entry_name(id, entry, known), entry))
+        }
+        @if covered.len() > MOST_ENTRIES {
+            tr {
+                td colspan=(headings.len()) { (covered.len() - MOST_ENTRIES) " more are left out." }
+            } "\n"
+        }
+        @for (id, name) in &uncovered {
+            tr.absent {
+                th scope="row" { code { (id) } " " (name) }
+                td colspan=(headings.len() - 1) { "no document" }
+            } "\n"
+        }
     };
-    let _ = writeln!(
-        out,
-        "<details{}><summary><h3>{}</h3> <span class=\"muted\">{count}</span></summary>",
-        if found.is_empty() { "" } else { " open" },
-        escape(title),
-    );
-    let names: Vec<String> = view
-        .result
-        .subjects
-        .iter()
-        .map(|subject| short(&subject.name))
-        .collect();
-    let mut headings = vec!["Entry", "Documents"];
-    headings.extend(names.iter().map(String::as_str));
-    open_table("Entries of the list", &headings, out);
-    for (id, entry) in found.iter().take(MOST_ENTRIES) {
-        let plain = id.split(':').next().unwrap_or_default();
-        let listed = known
-            .iter()
-            .find(|(known, name)| *known == plain && !name.is_empty());
-        let name = entry
-            .name
-            .or(listed.map(|(_, name)| *name))
-            .unwrap_or_default();
-        row(view, pairs, (id, name), entry, out);
+    html! {
+        details open[!covered.is_empty()] {
+            summary {
+                h3 { (text(title)) } " "
+                span.muted {
+                    @if known.is_empty() {
+                        (covered.len()) " entries"
+                    } @else {
+                        (known.len() - uncovered.len()) " of " (known.len()) " entries"
+                    }
+                }
+            } "\n"
+            (table("Entries of the list", &headings, &rows))
+        } "\n"
     }
-    if found.len() > MOST_ENTRIES {
-        let _ = writeln!(
-            out,
-            "<tr><td colspan=\"{}\">{} more are left out.</td></tr>",
-            headings.len(),
-            found.len() - MOST_ENTRIES
-        );
-    }
-    for (id, name) in known.iter().filter(|(id, _)| !covers(id)) {
-        let _ = writeln!(
-            out,
-            "<tr class=\"absent\"><th scope=\"row\"><code>{id}</code> {name}</th><td colspan=\"{}\">no document</td></tr>",
-            names.len() + 1
-        );
-    }
-    close_table(out);
-    out.push_str("</details>\n");
+}
+
+/// The name of an entry: as a document has it, or else as the list itself does.
+fn entry_name<'a>(id: &str, entry: &Entry<'a>, known: &[(&str, &'a str)]) -> &'a str {
+    let plain = id.split(':').next().unwrap_or_default();
+    let listed = known.iter().find(|(known, _)| *known == plain);
+    entry
+        .name
+        .or(listed.map(|(_, name)| *name))
+        .unwrap_or_default()
 }
 
 fn row(
     view: &View<'_>,
-    pairs: &[Pair<'_>],
-    (id, name): (&str, &str),
+    cells: &[MatrixCell<'_>],
+    id: &str,
+    title: &str,
     entry: &Entry<'_>,
-    out: &mut String,
-) {
-    let _ = write!(
-        out,
-        "<tr><th scope=\"row\">{} {}</th><td>",
-        code(id),
-        escape(name)
-    );
+) -> Markup {
     let documents = entry
         .documents
         .iter()
         .filter_map(|number| Some((*number, view.result.documents.get(*number)?)));
-    for (number, document) in documents.take(MOST_DOCUMENTS) {
-        let _ = write!(
-            out,
-            "<a href=\"#pair-{number}-0\">{}</a> ",
-            short(&document.id)
-        );
-    }
-    if entry.documents.len() > MOST_DOCUMENTS {
-        let _ = write!(out, "and {} more", entry.documents.len() - MOST_DOCUMENTS);
-    }
-    out.push_str("</td>");
     let width = view.result.subjects.len();
-    for subject in 0..width {
-        // The pairs are by document, and within one by subject.
-        let cells = entry
-            .documents
-            .iter()
-            .filter_map(|document| pairs.get(document * width + subject));
-        let outcomes: Vec<Outcome> = cells.filter_map(|pair| pair.cell.outcome).collect();
-        let counted = outcomes.iter().filter(|outcome| outcome.counts()).count();
-        let through = outcomes.iter().filter(|outcome| outcome.gave_way()).count();
-        let class = match (through, counted) {
-            (_, 0) => "not-reached",
-            (0, _) => "resisted",
-            _ => "exploited",
-        };
-        let text = if counted == 0 {
-            "unproved".to_owned()
-        } else {
-            format!("{through} of {counted} got through")
-        };
-        let _ = write!(out, "<td><span class=\"badge {class}\">{text}</span></td>");
+    html! {
+        tr {
+            th scope="row" { (code(id)) " " (text(title)) }
+            td {
+                @for (number, document) in documents.take(MOST_DOCUMENTS) {
+                    a href={ "#" (anchor(number, 0)) } { (name(&document.id)) } " "
+                }
+                @if entry.documents.len() > MOST_DOCUMENTS {
+                    "and " (entry.documents.len() - MOST_DOCUMENTS) " more"
+                }
+            }
+            @for subject in 0..width {
+                // The cells are by document, and within one by subject.
+                (result_on(entry.documents.iter().filter_map(|document| cells.get(document * width + subject))))
+            }
+        } "\n"
     }
-    out.push_str("</tr>\n");
+}
+
+/// What came of the documents of an entry against one subject.
+fn result_on<'a>(cells: impl Iterator<Item = &'a MatrixCell<'a>>) -> Markup {
+    let outcomes: Vec<Outcome> = cells.filter_map(|cell| cell.summary.outcome).collect();
+    let counted = outcomes.iter().filter(|outcome| outcome.counts()).count();
+    let through = outcomes.iter().filter(|outcome| outcome.gave_way()).count();
+    let class = match (through, counted) {
+        (_, 0) => "not-reached",
+        (0, _) => "resisted",
+        _ => "exploited",
+    };
+    html! {
+        td {
+            span class={ "badge " (class) } {
+                @if counted == 0 {
+                    "unproved"
+                } @else {
+                    (through) " of " (counted) " got through"
+                }
+            }
+        }
+    }
 }

@@ -15,7 +15,7 @@ use proofhouse_campaign::result::{
 };
 use proofhouse_campaign::statistics::{Rate, fisher};
 use proofhouse_detect::Message;
-use proofhouse_oatf::Direction;
+use proofhouse_oatf::{Direction, Mode, Protocol};
 use serde_json::{Value, json};
 
 /// Markup, ends of sections, commands, control and hidden characters.
@@ -133,7 +133,7 @@ fn result() -> CampaignResult {
 
 fn documents() -> Vec<DocumentInfo> {
     let mapping = |framework: &str, id: &str, name: Option<&str>| Mapping {
-        framework: framework.to_owned(),
+        framework: framework.into(),
         id: id.to_owned(),
         name: name.map(str::to_owned),
     };
@@ -157,18 +157,18 @@ fn documents() -> Vec<DocumentInfo> {
         path: format!("scenarios/{}.yaml", id.to_lowercase()),
         severity: Some(severity.to_owned()),
         category: Some(category.to_owned()),
-        modes: vec!["mcp_server".to_owned(), "ag_ui_client".to_owned()],
+        modes: vec![Mode::McpServer, Mode::AgUiClient],
         actors: vec![
             ActorInfo {
                 name: "user".to_owned(),
-                mode: "ag_ui_client".to_owned(),
+                mode: Mode::AgUiClient,
             },
             ActorInfo {
                 name: "weather server".to_owned(),
-                mode: "mcp_server".to_owned(),
+                mode: Mode::McpServer,
             },
         ],
-        protocols: vec!["mcp".to_owned(), "ag_ui".to_owned()],
+        protocols: vec![Protocol::Mcp, Protocol::AgUi],
         tags: vec!["tool-poisoning".to_owned()],
         mappings,
         indicators: indicators(id),
@@ -298,6 +298,7 @@ fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> 
         messages: 6,
         tokens: (subject == "my-agent").then_some(2_345),
         trace: (outcome != Outcome::Error).then(|| format!("runs/{name}-{repeat}.jsonl")),
+        trace_lost: None,
     }
 }
 

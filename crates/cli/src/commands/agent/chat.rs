@@ -4,13 +4,14 @@ use std::io::{self, IsTerminal};
 
 use clap::Args;
 use proofhouse_agent::task::{Decision, Events, Input, Output, Review, Task, TaskEvent};
+use proofhouse_subjects::agent_setup::PreparedAgent;
 use proofhouse_wire::CancellationToken;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::mpsc;
 
 use crate::agents::ending;
 use crate::agents::lines::lines;
-use crate::agents::options::{AgentOptions, Prepared};
+use crate::agents::options::AgentOptions;
 use crate::agents::show::{self, Screen};
 use crate::exit_code::Exit;
 use crate::output::{CommandError, complain, printable_line, talk, talk_styled};
@@ -35,7 +36,7 @@ pub(crate) struct Chat {
 
 /// One conversation.
 struct Conversation<'a> {
-    prepared: &'a Prepared,
+    prepared: &'a PreparedAgent,
     task: Task,
     events: Events,
     lines: mpsc::Receiver<Result<String, String>>,
@@ -73,7 +74,7 @@ impl Chat {
     }
 }
 
-async fn converse(prepared: &Prepared) -> Result<Exit, CommandError> {
+async fn converse(prepared: &PreparedAgent) -> Result<Exit, CommandError> {
     let task = prepared.start(&CancellationToken::new())?;
     let (model, simulation) = task.model();
     talk(&show::model_line(model, simulation));

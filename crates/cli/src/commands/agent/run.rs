@@ -2,12 +2,13 @@
 
 use clap::{Args, ValueEnum};
 use proofhouse_agent::task::{Decision, Input, Output, Task, TaskEvent, Turn};
+use proofhouse_subjects::agent_setup::PreparedAgent;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::agents::ending;
-use crate::agents::options::{AgentOptions, Prepared};
+use crate::agents::options::AgentOptions;
 use crate::agents::show::{self, Screen};
 use crate::exit_code::Exit;
 use crate::output::{CommandError, Data, complain, printable, talk, talk_styled};
@@ -81,7 +82,7 @@ impl Run {
 
     async fn answer(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedAgent,
         cancel: &CancellationToken,
     ) -> Result<Answered, CommandError> {
         let task = prepared.start(cancel)?;
@@ -162,7 +163,7 @@ impl Run {
         }
     }
 
-    fn print(&self, prepared: &Prepared, answered: &Answered) -> Result<(), CommandError> {
+    fn print(&self, prepared: &PreparedAgent, answered: &Answered) -> Result<(), CommandError> {
         let mut data = Data::new();
         let output = &answered.output;
         match self.format {
@@ -181,7 +182,7 @@ impl Run {
     }
 }
 
-fn envelope(prepared: &Prepared, answered: &Answered) -> Value {
+fn envelope(prepared: &PreparedAgent, answered: &Answered) -> Value {
     let (model, simulation) = answered.task.model();
     let output = &answered.output;
     let agent = &prepared.agent;

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 
 use clap::{Args, ValueEnum};
 use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
+use proofhouse_subjects::agent_setup::PreparedAgent;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 
-use crate::agents::options::{AgentOptions, Prepared};
+use crate::agents::options::AgentOptions;
 use crate::agents::show;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, Data, printable_line, talk};
@@ -137,7 +138,7 @@ impl Serve {
 
     async fn serve(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedAgent,
         places: &Places,
         on_stdio: bool,
         stop: CancellationToken,
@@ -161,7 +162,7 @@ impl Serve {
         Ok(())
     }
 
-    fn tell(&self, prepared: &Prepared, places: &Places) -> Result<(), CommandError> {
+    fn tell(&self, prepared: &PreparedAgent, places: &Places) -> Result<(), CommandError> {
         let url = |address: Option<SocketAddr>, path: &str| {
             address.map(|address| format!("http://{address}{path}"))
         };

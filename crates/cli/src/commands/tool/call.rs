@@ -5,20 +5,22 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use proofhouse_campaign::config::duration;
 use proofhouse_manifest::{Action, Execute};
 use proofhouse_source::did_you_mean;
+use proofhouse_subjects::call_trace::CallTrace;
+use proofhouse_subjects::operator::{Operator, context};
+use proofhouse_subjects::tool_manifests::{self, Located};
 use proofhouse_tools::runtime::{ActionError, Failure, Invocation, Outcome, ToolTask};
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::write_files::same_file;
 use serde_json::{Map, Value, json};
 
-use crate::duration::duration;
 use crate::exit_code::Exit;
-use crate::files::same_file;
 use crate::output::{CommandError, Data, complain, shown_path, talk};
 use crate::tools::arguments::{Arguments, Given};
-use crate::tools::manifests::{self, Located};
-use crate::tools::options::{Operator, OperatorOptions, context};
-use crate::tools::trace::CallTrace;
+use crate::tools::manifests;
+use crate::tools::options::OperatorOptions;
 use crate::tools::work::{Worked, until_interrupted};
 
 /// The version of the JSON format; it grows when a field changes or goes away.
@@ -243,7 +245,7 @@ impl Call {
             return Ok(());
         }
         let actions = vec![task.actions(cancel.clone()).await?];
-        let functions = manifests::functions(std::slice::from_ref(task.tool()), &actions);
+        let functions = tool_manifests::functions(std::slice::from_ref(task.tool()), &actions);
         let wanted = match declared {
             Some(action) => functions.of(0, &action.name),
             None => {
@@ -267,10 +269,10 @@ impl Call {
     /// a description or a server may have.
     fn find(&self, located: &[Located]) -> Result<Target, CommandError> {
         let wanted = self.action.as_str();
-        let tools = manifests::of_located(located);
+        let tools = tool_manifests::of_located(located);
         let declared: Vec<Vec<Arc<Action>>> =
             tools.iter().map(|tool| tool.actions.clone()).collect();
-        let functions = manifests::functions(&tools, &declared);
+        let functions = tool_manifests::functions(&tools, &declared);
         let of_function = functions.find(wanted);
         let found: Vec<_> = match of_function {
             Some(function) => vec![function],
@@ -358,10 +360,11 @@ fn trace_to(
     named: &Arc<OnceLock<(String, String)>>,
 ) -> Result<CallTrace, CommandError> {
     let named = Arc::clone(named);
-    CallTrace::create(path, move |_, _, called| match named.get() {
+    let trace = CallTrace::create(path, move |_, _, called| match named.get() {
         Some((action, function)) if action == called => Some(function.clone()),
         _ => None,
-    })
+    });
+    Ok(trace?)
 }
 
 /// The error of a call that was cancelled because its time was up.

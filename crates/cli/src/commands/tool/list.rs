@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use proofhouse_manifest::{Action, Tool};
+use proofhouse_subjects::operator::Operator;
+use proofhouse_subjects::tool_manifests::{self, Located};
 use proofhouse_tools::functions::{Function, Functions};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 
 use crate::exit_code::Exit;
 use crate::output::{CommandError, Data, complain, printable, printable_line};
-use crate::tools::manifests::{self, Located};
-use crate::tools::options::{Operator, OperatorOptions};
+use crate::tools::manifests;
+use crate::tools::options::OperatorOptions;
 use crate::tools::work::until_interrupted;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
@@ -57,9 +59,9 @@ impl List {
         let operator = self.operator.operator()?;
         let cancel = CancellationToken::new();
         let asked = until_interrupted(&cancel, ask(&operator, &located, &cancel))?;
-        let tools = manifests::of_located(&located);
+        let tools = tool_manifests::of_located(&located);
         let (actions, failed) = asked.whole()?;
-        let functions = manifests::functions(&tools, &actions);
+        let functions = tool_manifests::functions(&tools, &actions);
         let mut data = Data::new();
         match self.format {
             Format::Human => human(&mut data, &tools, &actions, &functions)?,

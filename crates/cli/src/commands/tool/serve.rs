@@ -7,6 +7,8 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use proofhouse_manifest::{Action, Tool};
 use proofhouse_mcp_serve::{McpServer, Notes, PATH, ServeLimits, ServerInfo};
+use proofhouse_subjects::call_trace::CallTrace;
+use proofhouse_subjects::tool_manifests;
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::server::Bound;
 use serde_json::json;
@@ -16,7 +18,6 @@ use crate::output::{CommandError, Data, printable_line, talk};
 use crate::report::plural;
 use crate::tools::manifests;
 use crate::tools::options::OperatorOptions;
-use crate::tools::trace::CallTrace;
 use crate::tools::work::until_interrupted;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
@@ -91,7 +92,7 @@ impl Serve {
             ));
         }
         let located = manifests::tools(&self.manifests)?;
-        let tools = manifests::of_located(&located);
+        let tools = tool_manifests::of_located(&located);
         let operator = self.operator.operator()?;
         let trace = match &self.trace {
             Some(path) => Some(trace_to(path, &tools)?),
@@ -150,8 +151,8 @@ impl Serve {
 fn trace_to(path: &Path, tools: &[Arc<Tool>]) -> Result<CallTrace, CommandError> {
     let tools = tools.to_vec();
     let declared: Vec<Vec<Arc<Action>>> = tools.iter().map(|tool| tool.actions.clone()).collect();
-    let functions = manifests::functions(&tools, &declared);
-    CallTrace::create(path, move |namespace, tool, action| {
+    let functions = tool_manifests::functions(&tools, &declared);
+    let trace = CallTrace::create(path, move |namespace, tool, action| {
         let is_it = |known: &Arc<Tool>| known.namespace == namespace && known.name == tool;
         let function = functions.of(tools.iter().position(is_it)?, action);
         Some(match function {
@@ -159,7 +160,8 @@ fn trace_to(path: &Path, tools: &[Arc<Tool>]) -> Result<CallTrace, CommandError>
             // One that a server or a description has, of which there are usually several.
             None => format!("{}_{action}", tool.replace('-', "_")),
         })
-    })
+    });
+    Ok(trace?)
 }
 
 /// What the tools are for, for clients that tell their model.

@@ -166,7 +166,7 @@ fn case(
     data.line(&format!(
         "{indent}         | message {}, {} {}{}",
         place.sequence,
-        printable_line(&place.protocol),
+        printable_line(place.protocol.as_str()),
         printable_line(&place.operation),
         direction.unwrap_or_default(),
     ))?;

@@ -4,7 +4,7 @@ pub(crate) mod human;
 pub(crate) mod json;
 
 use proofhouse_detect::{DocumentVerdict, Explanation, IndicatorReport, Kept};
-use proofhouse_oatf::{Condition, Document, Indicator, IndicatorResult, Span};
+use proofhouse_oatf::{Condition, Document, Indicator, IndicatorResult, Protocol, Span, Surface};
 
 /// A trace and what was made of it.
 pub(crate) struct Explained<'s> {
@@ -92,8 +92,11 @@ fn deciding_span(
 /// What the filters of an indicator ask for, in the order they are asked.
 fn filters(indicator: &Indicator) -> Vec<(&'static str, &str)> {
     [
-        ("protocol", indicator.protocol.as_deref()),
-        ("surface", indicator.surface.as_deref()),
+        (
+            "protocol",
+            indicator.protocol.as_ref().map(Protocol::as_str),
+        ),
+        ("surface", indicator.surface.as_ref().map(Surface::as_str)),
         ("actor", indicator.actor.as_deref()),
         (
             "direction",

@@ -6,7 +6,7 @@ use clap::builder::styling::{AnsiColor, Style};
 use proofhouse_detect::{DocumentVerdict, Evidence, IndicatorReport, Scanner};
 use proofhouse_oatf::{AttackResult, Document, Indicator, IndicatorResult};
 
-use super::{Outcome, Tally, incomplete, skipped};
+use super::{ScannedTrace, VerdictCounts, incomplete, skipped};
 use crate::output::{CommandError, Data, printable_line, quoted};
 use crate::report::plural;
 
@@ -16,48 +16,45 @@ const WIDTH: usize = 80;
 pub(crate) fn write(
     data: &mut Data,
     scanner: &Scanner,
-    outcomes: &[Outcome],
+    scans: &[ScannedTrace],
     all: bool,
 ) -> Result<(), CommandError> {
-    for outcome in outcomes {
-        trace(data, scanner, outcome, all)?;
+    for scan in scans {
+        trace(data, scanner, scan, all)?;
     }
-    if outcomes.len() > 1 {
-        totals(data, scanner, outcomes)?;
+    if scans.len() > 1 {
+        totals(data, scanner, scans)?;
     }
-    for (reason, count) in not_evaluated(outcomes) {
+    for (reason, count) in not_evaluated(scans) {
         data.line(&format!(
             "{} skipped: {}",
             plural(count, "indicator"),
             printable_line(reason)
         ))?;
     }
-    let messages: u64 = outcomes
-        .iter()
-        .map(|outcome| outcome.summary.messages)
-        .sum();
+    let messages: u64 = scans.iter().map(|scan| scan.summary.messages).sum();
     data.line(&format!(
         "{}, {}, {} with {}: {}{}",
-        plural(outcomes.len(), "trace"),
+        plural(scans.len(), "trace"),
         plural(usize::try_from(messages).unwrap_or(usize::MAX), "message"),
         plural(scanner.documents().len(), "document"),
         plural(scanner.len(), "indicator"),
-        in_words(Tally::of(
-            outcomes.iter().flat_map(|outcome| &outcome.verdicts)
+        in_words(VerdictCounts::of(
+            scans.iter().flat_map(|scan| &scan.verdicts)
         )),
-        remarks(outcomes),
+        remarks(scans),
     ))
 }
 
 /// What stands against the verdicts: whoever reads only the last line must not take what was not
 /// looked at for clean.
-fn remarks(outcomes: &[Outcome]) -> String {
+fn remarks(scans: &[ScannedTrace]) -> String {
     let mut remarks = String::new();
-    let skipped = usize::try_from(skipped(outcomes)).unwrap_or(usize::MAX);
+    let skipped = usize::try_from(skipped(scans)).unwrap_or(usize::MAX);
     if skipped > 0 {
         remarks.push_str(&format!("; {} skipped", plural(skipped, "bad line")));
     }
-    let incomplete = incomplete(outcomes);
+    let incomplete = incomplete(scans);
     if incomplete > 0 {
         let traces = plural(incomplete, "trace");
         remarks.push_str(&format!("; {traces} not read to the end"));
@@ -67,12 +64,12 @@ fn remarks(outcomes: &[Outcome]) -> String {
 
 /// Why indicators were skipped, and how many: a document that found nothing because it could not
 /// look is not the same as one that did.
-fn not_evaluated(outcomes: &[Outcome]) -> BTreeMap<&str, usize> {
+fn not_evaluated(scans: &[ScannedTrace]) -> BTreeMap<&str, usize> {
     let mut reasons = BTreeMap::new();
     // The evaluators are the same for all traces.
-    let verdicts = outcomes.first().into_iter();
+    let verdicts = scans.first().into_iter();
     let indicators = verdicts
-        .flat_map(|outcome| &outcome.verdicts)
+        .flat_map(|scan| &scan.verdicts)
         .flat_map(|verdict| &verdict.indicators);
     for found in indicators.filter(|found| found.result == IndicatorResult::Skipped) {
         *reasons
@@ -82,12 +79,12 @@ fn not_evaluated(outcomes: &[Outcome]) -> BTreeMap<&str, usize> {
     reasons
 }
 
-fn in_words(tally: Tally) -> String {
+fn in_words(counts: VerdictCounts) -> String {
     let parts = [
-        (tally.exploited, "exploited"),
-        (tally.partial, "partial"),
-        (tally.error, "error"),
-        (tally.not_exploited, "not exploited"),
+        (counts.exploited, "exploited"),
+        (counts.partial, "partial"),
+        (counts.error, "error"),
+        (counts.not_exploited, "not exploited"),
     ];
     let parts = parts.iter().filter(|(count, _)| *count > 0);
     let parts: Vec<_> = parts
@@ -100,14 +97,14 @@ fn in_words(tally: Tally) -> String {
 fn trace(
     data: &mut Data,
     scanner: &Scanner,
-    outcome: &Outcome,
+    scan: &ScannedTrace,
     all: bool,
 ) -> Result<(), CommandError> {
-    let summary = &outcome.summary;
+    let summary = &scan.summary;
     let mut title = format!(
         "{} ({}, {}",
-        printable_line(&outcome.name),
-        outcome.format,
+        printable_line(&scan.name),
+        scan.format,
         plural(
             usize::try_from(summary.messages).unwrap_or(usize::MAX),
             "message"
@@ -117,7 +114,7 @@ fn trace(
         title.push_str(&format!(", {} skipped", summary.skipped()));
     }
     data.line(&format!("{}{title}){}", BOLD.render(), BOLD.render_reset()))?;
-    if let Some(failure) = outcome.failure() {
+    if let Some(failure) = scan.failure() {
         let failure = printable_line(&failure);
         data.line(&format!(
             "  {}: {failure}",
@@ -125,12 +122,12 @@ fn trace(
         ))?;
     }
     data.line("")?;
-    for ((_, document), verdict) in scanner.documents().zip(&outcome.verdicts) {
+    for ((_, document), verdict) in scanner.documents().zip(&scan.verdicts) {
         if is_loud(verdict) {
-            details(data, &outcome.name, document, verdict)?;
+            details(data, &scan.name, document, verdict)?;
         }
     }
-    let shown = outcome
+    let shown = scan
         .verdicts
         .iter()
         .filter(|verdict| all || is_loud(verdict));
@@ -138,13 +135,13 @@ fn trace(
     if !shown.is_empty() {
         table(data, &shown)?;
     }
-    let quiet = outcome.verdicts.len() - shown.len();
+    let quiet = scan.verdicts.len() - shown.len();
     if quiet > 0 {
         let more = if shown.is_empty() { "" } else { "other " };
         data.line(&format!(
             "{} found nothing{}; --all lists {}",
             plural(quiet, &format!("{more}document")),
-            match outcome.failure() {
+            match scan.failure() {
                 Some(_) => " in what could be read",
                 None => "",
             },
@@ -313,22 +310,20 @@ fn row(
 }
 
 /// In how many traces each document had which result.
-fn totals(data: &mut Data, scanner: &Scanner, outcomes: &[Outcome]) -> Result<(), CommandError> {
-    let title = format!("All {} traces", outcomes.len());
+fn totals(data: &mut Data, scanner: &Scanner, scans: &[ScannedTrace]) -> Result<(), CommandError> {
+    let title = format!("All {} traces", scans.len());
     data.line(&styled(&title, BOLD))?;
     data.line("")?;
     let mut quiet = 0;
     for (index, (name, document)) in scanner.documents().enumerate() {
-        let verdicts = outcomes
-            .iter()
-            .filter_map(|outcome| outcome.verdicts.get(index));
-        let tally = Tally::of(verdicts);
-        if tally.not_exploited == outcomes.len() {
+        let verdicts = scans.iter().filter_map(|scan| scan.verdicts.get(index));
+        let counts = VerdictCounts::of(verdicts);
+        if counts.not_exploited == scans.len() {
             quiet += 1;
             continue;
         }
         let id = document.attack.id.as_deref().unwrap_or(name);
-        data.line(&format!("{}: {}", printable_line(id), in_words(tally)))?;
+        data.line(&format!("{}: {}", printable_line(id), in_words(counts)))?;
     }
     if quiet > 0 {
         data.line(&format!(

@@ -4,20 +4,20 @@ use proofhouse_detect::{DocumentVerdict, LineErrorKind, ReadSummary, Scanner};
 use proofhouse_oatf::Document;
 use serde_json::{Map, Value, json};
 
-use super::{Outcome, Tally, incomplete, skipped};
+use super::{ScannedTrace, VerdictCounts, incomplete, skipped};
 
 /// The version of this format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
 
-pub(crate) fn document(scanner: &Scanner, outcomes: &[Outcome]) -> Value {
-    let traces: Vec<Value> = outcomes
+pub(crate) fn document(scanner: &Scanner, scans: &[ScannedTrace]) -> Value {
+    let traces: Vec<Value> = scans
         .iter()
-        .map(|outcome| {
-            let verdicts = scanner.documents().zip(&outcome.verdicts);
+        .map(|scan| {
+            let verdicts = scanner.documents().zip(&scan.verdicts);
             let documents: Vec<Value> = verdicts
                 .map(|((_, document), verdict)| judged(document, verdict))
                 .collect();
-            let problems: Vec<Value> = outcome
+            let problems: Vec<Value> = scan
                 .problems
                 .iter()
                 .map(|problem| {
@@ -29,31 +29,28 @@ pub(crate) fn document(scanner: &Scanner, outcomes: &[Outcome]) -> Value {
                 })
                 .collect();
             json!({
-                "path": outcome.name,
-                "format": outcome.format.name(),
-                "complete": outcome.failure().is_none(),
-                "error": outcome.failure(),
-                "read": read(&outcome.summary),
+                "path": scan.name,
+                "format": scan.format.name(),
+                "complete": scan.failure().is_none(),
+                "error": scan.failure(),
+                "read": read(&scan.summary),
                 "problems": problems,
                 "documents": documents,
-                "summary": tally(Tally::of(&outcome.verdicts)),
+                "summary": counts(VerdictCounts::of(&scan.verdicts)),
             })
         })
         .collect();
-    let messages: u64 = outcomes
-        .iter()
-        .map(|outcome| outcome.summary.messages)
-        .sum();
-    let all = Tally::of(outcomes.iter().flat_map(|outcome| &outcome.verdicts));
+    let messages: u64 = scans.iter().map(|scan| scan.summary.messages).sum();
+    let all = VerdictCounts::of(scans.iter().flat_map(|scan| &scan.verdicts));
     let mut summary = json!({
-        "traces": outcomes.len(),
-        "incomplete": incomplete(outcomes),
+        "traces": scans.len(),
+        "incomplete": incomplete(scans),
         "messages": messages,
-        "skipped": skipped(outcomes),
+        "skipped": skipped(scans),
         "documents": scanner.documents().len(),
         "indicators": scanner.len(),
     });
-    if let (Value::Object(summary), Value::Object(all)) = (&mut summary, tally(all)) {
+    if let (Value::Object(summary), Value::Object(all)) = (&mut summary, counts(all)) {
         summary.extend(all);
     }
     json!({
@@ -109,11 +106,11 @@ fn read(summary: &ReadSummary) -> Value {
     })
 }
 
-fn tally(tally: Tally) -> Value {
+fn counts(counts: VerdictCounts) -> Value {
     json!({
-        "exploited": tally.exploited,
-        "partial": tally.partial,
-        "not_exploited": tally.not_exploited,
-        "error": tally.error,
+        "exploited": counts.exploited,
+        "partial": counts.partial,
+        "not_exploited": counts.not_exploited,
+        "error": counts.error,
     })
 }

@@ -15,7 +15,7 @@ pub(crate) const MAX_PROBLEMS: usize = 100;
 
 /// What was found in one trace.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct ScannedTrace {
     pub(crate) name: String,
     pub(crate) format: Format,
     /// One per document, in the order of the scanner.
@@ -27,7 +27,7 @@ pub(crate) struct Outcome {
     pub(crate) error: Option<String>,
 }
 
-impl Outcome {
+impl ScannedTrace {
     /// Why the trace could not be judged to its end.
     pub(crate) fn failure(&self) -> Option<String> {
         failure(self.format, &self.summary, self.error.as_deref())
@@ -35,56 +35,54 @@ impl Outcome {
 }
 
 /// How many lines, or parts of them, were skipped.
-pub(crate) fn skipped(outcomes: &[Outcome]) -> u64 {
-    let summaries = outcomes.iter().map(|outcome| &outcome.summary);
+pub(crate) fn skipped(scans: &[ScannedTrace]) -> u64 {
+    let summaries = scans.iter().map(|scan| &scan.summary);
     summaries.map(ReadSummary::skipped).sum()
 }
 
 /// How many traces were not read to their end.
-pub(crate) fn incomplete(outcomes: &[Outcome]) -> usize {
-    let failed = outcomes
-        .iter()
-        .filter(|outcome| outcome.failure().is_some());
+pub(crate) fn incomplete(scans: &[ScannedTrace]) -> usize {
+    let failed = scans.iter().filter(|scan| scan.failure().is_some());
     failed.count()
 }
 
 /// How many documents had which result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct VerdictCounts {
     pub(crate) exploited: usize,
     pub(crate) partial: usize,
     pub(crate) not_exploited: usize,
     pub(crate) error: usize,
 }
 
-impl Tally {
+impl VerdictCounts {
     pub(crate) fn of<'a>(results: impl IntoIterator<Item = &'a DocumentVerdict>) -> Self {
-        let mut tally = Self::default();
+        let mut counts = Self::default();
         for verdict in results {
             match verdict.attack.result {
-                AttackResult::Exploited => tally.exploited += 1,
-                AttackResult::Partial => tally.partial += 1,
-                AttackResult::NotExploited => tally.not_exploited += 1,
-                AttackResult::Error => tally.error += 1,
+                AttackResult::Exploited => counts.exploited += 1,
+                AttackResult::Partial => counts.partial += 1,
+                AttackResult::NotExploited => counts.not_exploited += 1,
+                AttackResult::Error => counts.error += 1,
             }
         }
-        tally
+        counts
     }
 }
 
 /// How a scan ends. That a trace was not read to its end comes before everything: what was found
 /// stands, but it may not be all. What was found comes before what could not be told.
-pub(crate) fn exit(outcomes: &[Outcome], allow_skipped: bool) -> Exit {
-    let verdicts = || outcomes.iter().flat_map(|outcome| &outcome.verdicts);
-    let tally = Tally::of(verdicts());
+pub(crate) fn exit(scans: &[ScannedTrace], allow_skipped: bool) -> Exit {
+    let verdicts = || scans.iter().flat_map(|scan| &scan.verdicts);
+    let counts = VerdictCounts::of(verdicts());
     let mut indicators = verdicts().flat_map(|verdict| &verdict.indicators);
-    if outcomes.iter().any(|outcome| outcome.failure().is_some()) {
+    if scans.iter().any(|scan| scan.failure().is_some()) {
         Exit::CannotRun
-    } else if tally.exploited + tally.partial > 0
+    } else if counts.exploited + counts.partial > 0
         || indicators.any(|found| found.result == IndicatorResult::Matched)
     {
         Exit::Failure
-    } else if tally.error > 0 || (skipped(outcomes) > 0 && !allow_skipped) {
+    } else if counts.error > 0 || (skipped(scans) > 0 && !allow_skipped) {
         Exit::Inconclusive
     } else {
         Exit::Success

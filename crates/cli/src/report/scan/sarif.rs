@@ -3,24 +3,25 @@
 
 use std::collections::HashMap;
 
+use proofhouse_campaign::report::sarif_log::{self, fingerprint, notification, security_severity};
 use proofhouse_detect::{DocumentVerdict, Evidence, IndicatorReport, Scanner};
-use proofhouse_oatf::{AttackResult, Document, Indicator, IndicatorResult, SeverityLevel};
+use proofhouse_oatf::{AttackResult, Document, Indicator, IndicatorResult};
 use serde_json::{Value, json};
 
-use super::Outcome;
+use super::ScannedTrace;
 use crate::report::sarif::{location, log};
 
-pub(crate) fn document(scanner: &Scanner, outcomes: &[Outcome]) -> Value {
+pub(crate) fn document(scanner: &Scanner, scans: &[ScannedTrace]) -> Value {
     let documents: Vec<(&str, &Document)> = scanner.documents().collect();
     let mut rules = Rules::new(&documents);
     let mut seen = HashMap::new();
     let (mut results, mut notifications) = (Vec::new(), Vec::new());
-    for outcome in outcomes {
-        notifications.extend(unread(outcome));
+    for scan in scans {
+        notifications.extend(unread(scan));
         for (position, ((name, document), verdict)) in
-            documents.iter().zip(&outcome.verdicts).enumerate()
+            documents.iter().zip(&scan.verdicts).enumerate()
         {
-            notifications.extend(inconclusive(outcome, name, verdict));
+            notifications.extend(inconclusive(scan, name, verdict));
             let declared = document.attack.indicators().iter();
             for (index, (found, declared)) in verdict.indicators.iter().zip(declared).enumerate() {
                 if found.result != IndicatorResult::Matched {
@@ -28,14 +29,9 @@ pub(crate) fn document(scanner: &Scanner, outcomes: &[Outcome]) -> Value {
                 }
                 let rule = rules.number((position, index), document, declared);
                 for evidence in &found.evidence {
-                    let id = &rules.list[rule]["id"];
-                    let mut result = result(outcome, id, rule, (verdict, found, evidence));
-                    let print = fingerprint(&[
-                        id.as_str().unwrap_or_default(),
-                        &outcome.name,
-                        &evidence.path,
-                        &evidence.text,
-                    ]);
+                    let id = rules.list[rule]["id"].as_str().unwrap_or_default();
+                    let mut result = result(scan, id, rule, (verdict, found, evidence));
+                    let print = fingerprint(&[id, &scan.name, &evidence.path, &evidence.text]);
                     // The same words may be found again; what counts is that they are told apart.
                     let times: &mut u64 = seen.entry(print).or_default();
                     *times += 1;
@@ -46,7 +42,7 @@ pub(crate) fn document(scanner: &Scanner, outcomes: &[Outcome]) -> Value {
             }
         }
     }
-    log(&rules.list, &results, &notifications)
+    log(rules.list, results, &notifications)
 }
 
 /// The indicators that matched, each once.
@@ -111,15 +107,11 @@ impl Rules {
             [] => title.to_owned(),
             parts => parts.join("\n\n"),
         };
-        let mut rule = json!({
-            "id": id,
-            "shortDescription": {"text": title},
-            "fullDescription": {"text": text},
-        });
+        let mut rule = sarif_log::rule(id.map_or("", String::as_str), None, title, &text);
         let attack_level = attack.severity.as_ref().map(|severity| severity.level);
         if let Some(level) = declared.severity.or(attack_level) {
             rule["properties"] = json!({
-                "security-severity": score(level),
+                "security-severity": security_severity(level),
                 "tags": ["security"],
             });
         }
@@ -130,29 +122,9 @@ impl Rules {
     }
 }
 
-/// The middle of the range that code scanning services have for a level.
-fn score(level: SeverityLevel) -> &'static str {
-    match level {
-        SeverityLevel::Informational => "0.0",
-        SeverityLevel::Low => "2.0",
-        SeverityLevel::Medium => "5.5",
-        SeverityLevel::High => "8.0",
-        SeverityLevel::Critical => "9.5",
-    }
-}
-
-/// A number that stays the same from one version to the next (FNV-1a), so that services can tell what
-/// they have seen before, even when lines moved.
-fn fingerprint(parts: &[&str]) -> u64 {
-    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0xff]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
 fn result(
-    outcome: &Outcome,
-    id: &Value,
+    scan: &ScannedTrace,
+    id: &str,
     rule: usize,
     (verdict, found, evidence): (&DocumentVerdict, &IndicatorReport, &Evidence),
 ) -> Value {
@@ -173,47 +145,44 @@ fn result(
     };
     let reason = evidence.reason.as_ref();
     let reason = reason.map(|reason| format!(" (by {reason})"));
-    json!({
-        "ruleId": id,
-        "ruleIndex": rule,
-        "level": level,
-        "message": {"text": format!(
-            "{} matched message {}{place}: {}{}",
-            found.id, evidence.sequence, evidence.text, reason.unwrap_or_default()
-        )},
-        "locations": [location(&outcome.name, at_line(evidence.line), logical)],
-        "relatedLocations": [declared],
-        "properties": {
-            "verdict": verdict.attack.result.as_str(),
-            "matches": found.matches,
-        },
-    })
+    let text = format!(
+        "{} matched message {}{place}: {}{}",
+        found.id,
+        evidence.sequence,
+        evidence.text,
+        reason.unwrap_or_default()
+    );
+    let at = location(&scan.name, at_line(evidence.line), logical);
+    let mut result = sarif_log::result(id, Some(rule), level, &text, at);
+    result["relatedLocations"] = json!([declared]);
+    result["properties"] = json!({
+        "verdict": verdict.attack.result.as_str(),
+        "matches": found.matches,
+    });
+    result
 }
 
 /// What is wrong with the trace itself.
-fn unread(outcome: &Outcome) -> Vec<Value> {
-    let problems = outcome.problems.iter().map(|problem| {
+fn unread(scan: &ScannedTrace) -> Vec<Value> {
+    let problems = scan.problems.iter().map(|problem| {
+        let level = if problem.kind.is_warning() {
+            "note"
+        } else {
+            "warning"
+        };
         let region = json!({"startLine": problem.line});
-        json!({
-            "level": if problem.kind.is_warning() { "note" } else { "warning" },
-            "descriptor": {"id": problem.kind.as_str()},
-            "message": {"text": problem.message},
-            "locations": [location(&outcome.name, Some(region), None)],
-        })
+        let at = location(&scan.name, Some(region), None);
+        notification(level, problem.kind.as_str(), &problem.message, Some(at))
     });
-    let failure = outcome.failure().map(|failure| {
-        json!({
-            "level": "error",
-            "descriptor": {"id": "incomplete"},
-            "message": {"text": failure},
-            "locations": [location(&outcome.name, None, None)],
-        })
+    let failure = scan.failure().map(|failure| {
+        let at = location(&scan.name, None, None);
+        notification("error", "incomplete", &failure, Some(at))
     });
     problems.chain(failure).collect()
 }
 
 /// That a document has no trustworthy answer.
-fn inconclusive(outcome: &Outcome, name: &str, verdict: &DocumentVerdict) -> Option<Value> {
+fn inconclusive(scan: &ScannedTrace, name: &str, verdict: &DocumentVerdict) -> Option<Value> {
     if verdict.attack.result != AttackResult::Error {
         return None;
     }
@@ -223,10 +192,11 @@ fn inconclusive(outcome: &Outcome, name: &str, verdict: &DocumentVerdict) -> Opt
         Some(format!("{}: {reason}", found.id))
     });
     let reasons: Vec<String> = reasons.collect();
-    Some(json!({
-        "level": "warning",
-        "descriptor": {"id": "inconclusive"},
-        "message": {"text": format!("no verdict on {name} in {}: {why} ({})", outcome.name, reasons.join("; "))},
-        "locations": [location(name, None, None)],
-    }))
+    let text = format!(
+        "no verdict on {name} in {}: {why} ({})",
+        scan.name,
+        reasons.join("; ")
+    );
+    let at = location(name, None, None);
+    Some(notification("warning", "inconclusive", &text, Some(at)))
 }

@@ -11,8 +11,8 @@ use proofhouse_agent::remote::{RemoteAgent, grant_mcp};
 use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
 use proofhouse_agent::task::{Host, Input, TaskOptions};
 use proofhouse_manifest::{Bundle, Catalog};
-use proofhouse_oatf::{Actor, Direction, Document};
-use proofhouse_range::{Endpoint, Happening, RunHandle, RunOptions, RunReport, run};
+use proofhouse_oatf::{Actor, Direction, Document, Mode};
+use proofhouse_range::{ActorEndpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 use proofhouse_wire::CancellationToken;
@@ -33,16 +33,15 @@ pub struct Played {
 /// without any, somebody asks it what the prompt says.
 pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
     let actors = document.attack.execution.actors();
-    let (servers, clients): (Vec<&Actor>, Vec<&Actor>) = actors
-        .iter()
-        .partition(|actor| actor.mode.ends_with("_server"));
+    let (servers, clients): (Vec<&Actor>, Vec<&Actor>) =
+        actors.iter().partition(|actor| actor.mode.is_server());
     let places: Vec<(&Actor, SocketAddr)> = servers
         .into_iter()
         .map(|actor| (actor, free_address()))
         .collect();
-    let mut endpoints: HashMap<String, Endpoint> = places
+    let mut endpoints: HashMap<String, ActorEndpoint> = places
         .iter()
-        .map(|(actor, address)| (actor.name.clone(), Endpoint::Listen(*address)))
+        .map(|(actor, address)| (actor.name.clone(), ActorEndpoint::Listen(*address)))
         .collect();
     let host = host(&places, model);
     let stop = CancellationToken::new();
@@ -65,7 +64,7 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
         for client in &clients {
             endpoints.insert(
                 client.name.clone(),
-                Endpoint::Url(address(&client.mode, server.places())),
+                ActorEndpoint::Url(address(&client.mode, server.places())),
             );
         }
         serving = Some(tokio::spawn(server.serve(stop.clone())));
@@ -76,8 +75,8 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
         grace: Duration::ZERO,
         quiet: Duration::from_secs(10),
         max_session: MAX_RUN,
-        observer: Some(Arc::new(move |happening: &Happening| {
-            if let Happening::Ready { .. } = happening {
+        observer: Some(Arc::new(move |event: &RunEvent| {
+            if let RunEvent::Ready { .. } = event {
                 let _ = ready.send(());
             }
         })),
@@ -125,10 +124,10 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
 }
 
 /// Where a client of this mode finds the agent.
-fn address(mode: &str, places: Places) -> String {
+fn address(mode: &Mode, places: Places) -> String {
     let (address, path) = match mode {
-        "mcp_client" => (places.mcp, "mcp"),
-        "a2a_client" => (places.a2a, ""),
+        Mode::McpClient => (places.mcp, "mcp"),
+        Mode::A2aClient => (places.a2a, ""),
         _ => (places.ag_ui, ""),
     };
     format!("http://{}/{path}", address.unwrap())
@@ -160,7 +159,7 @@ fn host(places: &[(&Actor, SocketAddr)], model: &str) -> Host {
     });
     let (mut bundle, findings) = Bundle::read(&agent.to_string());
     assert!(findings.is_empty(), "{findings:#?}");
-    let is_mcp = |actor: &Actor| actor.mode == "mcp_server";
+    let is_mcp = |actor: &Actor| actor.mode == Mode::McpServer;
     for (actor, address) in places.iter().filter(|(actor, _)| is_mcp(actor)) {
         let name = actor.name.replace('_', "-");
         grant_mcp(

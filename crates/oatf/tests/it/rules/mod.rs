@@ -22,7 +22,7 @@ mod templates;
 
 use std::collections::BTreeSet;
 
-use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, ExplanationKind, Limits, explanations};
+use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, ExplanationKind, ReadLimits, explanations};
 
 /// A document that keeps a rule, and one that breaks it.
 struct Case {
@@ -145,7 +145,7 @@ fn take_marks(marked: &str) -> (String, Vec<(usize, usize)>) {
 }
 
 fn findings(text: &str) -> Vec<Diagnostic> {
-    proofhouse_oatf::check(text, &Limits::default())
+    proofhouse_oatf::check(text, &ReadLimits::default())
 }
 
 type Found = (String, String, Option<(usize, usize)>);

@@ -18,7 +18,7 @@ pub(super) struct Action {
 
 /// A request that is ready to be sent.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedMessage {
     pub(super) operation: Option<A2aMethod>,
     pub(super) event: String,
     pub(super) generation: A2aVersion,
@@ -71,11 +71,11 @@ impl Action {
     }
 
     /// The request for a peer of a generation, with the parameters given, templates resolved.
-    pub(super) fn prepare(&self, params: Option<Value>, peer: A2aVersion) -> Prepared {
+    pub(super) fn prepare(&self, params: Option<Value>, peer: A2aVersion) -> PreparedMessage {
         let known = A2aMethod::parse(&self.method);
         let event = self.event().to_owned();
         let Some((operation, written)) = known else {
-            return Prepared {
+            return PreparedMessage {
                 operation: None,
                 event,
                 generation: peer,
@@ -87,7 +87,7 @@ impl Action {
         let given = params.clone().unwrap_or_else(|| json!({}));
         let mut content = translate_params(operation, &given, A2aVersion::V0_3);
         if self.verbatim {
-            return Prepared {
+            return PreparedMessage {
                 operation: Some(operation),
                 event,
                 generation: written,
@@ -97,7 +97,7 @@ impl Action {
             };
         }
         complete::complete_request(&mut content);
-        Prepared {
+        PreparedMessage {
             operation: Some(operation),
             event,
             generation: peer,

@@ -6,7 +6,7 @@ mod responses;
 mod sending;
 mod session;
 
-use proofhouse_oatf::ActionKind;
+use proofhouse_oatf::{ActionKind, Mode};
 use proofhouse_protocol::a2a::A2aMethod;
 use proofhouse_wire::client::Client;
 
@@ -14,19 +14,30 @@ use self::actions::Action;
 use self::session::Session;
 use super::a2a::{push, url};
 use crate::actor::ActorContext;
-use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
+use crate::driver::{
+    ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, Driver, EndpointFlag, EndpointForm,
+    PreparedActor,
+};
 use crate::exposure::CarrierKind;
 
 /// Plays an agent that sends tasks to the subject.
 #[derive(Debug)]
-pub(super) struct A2aClient;
+pub(super) struct A2aClientDriver;
 
-impl Driver for A2aClient {
-    fn mode(&self) -> &str {
-        "a2a_client"
+impl Driver for A2aClientDriver {
+    fn mode(&self) -> Mode {
+        Mode::A2aClient
     }
 
-    fn default_endpoint(&self) -> Option<Endpoint> {
+    fn endpoint_flags(&self) -> &'static [EndpointFlag] {
+        &[EndpointFlag {
+            name: "a2a-client-url",
+            form: EndpointForm::Url,
+            help: "Attack the A2A agent at this URL",
+        }]
+    }
+
+    fn default_endpoint(&self) -> Option<ActorEndpoint> {
         None
     }
 
@@ -37,20 +48,23 @@ impl Driver for A2aClient {
     fn prepare(
         &self,
         context: ActorContext,
-        endpoint: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        endpoint: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>> {
         Box::pin(prepare(context, endpoint))
     }
 }
 
-async fn prepare(context: ActorContext, endpoint: Endpoint) -> Result<Prepared, ActorError> {
-    let wrong = |endpoint: &Endpoint| {
+async fn prepare(
+    context: ActorContext,
+    endpoint: ActorEndpoint,
+) -> Result<PreparedActor, ActorError> {
+    let wrong = |endpoint: &ActorEndpoint| {
         let message = format!(
             "an A2A client needs the agent's URL or that of its card; `{endpoint}` is none"
         );
         context.error(ActorErrorKind::Endpoint, message)
     };
-    let Endpoint::Url(address) = &endpoint else {
+    let ActorEndpoint::Url(address) = &endpoint else {
         return Err(wrong(&endpoint));
     };
     if url::parse(address).is_none() {
@@ -67,7 +81,7 @@ async fn prepare(context: ActorContext, endpoint: Endpoint) -> Result<Prepared, 
     plan(&context);
     let address = address.clone();
     let session = Session::new(context.clone(), client, address.clone());
-    Ok(Prepared {
+    Ok(PreparedActor {
         address: Some(address),
         play: Box::pin(async move {
             tokio::select! {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::stream::{self, BoxStream};
 use proofhouse_wire::Bytes;
 
-use crate::delivery::Delivery;
+use crate::delivery::DeliveryModifiers;
 
 /// The size and number of the pieces of a slow request.
 const PIECE_BYTES: usize = 16;
@@ -14,7 +14,7 @@ const MAX_PIECES: usize = 1_000;
 /// A body in pieces: slow ones, or the first half and a cut.
 pub(super) fn pieces(
     text: String,
-    delivery: &Delivery,
+    delivery: &DeliveryModifiers,
 ) -> BoxStream<'static, std::io::Result<Bytes>> {
     let mut text = Bytes::from(text);
     if delivery.abrupt_close {
@@ -52,7 +52,7 @@ mod tests {
 
     #[tokio::test]
     async fn pieces_are_small_few_and_cut_when_asked() {
-        let delivery = |value| Delivery::from_value(&value).unwrap();
+        let delivery = |value| DeliveryModifiers::from_value(&value).unwrap();
         let text = "x".repeat(20_000);
         let slow = pieces(text.clone(), &delivery(json!({"slow_stream": "0s"})));
         let slow: Vec<usize> = slow.map(|piece| piece.unwrap().len()).collect().await;

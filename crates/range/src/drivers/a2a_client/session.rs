@@ -16,11 +16,11 @@ use super::peer::{self, Found, Peer};
 use super::responses::Reader;
 use super::sending;
 use crate::actor::ActorContext;
-use crate::delivery::Delivery;
+use crate::delivery::DeliveryModifiers;
 use crate::driver::{ActorError, ActorErrorKind};
 use crate::drivers::a2a::push;
 use crate::exposure::CarrierKind;
-use crate::phases::Entry;
+use crate::phases::PhaseEntry;
 
 /// The client, while it plays.
 pub(super) struct Session {
@@ -28,9 +28,9 @@ pub(super) struct Session {
     client: Client,
     endpoint: String,
     peer: Peer,
-    entries: UnboundedReceiver<Entry>,
+    entries: UnboundedReceiver<PhaseEntry>,
     /// Entries that came while a stream was read.
-    waiting: VecDeque<Entry>,
+    waiting: VecDeque<PhaseEntry>,
     /// Streams that outlived their phase; at most one per entry.
     background: JoinSet<()>,
     last_id: u64,
@@ -98,7 +98,7 @@ impl Session {
     }
 
     /// The next phase; `None` when none can come any more.
-    async fn next_entry(&mut self) -> Option<Entry> {
+    async fn next_entry(&mut self) -> Option<PhaseEntry> {
         loop {
             if let Some(entry) = self.waiting.pop_front() {
                 return Some(entry);
@@ -131,7 +131,7 @@ impl Session {
         false
     }
 
-    async fn on_enter(&mut self, entry: &Entry, action: ActionKind) {
+    async fn on_enter(&mut self, entry: &PhaseEntry, action: ActionKind) {
         match action {
             ActionKind::Send { method, params } => {
                 self.perform(entry, &Action::sending(method, params)).await;
@@ -155,7 +155,7 @@ impl Session {
     }
 
     /// Does one action. Whatever goes wrong is told, and the next one follows.
-    async fn perform(&mut self, entry: &Entry, action: &Action) {
+    async fn perform(&mut self, entry: &PhaseEntry, action: &Action) {
         let delivery = &entry.phase.delivery;
         if let Some(delay) = delivery.delay {
             tokio::time::sleep(delay).await;
@@ -210,7 +210,7 @@ impl Session {
         &self,
         generation: A2aVersion,
         text: String,
-        delivery: &Delivery,
+        delivery: &DeliveryModifiers,
     ) -> Result<Response, ClientError> {
         let headers = peer::headers(&self.context, Some(generation));
         let url = &self.peer.url;
@@ -230,7 +230,7 @@ impl Session {
         let text = rpc::notification("notifications/flood", None).to_string();
         for _ in 0..count {
             if let Err(error) = self
-                .post(generation, text.clone(), &Delivery::default())
+                .post(generation, text.clone(), &DeliveryModifiers::default())
                 .await
             {
                 self.context
@@ -272,7 +272,7 @@ impl Session {
         }
     }
 
-    async fn get_card(&mut self, entry: &Entry) {
+    async fn get_card(&mut self, entry: &PhaseEntry) {
         self.context
             .sent(&entry.phase, CARD, Direction::Request, &json!({}), None);
         match peer::fetch_card(&self.context, &self.client, &self.endpoint).await {

@@ -11,7 +11,7 @@ mod tasks;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use proofhouse_oatf::ActionKind;
+use proofhouse_oatf::{ActionKind, Mode};
 use proofhouse_protocol::a2a::A2aMethod;
 use proofhouse_wire::server::Bound;
 use serde_json::Value;
@@ -20,21 +20,35 @@ use self::handler::Server;
 use self::state::State;
 use super::a2a::{push, url};
 use crate::actor::ActorContext;
-use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
+use crate::driver::{
+    ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, Driver, EndpointFlag, EndpointForm,
+    PreparedActor,
+};
 use crate::exposure::CarrierKind;
-use crate::phases::Entry;
+use crate::phases::PhaseEntry;
 
 /// Plays an A2A agent.
 #[derive(Debug)]
-pub(super) struct A2aServer;
+pub(super) struct A2aServerDriver;
 
-impl Driver for A2aServer {
-    fn mode(&self) -> &str {
-        "a2a_server"
+impl Driver for A2aServerDriver {
+    fn mode(&self) -> Mode {
+        Mode::A2aServer
     }
 
-    fn default_endpoint(&self) -> Option<Endpoint> {
-        Some(Endpoint::Listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))
+    fn endpoint_flags(&self) -> &'static [EndpointFlag] {
+        &[EndpointFlag {
+            name: "a2a-server",
+            form: EndpointForm::Address,
+            help: "Serve A2A here: an address such as 127.0.0.1:8081",
+        }]
+    }
+
+    fn default_endpoint(&self) -> Option<ActorEndpoint> {
+        Some(ActorEndpoint::Listen(SocketAddr::from((
+            Ipv4Addr::LOCALHOST,
+            0,
+        ))))
     }
 
     fn operation<'n>(&self, name: &'n str) -> &'n str {
@@ -44,14 +58,17 @@ impl Driver for A2aServer {
     fn prepare(
         &self,
         context: ActorContext,
-        endpoint: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        endpoint: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>> {
         Box::pin(prepare(context, endpoint))
     }
 }
 
-async fn prepare(context: ActorContext, endpoint: Endpoint) -> Result<Prepared, ActorError> {
-    let Endpoint::Listen(wanted) = endpoint else {
+async fn prepare(
+    context: ActorContext,
+    endpoint: ActorEndpoint,
+) -> Result<PreparedActor, ActorError> {
+    let ActorEndpoint::Listen(wanted) = endpoint else {
         return Err(context.error(
             ActorErrorKind::Endpoint,
             format!("an A2A server listens on an address; `{endpoint}` is none"),
@@ -70,7 +87,7 @@ async fn prepare(context: ActorContext, endpoint: Endpoint) -> Result<Prepared, 
     }
     let address = format!("http://{address}");
     plan(&context, &address);
-    Ok(Prepared {
+    Ok(PreparedActor {
         address: Some(address.clone()),
         play: Box::pin(play(context, bound, address, everywhere)),
     })
@@ -151,7 +168,7 @@ async fn play(
 }
 
 /// Does what is to be done when a phase begins.
-async fn enter(context: &ActorContext, server: &Server, entry: &Entry) {
+async fn enter(context: &ActorContext, server: &Server, entry: &PhaseEntry) {
     for action in context.enter(entry) {
         match action {
             ActionKind::Binding { name, value } if name == push::ACTION => {

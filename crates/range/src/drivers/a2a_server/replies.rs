@@ -6,14 +6,14 @@ use proofhouse_wire::server::{self, Body, ReaderGone, Reply, StreamWriter};
 use proofhouse_wire::{CancellationToken, StatusCode};
 
 use crate::actor::Advance;
-use crate::delivery::Delivery;
+use crate::delivery::DeliveryModifiers;
 
 /// The size and number of the pieces of a slow reply.
 const PIECE_BYTES: usize = 16;
 const MAX_PIECES: usize = 1_000;
 
 /// Waits as the phase asks before a reply; `false` when the run is over.
-pub(super) async fn delay(delivery: &Delivery, over: &CancellationToken) -> bool {
+pub(super) async fn delay(delivery: &DeliveryModifiers, over: &CancellationToken) -> bool {
     match delivery.delay {
         Some(delay) => pause(delay, over).await,
         None => true,
@@ -33,7 +33,7 @@ pub(super) type Rest = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 /// A reply of JSON, with what is left to do for it if it does not leave whole. The next phase
 /// begins when it has left.
 pub(super) fn json(
-    delivery: &Delivery,
+    delivery: &DeliveryModifiers,
     text: String,
     advance: Advance,
     over: &CancellationToken,
@@ -64,7 +64,7 @@ pub(super) fn json(
 /// Writes a text, slowly if asked for, and only half of it when `half`.
 pub(super) async fn write(
     writer: &StreamWriter,
-    delivery: &Delivery,
+    delivery: &DeliveryModifiers,
     text: &str,
     half: bool,
     over: &CancellationToken,

@@ -18,9 +18,9 @@ use crate::exposure::CarrierKind;
 use crate::phases::PhaseView;
 
 use super::INPUT;
-use super::input::{State, follow_up, tool_message};
-use super::names::Names;
-use super::reader::{Outcome, Reader, Seen, text};
+use super::input::{AgUiClientState, follow_up, tool_message};
+use super::names::EventNames;
+use super::reader::{AgUiEventReader, AgUiOutcome, SeenEvent, text};
 
 /// Runs that follow an input, so that an agent that always asks back comes to an end.
 const MAX_FOLLOW_UPS: usize = 10;
@@ -35,10 +35,10 @@ const TAIL: Duration = Duration::from_millis(200);
 const MAX_BODY_TEXT: usize = 64 << 10;
 
 /// The agent, as a frontend knows it.
-pub(super) struct Agent {
+pub(super) struct AgUiAgent {
     context: ActorContext,
     poster: Poster,
-    names: Names,
+    names: EventNames,
     /// Whether it ever answered.
     met: bool,
 }
@@ -56,9 +56,9 @@ struct Waiting {
     starts: Starts,
 }
 
-impl Agent {
+impl AgUiAgent {
     pub(super) fn new(context: ActorContext, poster: Poster) -> Self {
-        let names = Names::of(context.document());
+        let names = EventNames::of(context.document());
         Self {
             context,
             poster,
@@ -185,7 +185,7 @@ impl Agent {
 
     async fn read(&self, input: &Value, tools: &[String], response: Response) -> Option<Waiting> {
         let messages = input.get("messages").and_then(Value::as_array).cloned();
-        let mut reader = Reader::new(&self.names, messages.unwrap_or_default());
+        let mut reader = AgUiEventReader::new(&self.names, messages.unwrap_or_default());
         let mut starts = Starts::new();
         let mut events = response.events();
         let (mut first, mut heard) = (true, false);
@@ -241,8 +241,8 @@ impl Agent {
         self.waits_for(reader, starts)
     }
 
-    fn see(&self, seen: Seen, starts: &mut Starts) {
-        let Seen {
+    fn see(&self, seen: SeenEvent, starts: &mut Starts) {
+        let SeenEvent {
             operation,
             content,
             raw,
@@ -256,12 +256,12 @@ impl Agent {
         }
     }
 
-    fn waits_for(&self, reader: Reader<'_>, starts: Starts) -> Option<Waiting> {
+    fn waits_for(&self, reader: AgUiEventReader<'_>, starts: Starts) -> Option<Waiting> {
         let (mut named, mut interrupts) = (None, Vec::new());
         match reader.outcome {
-            Some(Outcome::Finished(calls)) => named = calls,
-            Some(Outcome::Interrupted(all)) => interrupts = all,
-            Some(Outcome::Stopped) => return None,
+            Some(AgUiOutcome::Finished(calls)) => named = calls,
+            Some(AgUiOutcome::Interrupted(all)) => interrupts = all,
+            Some(AgUiOutcome::Stopped) => return None,
             None => {
                 self.context
                     .warn("the run has no end: the stream stopped before RUN_FINISHED");
@@ -330,7 +330,7 @@ impl Agent {
     /// What the document answers to a call, if it says anything.
     async fn tool_answer(&self, call: &str, starts: &Starts) -> Option<Value> {
         let (start, phase) = starts.get(call)?;
-        let state = phase.prepared(State::new);
+        let state = phase.prepared(AgUiClientState::new);
         let entry = select_response(&state.tool_responses, start)?;
         dispatch::content(&self.context, entry, start, |_| true).await
     }

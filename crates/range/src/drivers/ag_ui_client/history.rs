@@ -9,7 +9,7 @@ const MAX_CALLS: usize = 1_000;
 
 /// A tool call of the agent.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct AgUiToolCall {
     pub(super) id: String,
     pub(super) name: String,
     arguments: String,
@@ -23,7 +23,7 @@ pub(super) struct History {
     messages: Vec<Value>,
     /// Where messages with an id are.
     places: HashMap<String, usize>,
-    calls: Vec<Call>,
+    calls: Vec<AgUiToolCall>,
     by_id: HashMap<String, usize>,
     /// How many messages were sent; later ones are the agent's.
     sent: usize,
@@ -77,7 +77,7 @@ impl History {
         }
         if self.calls.len() < MAX_CALLS {
             self.by_id.insert(id.to_owned(), self.calls.len());
-            self.calls.push(Call {
+            self.calls.push(AgUiToolCall {
                 id: id.to_owned(),
                 name: name.to_owned(),
                 arguments: String::new(),
@@ -147,8 +147,8 @@ impl History {
     }
 
     /// The calls that wait for a result: those that the agent named, or those it left open.
-    pub(super) fn waiting(&self, named: Option<&[String]>) -> Vec<&Call> {
-        let waits = |call: &&Call| match named {
+    pub(super) fn waiting(&self, named: Option<&[String]>) -> Vec<&AgUiToolCall> {
+        let waits = |call: &&AgUiToolCall| match named {
             Some(named) if !named.is_empty() => named.contains(&call.id),
             _ => !call.settled,
         };
@@ -196,7 +196,7 @@ impl History {
 mod tests {
     use super::*;
 
-    fn ids(calls: &[&Call]) -> Vec<String> {
+    fn ids(calls: &[&AgUiToolCall]) -> Vec<String> {
         calls.iter().map(|call| call.id.clone()).collect()
     }
 

@@ -13,14 +13,14 @@ use super::INPUT;
 
 /// A phase's state, read once.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct AgUiClientState {
     pub(super) tool_responses: Vec<ResponseEntry>,
     pub(super) problems: Vec<String>,
     input: Value,
     prompt: Option<String>,
 }
 
-impl State {
+impl AgUiClientState {
     pub(super) fn new(state: &Value) -> Self {
         let mut problems = Vec::new();
         let tool_responses = dispatch::entries(state, "tool_responses", &mut problems);
@@ -51,7 +51,7 @@ impl State {
 
 /// The input of a phase, templates resolved, messages generated where the document asks for that.
 pub(super) async fn of_phase(context: &ActorContext, phase: &Arc<PhaseView>) -> Value {
-    let state = phase.prepared(State::new);
+    let state = phase.prepared(AgUiClientState::new);
     let mut input = context.interpolate(&state.input, None, None);
     if let Some(prompt) = &state.prompt
         && let Some(generated) = context.generate(prompt, input.clone()).await

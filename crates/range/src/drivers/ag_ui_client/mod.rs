@@ -6,47 +6,58 @@ mod input;
 mod names;
 mod reader;
 
-use proofhouse_oatf::ActionKind;
+use proofhouse_oatf::{ActionKind, Mode};
 use proofhouse_protocol::ag_ui::INPUT_EVENT;
 use serde_json::Value;
 
 use crate::actor::ActorContext;
-use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
+use crate::driver::{
+    ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, Driver, EndpointFlag, EndpointForm,
+    PreparedActor,
+};
 use crate::drivers::client::post::Poster;
-use crate::drivers::client::script::Script;
+use crate::drivers::client::script::ClientScript;
 use crate::exposure::CarrierKind;
 
-use exchange::Agent;
-use input::State;
+use exchange::AgUiAgent;
+use input::AgUiClientState;
 
 /// The operation of the input that is posted.
 const INPUT: &str = INPUT_EVENT;
 
 /// Plays a frontend of an agent.
-pub(crate) struct AgUiClient;
+pub(crate) struct AgUiClientDriver;
 
-impl Driver for AgUiClient {
-    fn mode(&self) -> &str {
-        "ag_ui_client"
+impl Driver for AgUiClientDriver {
+    fn mode(&self) -> Mode {
+        Mode::AgUiClient
     }
 
-    fn default_endpoint(&self) -> Option<Endpoint> {
+    fn endpoint_flags(&self) -> &'static [EndpointFlag] {
+        &[EndpointFlag {
+            name: "ag-ui-url",
+            form: EndpointForm::Url,
+            help: "Attack the AG-UI agent at this URL",
+        }]
+    }
+
+    fn default_endpoint(&self) -> Option<ActorEndpoint> {
         None
     }
 
     fn prepare(
         &self,
         context: ActorContext,
-        endpoint: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        endpoint: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>> {
         Box::pin(async move {
-            let Endpoint::Url(url) = &endpoint else {
+            let ActorEndpoint::Url(url) = &endpoint else {
                 let message = format!("`ag_ui_client` needs a URL, not {endpoint}");
                 return Err(context.error(ActorErrorKind::Endpoint, message));
             };
             let poster = Poster::connect(&context, url).await?;
             plan(&context);
-            Ok(Prepared {
+            Ok(PreparedActor {
                 address: Some(url.clone()),
                 play: Box::pin(play(context, poster)),
             })
@@ -60,7 +71,7 @@ fn plan(context: &ActorContext) {
         if !phase.own_state {
             continue;
         }
-        let state = phase.prepared(State::new);
+        let state = phase.prepared(AgUiClientState::new);
         for problem in &state.problems {
             context.warn(&format!("phase `{}`: {problem}", phase.name));
         }
@@ -85,8 +96,8 @@ async fn play(context: ActorContext, poster: Poster) -> Result<(), ActorError> {
 }
 
 async fn play_phases(context: &ActorContext, poster: Poster) -> Result<(), ActorError> {
-    let mut script = Script::new(context);
-    let mut agent = Agent::new(context.clone(), poster);
+    let mut script = ClientScript::new(context);
+    let mut agent = AgUiAgent::new(context.clone(), poster);
     loop {
         // Events come only while an input is being answered. After that, only time leads on.
         let scene = match script.ready() {

@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 
-use proofhouse_oatf::Document;
+use proofhouse_oatf::{Document, Surface};
 use proofhouse_protocol::ag_ui::{THINKING_ALIASES, operation_of};
 
 /// Names events so that the document finds them: whichever of two names it uses, it means both.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct EventNames {
     /// Older names that the document uses.
     older: HashSet<&'static str>,
 }
 
-impl Names {
+impl EventNames {
     pub(super) fn of(document: &Document) -> Self {
         let attack = &document.attack;
         let phases = attack.execution.actors().iter().flat_map(|a| &a.phases);
@@ -20,7 +20,7 @@ impl Names {
         let surfaces = attack
             .indicators()
             .iter()
-            .filter_map(|i| i.surface.as_deref());
+            .filter_map(|i| i.surface.as_ref().map(Surface::as_str));
         let used: HashSet<&str> = events.chain(surfaces).collect();
         let older = THINKING_ALIASES.iter().map(|(older, _)| *older);
         Self {
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn one_name_means_both() {
-        let plain = Names::default();
+        let plain = EventNames::default();
         assert_eq!(plain.operation("TOOL_CALL_START"), "tool_call_start");
         assert_eq!(plain.operation("THINKING_START"), "reasoning_start");
         let text = r#"
@@ -62,7 +62,7 @@ attack:
   indicators: [{surface: thinking_start, target: "", pattern: {contains: x}}]
 "#;
         let document = proofhouse_oatf::load(text).unwrap().document;
-        let names = Names::of(&document);
+        let names = EventNames::of(&document);
         assert_eq!(names.operation("REASONING_START"), "thinking_start");
         assert_eq!(names.operation("THINKING_END"), "reasoning_end");
         assert_eq!(plain.operation(&"X".repeat(1000)).len(), 100);

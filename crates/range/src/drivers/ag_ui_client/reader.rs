@@ -4,11 +4,11 @@ use proofhouse_protocol::ag_ui::{AgUiChunk, AgUiEventType, is_aside};
 use serde_json::{Map, Value, json};
 
 use super::history::History;
-use super::names::Names;
+use super::names::EventNames;
 
 /// An event as the document sees it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct SeenEvent {
     pub(super) operation: String,
     pub(super) content: Value,
     /// The event as it came, where that differs.
@@ -17,7 +17,7 @@ pub(super) struct Seen {
 
 /// How a run ended, as the agent tells it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum AgUiOutcome {
     /// It is done; calls with these ids wait for a result, if it names any.
     Finished(Option<Vec<String>>),
     /// It waits for answers.
@@ -28,15 +28,15 @@ pub(super) enum Outcome {
 
 /// Reads one run.
 #[derive(Debug)]
-pub(super) struct Reader<'n> {
-    names: &'n Names,
+pub(super) struct AgUiEventReader<'n> {
+    names: &'n EventNames,
     pub(super) history: History,
-    pub(super) outcome: Option<Outcome>,
+    pub(super) outcome: Option<AgUiOutcome>,
     open: Option<(AgUiChunk, String)>,
 }
 
-impl<'n> Reader<'n> {
-    pub(super) fn new(names: &'n Names, messages: Vec<Value>) -> Self {
+impl<'n> AgUiEventReader<'n> {
+    pub(super) fn new(names: &'n EventNames, messages: Vec<Value>) -> Self {
         Self {
             names,
             history: History::new(messages),
@@ -46,7 +46,7 @@ impl<'n> Reader<'n> {
     }
 
     /// What an event means; several things for a chunk.
-    pub(super) fn read(&mut self, event: Value) -> Vec<Seen> {
+    pub(super) fn read(&mut self, event: Value) -> Vec<SeenEvent> {
         let mut seen = Vec::new();
         let kind = text(&event, "type").to_owned();
         if let Some(chunk) = AgUiEventType::parse(&kind).and_then(AgUiChunk::of) {
@@ -61,13 +61,13 @@ impl<'n> Reader<'n> {
     }
 
     /// The stream ended: what chunks left open is closed.
-    pub(super) fn end(&mut self) -> Vec<Seen> {
+    pub(super) fn end(&mut self) -> Vec<SeenEvent> {
         let mut seen = Vec::new();
         self.close(&mut seen);
         seen
     }
 
-    fn read_chunk(&mut self, chunk: AgUiChunk, event: Value, seen: &mut Vec<Seen>) {
+    fn read_chunk(&mut self, chunk: AgUiChunk, event: Value, seen: &mut Vec<SeenEvent>) {
         let id = text(&event, chunk.id_member());
         let is_open =
             |(kind, open): &(AgUiChunk, String)| *kind == chunk && (id.is_empty() || id == open);
@@ -111,7 +111,7 @@ impl<'n> Reader<'n> {
         let kind = text(&shown, "type").to_owned();
         let (shown, changed) = self.enrich(shown, &id);
         let differs = changed || shown != raw;
-        seen.push(Seen {
+        seen.push(SeenEvent {
             operation: self.names.operation(&kind),
             content: shown,
             raw: differs.then(|| raw.clone()),
@@ -126,7 +126,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    fn close(&mut self, seen: &mut Vec<Seen>) {
+    fn close(&mut self, seen: &mut Vec<SeenEvent>) {
         if let Some((chunk, id)) = self.open.take() {
             let end = chunk.end().as_str();
             let mut event = json!({"type": end});
@@ -136,7 +136,7 @@ impl<'n> Reader<'n> {
     }
 
     /// Takes an event in and adds it, enriched. `origin` is the chunk that it comes from.
-    fn see(&mut self, kind: &str, event: Value, origin: Option<&Value>, seen: &mut Vec<Seen>) {
+    fn see(&mut self, kind: &str, event: Value, origin: Option<&Value>, seen: &mut Vec<SeenEvent>) {
         self.remember(kind, &event);
         let call = text(&event, "toolCallId").to_owned();
         let untouched = event.clone();
@@ -146,7 +146,7 @@ impl<'n> Reader<'n> {
             Some(chunk) => Some(chunk.clone()),
             None => changed.then_some(untouched),
         };
-        seen.push(Seen {
+        seen.push(SeenEvent {
             operation: self.names.operation(kind),
             content,
             raw,
@@ -186,7 +186,7 @@ impl<'n> Reader<'n> {
                 self.history.call_answered(call, message, content);
             }
             Some(AgUiEventType::StateSnapshot) => {
-                self.history.state = event.get("snapshot").cloned()
+                self.history.state = event.get("snapshot").cloned();
             }
             Some(AgUiEventType::MessagesSnapshot) => {
                 if let Some(messages) = event.get("messages").and_then(Value::as_array) {
@@ -194,26 +194,26 @@ impl<'n> Reader<'n> {
                 }
             }
             Some(AgUiEventType::RunFinished) => self.outcome = Some(outcome(event)),
-            Some(AgUiEventType::RunError) => self.outcome = Some(Outcome::Stopped),
+            Some(AgUiEventType::RunError) => self.outcome = Some(AgUiOutcome::Stopped),
             _ => {}
         }
     }
 }
 
-fn outcome(event: &Value) -> Outcome {
+fn outcome(event: &Value) -> AgUiOutcome {
     let outcome = event.get("outcome").unwrap_or(&Value::Null);
     let interrupts = outcome
         .get("interrupts")
         .or_else(|| event.get("interrupts"));
     let kind = outcome.as_str().unwrap_or_else(|| text(outcome, "type"));
     match (kind, interrupts.and_then(Value::as_array)) {
-        ("cancelled", _) => Outcome::Stopped,
+        ("cancelled", _) => AgUiOutcome::Stopped,
         ("interrupt", Some(interrupts)) if !interrupts.is_empty() => {
-            Outcome::Interrupted(interrupts.clone())
+            AgUiOutcome::Interrupted(interrupts.clone())
         }
         _ => {
             let named = outcome.get("pendingToolCallIds").and_then(Value::as_array);
-            Outcome::Finished(named.map(|ids| {
+            AgUiOutcome::Finished(named.map(|ids| {
                 let ids = ids.iter().filter_map(Value::as_str);
                 ids.map(str::to_owned).collect()
             }))
@@ -229,9 +229,9 @@ pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
 mod tests {
     use super::*;
 
-    fn read(events: &[Value]) -> (Vec<Seen>, Option<Outcome>) {
-        let names = Names::default();
-        let mut reader = Reader::new(&names, Vec::new());
+    fn read(events: &[Value]) -> (Vec<SeenEvent>, Option<AgUiOutcome>) {
+        let names = EventNames::default();
+        let mut reader = AgUiEventReader::new(&names, Vec::new());
         let mut seen = Vec::new();
         for event in events {
             seen.extend(reader.read(event.clone()));
@@ -240,7 +240,7 @@ mod tests {
         (seen, reader.outcome)
     }
 
-    fn operations(seen: &[Seen]) -> Vec<&str> {
+    fn operations(seen: &[SeenEvent]) -> Vec<&str> {
         seen.iter().map(|seen| seen.operation.as_str()).collect()
     }
 
@@ -260,7 +260,7 @@ mod tests {
             assert_eq!(seen[position].raw.is_some(), position > 1);
         }
         assert_eq!(seen[5].content.get("toolCallName"), None);
-        assert_eq!(outcome, Some(Outcome::Finished(None)));
+        assert_eq!(outcome, Some(AgUiOutcome::Finished(None)));
     }
 
     #[test]
@@ -311,21 +311,24 @@ mod tests {
     #[test]
     fn outcomes_are_told_apart() {
         for (event, expected) in [
-            (json!({}), Outcome::Finished(None)),
+            (json!({}), AgUiOutcome::Finished(None)),
             (
                 json!({"outcome": {"type": "success"}}),
-                Outcome::Finished(None),
+                AgUiOutcome::Finished(None),
             ),
             (
                 json!({"outcome": {"type": "success", "pendingToolCallIds": ["a"]}}),
-                Outcome::Finished(Some(vec!["a".to_owned()])),
+                AgUiOutcome::Finished(Some(vec!["a".to_owned()])),
             ),
-            (json!({"outcome": {"type": "cancelled"}}), Outcome::Stopped),
+            (
+                json!({"outcome": {"type": "cancelled"}}),
+                AgUiOutcome::Stopped,
+            ),
             (
                 json!({"outcome": {"type": "interrupt", "interrupts": [{"id": "i"}]}}),
-                Outcome::Interrupted(vec![json!({"id": "i"})]),
+                AgUiOutcome::Interrupted(vec![json!({"id": "i"})]),
             ),
-            (json!({"outcome": 7}), Outcome::Finished(None)),
+            (json!({"outcome": 7}), AgUiOutcome::Finished(None)),
         ] {
             assert_eq!(outcome(&event), expected, "{event}");
         }

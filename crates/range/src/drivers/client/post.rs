@@ -7,7 +7,7 @@ use proofhouse_wire::client::{Client, ClientError, Response};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method};
 
 use crate::actor::ActorContext;
-use crate::delivery::Delivery;
+use crate::delivery::DeliveryModifiers;
 use crate::driver::{ActorError, ActorErrorKind};
 
 /// A slow body comes in pieces of so many bytes, and in at most so many pieces.
@@ -64,10 +64,10 @@ impl Poster {
         map
     }
 
-    /// Posts a text that was [shaped](Delivery::shape) already.
+    /// Posts a text that was [shaped](DeliveryModifiers::shape) already.
     pub(crate) async fn post(
         &self,
-        delivery: &Delivery,
+        delivery: &DeliveryModifiers,
         headers: HeaderMap,
         text: String,
     ) -> Result<Response, ClientError> {
@@ -128,7 +128,7 @@ fn add(map: &mut HeaderMap, name: &str, value: &str) -> bool {
 }
 
 /// The pieces a text is sent in; only the first half of it when the connection is to be cut.
-pub(crate) fn pieces(mut text: Vec<u8>, delivery: &Delivery) -> Vec<Vec<u8>> {
+pub(crate) fn pieces(mut text: Vec<u8>, delivery: &DeliveryModifiers) -> Vec<Vec<u8>> {
     if delivery.abrupt_close {
         text.truncate(text.len() / 2);
     }
@@ -150,14 +150,14 @@ mod tests {
 
     #[test]
     fn pieces_are_few_and_nothing_is_lost() {
-        let slow = Delivery::from_value(&json!({"slow_stream": "1ms"})).unwrap();
+        let slow = DeliveryModifiers::from_value(&json!({"slow_stream": "1ms"})).unwrap();
         for length in [0, 1, 16, 17, 15_984, 15_985, 100_000] {
             let text: Vec<u8> = (0..length).map(|n| n as u8).collect();
             let pieces = pieces(text.clone(), &slow);
             assert!(pieces.len() <= MAX_PIECES);
             assert_eq!(pieces.concat(), text);
         }
-        let cut = Delivery::from_value(&json!({"abrupt_close": true})).unwrap();
+        let cut = DeliveryModifiers::from_value(&json!({"abrupt_close": true})).unwrap();
         assert_eq!(pieces(b"abcd".to_vec(), &cut), [b"ab".to_vec()]);
     }
 }

@@ -4,13 +4,13 @@ use proofhouse_oatf::ActionKind;
 use tokio::sync::mpsc;
 
 use crate::actor::ActorContext;
-use crate::phases::{Entry, PhaseView};
+use crate::phases::{PhaseEntry, PhaseView};
 use std::sync::Arc;
 
 /// The phases of a client, as they are entered.
-pub(crate) struct Script {
+pub(crate) struct ClientScript {
     context: ActorContext,
-    entries: mpsc::UnboundedReceiver<Entry>,
+    entries: mpsc::UnboundedReceiver<PhaseEntry>,
     /// The phase that was entered last.
     last: Option<Arc<PhaseView>>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Scene {
     pub(crate) actions: Vec<ActionKind>,
 }
 
-impl Script {
+impl ClientScript {
     pub(crate) fn new(context: &ActorContext) -> Self {
         Self {
             context: context.clone(),
@@ -64,7 +64,7 @@ impl Script {
         }
     }
 
-    fn enter(&mut self, entry: &Entry) -> Scene {
+    fn enter(&mut self, entry: &PhaseEntry) -> Scene {
         self.last = Some(Arc::clone(&entry.phase));
         Scene {
             phase: Arc::clone(&entry.phase),

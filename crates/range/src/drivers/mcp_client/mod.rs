@@ -9,10 +9,14 @@ mod serve;
 mod session;
 mod state;
 
+use proofhouse_oatf::Mode;
 use serde_json::Value;
 
 use crate::actor::ActorContext;
-use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
+use crate::driver::{
+    ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, Driver, EndpointFlag, EndpointForm,
+    PreparedActor,
+};
 use crate::drivers::client::post::Poster;
 use crate::exposure::CarrierKind;
 
@@ -21,26 +25,41 @@ use session::Session;
 use state::State;
 
 /// Plays a client of a server.
-pub(crate) struct McpClient;
+pub(crate) struct McpClientDriver;
 
-impl Driver for McpClient {
-    fn mode(&self) -> &str {
-        "mcp_client"
+impl Driver for McpClientDriver {
+    fn mode(&self) -> Mode {
+        Mode::McpClient
     }
 
-    fn default_endpoint(&self) -> Option<Endpoint> {
+    fn endpoint_flags(&self) -> &'static [EndpointFlag] {
+        &[
+            EndpointFlag {
+                name: "mcp-client-command",
+                form: EndpointForm::Command,
+                help: "Start this MCP server and attack it over its standard input and output",
+            },
+            EndpointFlag {
+                name: "mcp-client-url",
+                form: EndpointForm::Url,
+                help: "Attack the MCP server at this URL",
+            },
+        ]
+    }
+
+    fn default_endpoint(&self) -> Option<ActorEndpoint> {
         None
     }
 
     fn prepare(
         &self,
         context: ActorContext,
-        endpoint: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        endpoint: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>> {
         Box::pin(async move {
             let capabilities = plan(&context);
             let session = connect(&context, &endpoint, &capabilities).await?;
-            Ok(Prepared {
+            Ok(PreparedActor {
                 address: Some(endpoint.to_string()),
                 play: Box::pin(play::play(session, endpoint)),
             })
@@ -71,17 +90,17 @@ fn plan(context: &ActorContext) -> Value {
 /// Connects to the server, or starts it.
 async fn connect(
     context: &ActorContext,
-    endpoint: &Endpoint,
+    endpoint: &ActorEndpoint,
     capabilities: &Value,
 ) -> Result<Session, ActorError> {
     let (sender, inbound) = queue();
     let limits = context.limits();
     let link = match endpoint {
-        Endpoint::Url(url) => {
+        ActorEndpoint::Url(url) => {
             let poster = Poster::connect(context, url).await?;
             Link::Http(HttpLink::new(poster, sender, limits.max_batch))
         }
-        Endpoint::Command(spawn) => {
+        ActorEndpoint::Command(spawn) => {
             let started = StdioLink::start(spawn, limits, sender);
             let error = |error: proofhouse_wire::ProcessError| {
                 context.error(ActorErrorKind::Command, error.to_string())

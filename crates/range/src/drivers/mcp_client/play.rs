@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use proofhouse_oatf::ActionKind;
 
-use crate::driver::{ActorError, Endpoint};
-use crate::drivers::client::script::{Scene, Script};
+use crate::driver::{ActorEndpoint, ActorError};
+use crate::drivers::client::script::{ClientScript, Scene};
 
 use super::connect;
 use super::era::Begun;
@@ -18,7 +18,7 @@ const LINGER: Duration = Duration::from_millis(200);
 /// Messages that are taken in then.
 const MAX_LINGER: usize = 1_000;
 
-pub(super) async fn play(mut session: Session, endpoint: Endpoint) -> Result<(), ActorError> {
+pub(super) async fn play(mut session: Session, endpoint: ActorEndpoint) -> Result<(), ActorError> {
     let over = session.context.over().clone();
     let played = tokio::select! {
         () = over.cancelled() => Ok(()),
@@ -28,9 +28,9 @@ pub(super) async fn play(mut session: Session, endpoint: Endpoint) -> Result<(),
     played
 }
 
-async fn play_phases(session: &mut Session, endpoint: &Endpoint) -> Result<(), ActorError> {
+async fn play_phases(session: &mut Session, endpoint: &ActorEndpoint) -> Result<(), ActorError> {
     begin(session, endpoint).await?;
-    let mut script = Script::new(&session.context);
+    let mut script = ClientScript::new(&session.context);
     let mut phase = session.context.phase();
     let mut actions: VecDeque<Action> = VecDeque::new();
     loop {
@@ -70,7 +70,7 @@ async fn play_phases(session: &mut Session, endpoint: &Endpoint) -> Result<(), A
 
 /// Begins the conversation; a server that does not survive being asked for its era is started
 /// again, and not asked.
-async fn begin(session: &mut Session, endpoint: &Endpoint) -> Result<(), ActorError> {
+async fn begin(session: &mut Session, endpoint: &ActorEndpoint) -> Result<(), ActorError> {
     let phase = session.context.phase();
     let state = phase.prepared(State::new);
     let version = state.protocol_version.as_deref();

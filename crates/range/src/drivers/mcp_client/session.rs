@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::actor::ActorContext;
-use crate::delivery::Delivery;
+use crate::delivery::DeliveryModifiers;
 use crate::phases::PhaseView;
 
 use super::link::{End, Inbound, Link, Outgoing, Receiver, Source, What};
@@ -149,7 +149,7 @@ impl Session {
         };
         let source = match self.link.send(outgoing).await {
             Ok(source) => source,
-            Err(reason) => return failed(reason),
+            Err(error) => return failed(error.to_string()),
         };
         let waiting = Waiting {
             id,
@@ -305,7 +305,7 @@ impl Session {
         &mut self,
         message: &Value,
         headers: Vec<(String, String)>,
-        delivery: &Delivery,
+        delivery: &DeliveryModifiers,
     ) -> Option<Source> {
         let outgoing = Outgoing {
             message,
@@ -314,9 +314,9 @@ impl Session {
         };
         match self.link.send(outgoing).await {
             Ok(source) => Some(source),
-            Err(reason) => {
+            Err(error) => {
                 self.context
-                    .warn(&format!("a message cannot be sent: {reason}"));
+                    .warn(&format!("a message cannot be sent: {error}"));
                 None
             }
         }

@@ -28,13 +28,16 @@ mod uri_template;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use proofhouse_oatf::{Action, ActionKind};
+use proofhouse_oatf::{Action, ActionKind, Mode};
 use proofhouse_protocol::mcp::McpMethod;
 use proofhouse_wire::server::Bound;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::actor::ActorContext;
-use crate::driver::{ActorError, ActorErrorKind, BoxFuture, Driver, Endpoint, Prepared};
+use crate::driver::{
+    ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, Driver, EndpointFlag, EndpointForm,
+    PreparedActor,
+};
 use crate::exposure::CarrierKind;
 use http::Http;
 use input::Input;
@@ -43,27 +46,38 @@ use surface::Surface;
 
 /// The driver of `mcp_server`.
 #[derive(Debug)]
-pub(super) struct McpServer;
+pub(super) struct McpServerDriver;
 
-impl Driver for McpServer {
-    fn mode(&self) -> &str {
-        "mcp_server"
+impl Driver for McpServerDriver {
+    fn mode(&self) -> Mode {
+        Mode::McpServer
     }
 
-    fn default_endpoint(&self) -> Option<Endpoint> {
-        Some(Endpoint::Listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))
+    fn endpoint_flags(&self) -> &'static [EndpointFlag] {
+        &[EndpointFlag {
+            name: "mcp-server",
+            form: EndpointForm::Address,
+            help: "Serve MCP here: an address such as 127.0.0.1:8080, or `stdio`",
+        }]
+    }
+
+    fn default_endpoint(&self) -> Option<ActorEndpoint> {
+        Some(ActorEndpoint::Listen(SocketAddr::from((
+            Ipv4Addr::LOCALHOST,
+            0,
+        ))))
     }
 
     fn prepare(
         &self,
         context: ActorContext,
-        endpoint: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        endpoint: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>> {
         Box::pin(async move {
             match endpoint {
-                Endpoint::Listen(address) => prepare_http(context, address).await,
-                Endpoint::Stdio => Ok(mcp_over(context, Input::new(), tokio::io::stdout())),
-                Endpoint::Command(_) | Endpoint::Url(_) => Err(context.error(
+                ActorEndpoint::Listen(address) => prepare_http(context, address).await,
+                ActorEndpoint::Stdio => Ok(mcp_over(context, Input::new(), tokio::io::stdout())),
+                ActorEndpoint::Command(_) | ActorEndpoint::Url(_) => Err(context.error(
                     ActorErrorKind::Endpoint,
                     "a server listens on an address or speaks over stdio",
                 )),
@@ -72,7 +86,10 @@ impl Driver for McpServer {
     }
 }
 
-async fn prepare_http(context: ActorContext, address: SocketAddr) -> Result<Prepared, ActorError> {
+async fn prepare_http(
+    context: ActorContext,
+    address: SocketAddr,
+) -> Result<PreparedActor, ActorError> {
     let bound = Bound::new(address).await.map_err(|error| {
         let message = format!("cannot listen on {address}: {error}");
         context.error(ActorErrorKind::Bind, message)
@@ -84,7 +101,7 @@ async fn prepare_http(context: ActorContext, address: SocketAddr) -> Result<Prep
         service: Arc::clone(&service),
         address,
     });
-    Ok(Prepared {
+    Ok(PreparedActor {
         address: Some(format!("http://{address}{}", http::PATH)),
         play: Box::pin(async move {
             let (limits, over) = (context.limits().clone(), context.over().clone());
@@ -101,10 +118,10 @@ pub fn mcp_over(
     context: ActorContext,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
-) -> Prepared {
+) -> PreparedActor {
     plan(&context);
     let service = Arc::new(Service::new(context));
-    Prepared {
+    PreparedActor {
         address: None,
         play: Box::pin(async move {
             tokio::select! {

@@ -13,7 +13,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
 
 use super::peer::Peer;
-use crate::Delivery;
+use crate::DeliveryModifiers;
 
 /// The size of the pieces of a slow reply, and the most there are.
 const PIECE: usize = 16;
@@ -119,7 +119,7 @@ impl Outlet {
     pub(super) async fn reply(
         &self,
         data: &str,
-        delivery: &Delivery,
+        delivery: &DeliveryModifiers,
         patience: Duration,
     ) -> Result<(), Gone> {
         for number in 0..delivery.notification_flood.unwrap_or(0) {
@@ -233,7 +233,7 @@ impl Outlet {
 pub(super) async fn write_body(
     writer: StreamWriter,
     text: &str,
-    delivery: &Delivery,
+    delivery: &DeliveryModifiers,
     patience: Duration,
 ) -> Result<(), Gone> {
     if delivery.abrupt_close {

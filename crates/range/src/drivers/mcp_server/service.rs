@@ -18,7 +18,7 @@ use super::peer::Peer;
 use super::rounds::Rounds;
 use super::streams::STANDALONE;
 use super::surface::Surface;
-use crate::phases::{Entry, PhaseView};
+use crate::phases::{PhaseEntry, PhaseView};
 use crate::{ActorContext, CarrierKind};
 
 /// Sessions that are kept; those that were idle longest make room.
@@ -184,7 +184,7 @@ impl Service {
     }
 
     /// Does what is to be done on entry into a phase.
-    pub(super) async fn enter(&self, entry: &Entry) {
+    pub(super) async fn enter(&self, entry: &PhaseEntry) {
         for action in self.context.enter(entry) {
             match action {
                 ActionKind::Send { method, params } => {

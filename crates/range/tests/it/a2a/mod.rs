@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use proofhouse_oatf::{Document, load};
 use proofhouse_range::{
-    Endpoint, Happening, RunError, RunHandle, RunOptions, RunReport, TraceLimits, run,
+    ActorEndpoint, RunError, RunEvent, RunHandle, RunOptions, RunReport, TraceLimits, run,
 };
 use proofhouse_wire::client::{Client, ClientError, Response};
-use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Limits, Method};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -22,8 +22,8 @@ pub(crate) fn document(text: &str) -> Document {
 }
 
 /// Limits that make hostile peers give up early.
-pub(crate) fn small() -> Limits {
-    Limits {
+pub(crate) fn small() -> WireLimits {
+    WireLimits {
         max_message_bytes: 100_000,
         max_stream_bytes: 400_000,
         max_events: 500,
@@ -33,7 +33,7 @@ pub(crate) fn small() -> Limits {
         connect_timeout: Duration::from_secs(5),
         response_timeout: Duration::from_secs(5),
         idle_timeout: Duration::from_secs(2),
-        ..Limits::default()
+        ..WireLimits::default()
     }
 }
 
@@ -64,11 +64,11 @@ impl Running {
     pub(crate) async fn start(text: &str, mut options: RunOptions) -> Self {
         let (sender, ready) = oneshot::channel();
         let sender = Mutex::new(Some(sender));
-        options.observer = Some(Arc::new(move |happening| {
-            if let Happening::Ready {
+        options.observer = Some(Arc::new(move |event| {
+            if let RunEvent::Ready {
                 address: Some(address),
                 ..
-            } = happening
+            } = event
                 && let Some(sender) = sender.lock().unwrap().take()
             {
                 sender.send(address.clone()).unwrap();
@@ -107,7 +107,7 @@ impl Running {
         for (name, value) in headers {
             map.insert(*name, HeaderValue::from_static(value));
         }
-        let client = Client::new(Limits::default()).unwrap();
+        let client = Client::new(WireLimits::default()).unwrap();
         let url = format!("{}{path}", self.address);
         client.send(method, &url, map, body.into()).await
     }
@@ -158,7 +158,7 @@ pub(crate) async fn attack(
     url: &str,
     options: RunOptions,
 ) -> Result<RunReport, RunError> {
-    let endpoints = HashMap::from([("default".to_owned(), Endpoint::Url(url.to_owned()))]);
+    let endpoints = HashMap::from([("default".to_owned(), ActorEndpoint::Url(url.to_owned()))]);
     let options = RunOptions {
         endpoints,
         ..options

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use proofhouse_oatf::{Direction, load};
 use proofhouse_range::{
-    Endpoint, Happening, Observer, RunError, RunHandle, RunOptions, RunReport, run,
+    ActorEndpoint, RunError, RunEvent, RunHandle, RunObserver, RunOptions, RunReport, run,
 };
 use proofhouse_wire::server::{Bound, Handler, Reply, Request, StreamWriter};
-use proofhouse_wire::{CancellationToken, Limits};
+use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::Value;
 
 /// A request as it arrived.
@@ -75,9 +75,9 @@ impl Scripted {
             arrived: Arc::clone(&arrived),
             script: Box::new(script),
         };
-        let limits = Limits {
+        let limits = WireLimits {
             max_message_bytes: 64 << 20,
-            ..Limits::default()
+            ..WireLimits::default()
         };
         tokio::spawn(bound.serve(Arc::new(handler), limits, cancelled.clone()));
         Self {
@@ -120,13 +120,13 @@ pub(crate) fn events(events: Vec<Value>) -> Reply {
 }
 
 /// Small limits, so that they are reached, and times that a busy machine keeps.
-pub(crate) fn options(endpoint: Endpoint) -> RunOptions {
+pub(crate) fn options(endpoint: ActorEndpoint) -> RunOptions {
     RunOptions {
         endpoints: HashMap::from([("default".to_owned(), endpoint)]),
         grace: Duration::from_millis(10),
         quiet: Duration::from_millis(300),
         max_session: Duration::from_secs(60),
-        limits: Limits {
+        limits: WireLimits {
             connect_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(15),
             idle_timeout: Duration::from_secs(15),
@@ -134,17 +134,17 @@ pub(crate) fn options(endpoint: Endpoint) -> RunOptions {
             max_message_bytes: 1 << 20,
             max_stream_bytes: 4 << 20,
             max_events: 1_000,
-            ..Limits::default()
+            ..WireLimits::default()
         },
         ..RunOptions::default()
     }
 }
 
 /// Interrupts a run as soon as a message of the operation is seen.
-pub(crate) fn interrupting(handle: &RunHandle, operation: &'static str) -> Observer {
+pub(crate) fn interrupting(handle: &RunHandle, operation: &'static str) -> RunObserver {
     let handle = handle.clone();
-    Arc::new(move |happening| {
-        if matches!(happening, Happening::Message { operation: seen, .. } if seen == operation) {
+    Arc::new(move |event| {
+        if matches!(event, RunEvent::Message { operation: seen, .. } if seen == operation) {
             handle.interrupt();
         }
     })
@@ -165,13 +165,13 @@ pub(crate) async fn try_play(document: &str, options: RunOptions) -> Result<RunR
 }
 
 pub(crate) async fn play(document: &str, url: &str) -> RunReport {
-    let endpoint = Endpoint::Url(url.to_owned());
+    let endpoint = ActorEndpoint::Url(url.to_owned());
     try_play(document, options(endpoint)).await.unwrap()
 }
 
 /// As [`play`], with short times.
 pub(crate) async fn play_impatiently(document: &str, url: &str) -> RunReport {
-    let endpoint = Endpoint::Url(url.to_owned());
+    let endpoint = ActorEndpoint::Url(url.to_owned());
     try_play(document, impatient(options(endpoint)))
         .await
         .unwrap()

@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use proofhouse_oatf::Document;
 use proofhouse_range::{
-    ActorContext, ActorError, BoxFuture, Driver, Endpoint, Happening, Prepared, RunHandle,
+    ActorContext, ActorEndpoint, ActorError, BoxFuture, Driver, PreparedActor, RunEvent, RunHandle,
     RunOptions, RunReport, mcp_over, run,
 };
 use proofhouse_wire::client::{Client, Events, Response};
-use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Limits, Method};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 use tokio::sync::oneshot;
@@ -73,13 +73,13 @@ impl Stage {
         let sender = Mutex::new(Some(sender));
         let phases = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&phases);
-        options.observer = Some(Arc::new(move |happening| match happening {
-            Happening::Ready { address, .. } => {
+        options.observer = Some(Arc::new(move |event| match event {
+            RunEvent::Ready { address, .. } => {
                 if let Some(sender) = sender.lock().unwrap().take() {
                     let _ = sender.send(address.clone().unwrap_or_default());
                 }
             }
-            Happening::Phase { phase, .. } => seen.lock().unwrap().push(phase.clone()),
+            RunEvent::Phase { phase, .. } => seen.lock().unwrap().push(phase.clone()),
             _ => {}
         }));
         let handle = RunHandle::default();
@@ -164,19 +164,19 @@ pub fn count(report: &RunReport, operation: &str, direction: &str) -> usize {
 struct PipeDriver(Mutex<Option<(DuplexStream, DuplexStream)>>);
 
 impl Driver for PipeDriver {
-    fn mode(&self) -> &str {
-        "mcp_server"
+    fn mode(&self) -> proofhouse_oatf::Mode {
+        proofhouse_oatf::Mode::McpServer
     }
 
-    fn default_endpoint(&self) -> Option<Endpoint> {
-        Some(Endpoint::Stdio)
+    fn default_endpoint(&self) -> Option<ActorEndpoint> {
+        Some(ActorEndpoint::Stdio)
     }
 
     fn prepare(
         &self,
         context: ActorContext,
-        _: Endpoint,
-    ) -> BoxFuture<'static, Result<Prepared, ActorError>> {
+        _: ActorEndpoint,
+    ) -> BoxFuture<'static, Result<PreparedActor, ActorError>> {
         let pipes = self.0.lock().unwrap().take();
         Box::pin(async move {
             let (input, output) = pipes.expect("one run per driver");
@@ -248,7 +248,7 @@ pub struct Http {
 impl Http {
     pub fn new(url: &str) -> Self {
         Self {
-            client: Client::new(Limits::default()).unwrap(),
+            client: Client::new(WireLimits::default()).unwrap(),
             url: url.to_owned(),
             session: None,
             headers: Vec::new(),

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 
 use proofhouse_wire::client::Client;
-use proofhouse_wire::{HeaderMap, HeaderName, HeaderValue, Limits, Method};
+use proofhouse_wire::{HeaderMap, HeaderName, HeaderValue, Method, WireLimits};
 use serde_json::{Value, json};
 
 /// A client of the era of sessions.
@@ -18,7 +18,7 @@ pub(crate) struct Mcp {
 impl Mcp {
     pub(crate) async fn open(url: &str) -> Self {
         let mut mcp = Self {
-            client: Client::new(Limits::default()).unwrap(),
+            client: Client::new(WireLimits::default()).unwrap(),
             url: url.to_owned(),
             session: None,
             id: 0,
@@ -79,7 +79,7 @@ impl Mcp {
 
 /// Fetches the card of an agent and sends it a message; returns the response.
 pub(crate) async fn a2a_send(address: &str, text: &str) -> Value {
-    let client = Client::new(Limits::default()).unwrap();
+    let client = Client::new(WireLimits::default()).unwrap();
     let base = address.trim_end_matches('/');
     let card = format!("{base}/.well-known/agent-card.json");
     let none = Vec::new().into();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proofhouse_agent::task::{AllowList, Allowed, Restored, TaskOptions, Turn, User};
+use proofhouse_agent::task::{AllowedValue, Restored, TaskAllowList, TaskOptions, Turn, User};
 use proofhouse_store::StoreError;
 use proofhouse_store::model::{ClaimedTask, TaskState, ToolRef};
 use proofhouse_wire::CancellationToken;
@@ -68,12 +68,12 @@ pub(super) async fn restore<'a>(
         })
         .collect();
     let entries = inner.store.allow_list(&row.id).await?;
-    let allowed: AllowList = entries
+    let allowed: TaskAllowList = entries
         .into_iter()
         .flat_map(|entry| {
             let named = tools.iter().filter(move |(_, tool)| *tool == entry.tool);
             let entry_name = entry.name;
-            named.map(move |(reference, _)| Allowed {
+            named.map(move |(reference, _)| AllowedValue {
                 tool: reference.clone(),
                 name: entry_name.clone(),
                 value: entry.value.clone(),

@@ -13,7 +13,7 @@ mod output;
 mod wait;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -23,7 +23,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 pub use cluster::Cluster;
 
-use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, Limits, State};
+use crate::runtime::{
+    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Limits,
+};
 use api::{Api, ApiError};
 use document::Identity;
 use judge::End;
@@ -46,7 +48,8 @@ pub struct KubernetesJobs {
 }
 
 /// A task's connection to the cluster.
-struct Open {
+struct ClusterSession {
+    jobs: KubernetesJobs,
     api: Api,
     /// The credentials of the connection.
     secrets: Secrets,
@@ -67,7 +70,7 @@ impl KubernetesJobs {
     /// Everything after the references have their values.
     async fn run(
         &self,
-        open: &Open,
+        open: &ClusterSession,
         call: &Call,
         scope: &Scope,
         secrets: &Secrets,
@@ -98,29 +101,30 @@ impl ActionRuntime for KubernetesJobs {
         &'a self,
         _call: &'a Call,
         _environment: &'a Environment,
-    ) -> BoxFuture<'a, Result<State, ActionError>> {
+    ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async move {
             let connected = self.cluster.connect(self.limits.connect).await?;
-            Ok(State::new(Open {
+            Ok(Arc::new(ClusterSession {
+                jobs: self.clone(),
                 api: Api::new(connected.client, connected.host, self.limits.clone()),
                 secrets: connected.secrets,
                 live: Mutex::default(),
-            }))
+            }) as Arc<dyn ActionSession>)
         })
     }
 
     fn cancels_itself(&self) -> bool {
         true
     }
+}
 
+impl ActionSession for ClusterSession {
     fn invoke<'a>(
         &'a self,
-        state: &'a State,
         call: &'a Call,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async move {
-            let open: &Open = state.get().ok_or_else(foreign)?;
             let manifest = job_of(call)?;
             let mut templates = manifest.spec.templates();
             templates.push(&manifest.namespace);
@@ -128,27 +132,25 @@ impl ActionRuntime for KubernetesJobs {
             let scope = environment.scope(call, references, false).await?;
             let mut secrets = call.secrets.clone();
             secrets.extend(scope.secrets());
-            secrets.extend(&open.secrets);
-            let result = self.run(open, call, &scope, &secrets).await;
+            secrets.extend(&self.secrets);
+            let result = self.jobs.run(self, call, &scope, &secrets).await;
             result.map_err(|error| output::clean(error, &secrets))
         })
     }
 
     fn teardown<'a>(
         &'a self,
-        state: &'a State,
         _environment: &'a Environment,
     ) -> BoxFuture<'a, Result<(), ActionError>> {
         Box::pin(async move {
-            let open: &Open = state.get().ok_or_else(foreign)?;
             let mut failed = None;
-            for name in open.names() {
-                let removed = timeout(self.limits.http, open.remove(&name)).await;
+            for name in self.names() {
+                let removed = timeout(self.jobs.limits.http, self.remove(&name)).await;
                 if let Err(error) = removed.unwrap_or(Err(ApiError::Slow)) {
-                    let error = open
+                    let error = self
                         .api
                         .failure(error, &format!("delete the Job {name}"), true);
-                    failed = Some(output::clean(error, &open.secrets));
+                    failed = Some(output::clean(error, &self.secrets));
                 }
             }
             failed.map_or(Ok(()), Err)
@@ -158,7 +160,7 @@ impl ActionRuntime for KubernetesJobs {
 
 /// Makes the Job and stays with it to its end.
 async fn supervise(
-    open: &Open,
+    open: &ClusterSession,
     call: &Call,
     identity: &Identity,
     document: &Value,
@@ -225,7 +227,7 @@ async fn attend(
     }
 }
 
-impl Open {
+impl ClusterSession {
     fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Identity, Option<String>)>> {
         // Nothing that holds it can leave it half changed.
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
@@ -280,8 +282,4 @@ fn cancelled() -> ActionError {
     let mut error = ActionError::new(Failure::Cancelled, "the call was cancelled");
     error.outcome_unknown = true;
     error
-}
-
-fn foreign() -> ActionError {
-    ActionError::new(Failure::Manifest, "the state is not a cluster")
 }

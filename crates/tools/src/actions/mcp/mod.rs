@@ -28,7 +28,9 @@ use self::connection::Connection;
 use self::failure::{CallFailure, MAX_SAID, head};
 use self::known_secrets::KnownSecrets;
 use crate::http::EgressPolicy;
-use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, Limits, State};
+use crate::runtime::{
+    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Limits,
+};
 use proofhouse_manifest::{Action, Execute};
 
 /// The path of servers whose manifest sets none. Nothing else of our own environment reaches them.
@@ -58,12 +60,12 @@ impl McpRuntime {
     ///
     /// Returns an error when the HTTP client cannot be set up.
     pub fn new(limits: &Limits, egress: EgressPolicy) -> Result<Self, ActionError> {
-        let wire = proofhouse_wire::Limits {
+        let wire = proofhouse_wire::WireLimits {
             max_message_bytes: limits.max_response_bytes,
             connect_timeout: limits.connect,
             response_timeout: limits.mcp_call,
             idle_timeout: STREAM_SILENCE.max(limits.mcp_call),
-            ..proofhouse_wire::Limits::default()
+            ..proofhouse_wire::WireLimits::default()
         };
         let client = Client::guarded(wire, Arc::new(egress))
             .map_err(|error| ActionError::new(Failure::Manifest, error.to_string()))?;
@@ -201,7 +203,7 @@ impl Server {
         })
     }
 
-    async fn invoke(&self, call: &Call) -> Result<Value, ActionError> {
+    async fn carry_out(&self, call: &Call) -> Result<Value, ActionError> {
         let name = &call.action.name;
         let arguments = with_defaults(call);
         let mut connection = self.connection().await?;
@@ -289,60 +291,52 @@ impl ActionRuntime for McpRuntime {
         &'a self,
         call: &'a Call,
         environment: &'a Environment,
-    ) -> BoxFuture<'a, Result<State, ActionError>> {
-        Box::pin(async move { Ok(State::new(self.open(call, environment).await?)) })
-    }
-
-    fn derived(&self, state: &State) -> Vec<String> {
-        let server: Option<&Server> = state.get();
-        server.map_or_else(Vec::new, |server| server.catalog().names())
-    }
-
-    fn action(
-        &self,
-        state: &State,
-        name: &str,
-        declared: Option<&Arc<Action>>,
-    ) -> Result<Option<Arc<Action>>, ActionError> {
-        let server: &Server = state.get().ok_or_else(foreign)?;
-        match declared {
-            None => Ok(server.catalog().derived(name)),
-            Some(declared) => server.catalog().completed(declared).map(Some),
-        }
+    ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
+        Box::pin(async move {
+            let server = self.open(call, environment).await?;
+            Ok(Arc::new(server) as Arc<dyn ActionSession>)
+        })
     }
 
     fn completes_actions(&self) -> bool {
         true
     }
+}
+
+impl ActionSession for Server {
+    fn derived(&self) -> Vec<String> {
+        self.catalog().names()
+    }
+
+    fn action(
+        &self,
+        name: &str,
+        declared: Option<&Arc<Action>>,
+    ) -> Result<Option<Arc<Action>>, ActionError> {
+        match declared {
+            None => Ok(self.catalog().derived(name)),
+            Some(declared) => self.catalog().completed(declared).map(Some),
+        }
+    }
 
     fn invoke<'a>(
         &'a self,
-        state: &'a State,
         call: &'a Call,
         _environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
-        Box::pin(async move {
-            let server: &Server = state.get().ok_or_else(foreign)?;
-            server.invoke(call).await
-        })
+        Box::pin(self.carry_out(call))
     }
 
     fn teardown<'a>(
         &'a self,
-        state: &'a State,
         _environment: &'a Environment,
     ) -> BoxFuture<'a, Result<(), ActionError>> {
         Box::pin(async move {
-            let server: &Server = state.get().ok_or_else(foreign)?;
-            let connection = server.current.lock().await.take();
+            let connection = self.current.lock().await.take();
             if let Some(connection) = connection {
                 connection.close().await;
             }
             Ok(())
         })
     }
-}
-
-fn foreign() -> ActionError {
-    ActionError::new(Failure::Manifest, "the state is not an MCP server")
 }

@@ -46,10 +46,10 @@ pub(super) fn start(
     sieve: Arc<Sieve>,
     max_message_bytes: usize,
 ) -> Result<(Process, StdioTransport), ActionError> {
-    let limits = proofhouse_wire::Limits {
+    let limits = proofhouse_wire::WireLimits {
         max_message_bytes,
         exit_timeout: EXIT_PATIENCE,
-        ..proofhouse_wire::Limits::default()
+        ..proofhouse_wire::WireLimits::default()
     };
     let (child, stdin, lines) = spawn
         .start(&limits)

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Component, Path};
 
-use proofhouse_source::{Limits, Source};
+use proofhouse_source::{ReadLimits, Source};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method};
 use url::Url;
 
@@ -167,10 +167,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Tree, String> {
         return Tree::from_json(bytes).map_err(|error| format!("it is not JSON: {error}"));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
-    let limits = Limits {
+    let limits = ReadLimits {
         max_bytes: MAX_BYTES,
         max_nodes: MAX_YAML_NODES,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let source = Source::read(text, &limits).map_err(|errors| match errors.first() {
         Some(error) => format!("line {}: {}", error.span.line, error.message),

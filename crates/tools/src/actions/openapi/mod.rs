@@ -30,7 +30,9 @@ use self::request::Surroundings;
 use self::security::{Credential, Offered, Origin};
 use super::response;
 use crate::http::{EgressPolicy, HttpClient};
-use crate::runtime::{ActionError, ActionRuntime, Call, Environment, Failure, Limits, State};
+use crate::runtime::{
+    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Limits,
+};
 use proofhouse_manifest::interpolate::{Reference, Root, Scope, Sealed, Secrets};
 use proofhouse_manifest::{Action, Execute, OpenApi, ParameterSchema};
 
@@ -44,11 +46,11 @@ const MAX_SCHEMAS: usize = 32 << 20;
 const MIN_SCHEMA: usize = 8 << 10;
 
 /// Carries out the operations of OpenAPI descriptions.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct OpenApiRuntime {
     client: Arc<HttpClient>,
     /// The same for descriptions, which may be larger than what models read.
-    descriptions: HttpClient,
+    descriptions: Arc<HttpClient>,
 }
 
 /// A description that was loaded.
@@ -89,7 +91,7 @@ impl OpenApiRuntime {
             max_response_bytes: load::MAX_BYTES,
             ..limits.clone()
         };
-        let descriptions = HttpClient::new(&limits, egress)?;
+        let descriptions = Arc::new(HttpClient::new(&limits, egress)?);
         Ok(Self {
             client,
             descriptions,
@@ -210,44 +212,48 @@ impl ActionRuntime for OpenApiRuntime {
         &'a self,
         call: &'a Call,
         environment: &'a Environment,
-    ) -> BoxFuture<'a, Result<State, ActionError>> {
-        Box::pin(async move { Ok(State::new(self.load(call, environment).await?)) })
+    ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
+        Box::pin(async move {
+            let loaded = self.load(call, environment).await?;
+            let runtime = self.clone();
+            Ok(Arc::new(OpenApiSession { runtime, loaded }) as Arc<dyn ActionSession>)
+        })
     }
 
-    fn derived(&self, state: &State) -> Vec<String> {
-        let loaded: Option<&Loaded> = state.get();
-        loaded
-            .map(|loaded| loaded.usable.clone())
-            .unwrap_or_default()
+    fn completes_actions(&self) -> bool {
+        true
+    }
+}
+
+/// The description that a task loaded, and what sends its requests.
+struct OpenApiSession {
+    runtime: OpenApiRuntime,
+    loaded: Loaded,
+}
+
+impl ActionSession for OpenApiSession {
+    fn derived(&self) -> Vec<String> {
+        self.loaded.usable.clone()
     }
 
     fn action(
         &self,
-        state: &State,
         name: &str,
         declared: Option<&Arc<Action>>,
     ) -> Result<Option<Arc<Action>>, ActionError> {
-        let loaded: &Loaded = state.get().ok_or_else(foreign)?;
+        let loaded = &self.loaded;
         if declared.is_none() && loaded.description.operation(name).is_none() {
             return Ok(None);
         }
         loaded.known(name, declared).map(|known| Some(known.action))
     }
 
-    fn completes_actions(&self) -> bool {
-        true
-    }
-
     fn invoke<'a>(
         &'a self,
-        state: &'a State,
         call: &'a Call,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
-        Box::pin(async move {
-            let loaded: &Loaded = state.get().ok_or_else(foreign)?;
-            self.exchange(loaded, call, environment).await
-        })
+        Box::pin(self.runtime.exchange(&self.loaded, call, environment))
     }
 }
 

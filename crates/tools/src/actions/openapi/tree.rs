@@ -450,7 +450,7 @@ impl serde::de::Visitor<'_> for KeyOf<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proofhouse_source::{Limits, Source};
+    use proofhouse_source::{ReadLimits, Source};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -464,7 +464,7 @@ mod tests {
         let value =
             json!({"a": [1, -2, 2.5, null, true, {"b": "x"}], "": {}, "c": u64::MAX, "d": []});
         assert_eq!(back(&Tree::from_value(&value)), value);
-        let source = Source::read(&value.to_string(), &Limits::default()).unwrap();
+        let source = Source::read(&value.to_string(), &ReadLimits::default()).unwrap();
         assert_eq!(back(&Tree::from_yaml(source.root()).unwrap()), value);
     }
 

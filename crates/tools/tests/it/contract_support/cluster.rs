@@ -46,7 +46,7 @@ impl Jobs {
         ToolTask::new(
             tool(&blocks),
             support::environment(),
-            runtimes().with("kubernetes_job", jobs),
+            runtimes().with(proofhouse_manifest::BackendKind::KubernetesJob, jobs),
             limits,
         )
     }

@@ -28,7 +28,7 @@ impl Peer for Expressions {
     }
 
     fn broken(&self) -> (ToolTask, Failure) {
-        let runtimes = runtimes().without("cel");
+        let runtimes = runtimes().without(proofhouse_manifest::BackendKind::Cel);
         (task(tool(&blocks()), runtimes), Failure::NoRuntime)
     }
 

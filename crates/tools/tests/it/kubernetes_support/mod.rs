@@ -77,7 +77,7 @@ pub(crate) fn task(cluster: Cluster, execute: &str, limits: &Limits) -> ToolTask
     ToolTask::new(
         support::tool(execute),
         support::environment(),
-        runtimes.with("kubernetes_job", jobs),
+        runtimes.with(proofhouse_manifest::BackendKind::KubernetesJob, jobs),
         limits.clone(),
     )
 }

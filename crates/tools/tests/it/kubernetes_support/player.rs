@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proofhouse_tools::actions::Cluster;
 use proofhouse_wire::server::{self, Bound, Handler, Reply, Request, StreamWriter};
-use proofhouse_wire::{CancellationToken, Limits, StatusCode};
+use proofhouse_wire::{CancellationToken, StatusCode, WireLimits};
 use serde_json::{Value, json};
 
 use super::objects;
@@ -214,7 +214,7 @@ impl Player {
         let stop = CancellationToken::new();
         let serving = bound.serve(
             Arc::new(Playing(Arc::clone(&inner))),
-            Limits::default(),
+            WireLimits::default(),
             stop.clone(),
         );
         tokio::spawn(serving);

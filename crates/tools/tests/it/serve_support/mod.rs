@@ -17,7 +17,7 @@ use proofhouse_mcp_serve::{
 };
 use proofhouse_wire::client::{Client, Events, Response};
 use proofhouse_wire::server::Bound;
-use proofhouse_wire::{CancellationToken, HeaderMap, HeaderName, Limits, Method};
+use proofhouse_wire::{CancellationToken, HeaderMap, HeaderName, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -191,7 +191,7 @@ impl Stage {
             url: format!("http://{address}/mcp"),
             address,
             counts,
-            client: Client::new(Limits::default()).unwrap(),
+            client: Client::new(WireLimits::default()).unwrap(),
             stop,
             serving,
         }

@@ -9,10 +9,10 @@ use proofhouse_wire::{HeaderMap, Method};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::delivery::Delivery;
+use crate::delivery::DeliveryModifiers;
 use crate::drivers::client::post::Poster;
 
-use super::{End, Inbound, Outgoing, Sender, Source, What, flood, messages};
+use super::{End, Inbound, Outgoing, SendError, Sender, Source, What, flood, messages};
 
 /// Requests under way; a server that does not answer is not sent more.
 const MAX_POSTS: usize = 64;
@@ -65,10 +65,10 @@ impl HttpLink {
     }
 
     /// Posts a message in a task of its own; the number is that of its answer.
-    pub(super) fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Source, String> {
+    pub(super) fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Source, SendError> {
         while self.tasks.try_join_next().is_some() {}
         if self.tasks.len() >= MAX_POSTS {
-            return Err(format!("{MAX_POSTS} requests wait for an answer already"));
+            return Err(SendError::TooManyWait { limit: MAX_POSTS });
         }
         let headers = self.headers(ACCEPT_JSON_OR_EVENTS, &outgoing.headers);
         let text = outgoing.delivery.shape(outgoing.message.to_string());
@@ -167,9 +167,9 @@ struct Progress {
 }
 
 impl Post {
-    async fn run(self, text: String, delivery: Delivery) {
+    async fn run(self, text: String, delivery: DeliveryModifiers) {
         for notification in flood(&delivery) {
-            let plain = Delivery::default();
+            let plain = DeliveryModifiers::default();
             let posting = self.poster.post(&plain, self.headers.clone(), notification);
             if posting.await.is_err() {
                 break;

@@ -8,7 +8,7 @@ use proofhouse_protocol::rpc;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::delivery::Delivery;
+use crate::delivery::DeliveryModifiers;
 
 pub(super) use http::HttpLink;
 pub(super) use stdio::StdioLink;
@@ -73,7 +73,27 @@ pub(super) struct Outgoing<'m> {
     pub(super) message: &'m Value,
     /// Headers, for those who have any.
     pub(super) headers: Vec<(String, String)>,
-    pub(super) delivery: &'m Delivery,
+    pub(super) delivery: &'m DeliveryModifiers,
+}
+
+/// Why a message cannot be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum SendError {
+    /// Too many requests wait.
+    #[error("{limit} requests wait for an answer already")]
+    TooManyWait {
+        /// The most that may.
+        limit: usize,
+    },
+    /// Our end of the pipe is closed.
+    #[error("the input of the process is closed")]
+    Closed,
+    /// The other end of the pipe is closed.
+    #[error("the process does not read any more")]
+    ReadsNoMore,
+    /// The pipe stays full.
+    #[error("the process does not read")]
+    DoesNotRead,
 }
 
 /// A connection to a server.
@@ -88,7 +108,7 @@ impl Link {
     }
 
     /// Sends a message; the number tells which answer is its, where that can be told.
-    pub(super) async fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Source, String> {
+    pub(super) async fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Source, SendError> {
         match self {
             Self::Http(link) => link.send(&outgoing),
             Self::Stdio(link) => link.send(outgoing).await.map(|()| Source::Process),
@@ -105,7 +125,7 @@ impl Link {
 }
 
 /// The notifications of a flood.
-fn flood(delivery: &Delivery) -> impl Iterator<Item = String> + use<> {
+fn flood(delivery: &DeliveryModifiers) -> impl Iterator<Item = String> + use<> {
     (1..=delivery.notification_flood.unwrap_or(0)).map(|number| {
         let params = json!({"progressToken": "flood", "progress": number});
         rpc::notification(McpNotification::Progress.as_str(), Some(&params)).to_string()

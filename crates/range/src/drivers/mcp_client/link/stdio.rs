@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proofhouse_wire::{Child, Limits, Line, LineReader, ProcessError, Spawn};
+use proofhouse_wire::{Child, Line, LineReader, ProcessError, Spawn, WireLimits};
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::drivers::client::post::pieces;
 
-use super::{End, Inbound, Outgoing, Sender, Source, What, flood, messages};
+use super::{End, Inbound, Outgoing, SendError, Sender, Source, What, flood, messages};
 
 /// Messages that wait for a server that does not read.
 const WRITE_QUEUE: usize = 64;
@@ -34,7 +34,7 @@ struct Job {
 impl StdioLink {
     pub(in super::super) fn start(
         spawn: &Spawn,
-        limits: &Limits,
+        limits: &WireLimits,
         inbound: Sender,
     ) -> Result<Self, ProcessError> {
         let (child, stdin, lines) = spawn.start(limits)?;
@@ -55,7 +55,7 @@ impl StdioLink {
         self.child.stderr()
     }
 
-    pub(super) async fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), String> {
+    pub(super) async fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), SendError> {
         let delivery = outgoing.delivery;
         if let Some(delay) = delivery.delay {
             tokio::time::sleep(delay).await;
@@ -79,12 +79,12 @@ impl StdioLink {
             last: delivery.abrupt_close,
         };
         let Some(writer) = &self.writer else {
-            return Err("the input of the process is closed".to_owned());
+            return Err(SendError::Closed);
         };
         match tokio::time::timeout(self.patience, writer.send(job)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err("the process does not read any more".to_owned()),
-            Err(_) => Err("the process does not read".to_owned()),
+            Ok(Err(_)) => Err(SendError::ReadsNoMore),
+            Err(_) => Err(SendError::DoesNotRead),
         }
     }
 

@@ -1,0 +1,40 @@
+//! Durations on the command line and in `proofhouse.yaml`.
+
+use std::time::Duration;
+
+use proofhouse_oatf::parse_duration;
+
+/// A text that is no duration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("write a duration such as 100ms, 30s, 5m or PT1H")]
+pub struct NotDuration;
+
+/// Reads `100ms`, `30s`, `5m`, or ISO 8601.
+///
+/// # Errors
+///
+/// Returns an error when it is none of them.
+pub fn duration(text: &str) -> Result<Duration, NotDuration> {
+    let milliseconds = text
+        .strip_suffix("ms")
+        .filter(|count| count.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|count| count.parse().ok())
+        .map(Duration::from_millis);
+    milliseconds
+        .or_else(|| parse_duration(text).ok())
+        .ok_or(NotDuration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_may_be_short() {
+        assert_eq!(duration("100ms"), Ok(Duration::from_millis(100)));
+        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        for wrong in ["ms", "+1ms", "1.5ms", "-1s", "", "99999999999999999999ms"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The threat library that comes with the binary: the documents of `scenarios/`, and what they cover.
+
+use std::collections::BTreeSet;
+
+use proofhouse_oatf::{Document, FrameworkMapping, Mode, Protocol, load};
+use serde_json::Value;
+
+/// Every file of the library, twins too: its path below `scenarios/`, and its text.
+#[must_use]
+pub fn all() -> &'static [(&'static str, &'static str)] {
+    include!(concat!(env!("OUT_DIR"), "/scenarios.rs"))
+}
+
+/// An attack of the library.
+pub struct Scenario {
+    /// Its path below `scenarios/`.
+    pub path: &'static str,
+    /// As it is written.
+    pub text: &'static str,
+    /// As it is read.
+    pub document: Document,
+}
+
+/// The attacks of the library, by id. A test loads every one of them, so none is left out.
+#[must_use]
+pub fn attacks() -> Vec<Scenario> {
+    let files = all()
+        .iter()
+        .filter(|(path, _)| !path.ends_with(".twin.yaml"));
+    let mut found: Vec<Scenario> = files
+        .filter_map(|(path, text)| {
+            let document = load(text).ok()?.document;
+            Some(Scenario {
+                path,
+                text,
+                document,
+            })
+        })
+        .collect();
+    found.sort_by(|one, other| one.id().cmp(other.id()));
+    found
+}
+
+impl Scenario {
+    /// The id of the attack.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.document.attack.id.as_deref().unwrap_or_default()
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.document.attack.name.as_deref().unwrap_or_default()
+    }
+
+    /// Its category; empty where it has none.
+    #[must_use]
+    pub fn category(&self) -> &'static str {
+        let classification = self.document.attack.classification.as_ref();
+        let category = classification.and_then(|classification| classification.category);
+        category.map_or("", |category| category.as_str())
+    }
+
+    /// Its severity level; empty where it has none.
+    #[must_use]
+    pub fn severity(&self) -> &'static str {
+        let severity = self.document.attack.severity.as_ref();
+        severity.map_or("", |severity| severity.level.as_str())
+    }
+
+    /// The modes of its actors, each once.
+    #[must_use]
+    pub fn modes(&self) -> BTreeSet<&Mode> {
+        let actors = self.document.attack.execution.actors();
+        actors.iter().map(|actor| &actor.mode).collect()
+    }
+
+    /// The protocols that its actors speak. More than one makes it a chain.
+    #[must_use]
+    pub fn protocols(&self) -> BTreeSet<Protocol> {
+        self.modes().into_iter().map(Mode::protocol).collect()
+    }
+
+    /// Its tags.
+    #[must_use]
+    pub fn tags(&self) -> &[String] {
+        let classification = self.document.attack.classification.as_ref();
+        let tags = classification.and_then(|classification| classification.tags.as_deref());
+        tags.unwrap_or_default()
+    }
+
+    /// The entries of frameworks that it is an example of.
+    #[must_use]
+    pub fn mappings(&self) -> &[FrameworkMapping] {
+        let classification = self.document.attack.classification.as_ref();
+        let mappings = classification.and_then(|classification| classification.mappings.as_deref());
+        mappings.unwrap_or_default()
+    }
+
+    /// What the user asks the agent.
+    #[must_use]
+    pub fn prompt(&self) -> Option<&str> {
+        self.own()?.get("prompt")?.as_str()
+    }
+
+    /// The text of its benign twin.
+    #[must_use]
+    pub fn twin(&self) -> Option<&'static str> {
+        let name = self.own()?.get("twin")?.as_str()?;
+        let folder = self.path.rsplit_once('/')?.0;
+        let path = format!("{folder}/{name}");
+        let found = all().iter().find(|(other, _)| *other == path)?;
+        Some(found.1)
+    }
+
+    fn own(&self) -> Option<&Value> {
+        self.document.attack.extensions.get("x-proofhouse")
+    }
+}

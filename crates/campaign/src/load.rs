@@ -1,0 +1,202 @@
+//! The documents of a campaign: files that are named, or the library that the binary carries.
+
+use std::path::{Path, PathBuf};
+
+use proofhouse_oatf::{DiagnosticSeverity, Document, ReadLimits, check, load_with};
+use proofhouse_subjects::Notice;
+use proofhouse_wire::files::{CollectError, DOCUMENTS, Input, collect};
+
+use crate::config;
+use crate::document::{CampaignDocument, is_twin_file};
+use crate::library;
+
+/// Why the documents of a campaign cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The files cannot be found.
+    #[error(transparent)]
+    Collect(#[from] CollectError),
+    /// Documents cannot be used; what is wrong with them was told before.
+    #[error("{unusable} of {documents} document{} cannot be used, so nothing was run", if *.documents == 1 { "" } else { "s" })]
+    Unusable {
+        /// How many.
+        unusable: usize,
+        /// Of how many.
+        documents: usize,
+    },
+}
+
+impl LoadError {
+    /// Whether other files have to be named, not something else to be there.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Collect(_) => true,
+            Self::Unusable { .. } => false,
+        }
+    }
+}
+
+/// The documents behind paths, or all of the library; twins come with the documents they belong to.
+/// All that is wrong is told, and one document that cannot be used is an error: a campaign that silently leaves
+/// one out would say too much.
+///
+/// # Errors
+///
+/// Returns an error when files are not there or documents cannot be used.
+pub fn load(
+    paths: &[PathBuf],
+    limits: &ReadLimits,
+    prompt: Option<&str>,
+    notify: &dyn Fn(Notice),
+) -> Result<Vec<CampaignDocument>, LoadError> {
+    let loaded: Vec<Option<CampaignDocument>> = if paths.is_empty() {
+        let files = library::all().iter();
+        files
+            .filter(|(path, _)| !is_twin_file(Path::new(path)))
+            .map(|(path, text)| shipped(path, text, limits, prompt, notify))
+            .collect()
+    } else {
+        let mut inputs = collect(paths, DOCUMENTS)?;
+        let mut seen = std::collections::HashSet::new();
+        inputs.retain(|input| {
+            let is_other =
+                matches!(input, Input::File(path) if is_twin_file(path) || is_config(path));
+            !is_other && seen.insert(input.name())
+        });
+        let inputs = inputs.iter();
+        inputs
+            .map(|input| load_one(input, limits, prompt, notify))
+            .collect()
+    };
+    let total = loaded.len();
+    let documents: Vec<CampaignDocument> = loaded.into_iter().flatten().collect();
+    match total - documents.len() {
+        0 => Ok(documents),
+        unusable => Err(LoadError::Unusable {
+            unusable,
+            documents: total,
+        }),
+    }
+}
+
+/// The configuration of a project may stand among its documents.
+fn is_config(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == config::FILE)
+}
+
+/// One document, as it is written; tells all that is wrong with one that cannot be used.
+#[must_use]
+pub fn load_document(
+    input: &Input,
+    limits: &ReadLimits,
+    notify: &dyn Fn(Notice),
+) -> Option<Document> {
+    let name = input.name();
+    let text = match input.read(limits.max_bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            notify(Notice::Unreadable { name, error });
+            return None;
+        }
+    };
+    if let Ok(loaded) = load_with(&text, limits) {
+        return Some(loaded.document);
+    }
+    let mut findings = check(&text, limits);
+    findings.retain(|finding| finding.severity == DiagnosticSeverity::Error);
+    notify(Notice::Findings {
+        name,
+        text,
+        findings,
+    });
+    None
+}
+
+/// The document in one file, with its twin; tells why one cannot be used.
+pub(crate) fn load_one(
+    input: &Input,
+    limits: &ReadLimits,
+    prompt: Option<&str>,
+    notify: &dyn Fn(Notice),
+) -> Option<CampaignDocument> {
+    let document = load_document(input, limits, notify)?;
+    let twin = |file: &str| {
+        let Input::File(path) = input else {
+            return Err("a document from stdin has no file beside it".to_owned());
+        };
+        let path = path.with_file_name(file);
+        if !path.is_file() {
+            return Err("there is no such file".to_owned());
+        }
+        load_document(&Input::File(path), limits, notify)
+            .ok_or_else(|| "it cannot be used".to_owned())
+    };
+    ready(&input.name(), document, prompt, twin, notify)
+}
+
+fn shipped(
+    path: &str,
+    text: &str,
+    limits: &ReadLimits,
+    prompt: Option<&str>,
+    notify: &dyn Fn(Notice),
+) -> Option<CampaignDocument> {
+    let read = |text: &str| {
+        let loaded = load_with(text, limits);
+        loaded.map(|loaded| loaded.document).map_err(|errors| {
+            let first = errors.first().map(ToString::to_string);
+            first.unwrap_or_else(|| "it cannot be used".to_owned())
+        })
+    };
+    let document = match read(text) {
+        Ok(document) => document,
+        Err(reason) => {
+            let name = path.to_owned();
+            notify(Notice::Unusable { name, reason });
+            return None;
+        }
+    };
+    let twin = |file: &str| {
+        let path = Path::new(path).with_file_name(file);
+        let path = path.to_string_lossy().replace('\\', "/");
+        let mut files = library::all().iter();
+        let found = files.find(|(other, _)| *other == path);
+        let (_, text) = found.ok_or_else(|| "it is not in the library".to_owned())?;
+        read(text)
+    };
+    ready(&format!("scenarios/{path}"), document, prompt, twin, notify)
+}
+
+fn ready(
+    name: &str,
+    document: Document,
+    prompt: Option<&str>,
+    twin: impl FnOnce(&str) -> Result<Document, String>,
+    notify: &dyn Fn(Notice),
+) -> Option<CampaignDocument> {
+    match CampaignDocument::new(name, document, prompt, twin) {
+        Ok(document) => Some(document),
+        Err(error) => {
+            notify(Notice::Unusable {
+                name: name.to_owned(),
+                reason: error.to_string(),
+            });
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_there_can_be_loaded() {
+        let limits = ReadLimits::default();
+        let notify = |notice: Notice| panic!("{notice:?}");
+        let loaded = load(&[], &limits, None, &notify).unwrap();
+        assert_eq!(loaded.is_empty(), library::all().is_empty());
+        assert!(load(&[PathBuf::from("/nowhere")], &limits, None, &notify).is_err());
+    }
+}

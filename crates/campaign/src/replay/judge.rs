@@ -1,0 +1,235 @@
+//! Judges the messages of a recorded run again, as a live run judges them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proofhouse_detect::{BuildError, DocumentVerdict, Message, Scanner, Session};
+use proofhouse_oatf::{Document, SemanticEvaluator};
+use serde::Serialize;
+
+use crate::judging::{indicators, line, outcome};
+use crate::result::{IndicatorOutcome, Outcome, RunRecord};
+
+/// A document, ready to judge recordings of its runs.
+pub struct Judge(Scanner);
+
+/// A recording that is being judged.
+pub struct Judging<'j> {
+    session: Session<'j>,
+    messages: u64,
+}
+
+/// What a recorded run comes to now.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// What comes of it.
+    pub outcome: Outcome,
+    /// The highest tier that was reached.
+    pub tier: Option<String>,
+    /// What each indicator finds.
+    pub indicators: Vec<IndicatorOutcome>,
+    /// Why indicators failed or were skipped, by their ids.
+    pub reasons: BTreeMap<String, String>,
+    /// Why there is no verdict.
+    pub error: Option<String>,
+    /// Messages that were judged.
+    pub messages: u64,
+}
+
+/// What an indicator said then and says now; `None` where the document does not have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IndicatorChange {
+    /// The indicator.
+    pub id: String,
+    /// Its result when the run was made.
+    pub then: Option<String>,
+    /// Its result now.
+    pub now: Option<String>,
+}
+
+impl Judge {
+    /// Compiles the indicators of a normalized document. Without a semantic evaluator, indicators that need
+    /// one are skipped.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when they cannot be compiled.
+    pub fn new(
+        document: &Document,
+        semantic: Option<Arc<dyn SemanticEvaluator>>,
+    ) -> Result<Self, BuildError> {
+        proofhouse_range::scanner(document, semantic).map(Self)
+    }
+
+    /// Begins with a recording.
+    #[must_use]
+    pub fn begin(&self) -> Judging<'_> {
+        Judging {
+            session: self.0.session(),
+            messages: 0,
+        }
+    }
+}
+
+impl Judging<'_> {
+    /// Judges the next message.
+    pub fn feed(&mut self, message: &Message) {
+        self.messages += 1;
+        self.session.feed(message);
+    }
+
+    /// What the run comes to.
+    #[must_use]
+    pub fn end(self, record: &RunRecord) -> Judged {
+        let verdict = self.session.verdicts().into_iter().next();
+        judged(record, verdict.as_ref(), self.messages)
+    }
+}
+
+fn judged(record: &RunRecord, verdict: Option<&DocumentVerdict>, messages: u64) -> Judged {
+    let broken = record.broken.clone().or_else(|| {
+        // Results of earlier versions say it only where there was no verdict, and then not whether it
+        // was the verdict itself that failed.
+        let by_itself = record.indicators.is_empty() && record.outcome == Outcome::Error;
+        record.error.clone().filter(|_| by_itself)
+    });
+    let result = verdict.map(|verdict| verdict.attack.result);
+    let outcome = outcome(result, broken.is_some(), record.reached);
+    let diagnostic = || verdict.and_then(|verdict| verdict.attack.diagnostic.clone());
+    let reports = verdict.map(|verdict| verdict.indicators.iter());
+    Judged {
+        outcome,
+        tier: verdict
+            .and_then(|verdict| verdict.attack.max_tier)
+            .map(|tier| tier.as_str().to_owned()),
+        indicators: verdict.map(indicators).unwrap_or_default(),
+        reasons: reports
+            .into_iter()
+            .flatten()
+            .filter_map(|report| Some((report.id.clone(), line(report.reason.as_deref()?))))
+            .collect(),
+        error: (outcome == Outcome::Error).then(|| {
+            let why = broken.or_else(diagnostic);
+            line(&why.unwrap_or_else(|| "there is no verdict".to_owned()))
+        }),
+        messages,
+    }
+}
+
+impl Judged {
+    /// Whether it is another verdict than the recorded one: another outcome, another tier, or an indicator
+    /// that says something else.
+    #[must_use]
+    pub fn differs(&self, record: &RunRecord) -> bool {
+        (self.outcome, &self.tier) != (record.outcome, &record.tier)
+            || !self.changes(record).is_empty()
+    }
+
+    /// The indicators that say something else than then, in the order of the documents.
+    #[must_use]
+    pub fn changes(&self, record: &RunRecord) -> Vec<IndicatorChange> {
+        // A run that could not take place has no indicators to compare with.
+        if record.indicators.is_empty() && record.outcome == Outcome::Error {
+            return Vec::new();
+        }
+        let result = |of: &[IndicatorOutcome], id: &str| {
+            let found = of.iter().find(|indicator| indicator.id == id);
+            found.map(|indicator| indicator.result.clone())
+        };
+        let new = self
+            .indicators
+            .iter()
+            .filter(|now| !record.indicators.iter().any(|then| then.id == now.id));
+        let all = record.indicators.iter().chain(new);
+        all.map(|indicator| IndicatorChange {
+            id: indicator.id.clone(),
+            then: result(&record.indicators, &indicator.id),
+            now: result(&self.indicators, &indicator.id),
+        })
+        .filter(|change| change.then != change.now)
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::run;
+    use proofhouse_oatf::{Direction, load};
+    use serde_json::json;
+
+    fn judge(word: &str) -> Judge {
+        let document = load(&format!(
+            r#"
+oatf: "0.1"
+attack:
+  id: A-001
+  execution: {{mode: mcp_server, state: {{tools: []}}}}
+  indicators:
+    - {{id: A-001-01, surface: tools/call, direction: request, target: arguments, tier: local_action, pattern: {{contains: {word}}}}}
+"#
+        ));
+        Judge::new(&document.unwrap().document, None).unwrap()
+    }
+
+    fn call(text: &str) -> Message {
+        Message {
+            actor: Some("default".to_owned()),
+            direction: Some(Direction::Request),
+            ..Message::new("mcp", "tools/call", json!({"arguments": text}))
+        }
+    }
+
+    fn again(record: &RunRecord, word: &str) -> Judged {
+        let judge = judge(word);
+        let mut judging = judge.begin();
+        judging.feed(&call("a canary"));
+        judging.end(record)
+    }
+
+    #[test]
+    fn the_same_document_says_the_same_and_a_changed_one_may_not() {
+        let mut record = run("A", "s", 1, Outcome::Exploited);
+        record.indicators = vec![IndicatorOutcome {
+            id: "A-001-01".to_owned(),
+            result: "matched".to_owned(),
+            evidence: Vec::new(),
+        }];
+        let same = again(&record, "canary");
+        assert_eq!((same.outcome, same.messages), (Outcome::Exploited, 1));
+        assert!(!same.differs(&record), "{same:?}");
+        assert_eq!(same.indicators[0].evidence[0].seq, 1);
+        let other = again(&record, "parrot");
+        assert_eq!((other.outcome, &other.tier), (Outcome::Resisted, &None));
+        assert!(other.differs(&record));
+        let changes = other.changes(&record);
+        assert_eq!(changes[0].then.as_deref(), Some("matched"));
+        assert_eq!(changes[0].now.as_deref(), Some("not_matched"));
+        record.indicators[0].id = "B-001-01".to_owned();
+        let changes = again(&record, "canary").changes(&record);
+        assert_eq!(
+            (changes[0].id.as_str(), &changes[0].now),
+            ("B-001-01", &None)
+        );
+        assert_eq!(
+            (changes[1].id.as_str(), &changes[1].then),
+            ("A-001-01", &None)
+        );
+    }
+
+    #[test]
+    fn what_the_messages_cannot_tell_stays() {
+        let mut record = run("A", "s", 1, Outcome::NotReached);
+        assert_eq!(again(&record, "parrot").outcome, Outcome::NotReached);
+        record.broken = Some("it hung".to_owned());
+        record.reached = true;
+        let judged = again(&record, "parrot");
+        assert_eq!(judged.outcome, Outcome::Error);
+        assert_eq!(judged.error.as_deref(), Some("it hung"));
+        assert_eq!(again(&record, "canary").outcome, Outcome::Exploited);
+        // As earlier versions wrote it.
+        let mut old = run("A", "s", 1, Outcome::Error);
+        old.error = Some("it did not start".to_owned());
+        assert_eq!(again(&old, "parrot").outcome, Outcome::Error);
+    }
+}

@@ -1,0 +1,115 @@
+//! Pieces that several sections of the page have: badges, chips, lists of facts, tables.
+
+use maud::{Markup, Render, html};
+
+use super::untrusted::name;
+use crate::comparison::Change;
+use crate::report::text::{of, words};
+use crate::report::view::MatrixCell;
+use crate::result::Outcome;
+
+/// The sign and the class of an outcome. The word always stands beside it, so that nobody needs the colour.
+pub(super) fn badge(outcome: Option<Outcome>) -> Markup {
+    let (class, sign) = match outcome {
+        Some(Outcome::Exploited) => ("exploited", "✗"),
+        Some(Outcome::Partial) => ("partial", "◐"),
+        Some(Outcome::Resisted) => ("resisted", "✓"),
+        Some(Outcome::NotReached) => ("not-reached", "○"),
+        Some(Outcome::Error) => ("error", "!"),
+        None => ("not-run", "–"),
+    };
+    signed_badge(class, sign, outcome.map_or("not run", Outcome::word))
+}
+
+/// What a run of a twin says: there was no attack, so nobody could give way to one.
+pub(super) fn twin_badge(outcome: Outcome) -> Markup {
+    match outcome {
+        Outcome::Exploited | Outcome::Partial => signed_badge("partial", "◐", "false positive"),
+        Outcome::Resisted | Outcome::NotReached => signed_badge("resisted", "✓", "clean"),
+        Outcome::Error => badge(Some(outcome)),
+    }
+}
+
+fn signed_badge(class: &str, sign: &str, word: &str) -> Markup {
+    html! { span class={ "badge " (class) } { span aria-hidden="true" { (sign) } " " (word) } }
+}
+
+/// What else there is to know of a document against a subject, in few words.
+pub(super) fn chips(cell: &MatrixCell<'_>) -> Markup {
+    let summary = cell.summary;
+    let mut chips: Vec<(&str, Markup)> = Vec::new();
+    if let Some(tier) = &summary.tier {
+        chips.push(("", name(&words(tier))));
+    }
+    if summary.flaky {
+        chips.push(("warn", html! { "flaky" }));
+    }
+    let not_reached = summary.attacks.not_reached;
+    if not_reached > 0 {
+        chips.push(("", html! { (not_reached) " not reached" }));
+    }
+    if summary.attacks.errors > 0 {
+        chips.push((
+            "warn",
+            html! { (summary.attacks.errors) " without verdict" },
+        ));
+    }
+    let twins = &summary.twins;
+    if twins.task_success.all > 0 {
+        chips.push(("", html! { "twin " (of(&twins.task_success)) " done" }));
+    }
+    if twins.false_positives.some > 0 {
+        chips.push((
+            "warn",
+            html! { (twins.false_positives.some) " false positive" },
+        ));
+    }
+    if let Some(change) = cell.change.map(|change| change.change) {
+        let class = class_of(change);
+        if !class.is_empty() {
+            chips.push((class, html! { (change.word()) " since baseline" }));
+        }
+    }
+    html! {
+        @if !chips.is_empty() { br; }
+        @for (class, text) in chips { span class={ "chip " (class) } { (text) } " " }
+    }
+}
+
+/// The class of a chip that tells of a change.
+pub(super) fn class_of(change: Change) -> &'static str {
+    if change.is_regression() {
+        "bad"
+    } else if change.is_improvement() {
+        "good"
+    } else {
+        ""
+    }
+}
+
+/// Where the page tells of a document against a subject, by their numbers.
+pub(super) fn anchor(document: usize, subject: usize) -> String {
+    format!("pair-{document}-{subject}")
+}
+
+/// A list of names and values.
+pub(super) fn facts(facts: &[(&str, Markup)]) -> Markup {
+    html! {
+        dl.facts {
+            @for (name, value) in facts { div { dt { (name) } dd { (value) } } }
+        } "\n"
+    }
+}
+
+/// A table that scrolls by itself where it is too wide, also with the keyboard. The label is our own
+/// word: texts from outside never stand in attributes.
+pub(super) fn table(label: &'static str, headings: &[impl Render], rows: &Markup) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(label) {
+            table { "\n"
+                thead { tr { @for heading in headings { th scope="col" { (heading) } } } } "\n"
+                tbody { "\n" (rows) }
+            }
+        } "\n"
+    }
+}

@@ -1,0 +1,389 @@
+//! The flags that say who is attacked.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args};
+use ipnet::IpNet;
+use proofhouse_campaign::config::duration;
+use proofhouse_campaign::config::sounds_secret;
+use proofhouse_source::did_you_mean;
+use proofhouse_subjects::headers::{Header, HeaderError};
+use proofhouse_subjects::spec::{
+    self, CommandSpec, Directory, EndpointSpec, ManifestSpec, McpConfigSpec, ModelSpec, Ready,
+    SubjectKind, SubjectSpec, Urls, from_everywhere, network,
+};
+use proofhouse_subjects::{
+    MODEL_PREFIX, Opening, SIMULATIONS, Sealed, Subject, open, placeholders,
+};
+
+use crate::environment::environment;
+use crate::input::parse_size;
+use crate::notices;
+use crate::output::{CommandError, printable_line};
+use crate::tools::arguments::pair;
+
+/// What a command serves once it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Serves {
+    /// AG-UI at http://127.0.0.1:PORT/
+    AgUi,
+    /// A2A at http://127.0.0.1:PORT/
+    A2a,
+    /// MCP at http://127.0.0.1:PORT/mcp
+    Mcp,
+}
+
+impl From<Serves> for spec::Serves {
+    fn from(serves: Serves) -> Self {
+        match serves {
+            Serves::AgUi => Self::AgUi,
+            Serves::A2a => Self::A2a,
+            Serves::Mcp => Self::Mcp,
+        }
+    }
+}
+
+/// Who is attacked.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Subjects")]
+// Headers need somebody who gets them.
+#[command(group(ArgGroup::new("reached").multiple(true).args(["serves", "ag_ui_url", "a2a_url", "mcp_url"])))]
+pub(crate) struct SubjectOptions {
+    /// Who is attacked: a name in proofhouse.yaml, sim:gullible, sim:careful, the file of an agent manifest, or
+    /// model: and a model, such as model:openai:MODEL, for the model alone; may be given again, to compare
+    /// [default: all of proofhouse.yaml, and without it both simulations]
+    #[arg(long = "subject", value_name = "SUBJECT")]
+    subjects: Vec<String>,
+
+    /// Which agent of a manifest, where there are several
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+
+    /// The model of agents in manifests, such as openai:MODEL
+    #[arg(long, value_name = "SPEC")]
+    model: Option<String>,
+
+    /// Where the provider of models is, if not at its usual address
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+
+    /// What a model alone is told first [default: You are a helpful assistant.]
+    #[arg(long, value_name = "TEXT")]
+    system_prompt: Option<String>,
+
+    /// A network that tools of manifests may reach beside this machine; may be given again
+    #[arg(long, value_name = "CIDR", value_parser = network)]
+    allow: Vec<IpNet>,
+
+    /// Start this command for every run. It finds {mcp_url}, {a2a_url}, {prompt}, {port}, {mcp_config} and
+    /// {directory} in its arguments and, as PROOFHOUSE_MCP_URL and so on, in its environment; the prompt is
+    /// on its stdin, too. What it prints until it ends is its answer. May be given again, to compare
+    #[arg(long = "command", value_name = "COMMAND")]
+    commands: Vec<String>,
+
+    /// The command serves this at {port} instead of doing one task
+    #[arg(long, value_enum, requires = "commands")]
+    serves: Option<Serves>,
+
+    /// The command is ready when it prints a line with this text; otherwise when its port is open
+    #[arg(long, value_name = "TEXT", requires = "serves")]
+    ready_line: Option<String>,
+
+    /// The command is ready when this path at its port, or this URL, answers with success
+    #[arg(
+        long,
+        value_name = "PATH|URL",
+        requires = "serves",
+        conflicts_with = "ready_line"
+    )]
+    ready_url: Option<String>,
+
+    /// A variable for the command; may be given again
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = pair, requires = "commands")]
+    environment: Vec<(String, String)>,
+
+    /// Run the command in a copy of this directory, made for every run
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "commands",
+        conflicts_with = "directory"
+    )]
+    copy: Option<PathBuf>,
+
+    /// Run the command in this directory itself instead of one of the run's own
+    #[arg(long, value_name = "DIR", requires = "commands")]
+    directory: Option<PathBuf>,
+
+    /// The MCP configuration of the command, such as .mcp.json: {mcp_config} is a copy that names the
+    /// servers of the attack instead
+    #[arg(long, value_name = "FILE", requires = "commands")]
+    mcp_config: Option<PathBuf>,
+
+    /// Rewrite that file itself, one run at a time, and put it back, for a command that reads no other
+    #[arg(long, requires = "mcp_config")]
+    mcp_config_in_place: bool,
+
+    /// The most a run may write into its directory, in bytes, or with K, M or G [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "commands")]
+    max_disk: Option<usize>,
+
+    /// The agent runs already and speaks AG-UI here
+    #[arg(long, value_name = "URL")]
+    ag_ui_url: Option<String>,
+
+    /// The agent runs already and speaks A2A here
+    #[arg(long, value_name = "URL")]
+    a2a_url: Option<String>,
+
+    /// The agent runs already and serves MCP here
+    #[arg(long, value_name = "URL")]
+    mcp_url: Option<String>,
+
+    /// Where that agent looks for its MCP server, such as 127.0.0.1:8080
+    #[arg(long, value_name = "ADDR")]
+    mcp_listen: Option<SocketAddr>,
+
+    /// Where that agent looks for its A2A agent
+    #[arg(long, value_name = "ADDR")]
+    a2a_listen: Option<SocketAddr>,
+
+    /// A header for requests to an agent that runs already, or to a command that serves; its value stays out
+    /// of everything that is written. `Name: env:VARIABLE` takes it from the environment; may be given again
+    #[arg(long = "header", value_name = "NAME: VALUE", requires = "reached")]
+    headers: Vec<String>,
+
+    /// The same, with a value from the environment
+    #[arg(long = "header-env", value_name = "NAME=VARIABLE", value_parser = pair, requires = "reached")]
+    header_variables: Vec<(String, String)>,
+
+    /// The longest a run against a subject of your own may take [default: 3m]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    deadline: Option<Duration>,
+}
+
+impl SubjectOptions {
+    /// Whether nobody was named, so that the simulations show what the library does.
+    pub(crate) fn is_demonstration(&self) -> bool {
+        self.subjects.is_empty() && self.commands.is_empty() && self.urls().is_empty()
+    }
+
+    /// Whether a configuration is needed: nobody is named, or somebody who can only be in one.
+    pub(crate) fn need_config(&self) -> bool {
+        let named = self.subjects.iter().any(|name| is_plain(name));
+        self.is_demonstration() || named
+    }
+
+    /// Whether somebody of this name in a configuration takes part.
+    pub(crate) fn want(&self, name: &str) -> bool {
+        self.is_demonstration() || self.subjects.iter().any(|wanted| wanted == name)
+    }
+
+    /// The subjects, ready to be attacked; those of a configuration among them.
+    pub(crate) fn open(
+        &self,
+        configured: &[SubjectSpec],
+    ) -> Result<Vec<Arc<dyn Subject>>, CommandError> {
+        let opening = Opening {
+            environment: environment(),
+            notify: &notices::show,
+        };
+        let specs = self.specs(configured)?;
+        let opened = specs.iter().map(|spec| Ok(open(spec, &opening)?));
+        opened.collect()
+    }
+
+    /// Who the subjects are. Flags win over what a configuration says of them.
+    pub(crate) fn specs(
+        &self,
+        configured: &[SubjectSpec],
+    ) -> Result<Vec<SubjectSpec>, CommandError> {
+        if self.is_demonstration() && !configured.is_empty() {
+            return Ok(configured.iter().map(|spec| self.over(spec)).collect());
+        }
+        let mut specs = Vec::new();
+        let mut kinds = Vec::new();
+        if self.is_demonstration() {
+            let names = SIMULATIONS.map(|(name, _)| name.to_owned());
+            kinds.extend(names.map(|name| (None, SubjectKind::Simulation(name))));
+        }
+        for name in &self.subjects {
+            let found = configured
+                .iter()
+                .find(|spec| spec.name.as_ref() == Some(name));
+            match found {
+                Some(spec) => specs.push(self.over(spec)),
+                None if is_plain(name) && !configured.is_empty() => {
+                    return Err(CommandError::usage(unknown(name, configured)));
+                }
+                None => kinds.push((None, self.named(name))),
+            }
+        }
+        for (place, text) in self.commands.iter().enumerate() {
+            let name = (place > 0).then(|| format!("command-{}", place + 1));
+            kinds.push((name, SubjectKind::Command(self.command(text)?)));
+        }
+        if !self.urls().is_empty() {
+            kinds.push((None, SubjectKind::Endpoint(self.endpoint()?)));
+        }
+        let spec = |(name, kind)| SubjectSpec {
+            name,
+            deadline: self.deadline,
+            kind,
+        };
+        specs.extend(kinds.into_iter().map(spec));
+        Ok(specs)
+    }
+
+    /// A subject of a configuration, with what flags say of it.
+    fn over(&self, spec: &SubjectSpec) -> SubjectSpec {
+        let mut spec = spec.clone();
+        spec.deadline = self.deadline.or(spec.deadline);
+        match &mut spec.kind {
+            SubjectKind::Manifest(manifest) => {
+                replace(&mut manifest.agent, &self.agent);
+                replace(&mut manifest.model, &self.model);
+                replace(&mut manifest.base_url, &self.base_url);
+                manifest.allow.extend(&self.allow);
+            }
+            SubjectKind::Model(model) => {
+                replace(&mut model.base_url, &self.base_url);
+                replace(&mut model.instructions, &self.system_prompt);
+            }
+            _ => {}
+        }
+        spec
+    }
+
+    /// What `--subject` says.
+    fn named(&self, name: &str) -> SubjectKind {
+        if let Some(model) = name.strip_prefix(MODEL_PREFIX) {
+            return SubjectKind::Model(ModelSpec {
+                model: model.to_owned(),
+                base_url: self.base_url.clone(),
+                instructions: self.system_prompt.clone(),
+                directory: None,
+            });
+        }
+        if [".yaml", ".yml"].iter().any(|end| name.ends_with(end)) {
+            SubjectKind::Manifest(ManifestSpec {
+                path: PathBuf::from(name),
+                agent: self.agent.clone(),
+                model: self.model.clone(),
+                base_url: self.base_url.clone(),
+                allow: self.allow.clone(),
+            })
+        } else {
+            SubjectKind::Simulation(name.to_owned())
+        }
+    }
+
+    fn command(&self, text: &str) -> Result<CommandSpec, CommandError> {
+        let words = shlex::split(text).unwrap_or_default();
+        if words.first().is_none_or(String::is_empty) {
+            return Err(CommandError::usage(
+                "--command: write a command; quotes and backslashes must be closed",
+            ));
+        }
+        let directory = match (&self.copy, &self.directory) {
+            (Some(original), _) => Directory::CopyOf(original.clone()),
+            (None, Some(fixed)) => Directory::Fixed(fixed.clone()),
+            (None, None) => Directory::OfRun,
+        };
+        let ready = match (&self.ready_line, &self.ready_url) {
+            (Some(line), _) => Ready::Line(line.clone()),
+            (None, Some(url)) => Ready::Url(url.clone()),
+            (None, None) => Ready::Port,
+        };
+        if let Some(problem) = words.iter().find_map(|word| placeholders::problem(word)) {
+            return Err(CommandError::usage(printable_line(&format!(
+                "--command: {problem}"
+            ))));
+        }
+        let variables = self.environment.iter();
+        let secrets = variables.clone().filter(|(name, _)| sounds_secret(name));
+        let secrets = secrets.map(|(_, value)| Sealed::new(value.clone()));
+        Ok(CommandSpec {
+            secrets: secrets.collect(),
+            // In a copy, names of files mean the copies.
+            words: match directory {
+                Directory::OfRun => words
+                    .iter()
+                    .map(|word| from_everywhere(word, Path::new("")))
+                    .collect(),
+                _ => words,
+            },
+            directory,
+            environment: variables
+                .map(|(name, value)| (name.clone(), Sealed::new(value.clone())))
+                .collect(),
+            serves: self.serves.map(Into::into),
+            ready,
+            headers: self.headers()?,
+            mcp_config: self.mcp_config.as_ref().map(|file| McpConfigSpec {
+                file: file.clone(),
+                in_place: self.mcp_config_in_place,
+            }),
+            max_disk: self.max_disk.map(|bytes| bytes as u64),
+        })
+    }
+
+    fn endpoint(&self) -> Result<EndpointSpec, CommandError> {
+        Ok(EndpointSpec {
+            urls: self.urls(),
+            mcp_listen: self.mcp_listen,
+            a2a_listen: self.a2a_listen,
+            headers: self.headers()?,
+        })
+    }
+
+    fn urls(&self) -> Urls {
+        Urls {
+            ag_ui: self.ag_ui_url.clone(),
+            a2a: self.a2a_url.clone(),
+            mcp: self.mcp_url.clone(),
+        }
+    }
+
+    fn headers(&self) -> Result<Vec<Header>, CommandError> {
+        let given = self.headers.iter().map(|text| Header::read(text));
+        let given: Result<Vec<Header>, HeaderError> = given.collect();
+        let mut headers =
+            given.map_err(|error| CommandError::usage(format!("--header: {error}")))?;
+        for (name, variable) in &self.header_variables {
+            let header = Header::of_variable(name, variable);
+            let header =
+                header.map_err(|error| CommandError::usage(format!("--header-env: {error}")))?;
+            headers.push(header);
+        }
+        Ok(headers)
+    }
+}
+
+/// Puts a value that was given in place of another.
+fn replace(value: &mut Option<String>, given: &Option<String>) {
+    if given.is_some() {
+        value.clone_from(given);
+    }
+}
+
+/// Whether what `--subject` says is a name, and neither a simulation nor a model nor a file.
+fn is_plain(name: &str) -> bool {
+    let is_file = [".yaml", ".yml"].iter().any(|end| name.ends_with(end));
+    !is_file && !name.starts_with("sim:") && !name.starts_with(MODEL_PREFIX)
+}
+
+/// Says that a configuration has nobody of this name, and who is in it.
+fn unknown(name: &str, configured: &[SubjectSpec]) -> String {
+    let names = configured.iter().filter_map(|spec| spec.name.as_deref());
+    let hint = match did_you_mean(name, names.clone()) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    printable_line(&format!(
+        "--subject {name}: the configuration has no such subject; {hint}"
+    ))
+}

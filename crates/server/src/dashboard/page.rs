@@ -1,0 +1,172 @@
+//! A page of the dashboard, and the pieces that pages are made of. The markup is written with `maud`, which
+//! escapes everything that is put into it.
+
+use axum::response::{Html, IntoResponse, Response};
+use maud::{Markup, PreEscaped, html};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+/// The longest JSON that a page shows of one thing.
+const MAX_SHOWN: usize = 20_000;
+
+/// What is written by its number in a piece of a path.
+const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+
+/// The pages that every page links to.
+const SECTIONS: [(&str, &str); 3] = [
+    ("/dashboard", "Tasks"),
+    ("/dashboard/events", "Events"),
+    ("/dashboard/manifests", "Manifests"),
+];
+
+/// JSON for reading, cut where it is long.
+pub(super) fn json(value: &Value) -> Markup {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    if text.len() > MAX_SHOWN {
+        let mut end = MAX_SHOWN;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push('…');
+    }
+    html! { pre { (text) } }
+}
+
+/// A word with a colour of its own.
+pub(super) fn badge(word: &str) -> Markup {
+    html! { span class={ "badge " (word) } { (word) } }
+}
+
+/// A link to one of the things below a path of the dashboard; its id is somebody else's text.
+pub(super) fn link(base: &str, id: &str) -> Markup {
+    html! { a href={ (base) "/" (utf8_percent_encode(id, IN_PATH).to_string()) } { (id) } }
+}
+
+/// A table, or a word about there being nothing to put into it.
+pub(super) fn table(caption: &str, headings: &[&str], rows: &[Vec<Markup>]) -> Markup {
+    if rows.is_empty() {
+        return html! { p { (caption) ": none." } };
+    }
+    html! {
+        table {
+            caption { (caption) }
+            thead { tr { @for heading in headings { th scope="col" { (heading) } } } }
+            tbody {
+                @for row in rows {
+                    tr {
+                        @for (at, cell) in row.iter().enumerate() {
+                            // Narrow windows show each cell with its name instead of the row of headings.
+                            td data-head=(headings.get(at).copied().unwrap_or_default()) { (cell) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A link to older things, if there are any.
+pub(super) fn older(href: Option<String>) -> Markup {
+    html! { @if let Some(href) = href { p { a rel="next" href=(href) { "Older" } } } }
+}
+
+/// A page that can be answered with.
+pub(super) struct Page {
+    title: String,
+    body: Markup,
+    signed_in: bool,
+}
+
+impl Page {
+    pub(super) fn new(title: impl Into<String>, body: Markup) -> Self {
+        Self {
+            title: title.into(),
+            body,
+            signed_in: true,
+        }
+    }
+
+    /// A page for somebody who has not signed in.
+    pub(super) fn signed_out(title: impl Into<String>, body: Markup) -> Self {
+        Self {
+            signed_in: false,
+            ..Self::new(title, body)
+        }
+    }
+
+    /// The text of the page. Control characters can hide what is there, so none gets into it.
+    fn into_text(self) -> String {
+        let page = html! {
+            (PreEscaped("<!doctype html>"))
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { (self.title) " · Proofhouse" }
+                    link rel="icon" href="data:,";
+                    link rel="stylesheet" href="/dashboard/style.css";
+                }
+                body {
+                    a.skip href="#main" { "Skip to content" }
+                    header {
+                        strong { "Proofhouse" }
+                        nav aria-label="Dashboard" {
+                            @if self.signed_in {
+                                @for (href, name) in SECTIONS { a href=(href) { (name) } }
+                                form method="post" action="/dashboard/sign-out" { button { "Sign out" } }
+                            }
+                        }
+                    }
+                    main #main { h1 { (self.title) } (self.body) }
+                }
+            }
+        };
+        let is_hidden = |c: char| c.is_control() && c != '\n' && c != '\t';
+        page.into_string().replace(is_hidden, "\u{fffd}")
+    }
+}
+
+impl IntoResponse for Page {
+    fn into_response(self) -> Response {
+        Html(self.into_text()).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_from_outside_is_markup() {
+        let nasty = "<script>alert('x')</script>\u{1b}[31m\"&";
+        let rows = [vec![link("/dashboard/tasks", nasty), badge(nasty)]];
+        let body = html! {
+            p { (nasty) }
+            (table(nasty, &[nasty], &rows))
+            (older(Some(nasty.to_owned())))
+            (json(&Value::from(nasty)))
+        };
+        let page = Page::new(nasty, body).into_text();
+        assert!(!page.contains("<script"), "{page}");
+        assert!(!page.contains('\u{1b}'), "{page}");
+        for attribute in page.split("=\"").skip(1) {
+            let value = attribute.split('"').next().unwrap_or_default();
+            assert!(!value.contains(['<', '>']), "{value}");
+        }
+    }
+
+    #[test]
+    fn ids_are_encoded_in_links() {
+        assert_eq!(
+            link("/dashboard/tasks", "a-b_c.1/ü").into_string(),
+            "<a href=\"/dashboard/tasks/a-b_c.1%2F%C3%BC\">a-b_c.1/ü</a>"
+        );
+    }
+
+    #[test]
+    fn long_json_is_cut_between_characters() {
+        let long = Value::String("ä".repeat(MAX_SHOWN));
+        assert!(json(&long).into_string().len() < MAX_SHOWN + 100);
+    }
+}

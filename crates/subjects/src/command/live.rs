@@ -1,0 +1,120 @@
+//! A command in a run: asked as its user would, and gone without a trace when the run is over.
+
+use std::path::PathBuf;
+
+use proofhouse_oatf::Mode;
+use proofhouse_range::{ActorEndpoint, BoxFuture};
+use proofhouse_wire::kill_marked;
+
+use super::ports::Port;
+use super::process::Process;
+use super::variables::{MARK, Variables};
+use super::workplace::Watch;
+use crate::mcp_config::Placed;
+use crate::prompt_delivery::PromptDelivery;
+use crate::spec::{CommandSpec, Urls};
+use crate::subject::{Answer, LiveSubject, Shutdown, SubjectError};
+
+/// A command in a run.
+pub(super) struct LiveCommand {
+    pub(super) spec: CommandSpec,
+    pub(super) variables: Variables,
+    /// What tells its processes from all others.
+    pub(super) mark: String,
+    pub(super) directory: PathBuf,
+    pub(super) urls: Urls,
+    pub(super) user: Option<PromptDelivery>,
+    pub(super) port: Option<Port>,
+    pub(super) process: Option<Process>,
+    /// The configuration that is not the user's for now.
+    pub(super) placed: Option<Placed>,
+    pub(super) watch: Watch,
+    pub(super) is_ended: bool,
+}
+
+impl LiveCommand {
+    /// One task: the command gets the prompt, and what it says until it ends is the answer.
+    async fn once(&mut self, prompt: &str) -> Result<Answer, SubjectError> {
+        let process = self.spawn(Some(prompt))?;
+        let process = self.process.insert(process);
+        let (said, status) = process.converse(prompt).await;
+        match status {
+            Some(status) if status.success() => Ok(Answer { text: Some(said) }),
+            status => {
+                let words = process.last_words(status).await;
+                Err(SubjectError::new(format!("the command failed{words}")))
+            }
+        }
+    }
+
+    async fn asked(&mut self, text: &str) -> Result<Answer, SubjectError> {
+        match &mut self.user {
+            Some(user) => {
+                let text = user.say(text).await?;
+                Ok(Answer { text: Some(text) })
+            }
+            None if self.urls.is_empty() => self.once(text).await,
+            None => Err(SubjectError::new(
+                "nobody can tell a command that serves MCP what to do",
+            )),
+        }
+    }
+
+    async fn leave(mut self: Box<Self>) -> Shutdown {
+        let mut warnings: Vec<String> = self.watch.reason().into_iter().collect();
+        if let Some(process) = self.process.take() {
+            process.end().await;
+        }
+        let mark = self.mark.clone();
+        let left = tokio::task::spawn_blocking(move || kill_marked(MARK, &mark)).await;
+        self.is_ended = left.is_ok();
+        if let Ok(left @ 1..) = left {
+            warnings.push(match left {
+                1 => "a process that the command left behind was ended".to_owned(),
+                _ => format!("{left} processes that the command left behind were ended"),
+            });
+        }
+        if let Some(placed) = self.placed.take() {
+            warnings.extend(placed.restore());
+        }
+        self.port = None;
+        Shutdown {
+            tokens: None,
+            warnings,
+        }
+    }
+}
+
+impl LiveSubject for LiveCommand {
+    fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint> {
+        self.urls.endpoint(mode)
+    }
+
+    fn prompt<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, Result<Answer, SubjectError>> {
+        Box::pin(async move {
+            let full = self.watch.full();
+            let answer = tokio::select! {
+                answer = self.asked(text) => answer,
+                () = full.cancelled() => Ok(Answer::default()),
+            };
+            match self.watch.reason() {
+                Some(reason) => Err(SubjectError(reason)),
+                None => answer,
+            }
+        })
+    }
+
+    fn end(self: Box<Self>) -> BoxFuture<'static, Shutdown> {
+        Box::pin(self.leave())
+    }
+}
+
+impl Drop for LiveCommand {
+    fn drop(&mut self) {
+        if !self.is_ended {
+            // First its group, then those that left it; the configuration goes back when nobody reads it.
+            drop(self.process.take());
+            kill_marked(MARK, &self.mark);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! An agent that runs already as a subject: it is spoken to at its URLs, and knows where our servers are.
+
+use std::net::SocketAddr;
+
+use proofhouse_oatf::Mode;
+use proofhouse_range::{ActorEndpoint, BoxFuture};
+
+use crate::Notice;
+use crate::headers;
+use crate::open::{OpenError, Opening};
+use crate::prompt_delivery::{PromptDelivery, PromptEndpoint};
+use crate::spec::{EndpointSpec, Urls};
+use crate::subject::{
+    Answer, LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError, SubjectInfo,
+};
+
+impl Urls {
+    pub(crate) fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint> {
+        let url = match mode {
+            Mode::AgUiClient => &self.ag_ui,
+            Mode::A2aClient => &self.a2a,
+            Mode::McpClient => &self.mcp,
+            _ => &None,
+        };
+        url.clone().map(ActorEndpoint::Url)
+    }
+
+    /// Where a user speaks to it.
+    pub(crate) fn prompted_at(&self) -> Option<PromptEndpoint> {
+        let ag_ui = self.ag_ui.clone().map(PromptEndpoint::AgUi);
+        ag_ui.or_else(|| self.a2a.clone().map(PromptEndpoint::A2a))
+    }
+}
+
+/// An agent that runs already.
+pub(crate) struct EndpointSubject {
+    info: SubjectInfo,
+    spec: EndpointSpec,
+    headers: Vec<(String, String)>,
+    pace: Pace,
+}
+
+impl EndpointSubject {
+    /// The agent that is described.
+    pub(crate) fn new(
+        info: SubjectInfo,
+        spec: &EndpointSpec,
+        pace: Pace,
+        opening: &Opening<'_>,
+    ) -> Result<Self, OpenError> {
+        for url in spec.urls.all() {
+            if !url.starts_with("http://") && !url.starts_with("https://") {
+                return Err(OpenError::Url(url.to_owned()));
+            }
+        }
+        if spec.urls.is_empty() {
+            return Err(OpenError::NoUrl);
+        }
+        for address in [spec.mcp_listen, spec.a2a_listen].into_iter().flatten() {
+            if !address.ip().is_loopback() {
+                (opening.notify)(Notice::ListensForOthers(address));
+            }
+        }
+        Ok(Self {
+            info,
+            headers: headers::resolve(&spec.headers, &opening.environment)?,
+            spec: spec.clone(),
+            pace,
+        })
+    }
+}
+
+impl Subject for EndpointSubject {
+    fn info(&self) -> SubjectInfo {
+        self.info.clone()
+    }
+
+    fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    fn listen(&self, mode: &Mode) -> Option<SocketAddr> {
+        match mode {
+            Mode::McpServer => self.spec.mcp_listen,
+            Mode::A2aServer => self.spec.a2a_listen,
+            _ => None,
+        }
+    }
+
+    fn meets(&self, mode: &Mode) -> bool {
+        match mode {
+            // It cannot be told where a server is, so that one must be where it looks.
+            Mode::McpServer | Mode::A2aServer => self.listen(mode).is_some(),
+            _ => self.spec.urls.endpoint(mode).is_some(),
+        }
+    }
+
+    fn at_a_time(&self) -> Option<usize> {
+        // Two attacks cannot be at one address, and would not be told apart in one agent.
+        Some(1)
+    }
+
+    fn alone_with(&self) -> Option<String> {
+        let listen = self.spec.mcp_listen.or(self.spec.a2a_listen)?;
+        Some(listen.to_string())
+    }
+
+    fn headers(&self) -> Vec<(String, String)> {
+        self.headers.clone()
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        headers::secrets(&self.headers)
+    }
+
+    fn start<'a>(
+        &'a self,
+        run: &'a RunContext,
+    ) -> BoxFuture<'a, Result<Box<dyn LiveSubject>, SubjectError>> {
+        Box::pin(async move {
+            let untold = run
+                .servers
+                .iter()
+                .find(|server| self.listen(&server.mode).is_none());
+            if let Some(server) = untold {
+                let flag = if server.mode == Mode::A2aServer {
+                    "--a2a-listen"
+                } else {
+                    "--mcp-listen"
+                };
+                return Err(SubjectError::new(format!(
+                    "the agent does not know where actor `{}` is: say with {flag} where it looks",
+                    server.actor
+                )));
+            }
+            let user = match self.spec.urls.prompted_at() {
+                None => None,
+                Some(endpoint) => {
+                    let thread = run.id.replace('/', "-");
+                    Some(PromptDelivery::new(endpoint, &self.headers, &thread)?)
+                }
+            };
+            let live: Box<dyn LiveSubject> = Box::new(LiveEndpoint {
+                urls: self.spec.urls.clone(),
+                user,
+            });
+            Ok(live)
+        })
+    }
+}
+
+struct LiveEndpoint {
+    urls: Urls,
+    user: Option<PromptDelivery>,
+}
+
+impl LiveSubject for LiveEndpoint {
+    fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint> {
+        self.urls.endpoint(mode)
+    }
+
+    fn prompt<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, Result<Answer, SubjectError>> {
+        Box::pin(async move {
+            let user = self.user.as_mut().ok_or_else(|| {
+                SubjectError::new(
+                    "nobody can tell the agent what to do: give --ag-ui-url or --a2a-url",
+                )
+            })?;
+            let text = user.say(text).await?;
+            Ok(Answer { text: Some(text) })
+        })
+    }
+
+    fn end(self: Box<Self>) -> BoxFuture<'static, Shutdown> {
+        Box::pin(std::future::ready(Shutdown::default()))
+    }
+}

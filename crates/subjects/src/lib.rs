@@ -1,0 +1,39 @@
+//! Starts whatever is under test: simulations, agents of manifests, bare models, commands and agents that run already.
+//!
+//! A [`SubjectSpec`](spec::SubjectSpec) says who a subject is, [`open()`] makes a [`Subject`] of it, and a campaign
+//! starts that for every run. This is the one library that knows both sides, the range that attacks and the agent that
+//! is attacked; they still meet only over sockets and pipes.
+
+mod agent;
+pub mod agent_models;
+pub mod agent_setup;
+pub mod bundles;
+pub mod call_trace;
+mod command;
+mod digest;
+pub mod discover;
+mod endpoint;
+pub mod headers;
+mod mcp_config;
+pub mod models;
+mod notice;
+mod open;
+pub mod operator;
+pub mod placeholders;
+mod prompt_delivery;
+pub mod spec;
+mod subject;
+pub mod tool_manifests;
+
+use std::sync::Arc;
+
+pub use mcp_config::{InPlaceError, McpConfigError, RewriteError};
+pub use notice::Notice;
+pub use open::{MODEL_PREFIX, OpenError, Opening, SIMULATIONS, open, without_credentials};
+pub use proofhouse_manifest::interpolate::Sealed;
+pub use subject::{
+    Answer, LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError, SubjectInfo,
+};
+
+/// Looks up a variable of the environment. Only the binary reads it; it passes this in.
+pub type EnvironmentLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;

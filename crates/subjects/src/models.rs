@@ -1,0 +1,121 @@
+//! Models by their names, with the settings that their providers have in the environment.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proofhouse_agent::model::{self, Model, ModelConfig, OpenError};
+use proofhouse_manifest::interpolate::Sealed;
+
+use crate::EnvironmentLookup;
+
+/// The model where nothing else is said: it needs neither a key nor a network.
+pub const DEFAULT_MODEL: &str = "sim:careful";
+
+/// A key for whichever provider has none of its own.
+const ANY_KEY: &str = "PROOFHOUSE_MODEL_KEY";
+
+/// Where a provider's settings are in the environment.
+struct ProviderVariables {
+    prefix: &'static str,
+    keys: &'static [&'static str],
+    base_url: &'static str,
+    api_version: Option<&'static str>,
+}
+
+const VARIABLES: &[ProviderVariables] = &[
+    ProviderVariables {
+        prefix: "openai",
+        keys: &["OPENAI_API_KEY"],
+        base_url: "OPENAI_BASE_URL",
+        api_version: None,
+    },
+    ProviderVariables {
+        prefix: "azure",
+        keys: &["AZURE_OPENAI_API_KEY"],
+        base_url: "AZURE_OPENAI_ENDPOINT",
+        api_version: Some("OPENAI_API_VERSION"),
+    },
+    ProviderVariables {
+        prefix: "anthropic",
+        keys: &["ANTHROPIC_API_KEY"],
+        base_url: "ANTHROPIC_BASE_URL",
+        api_version: None,
+    },
+    ProviderVariables {
+        prefix: "google",
+        keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        base_url: "GOOGLE_GEMINI_BASE_URL",
+        api_version: None,
+    },
+];
+
+/// Why a model cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// Its provider wants a key.
+    #[error("{spec} needs a key: set {}", variables.join(" or "))]
+    NoKey {
+        /// The model.
+        spec: String,
+        /// The variables that may hold it.
+        variables: Vec<&'static str>,
+    },
+    /// There is no such model, or it cannot be set up.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+impl ModelError {
+    /// Whether something else has to be asked for, not something else to be there.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::NoKey { .. }
+            | Self::Open(
+                OpenError::Unknown { .. }
+                | OpenError::Incomplete { .. }
+                | OpenError::NeedsBaseUrl { .. },
+            ) => true,
+            Self::Open(OpenError::Config(_) | OpenError::Script { .. } | OpenError::Record(_)) => {
+                false
+            }
+        }
+    }
+}
+
+/// Opens a model with the settings that its provider has in the environment. Files that its name mentions
+/// are looked for in the directory.
+///
+/// # Errors
+///
+/// Returns an error when there is no such model, or when what it needs is not there.
+pub fn open(
+    spec: &str,
+    base_url: Option<&str>,
+    directory: &Path,
+    environment: &EnvironmentLookup,
+) -> Result<Arc<dyn Model>, ModelError> {
+    let prefix = spec.split(':').next().unwrap_or_default();
+    let mut config = ModelConfig {
+        directory: directory.to_owned(),
+        ..ModelConfig::default()
+    };
+    if let Some(row) = VARIABLES.iter().find(|row| row.prefix == prefix) {
+        // A workflow hands over an empty text for what it does not have.
+        let variable = |name: &str| environment(name).filter(|value| !value.is_empty());
+        config.base_url = base_url
+            .map(str::to_owned)
+            .or_else(|| variable(row.base_url));
+        let keys = row.keys.iter().chain([&ANY_KEY]);
+        let key = keys.clone().find_map(|name| variable(name));
+        if key.is_none() && config.base_url.is_none() {
+            return Err(ModelError::NoKey {
+                spec: spec.to_owned(),
+                variables: keys.copied().collect(),
+            });
+        }
+        config.key = key.map(Sealed::new);
+        config.api_version = row.api_version.and_then(variable);
+    }
+    Ok(model::open(spec, &config)?)
+}

@@ -1,0 +1,206 @@
+//! What runs tools and agents, made of what the operator configures: settings, tokens, runtimes, and where tools may
+//! connect.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ipnet::IpNet;
+use jiff::Timestamp;
+use proofhouse_agent::model::Model;
+use proofhouse_agent::task::Host;
+use proofhouse_manifest::interpolate::{Root, Sealed, Secrets};
+use proofhouse_manifest::{Catalog, Tool};
+use proofhouse_tools::actions::{KubernetesJobs, McpRuntime};
+use proofhouse_tools::auth::Providers;
+use proofhouse_tools::http::{EgressPolicy, HttpClient};
+use proofhouse_tools::operator::{OperatorConfig, WebhookConfig};
+use proofhouse_tools::runtime::{ActionError, Environment, Limits, Runtimes, ToolTask};
+use proofhouse_tools::serve::ManifestTools;
+use serde_json::{Map, Value, json};
+
+use crate::tool_manifests::Located;
+
+/// What the operator configured, ready for use.
+pub struct Operator {
+    settings: Sealed<Value>,
+    runtimes: Runtimes,
+    tokens: Arc<Providers>,
+    limits: Limits,
+    egress: EgressPolicy,
+    webhooks: WebhookConfig,
+    runtime: Value,
+}
+
+impl Operator {
+    /// Sets up what runs tools: what is configured, more settings, and networks that may be reached although they are
+    /// not public. `variable` looks up the environment, of which the cluster and the search path of commands are read.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when a runtime cannot be set up.
+    pub fn new(
+        config: OperatorConfig,
+        more: &[(String, String)],
+        allow: &[IpNet],
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, ActionError> {
+        let mut settings = match config.settings.into_exposed() {
+            Value::Object(settings) => settings,
+            _ => Map::new(),
+        };
+        for (name, value) in more {
+            settings.insert(name.clone(), value.clone().into());
+        }
+        let egress = config.egress.and_allowing(allow.iter().copied());
+        let limits = Limits::default();
+        let tokens = Providers::new(&config.auth, &limits, egress.clone(), seconds);
+        let cluster = config.kubernetes.cluster(variable);
+        let jobs = KubernetesJobs::new(cluster, &limits);
+        let mcp = McpRuntime::new(&limits, egress.clone())?;
+        // Servers that are commands are found where a shell would find them.
+        let path = variable("PATH").and_then(|path| path.into_string().ok());
+        let mcp = match path {
+            None => mcp,
+            Some(path) => mcp.with_environment([("PATH", path)]),
+        };
+        let mcp = mcp.with_variables(config.mcp_environment.into_exposed());
+        let runtimes = Runtimes::new(&limits, egress.clone())?;
+        Ok(Self {
+            settings: Sealed::new(Value::Object(settings)),
+            runtimes: runtimes
+                .with(
+                    proofhouse_manifest::BackendKind::KubernetesJob,
+                    Arc::new(jobs),
+                )
+                .with(proofhouse_manifest::BackendKind::Mcp, Arc::new(mcp)),
+            tokens: Arc::new(tokens?),
+            limits,
+            egress,
+            webhooks: config.webhooks,
+            runtime: json!({"version": env!("CARGO_PKG_VERSION"), "dashboard_url": "", "api_root": ""}),
+        })
+    }
+
+    /// A task of one tool.
+    #[must_use]
+    pub fn task(&self, located: &Located) -> ToolTask {
+        ToolTask::new(
+            Arc::clone(&located.tool),
+            self.environment(located),
+            self.runtimes.clone(),
+            self.limits.clone(),
+        )
+    }
+
+    /// Tools that a server can open for each of its sessions.
+    #[must_use]
+    pub fn served(&self, tools: &[Located]) -> ManifestTools {
+        let tools = tools.iter();
+        let tools = tools.map(|located| (Arc::clone(&located.tool), self.environment(located)));
+        ManifestTools::new(tools.collect(), self.runtimes.clone(), self.limits.clone())
+    }
+
+    /// A host for the tasks of agents.
+    #[must_use]
+    pub fn host(
+        &self,
+        catalog: Catalog,
+        clock: &Arc<dyn Fn() -> String + Send + Sync>,
+        model: Arc<dyn Model>,
+    ) -> Host {
+        let clock = Arc::clone(clock);
+        Host::new(
+            catalog,
+            self.runtimes.clone(),
+            self.limits.clone(),
+            self.bare_environment(move || clock()),
+            model,
+        )
+    }
+
+    /// The secrets among the settings of all these tools.
+    #[must_use]
+    pub fn secrets<'t>(&self, tools: impl Iterator<Item = &'t Arc<Tool>>) -> Secrets {
+        let environment = self.bare_environment(now);
+        let mut secrets = Secrets::default();
+        for tool in tools {
+            secrets.extend(&environment.secrets(tool));
+        }
+        secrets
+    }
+
+    fn environment(&self, located: &Located) -> Environment {
+        self.bare_environment(now)
+            .with(Root::Agent, agent(&located.tool))
+            .with_base(&located.directory)
+    }
+
+    /// The same, where platforms and people reach it at these addresses.
+    #[must_use]
+    pub fn reached_at(mut self, api_root: &str, dashboard: &str) -> Self {
+        self.runtime["api_root"] = api_root.into();
+        self.runtime["dashboard_url"] = dashboard.into();
+        self
+    }
+
+    /// A client under the same rules as the tools, for polls and subscriptions.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there can be none.
+    pub fn client(&self) -> Result<HttpClient, ActionError> {
+        HttpClient::new(&self.limits, self.egress.clone())
+    }
+
+    /// How webhooks are signed.
+    #[must_use]
+    pub fn webhooks(&self) -> WebhookConfig {
+        self.webhooks.clone()
+    }
+
+    /// What calls know that belong to no task.
+    #[must_use]
+    pub fn common_environment(&self) -> Environment {
+        self.bare_environment(now)
+    }
+
+    fn bare_environment(&self, clock: impl Fn() -> String + Send + Sync + 'static) -> Environment {
+        Environment::new(self.settings.expose().clone(), clock)
+            .with(Root::Runtime, self.runtime.clone())
+            .with_tokens(Arc::clone(&self.tokens) as Arc<_>)
+    }
+}
+
+/// The context of a call that no agent makes.
+#[must_use]
+pub fn context(tool: &Tool) -> Value {
+    json!({"agent": agent(tool)})
+}
+
+fn agent(tool: &Tool) -> Value {
+    json!({"name": "proofhouse", "namespace": tool.namespace})
+}
+
+/// The time as RFC 3339 in UTC, always of the same width.
+#[must_use]
+pub fn now() -> String {
+    format!("{:.3}", Timestamp::now())
+}
+
+fn seconds() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.as_ref().map_or(0, Duration::as_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_has_one_width() {
+        let now = now();
+        assert_eq!(now.len(), "2026-01-02T03:04:05.678Z".len(), "{now}");
+        assert!(now.ends_with('Z'));
+    }
+}

@@ -1,0 +1,193 @@
+//! Delivers prompts to an agent that is reached over a protocol, as its user would, and hears the answers.
+
+use proofhouse_protocol::a2a::{A2aMethod, A2aVersion};
+use proofhouse_protocol::ag_ui::AgUiEventType;
+use proofhouse_protocol::{EVENT_STREAM, rpc, text};
+use proofhouse_wire::client::{Client, ClientError};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, WireLimits};
+use serde_json::{Value, json};
+
+use crate::subject::SubjectError;
+
+/// Characters of an answer that are kept.
+const MAX_ANSWER_BYTES: usize = 1 << 20;
+
+/// Where an agent is spoken to.
+#[derive(Debug, Clone)]
+pub(crate) enum PromptEndpoint {
+    AgUi(String),
+    A2a(String),
+}
+
+/// Why a prompt has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PromptError {
+    #[error(transparent)]
+    Client(ClientError),
+    #[error("the agent cannot be asked: {0}")]
+    Unreachable(#[from] ClientError),
+    #[error("the agent answers a run with {0}")]
+    RunStatus(StatusCode),
+    #[error("the agent's run failed: {0}")]
+    RunFailed(String),
+    #[error("the agent's answer ends without RUN_FINISHED, so it is not AG-UI")]
+    NoEnd,
+    #[error(
+        "the agent's answer is not AG-UI: {nonsense} events are no JSON, and none ends the run"
+    )]
+    NotAgUi { nonsense: u64 },
+    #[error("the agent answers a message with {0} and no JSON")]
+    NotJson(StatusCode),
+    #[error("the agent refused the message: {0}")]
+    Refused(String),
+    #[error(
+        "the agent answers a message with {0} and neither a result nor an error, so it is not A2A"
+    )]
+    NotA2a(StatusCode),
+}
+
+impl From<PromptError> for SubjectError {
+    fn from(error: PromptError) -> Self {
+        Self::of(error)
+    }
+}
+
+/// A conversation.
+pub(crate) struct PromptDelivery {
+    endpoint: PromptEndpoint,
+    headers: HeaderMap,
+    client: Client,
+    /// Names the conversation.
+    thread: String,
+    /// What was said so far, as AG-UI has it.
+    messages: Vec<Value>,
+    turn: u64,
+}
+
+impl PromptDelivery {
+    /// Begins a conversation.
+    pub(crate) fn new(
+        endpoint: PromptEndpoint,
+        headers: &[(String, String)],
+        thread: &str,
+    ) -> Result<Self, PromptError> {
+        let mut map = header_map(headers);
+        map.insert("content-type", HeaderValue::from_static("application/json"));
+        Ok(Self {
+            endpoint,
+            headers: map,
+            client: Client::new(WireLimits::default()).map_err(PromptError::Client)?,
+            thread: thread.to_owned(),
+            messages: Vec::new(),
+            turn: 0,
+        })
+    }
+
+    /// Says something and waits until the agent is done with it.
+    pub(crate) async fn say(&mut self, text: &str) -> Result<String, PromptError> {
+        self.turn += 1;
+        match self.endpoint.clone() {
+            PromptEndpoint::AgUi(url) => self.run(&url, text).await,
+            PromptEndpoint::A2a(url) => self.message(&url, text).await,
+        }
+    }
+
+    async fn run(&mut self, url: &str, text: &str) -> Result<String, PromptError> {
+        let id = format!("{}-{}", self.thread, self.turn);
+        self.messages
+            .push(json!({"id": format!("{id}-user"), "role": "user", "content": text}));
+        let input = json!({
+            "threadId": self.thread, "runId": id, "messages": self.messages,
+            "tools": [], "context": [], "state": {}, "forwardedProps": {},
+        });
+        let mut headers = self.headers.clone();
+        headers.insert("accept", HeaderValue::from_static(EVENT_STREAM));
+        let body = Bytes::from(input.to_string());
+        let answer = self.client.send(Method::POST, url, headers, body).await;
+        let answer = answer?;
+        if !answer.status.is_success() {
+            return Err(PromptError::RunStatus(answer.status));
+        }
+        let mut said = String::new();
+        let mut is_finished = false;
+        let mut nonsense = 0_u64;
+        let mut events = answer.events();
+        while let Some(event) = events.next().await? {
+            let Ok(event) = serde_json::from_str::<Value>(&event.data) else {
+                nonsense += 1;
+                continue;
+            };
+            let delta = event["delta"].as_str().unwrap_or_default();
+            match event["type"].as_str().and_then(AgUiEventType::parse) {
+                Some(known) if known.has_text() && said.len() + delta.len() <= MAX_ANSWER_BYTES => {
+                    said.push_str(delta);
+                }
+                Some(AgUiEventType::RunError) => {
+                    let why = event["message"].as_str().unwrap_or_default();
+                    return Err(PromptError::RunFailed(why.to_owned()));
+                }
+                Some(AgUiEventType::RunFinished) => {
+                    is_finished = true;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        if !is_finished {
+            return Err(match nonsense {
+                0 => PromptError::NoEnd,
+                nonsense => PromptError::NotAgUi { nonsense },
+            });
+        }
+        self.messages
+            .push(json!({"id": format!("{id}-agent"), "role": "assistant", "content": said}));
+        Ok(said)
+    }
+
+    async fn message(&mut self, url: &str, text: &str) -> Result<String, PromptError> {
+        let id = format!("{}-{}", self.thread, self.turn);
+        let params = json!({
+            "message": {
+                "kind": "message", "messageId": id, "role": "user",
+                "parts": [{"kind": "text", "text": text}],
+            },
+            "configuration": {"blocking": true},
+        });
+        let method = A2aMethod::SendMessage.as_str(A2aVersion::V0_3);
+        let request = rpc::request(&json!(self.turn), method, Some(&params));
+        let body = Bytes::from(request.to_string());
+        let answer = self
+            .client
+            .send(Method::POST, url, self.headers.clone(), body);
+        let answer = answer.await?;
+        let status = answer.status;
+        let bytes = answer.bytes().await?;
+        let answer: Value =
+            serde_json::from_slice(&bytes).map_err(|_| PromptError::NotJson(status))?;
+        if let Some(error) = answer.get("error") {
+            let why = error["message"].as_str().unwrap_or_default();
+            return Err(PromptError::Refused(why.to_owned()));
+        }
+        if !answer["result"].is_object() {
+            return Err(PromptError::NotA2a(status));
+        }
+        let mut said = String::new();
+        text::collect_answer(&answer["result"], MAX_ANSWER_BYTES, &mut said);
+        Ok(said)
+    }
+}
+
+/// Headers for requests. What cannot be one was refused before.
+pub(crate) fn header_map(headers: &[(String, String)]) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        if let (Ok(name), Ok(mut value)) = (
+            HeaderName::from_bytes(name.as_bytes()),
+            HeaderValue::from_str(value),
+        ) {
+            value.set_sensitive(true);
+            map.append(name, value);
+        }
+    }
+    map
+}

@@ -1,0 +1,178 @@
+//! Subjects: what is attacked, as the campaign sees it. A program with a subject of its own implements this.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use proofhouse_oatf::Mode;
+use proofhouse_range::{ActorEndpoint, BoxFuture, ListeningServer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Someone who can be attacked, once per run and in several runs at a time.
+pub trait Subject: Send + Sync {
+    /// Who it is.
+    fn info(&self) -> SubjectInfo;
+
+    /// How patient runs are with it.
+    fn pace(&self) -> Pace {
+        Pace::default()
+    }
+
+    /// Where a server of this mode listens, for a subject that cannot be told; the next one of the same mode
+    /// listens at the next port. Otherwise each run has ports of its own.
+    fn listen(&self, _mode: &Mode) -> Option<SocketAddr> {
+        None
+    }
+
+    /// Whether an actor of this mode can meet it at all: a client comes to what it serves, a server to where it
+    /// looks. Documents with other actors are left out of a campaign.
+    fn meets(&self, _mode: &Mode) -> bool {
+        true
+    }
+
+    /// How many runs it can take at a time, if there is a limit.
+    fn at_a_time(&self) -> Option<usize> {
+        None
+    }
+
+    /// What its runs need for themselves, such as a file or a port: subjects with the same need take turns.
+    fn alone_with(&self) -> Option<String> {
+        None
+    }
+
+    /// Headers that clients of documents send to it.
+    fn headers(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// Texts that must not be in the traces and results of its runs.
+    fn secrets(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Starts it for one run. The servers of the document answer already.
+    fn start<'a>(
+        &'a self,
+        run: &'a RunContext,
+    ) -> BoxFuture<'a, Result<Box<dyn LiveSubject>, SubjectError>>;
+}
+
+/// Someone who was attacked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubjectInfo {
+    /// The name, unique in the campaign.
+    pub name: String,
+    /// What kind of subject: `sim`, `manifest`, `command`, `endpoint` or `model`.
+    pub kind: String,
+    /// Whether it is a simulation, which every report says.
+    pub simulation: bool,
+    /// One line about it.
+    pub description: String,
+    /// Tells one version of its description from another; results of earlier programs have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+impl SubjectInfo {
+    /// Whether nothing says that this is another subject.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let digests = self.digest.as_ref().zip(other.digest.as_ref());
+        let others = |info: &Self| Self {
+            digest: None,
+            ..info.clone()
+        };
+        digests.is_none_or(|(one, two)| one == two) && others(self) == others(other)
+    }
+}
+
+/// A subject in a run. Dropping it must leave nothing behind.
+pub trait LiveSubject: Send {
+    /// Where an actor of this client mode meets it: `ag_ui_client`, `a2a_client` or `mcp_client`.
+    fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint>;
+
+    /// Says something to it as its user would, and waits until it is done with that.
+    fn prompt<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, Result<Answer, SubjectError>>;
+
+    /// Ends it.
+    fn end(self: Box<Self>) -> BoxFuture<'static, Shutdown>;
+}
+
+/// What a subject needs to know of its run.
+#[derive(Debug, Clone)]
+pub struct RunContext {
+    /// Names the run.
+    pub id: String,
+    /// A directory of its own, which goes away after the run.
+    pub directory: PathBuf,
+    /// The servers of the document.
+    pub servers: Vec<ListeningServer>,
+    /// The modes of the document's clients, which will come to the subject.
+    pub clients: Vec<Mode>,
+    /// Where the run's chance comes from.
+    pub seed: u64,
+}
+
+/// How patient runs are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// How long to go on observing at the end; the document's own `grace_period` wins.
+    pub grace: Duration,
+    /// Silence after which a subject that nobody waits for counts as done.
+    pub quiet: Duration,
+    /// How long it may take to start.
+    pub start: Duration,
+    /// How long a run may take, the start included.
+    pub deadline: Duration,
+    /// How long it may take to end.
+    pub end: Duration,
+}
+
+impl Default for Pace {
+    /// What suits an agent with a model that thinks.
+    fn default() -> Self {
+        Self {
+            grace: Duration::from_secs(1),
+            quiet: Duration::from_secs(10),
+            start: Duration::from_secs(30),
+            deadline: Duration::from_secs(180),
+            end: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What a subject answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// What it said, if that can be known.
+    pub text: Option<String>,
+}
+
+/// What is known of a subject when it is gone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shutdown {
+    /// Tokens of its model.
+    pub tokens: Option<u64>,
+    /// What went wrong without spoiling the run.
+    pub warnings: Vec<String>,
+}
+
+/// Why a subject cannot take part.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SubjectError(pub String);
+
+impl SubjectError {
+    /// One line about it.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
+    /// What another error says.
+    #[must_use]
+    pub fn of(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+}
