@@ -149,8 +149,13 @@ fn binary(given: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(cargo) = cargo {
         let mut build = Command::new(cargo);
         build.args(["build", "--quiet", "--locked", "-p", "proofhouse"]);
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
+        // With the profile of this program, after which its directory is called.
+        let directory = here.parent().and_then(Path::file_name);
+        match directory.and_then(|name| name.to_str()) {
+            None | Some("debug") => {}
+            Some(profile) => {
+                build.args(["--profile", profile]);
+            }
         }
         let built = build.status().map_err(|error| error.to_string())?;
         if !built.success() {

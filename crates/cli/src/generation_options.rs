@@ -7,6 +7,7 @@ use proofhouse_oatf::GenerationProvider;
 use proofhouse_semantic::{Config, Method, OpenAiGeneration, Secret};
 
 use crate::output::CommandError;
+use crate::proxies;
 
 /// How `synthesize` blocks are filled in.
 #[derive(Debug, Clone, Default, Args)]
@@ -42,7 +43,7 @@ impl GenerationOptions {
         };
         let config = Config {
             api_key,
-            proxy_from_environment: true,
+            proxies: proxies::from_environment(),
             // The method is for scores, of which none are asked.
             ..Config::new(url, model, Method::Judge)
         };

@@ -3,6 +3,7 @@
 mod agents;
 mod campaign;
 mod ci;
+mod collector;
 mod commands;
 mod config_options;
 mod endpoints;
@@ -17,6 +18,7 @@ mod live;
 mod notices;
 mod output;
 mod progress;
+mod proxies;
 mod replay;
 mod report;
 mod rules;

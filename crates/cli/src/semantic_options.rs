@@ -8,6 +8,7 @@ use proofhouse_oatf::SemanticEvaluator;
 use proofhouse_semantic::{Config, Method, OpenAiSemantic, Secret};
 
 use crate::output::CommandError;
+use crate::proxies;
 
 /// The variable with the key, unless another one is named.
 const KEY_VARIABLE: &str = "PROOFHOUSE_SEMANTIC_API_KEY";
@@ -88,7 +89,7 @@ impl SemanticOptions {
         let api_key = self.key(&url, environment)?;
         let mut config = Config {
             api_key,
-            proxy_from_environment: true,
+            proxies: proxies::from_environment(),
             ..Config::new(url, model, method)
         };
         if let Some(seconds) = self.semantic_timeout {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing_subscriber::filter::Targets;
@@ -12,6 +12,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, fmt};
 
+use crate::collector::Collector;
 use crate::output::{CommandError, printable_line};
 
 /// How long the collector may take.
@@ -117,15 +118,18 @@ impl TelemetryOptions {
             return Err(CommandError::usage(printable_line(&message)));
         }
         let endpoint = format!("{}/v1/traces", url.trim_end_matches('/'));
-        // The client of the exporter takes the provider of the process; another one may be there already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        let usage = |error: &dyn std::fmt::Display| {
+            CommandError::usage(printable_line(&format!("--otlp: {error}")))
+        };
+        let collector = Collector::new(EXPORT_TIME).map_err(|error| usage(&error))?;
         let exporter = SpanExporter::builder()
             .with_http()
+            .with_http_client(collector)
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(endpoint)
             .with_timeout(EXPORT_TIME)
             .build()
-            .map_err(|error| CommandError::usage(printable_line(&format!("--otlp: {error}"))))?;
+            .map_err(|error| usage(&error))?;
         let resource = Resource::builder().with_service_name("proofhouse").build();
         let provider = SdkTracerProvider::builder()
             .with_batch_exporter(exporter)

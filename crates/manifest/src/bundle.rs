@@ -1,5 +1,6 @@
 //! Bundles: a file of one or more manifests, read whatever is wrong with some of them.
 
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{
     Diagnostic, DiagnosticSeverity, ReadErrorKind, ReadLimits, Scalar, Source, Span, did_you_mean,
 };

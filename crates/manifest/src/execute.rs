@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use proofhouse_source::format::{FormatReader, TypeSpec};
 use proofhouse_source::{NodeRef, Scalar, Segment};
 use serde_json_path::JsonPath;
 
 use super::decode::Decoder;
-use super::fields::{self, TypeSpec};
+use super::fields;
 use super::model::{
     BackendKind, CelCall, DescriptionPlace, Execute, HttpCall, KubernetesJob, Mcp, McpTransport,
     OpenApi, Session, Shared,
@@ -19,10 +20,10 @@ impl<'s> Decoder<'s> {
     pub(super) fn execute(&mut self, node: NodeRef<'s>, shared: &Shared) -> Option<Execute> {
         let mut block = self.fields(node, &fields::EXECUTE)?;
         let key = block.only()?;
-        let before = block.decoder.walk.findings().len();
+        let before = block.reader.walk.findings().len();
         let Some(kind) = BackendKind::from_key(key) else {
             let message = format!("`{key}` has no runtime");
-            block.decoder.error("TM-008", message, None);
+            block.reader.error("TM-008", message, None);
             return None;
         };
         match kind {
@@ -192,7 +193,7 @@ impl<'s> Decoder<'s> {
         } else {
             Site::Execute
         };
-        fields.decoder.names.session = Some(keys);
+        fields.reader.names.session = Some(keys);
         let mut session = Session {
             create,
             initialize: fields.read("initialize", call(site)),
@@ -200,7 +201,7 @@ impl<'s> Decoder<'s> {
             execute: fields.read("execute", call(Site::Session)),
             destroy: fields.read("destroy", call(Site::Session)),
         };
-        fields.decoder.names.session = None;
+        fields.reader.names.session = None;
         if !has_create {
             session.create = session.initialize.take();
         }

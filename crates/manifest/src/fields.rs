@@ -1,85 +1,41 @@
-//! The fields of every block of a tool manifest: one table that the reader and the JSON Schema share.
+//! The fields of every block of a tool manifest: one table that the reader, the JSON Schema and the reference share.
 
-/// A mapping with known keys.
-pub(super) struct TypeSpec {
-    pub(super) name: &'static str,
-    pub(super) doc: &'static str,
-    pub(super) fields: &'static [FieldSpec],
-    /// Whether exactly one of the keys must be there.
-    pub(super) exactly_one: bool,
-}
+use proofhouse_source::format::{Durations, FieldKind as Kind, FieldSpec, TypeSpec};
 
-/// One key of a mapping.
-pub(super) struct FieldSpec {
-    pub(super) key: &'static str,
-    /// Another word for the same key.
-    pub(super) alias: Option<&'static str>,
-    pub(super) kind: Kind,
-    pub(super) required: bool,
-    pub(super) doc: &'static str,
-}
+use super::schema::event_parameters;
 
-/// What a key may hold.
-pub(super) enum Kind {
-    Text,
-    Flag,
-    Duration,
-    /// Text with `{…}` references.
-    Template,
-    /// Names to texts with references.
-    TemplateMap,
-    /// A list of texts with references.
-    Templates,
-    Cel,
-    JsonPath,
-    /// Names to JSONPaths.
-    JsonPaths,
-    /// Any value, whose texts may hold references.
-    Body,
-    Choice(&'static [&'static str]),
-    Parameters,
-    /// Aliases in CEL, or a parameter schema.
-    EventParameters,
-    Type(&'static TypeSpec),
-    List(&'static TypeSpec),
-    /// A whole number.
-    Number,
-    /// A list of names.
-    Names,
-    /// Names to texts in CEL.
-    CelMap,
-    /// References to tools and agents, each `"*"` or the mapping.
-    Capabilities(&'static TypeSpec),
-}
+/// Text with `{…}` references; nobody quotes numbers in headers.
+pub(super) const TEMPLATE: Kind =
+    Kind::Called("text with references", &Kind::Scalar(&["string", "number"]));
+const TEMPLATE_MAP: Kind = Kind::map(&TEMPLATE);
+const TEMPLATES: Kind = Kind::list(&TEMPLATE);
+pub(super) const CEL_TEXT: Kind = Kind::Called("CEL expression", &Kind::Text);
+/// Names to texts in CEL.
+pub(super) const CEL_MAP: Kind = Kind::map(&Kind::Called(
+    "CEL expression",
+    &Kind::Scalar(&["string", "number", "boolean"]),
+));
+const JSON_PATH: Kind = Kind::Called("JSONPath", &Kind::Matching(r"^\$"));
+const JSON_PATHS: Kind = Kind::map(&JSON_PATH);
+/// Any value, whose texts may hold references.
+pub(super) const BODY: Kind = Kind::Any;
+pub(super) const PARAMETERS: Kind = Kind::Shape("Parameters");
+const EVENT_PARAMETERS: Kind =
+    Kind::Written("Parameters, or names to CEL expressions", event_parameters);
+pub(super) const DURATION: Kind = Kind::Duration(Durations::POSITIVE);
+pub(super) const NUMBER: Kind = Kind::Integer { min: 0, max: None };
+pub(super) const NAMES: Kind = Kind::list(&Kind::Text);
 
 pub(super) const fn field(key: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
-    FieldSpec {
-        key,
-        alias: None,
-        kind,
-        required: false,
-        doc,
-    }
+    FieldSpec::optional(key, kind, doc)
 }
 
 pub(super) const fn needed(key: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
-    FieldSpec {
-        key,
-        alias: None,
-        kind,
-        required: true,
-        doc,
-    }
+    FieldSpec::required(key, kind, "TM-005", doc)
 }
 
 const fn alias(key: &'static str, alias: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
-    FieldSpec {
-        key,
-        alias: Some(alias),
-        kind,
-        required: false,
-        doc,
-    }
+    FieldSpec::optional(key, kind, doc).or(alias, "TM-006")
 }
 
 /// The versions of the specification whose manifests are read.
@@ -93,7 +49,8 @@ pub(super) const TRANSPORTS: &[&str] = &["stdio", "sse", "streamable_http"];
 pub(super) static TOOL: TypeSpec = TypeSpec {
     name: "Tool",
     doc: "A tool: actions an agent can take, and events that can reach it.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
         needed(
             "kind",
@@ -114,16 +71,24 @@ pub(super) static TOOL: TypeSpec = TypeSpec {
         ),
         field(
             "settings",
-            Kind::Parameters,
+            PARAMETERS,
             "What the operator configures; never shown to the model.",
         ),
         field(
             "parameters",
-            Kind::Parameters,
+            PARAMETERS,
             "Parameters of every action and event.",
         ),
-        field("actions", Kind::List(&ACTION), "What an agent can do."),
-        field("events", Kind::List(&EVENT), "What can reach the agent."),
+        field(
+            "actions",
+            Kind::list(&Kind::Type(&ACTION)),
+            "What an agent can do.",
+        ),
+        field(
+            "events",
+            Kind::list(&Kind::Type(&EVENT)),
+            "What can reach the agent.",
+        ),
         field(
             "stateless_http",
             Kind::Type(&HTTP),
@@ -150,13 +115,14 @@ pub(super) static TOOL: TypeSpec = TypeSpec {
 pub(super) static ACTION: TypeSpec = TypeSpec {
     name: "Action",
     doc: "Something an agent can do.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
         needed("name", Kind::Text, "Its name, unique in the tool."),
         needed("description", Kind::Text, "What it does, for the model."),
         field(
             "parameters",
-            Kind::Parameters,
+            PARAMETERS,
             "Parameters beside those of the tool.",
         ),
         needed(
@@ -170,7 +136,8 @@ pub(super) static ACTION: TypeSpec = TypeSpec {
 pub(super) static EXECUTE: TypeSpec = TypeSpec {
     name: "Execute",
     doc: "How an action is done; exactly one backend.",
-    exactly_one: true,
+    extensions: true,
+    exactly_one: Some("TM-007"),
     fields: &[
         field("cel", Kind::Type(&CEL), "An expression."),
         field("stateless_http", Kind::Type(&HTTP), "One HTTP request."),
@@ -200,10 +167,11 @@ pub(super) static EXECUTE: TypeSpec = TypeSpec {
 pub(super) static CEL: TypeSpec = TypeSpec {
     name: "Cel",
     doc: "An expression whose result is the result of the action.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[needed(
         "expression",
-        Kind::Cel,
+        CEL_TEXT,
         "CEL over context, input, now and runtime.",
     )],
 };
@@ -211,19 +179,20 @@ pub(super) static CEL: TypeSpec = TypeSpec {
 pub(super) static HTTP: TypeSpec = TypeSpec {
     name: "Http",
     doc: "One HTTP request. In an action, what is absent comes from the tool's block of the same name.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
-        field("method", Kind::Template, "GET, POST, PUT, PATCH or DELETE."),
+        field("method", TEMPLATE, "GET, POST, PUT, PATCH or DELETE."),
         field(
             "url",
-            Kind::Template,
+            TEMPLATE,
             "Where to; parameters are percent-encoded and never choose the host.",
         ),
-        field("headers", Kind::TemplateMap, "Headers by name."),
-        alias("body", "json", Kind::Body, "What is sent, as JSON."),
+        field("headers", TEMPLATE_MAP, "Headers by name."),
+        alias("body", "json", BODY, "What is sent, as JSON."),
         field(
             "response_path",
-            Kind::JsonPath,
+            JSON_PATH,
             "What to take from the response.",
         ),
     ],
@@ -232,7 +201,8 @@ pub(super) static HTTP: TypeSpec = TypeSpec {
 pub(super) static SESSION: TypeSpec = TypeSpec {
     name: "Session",
     doc: "A remote session: made at the first call, closed when the task ends.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
         field(
             "create",
@@ -246,7 +216,7 @@ pub(super) static SESSION: TypeSpec = TypeSpec {
         ),
         field(
             "extract",
-            Kind::JsonPaths,
+            JSON_PATHS,
             "What to keep of the answer, as {session.key}.",
         ),
         field("execute", Kind::Type(&HTTP), "The call of each action."),
@@ -262,66 +232,58 @@ pub(super) static SESSION: TypeSpec = TypeSpec {
 pub(super) static OPENAPI: TypeSpec = TypeSpec {
     name: "OpenApi",
     doc: "An OpenAPI 3.x specification.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
         field(
             "url",
-            Kind::Template,
+            TEMPLATE,
             "Where the specification is: a URL, or a file below the manifest's directory.",
         ),
-        field("headers", Kind::TemplateMap, "Headers of every request."),
+        field("headers", TEMPLATE_MAP, "Headers of every request."),
     ],
 };
 
 pub(super) static MCP: TypeSpec = TypeSpec {
     name: "Mcp",
     doc: "A server of the Model Context Protocol.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
         field("transport", Kind::Choice(TRANSPORTS), "How to talk to it."),
-        field("command", Kind::Template, "What to start, for stdio."),
-        field("args", Kind::Templates, "Its arguments."),
-        field(
-            "url",
-            Kind::Template,
-            "Where it is, for sse and streamable_http.",
-        ),
-        field("headers", Kind::TemplateMap, "Headers of every request."),
-        field("env", Kind::TemplateMap, "Environment of the command."),
+        field("command", TEMPLATE, "What to start, for stdio."),
+        field("args", TEMPLATES, "Its arguments."),
+        field("url", TEMPLATE, "Where it is, for sse and streamable_http."),
+        field("headers", TEMPLATE_MAP, "Headers of every request."),
+        field("env", TEMPLATE_MAP, "Environment of the command."),
     ],
 };
 
 pub(super) static KUBERNETES_JOB: TypeSpec = TypeSpec {
     name: "KubernetesJob",
     doc: "A Kubernetes Job whose output is the result.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
-        needed("namespace", Kind::Template, "The namespace of the Job."),
-        needed("spec", Kind::Body, "A JobSpec, or a whole Job."),
+        needed("namespace", TEMPLATE, "The namespace of the Job."),
+        needed("spec", BODY, "A JobSpec, or a whole Job."),
     ],
 };
 
 pub(super) static EVENT: TypeSpec = TypeSpec {
     name: "Event",
     doc: "Something that can reach the agent.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
         needed("name", Kind::Text, "Its name, unique in the tool."),
         field("description", Kind::Text, "What it is, for people."),
-        needed("message", Kind::Template, "What the agent is told."),
-        field(
-            "timeout",
-            Kind::Duration,
-            "How long a task stays subscribed.",
-        ),
-        field(
-            "max_timeout",
-            Kind::Duration,
-            "The longest an agent may ask for.",
-        ),
+        needed("message", TEMPLATE, "What the agent is told."),
+        field("timeout", DURATION, "How long a task stays subscribed."),
+        field("max_timeout", DURATION, "The longest an agent may ask for."),
         field(
             "parameters",
-            Kind::EventParameters,
+            EVENT_PARAMETERS,
             "Aliases in CEL, or parameters of the filter.",
         ),
         needed(
@@ -335,7 +297,8 @@ pub(super) static EVENT: TypeSpec = TypeSpec {
 pub(super) static RECEIVE: TypeSpec = TypeSpec {
     name: "Receive",
     doc: "How an event arrives; exactly one.",
-    exactly_one: true,
+    extensions: true,
+    exactly_one: Some("TM-007"),
     fields: &[
         field("webhook", Kind::Type(&WEBHOOK), "The platform posts it."),
         field(
@@ -354,23 +317,21 @@ pub(super) static RECEIVE: TypeSpec = TypeSpec {
 pub(super) static WEBHOOK: TypeSpec = TypeSpec {
     name: "Webhook",
     doc: "The platform posts events.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
-        field("filter", Kind::Cel, "CEL over event and parameters."),
-        field(
-            "secret",
-            Kind::Template,
-            "The signing secret, as a setting.",
-        ),
+        field("filter", CEL_TEXT, "CEL over event and parameters."),
+        field("secret", TEMPLATE, "The signing secret, as a setting."),
     ],
 };
 
 pub(super) static SUBSCRIPTION: TypeSpec = TypeSpec {
     name: "Subscription",
     doc: "A push channel.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
-        field("filter", Kind::Cel, "CEL over event and parameters."),
+        field("filter", CEL_TEXT, "CEL over event and parameters."),
         needed(
             "subscribe",
             Kind::Type(&HTTP),
@@ -387,19 +348,20 @@ pub(super) static SUBSCRIPTION: TypeSpec = TypeSpec {
 pub(super) static POLL: TypeSpec = TypeSpec {
     name: "Poll",
     doc: "An endpoint that is asked again and again.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
-        field("filter", Kind::Cel, "CEL over event and parameters."),
-        needed("method", Kind::Template, "GET, POST, PUT, PATCH or DELETE."),
-        needed("url", Kind::Template, "Where to ask."),
-        field("headers", Kind::TemplateMap, "Headers by name."),
-        alias("body", "json", Kind::Body, "What is sent, as JSON."),
+        field("filter", CEL_TEXT, "CEL over event and parameters."),
+        needed("method", TEMPLATE, "GET, POST, PUT, PATCH or DELETE."),
+        needed("url", TEMPLATE, "Where to ask."),
+        field("headers", TEMPLATE_MAP, "Headers by name."),
+        alias("body", "json", BODY, "What is sent, as JSON."),
         needed(
             "detect",
-            Kind::Cel,
+            CEL_TEXT,
             "CEL over response, poll and parameters that gives the new items.",
         ),
-        field("interval", Kind::Duration, "How often; 60s when absent."),
+        field("interval", DURATION, "How often; 60s when absent."),
     ],
 };
 

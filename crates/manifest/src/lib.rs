@@ -32,7 +32,10 @@ pub use model::{
 };
 pub use mount::mount_functions;
 pub use parameters::ParameterSchema;
-pub use schema::{agent_json_schema, json_schema, schedule_json_schema, trigger_json_schema};
+pub use schema::{
+    agent_json_schema, agent_reference, json_schema, reference, schedule_json_schema,
+    schedule_reference, trigger_json_schema, trigger_reference,
+};
 pub use starts::{Schedule, Trigger, TriggerSource};
 
 /// The codes whose findings are never errors: worth a look, and the manifest is fit for use. `TM-017` can

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, Segment, did_you_mean};
 
 use super::decode::Decoder;
@@ -35,22 +36,22 @@ impl<'s> Decoder<'s> {
             Some(EventParameters::Aliases(aliases)) => {
                 let names: BTreeSet<String> =
                     aliases.iter().map(|(name, _)| name.clone()).collect();
-                fields.decoder.names.aliases = Some(names);
+                fields.reader.names.aliases = Some(names);
             }
             Some(EventParameters::Schema(schema)) => {
                 let names = schema.properties().keys().cloned();
                 fields
-                    .decoder
+                    .reader
                     .names
                     .parameters
                     .get_or_insert_default()
                     .extend(names.clone());
-                if let Some(called) = &mut fields.decoder.names.called {
+                if let Some(called) = &mut fields.reader.names.called {
                     called.extend(names);
                 }
-                fields.decoder.names.aliases = Some(BTreeSet::new());
+                fields.reader.names.aliases = Some(BTreeSet::new());
             }
-            None => fields.decoder.names.aliases = Some(BTreeSet::new()),
+            None => fields.reader.names.aliases = Some(BTreeSet::new()),
         }
         let message = fields.read("message", |decoder, node| {
             decoder.template(node, Site::Message)
@@ -62,7 +63,7 @@ impl<'s> Decoder<'s> {
         {
             let message = "`max_timeout` is shorter than `timeout`".to_owned();
             fields
-                .decoder
+                .reader
                 .within(Segment::Key("max_timeout"), |decoder| {
                     decoder.error("TM-016", message, None);
                 });

@@ -1,9 +1,11 @@
-//! The JSON Schemas of manifests, made from the table of fields.
+//! The JSON Schemas and the reference pages of manifests, made from the table of fields.
 
-use serde_json::{Map, Value, json};
+use proofhouse_source::format::schema::{self, SchemaMaker};
+use proofhouse_source::format::{SchemaStyle, TypeSpec, reference};
+use serde_json::{Value, json};
 
 use super::agent::fields as agent;
-use super::fields::{self, FieldSpec, Kind, TypeSpec, VERSIONS};
+use super::fields::{self, VERSIONS};
 use super::starts::fields as starts;
 
 /// The JSON Schema (2020-12) of a tool manifest.
@@ -52,19 +54,46 @@ pub fn schedule_json_schema() -> Value {
     document(&starts::SCHEDULE, "schedule", "Schedule", &[])
 }
 
-fn document(root: &TypeSpec, kind: &str, title: &str, parts: &[&TypeSpec]) -> Value {
-    let mut schema = Map::new();
-    schema.insert(
-        "$schema".to_owned(),
-        "https://json-schema.org/draft/2020-12/schema".into(),
-    );
-    schema.insert(
-        "title".to_owned(),
-        format!("{title} manifest of the Common Agent Specification").into(),
-    );
-    if let Value::Object(root) = object(root) {
-        schema.extend(root);
-    }
+/// The keys of tool manifests as a page in Markdown.
+#[must_use]
+pub fn reference() -> String {
+    page("tool", &fields::TOOL, &fields::ALL)
+}
+
+/// The keys of agent manifests as a page in Markdown.
+#[must_use]
+pub fn agent_reference() -> String {
+    page("agent", &agent::AGENT, &agent::ALL)
+}
+
+/// The keys of trigger manifests as a page in Markdown.
+#[must_use]
+pub fn trigger_reference() -> String {
+    page("trigger", &starts::TRIGGER, &starts::OF_TRIGGER)
+}
+
+/// The keys of schedule manifests as a page in Markdown.
+#[must_use]
+pub fn schedule_reference() -> String {
+    page("schedule", &starts::SCHEDULE, &[])
+}
+
+fn page(kind: &str, root: &TypeSpec, parts: &[&'static TypeSpec]) -> String {
+    reference::markdown(
+        &format!("Keys of {kind} manifests"),
+        &format!("proofhouse schema {kind} --reference"),
+        root,
+        parts.iter().copied(),
+    )
+}
+
+fn document(root: &TypeSpec, kind: &str, title: &str, parts: &[&'static TypeSpec]) -> Value {
+    let maker = SchemaMaker::new(SchemaStyle {
+        required_first: false,
+        typed_choices: true,
+    });
+    let title = format!("{title} manifest of the Common Agent Specification");
+    let mut schema = maker.document(&title, root, parts.iter().copied());
     let kinds: Vec<String> = VERSIONS
         .iter()
         .map(|version| format!("commonagents.info/{version}/{kind}"))
@@ -75,103 +104,36 @@ fn document(root: &TypeSpec, kind: &str, title: &str, parts: &[&TypeSpec]) -> Va
     {
         kind["enum"] = json!(kinds);
     }
-    let mut defs: Map<String, Value> = parts
-        .iter()
-        .map(|spec| (spec.name.to_owned(), object(spec)))
-        .collect();
-    defs.insert(
-        "Parameters".to_owned(),
-        json!({
-            "type": "object",
-            "description": "Values by name; one without a default is required.",
-            "properties": {"properties": {
+    if let Some(Value::Object(defs)) = schema.get_mut("$defs") {
+        defs.insert(
+            "Parameters".to_owned(),
+            json!({
                 "type": "object",
-                "additionalProperties": {
+                "description": "Values by name; one without a default is required.",
+                "properties": {"properties": {
                     "type": "object",
-                    "properties": {"require_binding": {"type": "boolean"}},
-                },
-            }},
-        }),
-    );
-    schema.insert("$defs".to_owned(), Value::Object(defs));
+                    "additionalProperties": {
+                        "type": "object",
+                        "properties": {"require_binding": {"type": "boolean"}},
+                    },
+                }},
+            }),
+        );
+    }
     Value::Object(schema)
 }
 
-fn object(spec: &TypeSpec) -> Value {
-    let mut properties = Map::new();
-    let mut forbidden = Vec::new();
-    for field in spec.fields {
-        properties.insert(field.key.to_owned(), property(field));
-        if let Some(alias) = field.alias {
-            properties.insert(alias.to_owned(), property(field));
-            forbidden.push(json!({"not": {"required": [field.key, alias]}}));
-        }
-    }
-    let required: Vec<&str> = spec
-        .fields
-        .iter()
-        .filter(|field| field.required)
-        .map(|field| field.key)
-        .collect();
-    let mut object = json!({
-        "type": "object",
-        "description": spec.doc,
-        "properties": properties,
-        "patternProperties": {"^x-": true},
-        "additionalProperties": false,
-    });
-    if !required.is_empty() {
-        object["required"] = json!(required);
-    }
-    if !forbidden.is_empty() {
-        object["allOf"] = Value::Array(forbidden);
-    }
-    if spec.exactly_one {
-        object["minProperties"] = json!(1);
-        object["maxProperties"] = json!(1);
-    }
-    object
+/// Aliases in CEL, or a parameter schema.
+pub(super) fn event_parameters() -> Value {
+    json!({"anyOf": [
+        {"$ref": "#/$defs/Parameters", "required": ["properties"]},
+        {"type": "object", "additionalProperties": {"type": "string"}},
+    ]})
 }
 
-fn property(field: &FieldSpec) -> Value {
-    let mut schema = kind(&field.kind);
-    schema["description"] = field.doc.into();
-    schema
-}
-
-fn kind(kind: &Kind) -> Value {
-    let text = json!({"type": "string"});
-    let template = json!({"type": ["string", "number"]});
-    match kind {
-        Kind::Text | Kind::Cel => text,
-        Kind::Template => template,
-        Kind::Flag => json!({"type": "boolean"}),
-        Kind::Duration => json!({"type": "string", "pattern": "^([0-9]+(ms|s|m|h|d))+$"}),
-        Kind::JsonPath => json!({"type": "string", "pattern": r"^\$"}),
-        Kind::JsonPaths => {
-            json!({"type": "object", "additionalProperties": {"type": "string", "pattern": r"^\$"}})
-        }
-        Kind::TemplateMap => json!({"type": "object", "additionalProperties": template}),
-        Kind::Templates => json!({"type": "array", "items": template}),
-        Kind::Body => json!({}),
-        Kind::Choice(members) => json!({"type": "string", "enum": members}),
-        Kind::Parameters => json!({"$ref": "#/$defs/Parameters"}),
-        Kind::EventParameters => json!({"anyOf": [
-            {"$ref": "#/$defs/Parameters", "required": ["properties"]},
-            {"type": "object", "additionalProperties": text},
-        ]}),
-        Kind::Number => json!({"type": "integer", "minimum": 0}),
-        Kind::Names => json!({"type": "array", "items": text}),
-        Kind::CelMap => {
-            json!({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}})
-        }
-        Kind::Capabilities(spec) => json!({"type": "object", "additionalProperties": {"anyOf": [
-            {"const": "*"},
-            {"$ref": format!("#/$defs/{}", spec.name), "minProperties": 1},
-        ]}}),
-        Kind::Type(spec) => json!({"$ref": format!("#/$defs/{}", spec.name)}),
-        Kind::List(spec) => {
-            json!({"type": "array", "items": {"$ref": format!("#/$defs/{}", spec.name)}})
-        }
-    }
+/// References to tools and agents, each `"*"` or the mapping.
+pub(super) fn capabilities() -> Value {
+    let mut rules = schema::reference(agent::CAPABILITY.name);
+    rules["minProperties"] = json!(1);
+    json!({"type": "object", "additionalProperties": {"anyOf": [{"const": "*"}, rules]}})
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, Segment};
 use serde_json::{Map, Value};
 
@@ -24,7 +25,7 @@ impl<'s> Decoder<'s> {
         let parameters = fields
             .read("parameters", Self::parameters)
             .unwrap_or_default();
-        fields.decoder.names.settings = settings
+        fields.reader.names.settings = settings
             .as_ref()
             .map(|schema| schema.properties().keys().cloned().collect());
 
@@ -40,7 +41,7 @@ impl<'s> Decoder<'s> {
             mcp: fields.read("mcp", Self::mcp),
         };
 
-        fields.decoder.names.parameters = Some(parameters.properties().keys().cloned().collect());
+        fields.reader.names.parameters = Some(parameters.properties().keys().cloned().collect());
         let actions = fields
             .read("actions", |decoder, node| {
                 decoder.unique_names(node);
@@ -59,7 +60,7 @@ impl<'s> Decoder<'s> {
         let derived = |action: &Arc<Action>| action.execute.kind().is_described_by_backend();
         let all_known =
             shared.openapi.is_none() && shared.mcp.is_none() && !actions.iter().any(derived);
-        fields.decoder.names.called = all_known.then(|| {
+        fields.reader.names.called = all_known.then(|| {
             let of_actions = actions.iter().map(|action| &action.parameters);
             let schemas = of_actions.chain([&parameters]);
             let names = schemas.flat_map(|schema| schema.properties().keys().cloned());
@@ -74,7 +75,7 @@ impl<'s> Decoder<'s> {
 
         let derives = shared.openapi.is_some() || shared.mcp.is_some();
         if node.get("actions").is_none() && node.get("events").is_none() && !derives {
-            fields.missing("actions");
+            fields.missing("actions", "TM-005");
         }
         Some(Tool {
             namespace: namespace?,
@@ -104,14 +105,14 @@ impl<'s> Decoder<'s> {
         let parameters = match tool.and(&own) {
             Ok(parameters) => parameters,
             Err(message) => {
-                fields.decoder.error("TM-011", message, None);
+                fields.reader.error("TM-011", message, None);
                 return None;
             }
         };
         let names: BTreeSet<String> = parameters.properties().keys().cloned().collect();
-        let outer = fields.decoder.names.parameters.replace(names);
+        let outer = fields.reader.names.parameters.replace(names);
         let execute = fields.read("execute", |decoder, node| decoder.execute(node, shared));
-        fields.decoder.names.parameters = outer;
+        fields.reader.names.parameters = outer;
         Some(Action {
             name: name?,
             description: description?,

@@ -70,6 +70,27 @@ pub struct ParseError {
     pub help: Option<String>,
 }
 
+/// The code of a value that is no member of its enumeration, whose errors are of a kind of their own.
+pub(crate) const UNKNOWN_VARIANT: &str = "V-005";
+
+impl From<Diagnostic> for ParseError {
+    /// What the decoder found.
+    fn from(finding: Diagnostic) -> Self {
+        Self {
+            kind: if finding.code == UNKNOWN_VARIANT {
+                ParseErrorKind::UnknownVariant
+            } else {
+                ParseErrorKind::TypeMismatch
+            },
+            code: finding.code,
+            message: finding.message,
+            path: finding.path,
+            span: finding.span,
+            help: finding.help,
+        }
+    }
+}
+
 impl ParseError {
     /// The line of the error, from 1, when it has a place.
     #[must_use]

@@ -1,59 +1,12 @@
 //! The fields of every type, in the order of the specification: one table that the decoder, the
-//! canonical writer's tests and the JSON Schema all read.
+//! canonical writer's tests, the JSON Schema and the reference all read.
+
+use proofhouse_source::format::{Durations, FieldKind as Kind, FieldSpec, TypeSpec};
 
 use crate::model::{
     Category, CorrelationLogic, Direction, ExtractorSource, ExtractorType, Impact, IndicatorMethod,
     LogLevel, Relationship, SemanticIntentClass, SeverityLevel, Status, Tier,
 };
-
-/// A mapping with known keys.
-pub(crate) struct TypeSpec {
-    pub(crate) name: &'static str,
-    pub(crate) doc: &'static str,
-    pub(crate) fields: &'static [FieldSpec],
-    /// Whether `x-` keys are kept.
-    pub(crate) extensions: bool,
-}
-
-/// One key of a mapping.
-pub(crate) struct FieldSpec {
-    pub(crate) key: &'static str,
-    pub(crate) kind: Kind,
-    /// The code to report when a required key is missing.
-    pub(crate) required: Option<&'static str>,
-    pub(crate) doc: &'static str,
-}
-
-/// What a key may hold.
-pub(crate) enum Kind {
-    Text,
-    /// Text that the schema constrains further by a pattern; the rule is checked by `validate`.
-    Matching(&'static str),
-    Integer {
-        min: i64,
-        max: Option<i64>,
-    },
-    Number {
-        min: f64,
-        max: f64,
-    },
-    Duration,
-    Date,
-    Any,
-    /// A mapping whose content belongs to a protocol binding.
-    Object,
-    Choice(&'static [&'static str]),
-    /// A mapping of text to text.
-    TextMap,
-    Type(&'static TypeSpec),
-    List {
-        of: &'static Kind,
-        min: u64,
-        unique: bool,
-    },
-    /// A shape of its own, spelled out in `schema.rs`.
-    Shape(&'static str),
-}
 
 pub(crate) const IDENTIFIER: &str = "^[a-z][a-z0-9_]*$";
 pub(crate) const MODE: &str = "^[a-z][a-z0-9_]*_(server|client)$";
@@ -61,34 +14,26 @@ pub(crate) const ATTACK_ID: &str = "^[A-Z][A-Z0-9-]*-[0-9]{3,}$";
 pub(crate) const WILDCARD_PATH: &str = r"^([a-zA-Z0-9_-]+(\[\*\])?(\.[a-zA-Z0-9_-]+(\[\*\])?)*)?$";
 pub(crate) const SIMPLE_PATH: &str = r"^([a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*)?$";
 
-const MISSING: Option<&str> = Some("PH-011");
-const TEXTS: Kind = Kind::List {
-    of: &Kind::Text,
-    min: 0,
-    unique: false,
+const MISSING: &str = "PH-011";
+const TEXTS: Kind = Kind::list(&Kind::Text);
+const DURATION: Kind = Kind::Duration(Durations::WHOLE_SECONDS);
+/// Names bound to simple dot-paths.
+const VARIABLES: Kind = Kind::Map {
+    names: Some("^[_a-zA-Z][_a-zA-Z0-9]*$"),
+    values: &Kind::Matching(SIMPLE_PATH),
 };
 
 const fn field(key: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
-    FieldSpec {
-        key,
-        kind,
-        required: None,
-        doc,
-    }
+    FieldSpec::optional(key, kind, doc)
 }
 
 const fn required(
     key: &'static str,
     kind: Kind,
-    code: Option<&'static str>,
+    code: &'static str,
     doc: &'static str,
 ) -> FieldSpec {
-    FieldSpec {
-        key,
-        kind,
-        required: code,
-        doc,
-    }
+    FieldSpec::required(key, kind, code, doc)
 }
 
 pub(crate) static DOCUMENT: TypeSpec = TypeSpec {
@@ -98,7 +43,7 @@ pub(crate) static DOCUMENT: TypeSpec = TypeSpec {
         required(
             "oatf",
             Kind::Choice(&["0.1"]),
-            Some("V-001"),
+            "V-001",
             "Version of the specification.",
         ),
         field(
@@ -109,11 +54,12 @@ pub(crate) static DOCUMENT: TypeSpec = TypeSpec {
         required(
             "attack",
             Kind::Type(&ATTACK),
-            Some("V-003"),
+            "V-003",
             "The attack; exactly one.",
         ),
     ],
     extensions: false,
+    exactly_one: None,
 };
 
 pub(crate) static ATTACK: TypeSpec = TypeSpec {
@@ -154,7 +100,7 @@ pub(crate) static ATTACK: TypeSpec = TypeSpec {
         ),
         field(
             "grace_period",
-            Kind::Duration,
+            DURATION,
             "How long to observe after the last terminal phase.",
         ),
         field(
@@ -188,7 +134,7 @@ pub(crate) static ATTACK: TypeSpec = TypeSpec {
         required(
             "execution",
             Kind::Type(&EXECUTION),
-            Some("V-004"),
+            "V-004",
             "What the attacking side does.",
         ),
         field(
@@ -207,6 +153,7 @@ pub(crate) static ATTACK: TypeSpec = TypeSpec {
         ),
     ],
     extensions: true,
+    exactly_one: None,
 };
 
 pub(crate) static CORRELATION: TypeSpec = TypeSpec {
@@ -218,6 +165,7 @@ pub(crate) static CORRELATION: TypeSpec = TypeSpec {
         "any: one match is enough (default); all: every indicator must match.",
     )],
     extensions: false,
+    exactly_one: None,
 };
 
 pub(crate) static SEVERITY: TypeSpec = TypeSpec {
@@ -240,6 +188,7 @@ pub(crate) static SEVERITY: TypeSpec = TypeSpec {
         ),
     ],
     extensions: false,
+    exactly_one: None,
 };
 
 pub(crate) static CLASSIFICATION: TypeSpec = TypeSpec {
@@ -263,6 +212,7 @@ pub(crate) static CLASSIFICATION: TypeSpec = TypeSpec {
         field("tags", TEXTS, "Free tags, lower case and hyphenated."),
     ],
     extensions: false,
+    exactly_one: None,
 };
 
 pub(crate) static MAPPING: TypeSpec = TypeSpec {
@@ -290,6 +240,7 @@ pub(crate) static MAPPING: TypeSpec = TypeSpec {
         ),
     ],
     extensions: false,
+    exactly_one: None,
 };
 
 pub(crate) static REFERENCE: TypeSpec = TypeSpec {
@@ -301,6 +252,7 @@ pub(crate) static REFERENCE: TypeSpec = TypeSpec {
         field("description", Kind::Text, "What is to be found there."),
     ],
     extensions: false,
+    exactly_one: None,
 };
 
 pub(crate) static EXECUTION: TypeSpec = TypeSpec {
@@ -337,22 +289,18 @@ pub(crate) static EXECUTION: TypeSpec = TypeSpec {
         ),
     ],
     extensions: true,
+    exactly_one: None,
 };
 
 pub(crate) static ACTOR: TypeSpec = TypeSpec {
     name: "Actor",
     doc: "One concurrent endpoint of the attacking side.",
     fields: &[
-        required(
-            "name",
-            Kind::Matching(IDENTIFIER),
-            Some("V-031"),
-            "Unique name.",
-        ),
+        required("name", Kind::Matching(IDENTIFIER), "V-031", "Unique name."),
         required(
             "mode",
             Kind::Matching(MODE),
-            Some("V-031"),
+            "V-031",
             "Posture of this actor.",
         ),
         required(
@@ -362,11 +310,12 @@ pub(crate) static ACTOR: TypeSpec = TypeSpec {
                 min: 1,
                 unique: false,
             },
-            Some("V-031"),
+            "V-031",
             "Stages, in order.",
         ),
     ],
     extensions: true,
+    exactly_one: None,
 };
 
 pub(crate) static PHASE: TypeSpec = TypeSpec {
@@ -414,6 +363,7 @@ pub(crate) static PHASE: TypeSpec = TypeSpec {
         ),
     ],
     extensions: true,
+    exactly_one: None,
 };
 
 pub(crate) static SEND: TypeSpec = TypeSpec {
@@ -424,6 +374,7 @@ pub(crate) static SEND: TypeSpec = TypeSpec {
         field("params", Kind::Any, "Parameters, passed through."),
     ],
     extensions: false,
+    exactly_one: None,
 };
 
 pub(crate) static LOG: TypeSpec = TypeSpec {
@@ -434,6 +385,7 @@ pub(crate) static LOG: TypeSpec = TypeSpec {
         field("level", Kind::Choice(LogLevel::NAMES), "Level."),
     ],
     extensions: false,
+    exactly_one: None,
 };
 
 pub(crate) static EXTRACTOR: TypeSpec = TypeSpec {
@@ -466,6 +418,7 @@ pub(crate) static EXTRACTOR: TypeSpec = TypeSpec {
         ),
     ],
     extensions: false,
+    exactly_one: None,
 };
 
 pub(crate) static TRIGGER: TypeSpec = TypeSpec {
@@ -487,9 +440,10 @@ pub(crate) static TRIGGER: TypeSpec = TypeSpec {
             Kind::Shape("MatchPredicate"),
             "What the event must hold.",
         ),
-        field("after", Kind::Duration, "When to go on regardless."),
+        field("after", DURATION, "When to go on regardless."),
     ],
     extensions: false,
+    exactly_one: None,
 };
 
 pub(crate) static INDICATOR: TypeSpec = TypeSpec {
@@ -569,6 +523,7 @@ pub(crate) static INDICATOR: TypeSpec = TypeSpec {
         field("false_positives", TEXTS, "Known innocent matches."),
     ],
     extensions: true,
+    exactly_one: None,
 };
 
 pub(crate) static EXPRESSION: TypeSpec = TypeSpec {
@@ -578,11 +533,12 @@ pub(crate) static EXPRESSION: TypeSpec = TypeSpec {
         required("cel", Kind::Text, MISSING, "Boolean CEL expression."),
         field(
             "variables",
-            Kind::TextMap,
+            VARIABLES,
             "Names bound to simple dot-paths into the message.",
         ),
     ],
     extensions: false,
+    exactly_one: None,
 };
 
 pub(crate) static SEMANTIC: TypeSpec = TypeSpec {
@@ -612,6 +568,7 @@ pub(crate) static SEMANTIC: TypeSpec = TypeSpec {
         ),
     ],
     extensions: false,
+    exactly_one: None,
 };
 
 pub(crate) static EXAMPLES: TypeSpec = TypeSpec {
@@ -622,11 +579,26 @@ pub(crate) static EXAMPLES: TypeSpec = TypeSpec {
         field("negative", TEXTS, "Should not match."),
     ],
     extensions: false,
+    exactly_one: None,
 };
 
-impl TypeSpec {
-    pub(crate) fn knows(&self, key: &str) -> bool {
-        self.fields.iter().any(|field| field.key == key)
-            || (self.extensions && key.starts_with("x-"))
-    }
-}
+/// Every type below the document, in the order of the schema and the reference.
+pub(crate) static ALL: [&TypeSpec; 17] = [
+    &ATTACK,
+    &CORRELATION,
+    &SEVERITY,
+    &CLASSIFICATION,
+    &MAPPING,
+    &REFERENCE,
+    &EXECUTION,
+    &ACTOR,
+    &PHASE,
+    &SEND,
+    &LOG,
+    &EXTRACTOR,
+    &TRIGGER,
+    &INDICATOR,
+    &EXPRESSION,
+    &SEMANTIC,
+    &EXAMPLES,
+];

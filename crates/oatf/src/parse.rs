@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use proofhouse_source::{Diagnostic, ReadError, ReadErrorKind, ReadLimits, Source};
+use proofhouse_source::{Diagnostic, ReadError, ReadErrorKind, ReadLimits, Source, Span};
 
-use crate::decode::Decoder;
+use crate::decode::{Decoded, Decoder};
 use crate::error::{ParseError, ParseErrorKind};
 use crate::model::{
     Attack, Condition, Document, Extractor, Indicator, MatchPredicate, Phase, ResponseEntry,
@@ -67,12 +67,11 @@ pub(crate) fn parse_leniently(text: &str, limits: &ReadLimits) -> Understood {
     let mut decoder = Decoder::new(&source);
     let document = decoder.document(source.root());
     decoder.note_key_order(source.root());
-    let Decoder {
+    let Decoded {
         errors: decode_errors,
         notes,
         misspelled,
-        ..
-    } = decoder;
+    } = decoder.finish();
     // An alias is refused once, not also as a value of the wrong type.
     let refused: HashSet<usize> = errors.iter().filter_map(ParseError::offset).collect();
     let is_new = |error: &ParseError| error.offset().is_none_or(|at| !refused.contains(&at));
@@ -91,12 +90,16 @@ pub(crate) fn parse_leniently(text: &str, limits: &ReadLimits) -> Understood {
 }
 
 fn from_read_error(error: ReadError) -> ParseError {
-    let (code, help) = match error.kind {
+    read_error(error.kind, error.message, Some(error.span))
+}
+
+fn read_error(kind: ReadErrorKind, message: String, span: Option<Span>) -> ParseError {
+    let (code, help) = match kind {
         ReadErrorKind::TooLarge => ("PH-002", Some("split the document or raise the size limit")),
         ReadErrorKind::Binary => ("PH-001", None),
         ReadErrorKind::Empty => ("PH-003", Some("`proofhouse new` writes one to start from")),
         ReadErrorKind::SeveralDocuments => ("PH-004", Some("split the file at `---`")),
-        ReadErrorKind::Syntax => ("PH-005", syntax_help(&error.message)),
+        ReadErrorKind::Syntax => ("PH-005", syntax_help(&message)),
         ReadErrorKind::TooDeep | ReadErrorKind::TooManyNodes => ("PH-006", None),
         ReadErrorKind::DuplicateKey => ("PH-008", Some("remove one of them")),
         ReadErrorKind::KeyNotText => (
@@ -111,9 +114,9 @@ fn from_read_error(error: ReadError) -> ParseError {
     ParseError {
         kind: ParseErrorKind::Syntax,
         code,
-        message: error.message,
+        message,
         path: None,
-        span: Some(error.span),
+        span,
         help: help.map(str::to_owned),
     }
 }
@@ -168,7 +171,7 @@ pub trait Fragment: Sized {
     ///
     /// # Errors
     ///
-    /// Returns every error; places refer to the canonical YAML form of `value`.
+    /// Returns every error with its path; a value has no lines and columns.
     fn from_value(value: &serde_json::Value) -> Result<Self, Vec<ParseError>>;
 }
 
@@ -197,13 +200,19 @@ fn decode_fragment<T>(
     value: &serde_json::Value,
     decode: impl for<'s> FnOnce(&mut Decoder<'s>, proofhouse_source::NodeRef<'s>) -> Option<T>,
 ) -> Result<T, Vec<ParseError>> {
-    let text = proofhouse_source::to_yaml(value);
-    let source = Source::read(&text, &ReadLimits::default())
-        .map_err(|errors| errors.into_iter().map(from_read_error).collect::<Vec<_>>())?;
+    let source = Source::from_value(value, &ReadLimits::default())
+        .map_err(|error| vec![read_error(error.kind, error.message, None)])?;
     let mut decoder = Decoder::new(&source);
-    match decode(&mut decoder, source.root()) {
-        Some(part) if decoder.errors.is_empty() => Ok(part),
-        _ => Err(decoder.errors),
+    let part = decode(&mut decoder, source.root());
+    let mut errors = decoder.finish().errors;
+    match part {
+        Some(part) if errors.is_empty() => Ok(part),
+        _ => {
+            for error in &mut errors {
+                error.span = None;
+            }
+            Err(errors)
+        }
     }
 }
 
@@ -211,5 +220,62 @@ impl Document {
     /// What the reader noticed that is not an error: keys in odd order, empty values.
     pub(crate) fn notes(&self) -> &[Diagnostic] {
         &self.notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_fragment_is_what_its_value_is() {
+        for text in [
+            "",
+            "yes",
+            "null",
+            "0x10",
+            "1e3",
+            "- a",
+            "a: b",
+            "&a",
+            "*a",
+            "\u{0}\r\n\u{85}",
+        ] {
+            let entry =
+                ResponseEntry::from_value(&json!({"content": text, "x-y": [text]})).unwrap();
+            assert_eq!(entry.content, Some(json!(text)));
+            assert_eq!(entry.fields["x-y"], json!([text]));
+            // A merge key is one in YAML only.
+            let merge = ResponseEntry::from_value(&json!({"<<": {text: 1}})).unwrap();
+            assert_eq!(merge.fields["<<"], json!({text: 1}));
+        }
+        let numbers = json!([u64::MAX, i64::MIN, 1e300, 5e-324, -0.0, 1.0]);
+        let entry = ResponseEntry::from_value(&json!({"content": numbers})).unwrap();
+        assert_eq!(entry.content.unwrap().to_string(), numbers.to_string());
+    }
+
+    #[test]
+    fn a_fragment_has_paths_and_limits_but_no_places() {
+        let errors = Trigger::from_value(&json!({"evnt": "x", "count": "y"})).unwrap_err();
+        let shown: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            [
+                "error[PH-009] evnt: unknown key `evnt`",
+                "error[PH-010] count: `count` must be an integer, not the string \"y\""
+            ]
+        );
+        let mut deep = Value::Null;
+        for _ in 0..10_000 {
+            deep = Value::Array(vec![deep]);
+        }
+        let error = Condition::from_value(&deep).unwrap_err().remove(0);
+        assert_eq!((error.code, error.span), ("PH-006", None));
+        // A tree this deep cannot be dropped by recursion.
+        while let Value::Array(mut items) = deep {
+            deep = items.pop().unwrap_or_default();
+        }
     }
 }

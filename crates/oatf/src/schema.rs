@@ -1,12 +1,11 @@
-//! The JSON Schema of a document, generated from the field tables, for editors.
+//! The JSON Schema and the reference of a document, made from the table of fields.
 
+use proofhouse_source::format::schema::SchemaMaker;
+use proofhouse_source::format::{SchemaStyle, reference};
 use serde_json::{Map, Value, json};
 
-use crate::fields::{self, FieldSpec, Kind, SIMPLE_PATH, TypeSpec, WILDCARD_PATH};
+use crate::fields::{self, SIMPLE_PATH, WILDCARD_PATH};
 use crate::model::{MatchCondition, SeverityLevel};
-
-/// The same durations that V-036 accepts.
-const DURATION: &str = "^([0-9]+[smhd]|P[0-9]+D(T([0-9]+H([0-9]+M)?([0-9]+S)?|[0-9]+M([0-9]+S)?|[0-9]+S))?|PT([0-9]+H([0-9]+M)?([0-9]+S)?|[0-9]+M([0-9]+S)?|[0-9]+S))$";
 
 /// The JSON Schema (2020-12) of a document.
 ///
@@ -18,46 +17,39 @@ const DURATION: &str = "^([0-9]+[smhd]|P[0-9]+D(T([0-9]+H([0-9]+M)?([0-9]+S)?|[0
 /// ```
 #[must_use]
 pub fn json_schema() -> Value {
-    let mut defs = Map::new();
-    for spec in [
-        &fields::ATTACK,
-        &fields::CORRELATION,
-        &fields::SEVERITY,
-        &fields::CLASSIFICATION,
-        &fields::MAPPING,
-        &fields::REFERENCE,
-        &fields::EXECUTION,
-        &fields::ACTOR,
-        &fields::PHASE,
-        &fields::SEND,
-        &fields::LOG,
-        &fields::EXTRACTOR,
-        &fields::TRIGGER,
-        &fields::INDICATOR,
-        &fields::EXPRESSION,
-        &fields::SEMANTIC,
-        &fields::EXAMPLES,
-    ] {
-        defs.insert(spec.name.to_owned(), object(spec));
-    }
-    defs.insert("Severity".to_owned(), severity());
-    defs.insert("Action".to_owned(), action());
-    defs.insert("MatchCondition".to_owned(), match_condition());
-    defs.insert("MatchPredicate".to_owned(), match_predicate());
-    defs.insert("PatternMatch".to_owned(), pattern_match());
-    constrain(&mut defs);
-
-    let mut schema = Map::new();
-    schema.insert(
-        "$schema".to_owned(),
-        "https://json-schema.org/draft/2020-12/schema".into(),
+    let maker = SchemaMaker::new(SchemaStyle {
+        required_first: true,
+        typed_choices: true,
+    });
+    let mut schema = maker.document(
+        "Open Agent Threat Format 0.1",
+        &fields::DOCUMENT,
+        fields::ALL,
     );
-    schema.insert("title".to_owned(), "Open Agent Threat Format 0.1".into());
-    if let Value::Object(root) = object(&fields::DOCUMENT) {
-        schema.extend(root);
+    if let Some(Value::Object(defs)) = schema.get_mut("$defs") {
+        defs.insert("Severity".to_owned(), severity());
+        defs.insert("Action".to_owned(), action());
+        defs.insert("MatchCondition".to_owned(), match_condition());
+        defs.insert("MatchPredicate".to_owned(), match_predicate());
+        defs.insert("PatternMatch".to_owned(), pattern_match());
+        constrain(defs);
     }
-    schema.insert("$defs".to_owned(), Value::Object(defs));
     Value::Object(schema)
+}
+
+/// The keys of a document as a page in Markdown, made from the same table.
+///
+/// ```
+/// assert!(proofhouse_oatf::reference().contains("| `indicators` |"));
+/// ```
+#[must_use]
+pub fn reference() -> String {
+    reference::markdown(
+        "Keys of threat documents",
+        "proofhouse schema oatf --reference",
+        &fields::DOCUMENT,
+        fields::ALL,
+    )
 }
 
 /// What holds between the fields of one mapping.
@@ -108,84 +100,6 @@ fn constrain(defs: &mut Map<String, Value>) {
             {"required": ["semantic"]},
         ]),
     );
-}
-
-fn object(spec: &TypeSpec) -> Value {
-    let properties: Map<String, Value> = spec
-        .fields
-        .iter()
-        .map(|field| (field.key.to_owned(), property(field)))
-        .collect();
-    let required: Vec<&str> = spec
-        .fields
-        .iter()
-        .filter(|field| field.required.is_some())
-        .map(|field| field.key)
-        .collect();
-    let mut object = Map::new();
-    object.insert("type".to_owned(), "object".into());
-    object.insert("description".to_owned(), spec.doc.into());
-    if !required.is_empty() {
-        object.insert("required".to_owned(), required.into());
-    }
-    object.insert("properties".to_owned(), Value::Object(properties));
-    if spec.extensions {
-        object.insert("patternProperties".to_owned(), json!({"^x-": true}));
-    }
-    object.insert("additionalProperties".to_owned(), false.into());
-    Value::Object(object)
-}
-
-fn property(field: &FieldSpec) -> Value {
-    let mut schema = match kind(&field.kind) {
-        Value::Object(schema) => schema,
-        _ => Map::new(),
-    };
-    schema.insert("description".to_owned(), field.doc.into());
-    Value::Object(schema)
-}
-
-fn kind(kind: &Kind) -> Value {
-    match kind {
-        Kind::Text => json!({"type": "string"}),
-        Kind::Matching(pattern) => json!({"type": "string", "pattern": pattern}),
-        Kind::Integer { min, max: None } => json!({"type": "integer", "minimum": min}),
-        Kind::Integer {
-            min,
-            max: Some(max),
-        } => {
-            json!({"type": "integer", "minimum": min, "maximum": max})
-        }
-        Kind::Number { min, max } => json!({"type": "number", "minimum": min, "maximum": max}),
-        Kind::Duration => {
-            json!({"type": "string", "pattern": DURATION, "examples": ["30s", "5m", "PT1M30S"]})
-        }
-        Kind::Date => json!({
-            "type": "string",
-            "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt].+([Zz]|[+-][0-9]{2}:?[0-9]{2}))?$",
-            "examples": ["2026-01-15", "2026-01-15T10:30:00Z"],
-        }),
-        Kind::Any => json!({}),
-        Kind::Object => json!({"type": "object"}),
-        Kind::Choice(members) => json!({"type": "string", "enum": members}),
-        Kind::TextMap => json!({
-            "type": "object",
-            "propertyNames": {"pattern": "^[_a-zA-Z][_a-zA-Z0-9]*$"},
-            "additionalProperties": {"type": "string", "pattern": SIMPLE_PATH},
-        }),
-        Kind::Type(spec) => json!({"$ref": format!("#/$defs/{}", spec.name)}),
-        Kind::Shape(name) => json!({"$ref": format!("#/$defs/{name}")}),
-        Kind::List { of, min, unique } => {
-            let mut list = json!({"type": "array", "items": self::kind(of)});
-            if *min > 0 {
-                list["minItems"] = json!(min);
-            }
-            if *unique {
-                list["uniqueItems"] = json!(true);
-            }
-            list
-        }
-    }
 }
 
 fn severity() -> Value {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use proofhouse_oatf::{Extensions, parse_duration};
+use proofhouse_oatf::{Durations, Extensions};
 use serde_json::Value;
 
 const KEY: &str = "x-delivery";
@@ -118,15 +118,9 @@ impl DeliveryModifiers {
 }
 
 fn duration(key: &str, value: &Value) -> Result<Duration, DeliveryError> {
-    let millis = |text: &str| {
-        text.strip_suffix("ms")?
-            .parse()
-            .ok()
-            .map(Duration::from_millis)
-    };
     value
         .as_str()
-        .and_then(|text| millis(text).or_else(|| parse_duration(text).ok()))
+        .and_then(|text| Durations::MILLISECONDS.parse(text).ok())
         .filter(|duration| *duration <= MAX_DELAY)
         .ok_or_else(|| {
             DeliveryError(format!(

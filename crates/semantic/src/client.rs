@@ -5,11 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use proofhouse_wire::client::{Client as HttpClient, ClientError, Response, Roots};
+use proofhouse_wire::{Blocking, Bytes, HeaderMap, HeaderValue, Method, WireLimits};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER};
-use ureq::http::{HeaderMap, HeaderValue, Response};
-use ureq::{Agent, Body, Error, Proxy, Timeout};
 
 use crate::config::{Config, ConfigError};
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// A longer time limit than this is no limit.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 /// How much of an answer that says no is read.
-const MAX_REFUSAL_BYTES: u64 = 4096;
+const MAX_REFUSAL_BYTES: usize = 4096;
 /// How much of it is shown.
 const MAX_REFUSAL_CHARACTERS: usize = 200;
 
@@ -27,9 +27,11 @@ const MAX_REFUSAL_CHARACTERS: usize = 200;
 #[derive(Debug)]
 pub(crate) struct Client {
     config: Config,
-    agent: Agent,
+    http: HttpClient,
+    /// The traits of semantic evaluation block, so this does too.
+    blocking: Blocking,
     host: String,
-    authorization: Option<HeaderValue>,
+    headers: HeaderMap,
     requests: AtomicU64,
     trouble: Mutex<Trouble>,
 }
@@ -60,35 +62,31 @@ impl From<Failure> for Refused {
 impl Client {
     pub(crate) fn new(config: Config) -> Result<Self, ConfigError> {
         let host = config.check()?;
-        let authorization = match &config.api_key {
-            None => None,
-            Some(key) => {
-                let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))
-                    .map_err(|_| ConfigError::BadKey)?;
-                value.set_sensitive(true);
-                Some(value)
-            }
+        let json = HeaderValue::from_static("application/json");
+        let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, json)]);
+        if let Some(key) = &config.api_key {
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))
+                .map_err(|_| ConfigError::BadKey)?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        // The times of a request are those that one question has left, so only connecting has its own.
+        let limits = WireLimits {
+            max_message_bytes: usize::try_from(config.max_response_bytes).unwrap_or(usize::MAX),
+            connect_timeout: config.connect_timeout,
+            response_timeout: MAX_TIMEOUT,
+            idle_timeout: MAX_TIMEOUT,
+            ..WireLimits::default()
         };
-        let proxy = if config.may_use_proxy() {
-            Proxy::try_from_env()
-        } else {
-            None
-        };
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            // A redirect could lead the text and the key to somebody else.
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_connect(Some(config.connect_timeout))
-            .proxy(proxy)
-            .user_agent(concat!("proofhouse/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .new_agent();
+        let setup = |error: ClientError| ConfigError::Setup(error.to_string());
+        // It follows no redirect, which could lead the text and the key to somebody else.
+        let http = HttpClient::proxied(limits, config.proxies.clone(), Roots::Bundled);
         Ok(Self {
             config,
-            agent,
+            http: http.map_err(setup)?,
+            blocking: Blocking::new().map_err(setup)?,
             host,
-            authorization,
+            headers,
             requests: AtomicU64::new(0),
             trouble: Mutex::default(),
         })
@@ -120,7 +118,7 @@ impl Client {
                 });
             }
         }
-        let answer = self.ask_until_answered(path, question.to_string().as_bytes());
+        let answer = self.ask_until_answered(path, &Bytes::from(question.to_string()));
         let mut trouble = self.trouble();
         match &answer {
             Err(failure) if is_trouble(failure) => {
@@ -137,7 +135,7 @@ impl Client {
         })
     }
 
-    fn ask_until_answered(&self, path: &str, question: &[u8]) -> Result<Vec<u8>, Failure> {
+    fn ask_until_answered(&self, path: &str, question: &Bytes) -> Result<Bytes, Failure> {
         let deadline = Instant::now() + self.config.timeout.min(MAX_TIMEOUT);
         let mut backoff = FIRST_WAIT;
         let mut attempts_left = self.config.retries;
@@ -161,9 +159,9 @@ impl Client {
         }
     }
 
-    fn attempt(&self, path: &str, question: &[u8], deadline: Instant) -> Result<Vec<u8>, Refused> {
-        let remaining = deadline.saturating_duration_since(Instant::now());
-        if remaining.is_zero() {
+    fn attempt(&self, path: &str, question: &Bytes, deadline: Instant) -> Result<Bytes, Refused> {
+        let remaining = || deadline.saturating_duration_since(Instant::now());
+        if remaining().is_zero() {
             return Err(self.timeout().into());
         }
         let limit = self.config.max_requests;
@@ -171,26 +169,18 @@ impl Client {
             return Err(Failure::RequestsSpent { limit }.into());
         }
         let url = format!("{}{path}", self.config.base_url.trim_end_matches('/'));
-        let mut request = self
-            .agent
-            .post(url)
-            .config()
-            .timeout_global(Some(remaining))
-            .build()
-            .header(CONTENT_TYPE, "application/json");
-        if let Some(value) = &self.authorization {
-            request = request.header(AUTHORIZATION, value);
-        }
-        let response = request
-            .send(question)
-            .map_err(|error| self.broken(&error))?;
-        let status = response.status();
+        let (http, headers, body) = (self.http.clone(), self.headers.clone(), question.clone());
+        let asking = async move { http.send(Method::POST, &url, headers, body).await };
+        let response = self.blocking.wait(remaining(), asking);
+        let response = response.map_err(|error| self.broken(error))?;
+        let status = response.status;
         if status.is_success() {
-            return Ok(self.read(response, self.config.max_response_bytes)?);
+            let answer = self.blocking.wait(remaining(), response.bytes());
+            return Ok(answer.map_err(|error| self.broken(error))?);
         }
-        let again =
-            (status == 429 || status.is_server_error()).then(|| retry_after(response.headers()));
-        let words = self.refusal(response);
+        let again = (status.as_u16() == 429 || status.is_server_error())
+            .then(|| retry_after(&response.headers));
+        let words = self.refusal(response, remaining());
         let wish = match again.flatten() {
             Some(wait) => format!("; it wants to be asked again in {} s", wait.as_secs()),
             None => String::new(),
@@ -205,15 +195,10 @@ impl Client {
         })
     }
 
-    fn read(&self, mut response: Response<Body>, limit: u64) -> Result<Vec<u8>, Failure> {
-        let body = response.body_mut().with_config().limit(limit);
-        body.read_to_vec().map_err(|error| self.broken(&error))
-    }
-
     /// What a refusal says, with a separator before it; or nothing.
-    fn refusal(&self, mut response: Response<Body>) -> String {
-        if response.status().is_redirection() {
-            let place = response.headers().get(LOCATION);
+    fn refusal(&self, response: Response, time: Duration) -> String {
+        if response.status.is_redirection() {
+            let place = response.headers.get(LOCATION);
             let place = place
                 .and_then(|place| place.to_str().ok())
                 .unwrap_or("nowhere");
@@ -222,14 +207,9 @@ impl Client {
                 self.presentable(place)
             );
         }
-        let mut body = response.body_mut().as_reader();
-        let mut start = Vec::new();
-        #[expect(clippy::disallowed_methods, reason = "capped by take")]
         // A refusal is one, whether or not all of its words can be read.
-        let _ = std::io::Read::read_to_end(
-            &mut std::io::Read::take(&mut body, MAX_REFUSAL_BYTES),
-            &mut start,
-        );
+        let reading = async move { Ok(response.beginning(MAX_REFUSAL_BYTES, time).await) };
+        let start = self.blocking.wait(MAX_TIMEOUT, reading).unwrap_or_default();
         let text = match serde_json::from_slice::<Value>(&start) {
             Ok(answer) => {
                 let error = answer.get("error").unwrap_or(&answer);
@@ -266,18 +246,27 @@ impl Client {
         short
     }
 
-    fn broken(&self, error: &Error) -> Failure {
+    fn broken(&self, error: ClientError) -> Failure {
+        let unreachable = |reason: &str| Failure::Unreachable {
+            host: self.host.clone(),
+            reason: self.presentable(reason),
+        };
         match error {
-            Error::Timeout(Timeout::Connect) => Failure::Timeout {
+            ClientError::Connect { timed_out, .. } if timed_out => Failure::Timeout {
                 host: self.host.clone(),
                 limit: self.config.connect_timeout.min(self.config.timeout),
             },
-            Error::Timeout(_) => self.timeout(),
-            Error::BodyExceedsLimit(limit) => Failure::AnswerTooLarge { limit: *limit },
-            other => Failure::Unreachable {
-                host: self.host.clone(),
-                reason: self.presentable(&other.to_string()),
-            },
+            ClientError::TooSlow => self.timeout(),
+            ClientError::TooLarge { limit } => Failure::AnswerTooLarge { limit },
+            // The host is named beside the reason, so its URL need not be.
+            ClientError::Connect { reason, .. }
+            | ClientError::Broken(reason)
+            | ClientError::Url { reason, .. }
+            | ClientError::Denied(reason)
+            | ClientError::Setup(reason) => unreachable(&reason),
+            error @ (ClientError::EventTooLarge(_) | ClientError::TooManyEvents { .. }) => {
+                unreachable(&error.to_string())
+            }
         }
     }
 

@@ -1,10 +1,10 @@
 //! Where to ask, how, and within which limits.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
-use ureq::http::Uri;
-use ureq::http::uri::Scheme;
+use http::Uri;
+use http::uri::Scheme;
+use proofhouse_wire::{ProxySettings, is_this_machine};
 
 use crate::secret::Secret;
 
@@ -47,8 +47,8 @@ pub struct Config {
     pub max_requests: u64,
     /// After how many failed questions in a row the endpoint is no longer asked.
     pub max_failures: u32,
-    /// Whether the proxy that the environment names is used; never for this machine.
-    pub proxy_from_environment: bool,
+    /// The proxies that requests go through; never those to this machine.
+    pub proxies: ProxySettings,
 }
 
 /// Why a configuration cannot be used.
@@ -75,6 +75,9 @@ pub enum ConfigError {
         /// Where it would go.
         host: String,
     },
+    /// The client cannot be set up.
+    #[error("{0}")]
+    Setup(String),
 }
 
 impl Config {
@@ -95,16 +98,8 @@ impl Config {
             cache_entries: 1024,
             max_requests: 1000,
             max_failures: 5,
-            proxy_from_environment: false,
+            proxies: ProxySettings::default(),
         }
-    }
-
-    /// Whether requests may go through a proxy. What is meant for this machine must not leave it: its
-    /// key would travel unencrypted.
-    pub(crate) fn may_use_proxy(&self) -> bool {
-        let uri = self.base_url.parse::<Uri>();
-        self.proxy_from_environment
-            && uri.is_ok_and(|uri| uri.host().is_some_and(|host| !is_this_machine(host)))
     }
 
     /// The host of the address, once all of it was checked.
@@ -148,12 +143,6 @@ impl Config {
         }
         Ok(authority.to_string())
     }
-}
-
-fn is_this_machine(host: &str) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// An address for messages: what may hold a key is left out.
@@ -251,26 +240,6 @@ mod tests {
         }
         for key in ["", "a b", "a\r\nX-Other: b", "ключ"] {
             assert_eq!(check("https://a", Some(key)), Err(ConfigError::BadKey));
-        }
-    }
-
-    #[test]
-    fn what_is_meant_for_this_machine_goes_through_no_proxy() {
-        let may_use_proxy = |url: &str, wanted| {
-            Config {
-                proxy_from_environment: wanted,
-                ..Config::new(url, "m", Method::Judge)
-            }
-            .may_use_proxy()
-        };
-        assert!(may_use_proxy("https://models.example/v1", true));
-        assert!(!may_use_proxy("https://models.example/v1", false));
-        for url in [
-            "http://127.0.0.1:1",
-            "http://[::1]:1",
-            "http://LOCALHOST/v1",
-        ] {
-            assert!(!may_use_proxy(url, true), "{url}");
         }
     }
 

@@ -14,6 +14,8 @@
 //! ```
 
 mod diagnostic;
+pub mod format;
+mod json;
 mod path;
 mod places;
 mod printable;
@@ -23,6 +25,7 @@ mod walk;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, DiagnosticSeverity, Span};
+pub use json::ValueError;
 pub use path::{DocPath, Segment};
 pub use printable::{is_invisible, printable, printable_line};
 pub use suggest::did_you_mean;

@@ -147,6 +147,15 @@ impl Source {
         )
     }
 
+    /// A tree that was not read from text.
+    pub(crate) fn without_text(root: Node) -> Self {
+        Self {
+            text: "".into(),
+            places: Places::default(),
+            root,
+        }
+    }
+
     /// The text the document was read from.
     #[must_use]
     pub fn text(&self) -> &str {

@@ -3,10 +3,13 @@
 use crate::diagnostic::{Diagnostic, DiagnosticSeverity, Span};
 use crate::path::{DocPath, Segment};
 use crate::suggest::did_you_mean;
-use crate::tree::{NodeRef, Source};
+use crate::tree::Source;
 
-/// How many findings are kept. A hostile text may break a rule at every byte.
+/// How many errors are kept unless a reader says otherwise, and how many warnings. A hostile text may break a
+/// rule at every byte.
 const MAX_FINDINGS: usize = 1_000;
+/// How many findings may come with a suggestion, which takes longer to find than the finding itself.
+const MAX_SUGGESTIONS: usize = 1_000;
 /// How many characters of a key a message shows.
 const MAX_SHOWN: usize = 60;
 
@@ -27,6 +30,12 @@ pub struct Walk<'s> {
     source: &'s Source,
     path: DocPath<'s>,
     findings: Vec<Diagnostic>,
+    /// How many of the findings are errors.
+    errors: usize,
+    /// How many errors are kept, and how many warnings.
+    max: usize,
+    /// Paths of the keys that misspelled ones were probably meant to be.
+    misspelled: Vec<String>,
     /// Bytes and lines of the file before the document.
     before: (usize, usize),
 }
@@ -39,8 +48,18 @@ impl<'s> Walk<'s> {
             source,
             path: DocPath::default(),
             findings: Vec::new(),
+            errors: 0,
+            max: MAX_FINDINGS,
+            misspelled: Vec::new(),
             before: (0, 0),
         }
+    }
+
+    /// The same, but keeping as many errors and as many warnings.
+    #[must_use]
+    pub fn keeping(mut self, max: usize) -> Self {
+        self.max = max;
+        self
     }
 
     /// The same in a file that has this many bytes and lines before the document.
@@ -84,6 +103,46 @@ impl<'s> Walk<'s> {
         self.findings
     }
 
+    /// The paths of the keys that misspelled ones were probably meant to be.
+    #[must_use]
+    pub fn misspelled(&self) -> &[String] {
+        &self.misspelled
+    }
+
+    /// Whether an unknown key was probably meant to be this one of the current mapping.
+    #[must_use]
+    pub fn was_misspelled(&self, key: &str) -> bool {
+        !self.misspelled.is_empty() && self.misspelled.contains(&self.path.key(key).to_string())
+    }
+
+    /// Whether no more errors are kept.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.keeps_no_more(DiagnosticSeverity::Error)
+    }
+
+    /// Warnings do not take the room of errors: a document with an error must never pass for one without.
+    fn keeps_no_more(&self, severity: DiagnosticSeverity) -> bool {
+        self.max
+            <= match severity {
+                DiagnosticSeverity::Error => self.errors,
+                DiagnosticSeverity::Warning => self.findings.len() - self.errors,
+            }
+    }
+
+    /// The known word nearest to a mistyped one, as long as there are few findings.
+    pub fn near<'k>(
+        &self,
+        word: &str,
+        known: impl IntoIterator<Item = &'k str>,
+    ) -> Option<&'k str> {
+        if self.findings.len() < MAX_SUGGESTIONS {
+            did_you_mean(word, known)
+        } else {
+            None
+        }
+    }
+
     /// Where the reader is in the file.
     #[must_use]
     pub fn here(&self) -> Span {
@@ -107,7 +166,8 @@ impl<'s> Walk<'s> {
         message: String,
         help: Option<String>,
     ) {
-        if self.findings.len() < MAX_FINDINGS {
+        if !self.keeps_no_more(severity) {
+            self.errors += usize::from(severity == DiagnosticSeverity::Error);
             self.findings.push(Diagnostic {
                 severity,
                 code,
@@ -121,51 +181,66 @@ impl<'s> Walk<'s> {
 
     /// Reports an error where the reader is.
     pub fn error(&mut self, code: &'static str, message: String, help: Option<String>) {
-        let span = self.source.span_of(&self.path);
-        self.report(DiagnosticSeverity::Error, code, span, message, help);
+        self.report_here(DiagnosticSeverity::Error, code, message, help);
     }
 
     /// Reports a warning where the reader is.
     pub fn warn(&mut self, code: &'static str, message: String, help: Option<String>) {
-        let span = self.source.span_of(&self.path);
-        self.report(DiagnosticSeverity::Warning, code, span, message, help);
+        self.report_here(DiagnosticSeverity::Warning, code, message, help);
+    }
+
+    fn report_here(
+        &mut self,
+        severity: DiagnosticSeverity,
+        code: &'static str,
+        message: String,
+        help: Option<String>,
+    ) {
+        // Finding a place takes time, which is wasted on what is not kept.
+        if !self.keeps_no_more(severity) {
+            let span = self.source.span_of(&self.path);
+            self.report(severity, code, span, message, help);
+        }
     }
 
     /// Reports an error at the key of the field the reader is in.
     pub fn error_at_key(&mut self, code: &'static str, message: String, help: Option<String>) {
-        let span = self.source.key_span_of(&self.path);
-        self.report(DiagnosticSeverity::Error, code, span, message, help);
+        self.report_at_key(DiagnosticSeverity::Error, code, message, help);
     }
 
     /// Reports a warning at the key of the field the reader is in.
     pub fn warn_at_key(&mut self, code: &'static str, message: String, help: Option<String>) {
-        let span = self.source.key_span_of(&self.path);
-        self.report(DiagnosticSeverity::Warning, code, span, message, help);
+        self.report_at_key(DiagnosticSeverity::Warning, code, message, help);
     }
 
-    /// Reports a key of the current mapping that means nothing there.
-    pub fn unknown_key(&mut self, code: &'static str, key: &'s str, help: Option<String>) {
+    fn report_at_key(
+        &mut self,
+        severity: DiagnosticSeverity,
+        code: &'static str,
+        message: String,
+        help: Option<String>,
+    ) {
+        if !self.keeps_no_more(severity) {
+            let span = self.source.key_span_of(&self.path);
+            self.report(severity, code, span, message, help);
+        }
+    }
+
+    /// Reports a key of the current mapping that means nothing there. `near` is the known key that it was
+    /// probably meant to be.
+    pub fn unknown_key(
+        &mut self,
+        code: &'static str,
+        key: &'s str,
+        near: Option<&str>,
+        help: Option<String>,
+    ) {
+        if let Some(near) = near {
+            self.misspelled.push(self.path.key(near).to_string());
+        }
         self.enter(Segment::Key(key));
         self.error_at_key(code, format!("unknown key `{}`", shown(key)), help);
         self.leave();
-    }
-
-    /// Reports every key of a mapping that is not known; `help` gets the key and the known one that is
-    /// near it.
-    pub fn unknown_keys(
-        &mut self,
-        code: &'static str,
-        node: NodeRef<'s>,
-        known: &[&'static str],
-        help: impl Fn(&str, Option<&'static str>) -> Option<String>,
-    ) {
-        for (key, _) in node.entries().into_iter().flatten() {
-            // Past the limit nothing is kept, and suggestions take time.
-            if !known.contains(&key) && self.findings.len() < MAX_FINDINGS {
-                let near = did_you_mean(key, known.iter().copied());
-                self.unknown_key(code, key, help(key, near));
-            }
-        }
     }
 
     /// How a message names the current place; `root` stands for the document as a whole.
@@ -197,8 +272,9 @@ mod tests {
         let mut walk = Walk::new(&source).after(100, 7);
         assert_eq!(walk.place("the file"), "the file");
         walk.enter(Segment::Key("a"));
-        let node = source.root().get("a").unwrap();
-        walk.unknown_keys("E-2", node, &["name"], |_, near| near.map(str::to_owned));
+        let near = walk.near("nmae", ["name"]);
+        walk.unknown_key("E-2", "nmae", near, near.map(str::to_owned));
+        assert!(walk.was_misspelled("name") && !walk.was_misspelled("nmae"));
         walk.leave();
         walk.enter(Segment::Key("list"));
         walk.enter(Segment::Index(0));
@@ -216,11 +292,16 @@ mod tests {
 
     #[test]
     fn a_hostile_text_has_no_more_findings_than_are_kept() {
-        let text: String = (0..2_000).map(|n| format!("k{n}: 1\n")).collect();
-        let source = Source::read(&text, &ReadLimits::default()).unwrap();
-        let mut walk = Walk::new(&source);
-        walk.unknown_keys("E-2", source.root(), &["name"], |_, _| None);
-        walk.error("E-3", "more".to_owned(), None);
-        assert_eq!(walk.findings().len(), MAX_FINDINGS);
+        let source = Source::read("a: 1", &ReadLimits::default()).unwrap();
+        let mut walk = Walk::new(&source).keeping(10);
+        for _ in 0..20 {
+            walk.warn("W-1", "odd".to_owned(), None);
+        }
+        assert_eq!(walk.findings().len(), 10);
+        for _ in 0..20 {
+            walk.error_at_key("E-3", "wrong".to_owned(), None);
+        }
+        assert_eq!(walk.findings().len(), 20);
+        assert!(walk.is_full());
     }
 }

@@ -7,4 +7,11 @@
 )]
 
 pub mod alone;
+pub mod browser;
+pub mod http;
+pub mod loopback;
 pub mod peers;
+pub mod postgres;
+pub mod process;
+pub mod wait;
+pub mod workspace;

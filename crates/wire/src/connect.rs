@@ -1,4 +1,5 @@
 //! Connections: names are looked up under the guard and TLS is greeted, all of it within one time.
+//! Only a client without a guard knows proxies: a guard could not see where a proxy connects to.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,11 +17,11 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::TcpStream;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tower::{Service, ServiceExt as _};
 
 use crate::guard::AddressGuard;
+use crate::proxy::{ProxySettings, Route, Stream};
 
 /// The body of a request: whole, or in pieces as they come.
 pub(crate) type Body = Either<Full<Bytes>, StreamBody<Pieces>>;
@@ -31,22 +32,41 @@ pub(crate) type Pieces = BoxStream<'static, io::Result<Frame<Bytes>>>;
 /// Connections that are open or can be opened.
 pub(crate) type Connections = legacy::Client<Dial, Body>;
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+/// Why a connection could not be opened.
+pub(crate) type ConnectFailure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Connections with these certificates, where the guard allows them, each opened within this time.
-pub(crate) fn connections(
-    tls: rustls::ClientConfig,
-    guard: Option<Arc<dyn AddressGuard>>,
-    time: Duration,
-) -> Connections {
-    let mut plain = HttpConnector::new_with_resolver(Names(guard));
-    plain.enforce_http(false);
-    plain.set_nodelay(true);
-    let connector = HttpsConnectorBuilder::new()
-        .with_tls_config(tls)
-        .https_or_http()
-        .enable_http1()
-        .wrap_connector(plain);
+/// The time for a connection ran out.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer in time")]
+pub(crate) struct ConnectTimedOut;
+
+/// Which servers are connected to, and how.
+pub(crate) enum Reach {
+    /// All, directly.
+    Anywhere,
+    /// Those whose addresses the guard allows, directly.
+    Guarded(Arc<dyn AddressGuard>),
+    /// All, through the proxies that are set.
+    Proxied(ProxySettings),
+}
+
+/// Connections with these certificates, each opened within this time.
+pub(crate) fn connections(tls: rustls::ClientConfig, reach: &Reach, time: Duration) -> Connections {
+    let plain = |guard: Option<&Arc<dyn AddressGuard>>| {
+        let mut plain = HttpConnector::new_with_resolver(Names(guard.cloned()));
+        plain.enforce_http(false);
+        plain.set_nodelay(true);
+        plain
+    };
+    let route = match reach {
+        Reach::Anywhere => Route::direct(plain(None)),
+        Reach::Guarded(guard) => Route::direct(plain(Some(guard))),
+        Reach::Proxied(settings) => {
+            let secure = with_tls(tls.clone(), plain(None));
+            Route::through(settings, plain(None), secure)
+        }
+    };
+    let connector = with_tls(tls, route);
     let dial = Dial {
         connector: Arc::new(connector),
         time,
@@ -56,19 +76,27 @@ pub(crate) fn connections(
         .build(dial)
 }
 
+fn with_tls<C>(tls: rustls::ClientConfig, connector: C) -> HttpsConnector<C> {
+    HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(connector)
+}
+
 /// Opens connections. Cloned for every request, so there is little in it.
 #[derive(Clone)]
 pub(crate) struct Dial {
-    connector: Arc<HttpsConnector<HttpConnector<Names>>>,
+    connector: Arc<HttpsConnector<Route>>,
     time: Duration,
 }
 
 impl Service<Uri> for Dial {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
-    type Error = Failure;
-    type Future = BoxFuture<'static, Result<Self::Response, Failure>>;
+    type Response = MaybeHttpsStream<Stream>;
+    type Error = ConnectFailure;
+    type Future = BoxFuture<'static, Result<Self::Response, ConnectFailure>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectFailure>> {
         Poll::Ready(Ok(()))
     }
 
@@ -76,9 +104,8 @@ impl Service<Uri> for Dial {
         let connecting = HttpsConnector::clone(&self.connector).oneshot(to);
         let time = self.time;
         Box::pin(async move {
-            let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
             let connected = tokio::time::timeout(time, connecting).await;
-            connected.map_err(|_| late())?
+            connected.map_err(|_| ConnectTimedOut)?
         })
     }
 }
@@ -89,10 +116,10 @@ pub(crate) struct Names(Option<Arc<dyn AddressGuard>>);
 
 impl Service<Name> for Names {
     type Response = std::vec::IntoIter<SocketAddr>;
-    type Error = Failure;
-    type Future = BoxFuture<'static, Result<Self::Response, Failure>>;
+    type Error = ConnectFailure;
+    type Future = BoxFuture<'static, Result<Self::Response, ConnectFailure>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectFailure>> {
         Poll::Ready(Ok(()))
     }
 

@@ -4,6 +4,7 @@
 //! bounded by [`WireLimits`], and what it sends wrong becomes a value, never a panic. The sending side
 //! is free: a caller may write any bytes, also those that no library would send.
 
+mod blocking;
 pub mod client;
 mod connect;
 mod exchange;
@@ -15,12 +16,14 @@ mod lines;
 pub mod origin;
 mod orphan_processes;
 mod process;
+mod proxy;
 pub mod server;
 mod slow_client;
 pub mod sse;
 mod timers;
 pub mod write_files;
 
+pub use blocking::Blocking;
 pub use bytes::Bytes;
 pub use exchange::HttpResponse;
 pub use guard::{AddressDenied, AddressGuard};
@@ -29,5 +32,6 @@ pub use limits::WireLimits;
 pub use lines::{Line, LineReader};
 pub use orphan_processes::{adopt_orphans, end_orphans, kill_marked};
 pub use process::{Child, ProcessError, Spawn};
+pub use proxy::{ProxySettings, is_this_machine};
 pub use tokio_util::sync::CancellationToken;
 pub use url::Url;

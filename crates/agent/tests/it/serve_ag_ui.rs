@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use proofhouse_agent::model::{ChatMessage, ModelError, ModelErrorKind};
 use proofhouse_agent::serve::AgentLimits;
+use proofhouse_test_support::wait::soon;
 use proofhouse_wire::{Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -349,7 +350,7 @@ async fn a_client_that_goes_away_cancels_its_run() {
     // A second run of the thread has to wait its turn.
     assert_eq!(served.begin_run(&input).await.status, 409);
     drop(events);
-    until("the model is cancelled", || {
+    soon("the model is cancelled", || {
         model.cancelled.load(Ordering::SeqCst) == 1
     })
     .await;

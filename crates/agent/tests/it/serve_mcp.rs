@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
+use proofhouse_test_support::wait::soon;
 use proofhouse_wire::{CancellationToken, Method};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -247,7 +248,7 @@ async fn a_client_over_lines_ends_the_server_when_it_goes() {
             assert!(answer["error"].is_null(), "{answer}");
         }
     }
-    until("the model waits", || {
+    soon("the model waits", || {
         model.waiting.load(Ordering::SeqCst) == 1
     })
     .await;

@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::HashMap;
-use std::io::Write as _;
 use std::path::Path;
 
 use proofhouse_agent::model::{Model, ToolSpec};
 use proofhouse_sim::SimulatedModel;
 use proofhouse_source::{ReadLimits, Source};
+use proofhouse_test_support::workspace::vectors;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
@@ -26,16 +26,7 @@ struct Document {
 }
 
 fn documents() -> Option<Vec<Document>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/vectors/oatf-scenarios/benchmark");
-    if !folder.is_dir() {
-        // Not with `println!`, which is only heard when a test fails.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: the public vectors are not here"
-        );
-        return None;
-    }
+    let folder = vectors("the public documents", "oatf-scenarios/benchmark")?;
     let mut files: Vec<_> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

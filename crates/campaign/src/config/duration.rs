@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proofhouse_oatf::parse_duration;
+use proofhouse_source::format::Durations;
 
 /// A text that is no duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -15,14 +15,7 @@ pub struct NotDuration;
 ///
 /// Returns an error when it is none of them.
 pub fn duration(text: &str) -> Result<Duration, NotDuration> {
-    let milliseconds = text
-        .strip_suffix("ms")
-        .filter(|count| count.bytes().all(|byte| byte.is_ascii_digit()))
-        .and_then(|count| count.parse().ok())
-        .map(Duration::from_millis);
-    milliseconds
-        .or_else(|| parse_duration(text).ok())
-        .ok_or(NotDuration)
+    Durations::MILLISECONDS.parse(text).map_err(|_| NotDuration)
 }
 
 #[cfg(test)]

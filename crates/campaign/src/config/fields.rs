@@ -1,91 +1,74 @@
-//! The keys of `proofhouse.yaml`: one table that the reader and the JSON Schema share.
+//! The keys of `proofhouse.yaml`: one table that the reader, the JSON Schema and the reference share.
+//! Where a list is meant, one value stands for a list of one.
 
 use proofhouse_oatf::{Category, SeverityLevel};
+use proofhouse_source::format::{Durations, FieldKind as Kind, FieldSpec, TypeSpec};
 
-/// A mapping with known keys.
-#[derive(Debug)]
-pub(super) struct TypeSpec {
-    pub(super) name: &'static str,
-    pub(super) doc: &'static str,
-    pub(super) fields: &'static [FieldSpec],
-}
+use super::schema::subjects;
 
-/// One key of a mapping.
-#[derive(Debug)]
-pub(super) struct FieldSpec {
-    pub(super) key: &'static str,
-    pub(super) kind: Kind,
-    pub(super) required: bool,
-    pub(super) doc: &'static str,
-}
-
-/// What a key may hold. Where a list is meant, one value stands for a list of one.
-#[derive(Debug)]
-pub(super) enum Kind {
-    /// The version of the format.
-    Version,
-    /// The name of a subject.
-    Name,
-    Text,
-    Flag,
-    Whole {
-        min: u64,
-        max: u64,
-    },
-    /// A number from 0 to 1.
-    Share,
-    /// Such as `90s` or `5m`.
-    Duration,
-    /// Bytes, such as `8M`.
-    Size,
-    /// A file or directory, relative to the file that names it.
-    Path,
-    Paths,
-    Url,
-    /// Such as `127.0.0.1:8080`.
-    Address,
-    /// Such as `10.1.0.0/16`.
-    Networks,
-    Texts,
-    Choice(&'static [&'static str]),
-    Choices(&'static [&'static str]),
-    FailOn,
-    /// One text that is split as a shell would, or a list of words.
-    Command,
-    /// Names to texts with variables of the environment.
-    Variables,
-    Type(&'static TypeSpec),
-    /// A file, or a mapping that says more.
-    McpConfig,
-    Subjects,
-}
+/// The name of a subject.
+const NAME_OF_SUBJECT: Kind = Kind::Called(
+    "name",
+    &Kind::Matching("^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"),
+);
+/// Such as `90s` or `5m`.
+const DURATION: Kind = Kind::Duration(Durations::POSITIVE);
+/// Bytes, such as `8M`.
+const SIZE: Kind = Kind::Called(
+    "bytes, such as `8M`",
+    &Kind::AnyOf(&[
+        Kind::Integer { min: 1, max: None },
+        Kind::Matching("^[0-9]+[KkMmGg]?$"),
+    ]),
+);
+/// A file or directory, relative to the file that names it.
+const PATH: Kind = Kind::Called("path", &Kind::SomeText);
+const PATHS: Kind = Kind::OneOrMore(&PATH);
+const URL: Kind = Kind::Called("URL", &Kind::Matching("^https?://|\\$\\{"));
+const ADDRESS: Kind = Kind::Called(
+    "address, such as `127.0.0.1:8080`",
+    &Kind::Matching(":[0-9]+$"),
+);
+const NETWORKS: Kind = Kind::OneOrMore(&Kind::Called(
+    "network, such as `10.1.0.0/16`",
+    &Kind::SomeText,
+));
+const TEXTS: Kind = Kind::OneOrMore(&Kind::SomeText);
+const FAIL_ON: Kind = Kind::OneOrMore(&Kind::Called(
+    "condition",
+    &Kind::Matching("^(exploited|regression|tier=.+|severity=.+)$"),
+));
+/// One text that is split as a shell would, or a list of words.
+const WORDS: Kind = Kind::Called(
+    "text, or a list of words",
+    &Kind::AnyOf(&[
+        Kind::SomeText,
+        Kind::List {
+            of: &Kind::Text,
+            min: 1,
+            unique: false,
+        },
+    ]),
+);
+/// Names to texts with variables of the environment.
+const VARIABLES: Kind = Kind::map(&Kind::Called(
+    "text",
+    &Kind::Scalar(&["string", "integer", "boolean"]),
+));
+/// A file, or a mapping that says more.
+const MCP_CONFIG_FILE: Kind = Kind::AnyOf(&[PATH, Kind::Type(&MCP_CONFIG)]);
+const ALL_SUBJECTS: Kind = Kind::Written(
+    "list of simulations and of: [Command](#command), [Endpoint](#endpoint), [Manifest](#manifest), \
+     [Simulation](#simulation), [Model](#model)",
+    subjects,
+);
 
 const fn field(key: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
-    FieldSpec {
-        key,
-        kind,
-        required: false,
-        doc,
-    }
+    FieldSpec::optional(key, kind, doc)
 }
 
 const fn needed(key: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
-    FieldSpec {
-        key,
-        kind,
-        required: true,
-        doc,
-    }
-}
-
-impl TypeSpec {
-    pub(super) fn keys(&self) -> Vec<&'static str> {
-        self.fields.iter().map(|field| field.key).collect()
-    }
-
-    pub(super) fn field(&self, key: &str) -> Option<&'static FieldSpec> {
-        self.fields.iter().find(|field| field.key == key)
-    }
+    FieldSpec::required(key, kind, "PC-004", doc)
 }
 
 /// The protocols that documents can be filtered by.
@@ -107,17 +90,18 @@ pub(super) static CONFIG: TypeSpec = TypeSpec {
     fields: &[
         needed(
             "proofhouse",
-            Kind::Version,
+            Kind::Exactly(1),
             "The version of this format, which is 1.",
-        ),
+        )
+        .if_missing("start with `proofhouse: 1`"),
         field(
             "subjects",
-            Kind::Subjects,
+            ALL_SUBJECTS,
             "Who is attacked; both simulations when absent.",
         ),
         field(
             "documents",
-            Kind::Paths,
+            PATHS,
             "Threat documents: files, or directories searched for them; the library when absent.",
         ),
         field(
@@ -127,30 +111,30 @@ pub(super) static CONFIG: TypeSpec = TypeSpec {
         ),
         field(
             "prompt",
-            Kind::Text,
+            Kind::SomeText,
             "What the user asks, for documents that do not say it themselves.",
         ),
         field(
             "repeats",
-            Kind::Whole {
+            Kind::Integer {
                 min: 1,
-                max: MAX_REPEATS,
+                max: Some(MAX_REPEATS),
             },
             "Attacks per document and subject; 1 when absent.",
         ),
         field(
             "jobs",
-            Kind::Whole {
+            Kind::Integer {
                 min: 1,
-                max: MAX_JOBS,
+                max: Some(MAX_JOBS),
             },
             "Runs at a time; 8 when absent.",
         ),
         field(
             "seed",
-            Kind::Whole {
+            Kind::Integer {
                 min: 0,
-                max: u64::MAX,
+                max: Some(u64::MAX),
             },
             "Where chance comes from; 0 when absent.",
         ),
@@ -166,13 +150,13 @@ pub(super) static CONFIG: TypeSpec = TypeSpec {
         ),
         field(
             "fail_on",
-            Kind::FailOn,
+            FAIL_ON,
             "What counts as failure: exploited, regression, tier=TIER or severity=LEVEL and worse; exploited \
              when absent.",
         ),
         field(
             "baseline",
-            Kind::Path,
+            PATH,
             "The earlier result that this one is compared with.",
         ),
         field(
@@ -182,52 +166,64 @@ pub(super) static CONFIG: TypeSpec = TypeSpec {
         ),
         field(
             "out",
-            Kind::Path,
+            PATH,
             "The directory that gets the result, the traces and the reports; {time} in it is the time of the \
              campaign.",
         ),
         field(
             "reports",
-            Kind::Choices(REPORTS),
+            Kind::OneOrMore(&Kind::Choice(REPORTS)),
             "The reports that are written into `out`; html when absent.",
         ),
     ],
+    extensions: false,
+    exactly_one: None,
 };
 
 pub(super) static FILTERS: TypeSpec = TypeSpec {
     name: "Filters",
     doc: "Which documents take part; each is a list of which one must fit.",
     fields: &[
-        field("ids", Kind::Texts, "Ids; `*` stands for anything."),
-        field("tags", Kind::Texts, "Tags."),
-        field("categories", Kind::Choices(Category::NAMES), "Categories."),
+        field("ids", TEXTS, "Ids; `*` stands for anything."),
+        field("tags", TEXTS, "Tags."),
+        field(
+            "categories",
+            Kind::OneOrMore(&Kind::Choice(Category::NAMES)),
+            "Categories.",
+        ),
         field(
             "severities",
-            Kind::Choices(SeverityLevel::NAMES),
+            Kind::OneOrMore(&Kind::Choice(SeverityLevel::NAMES)),
             "Severity levels.",
         ),
-        field("protocols", Kind::Choices(PROTOCOLS), "Protocols."),
+        field(
+            "protocols",
+            Kind::OneOrMore(&Kind::Choice(PROTOCOLS)),
+            "Protocols.",
+        ),
     ],
+    extensions: false,
+    exactly_one: None,
 };
 
 const NAME: FieldSpec = needed(
     "name",
-    Kind::Name,
+    NAME_OF_SUBJECT,
     "Its name in results and for `--subject`, unique in the file.",
 );
 const DEADLINE: FieldSpec = field(
     "deadline",
-    Kind::Duration,
+    DURATION,
     "The longest a run may take; 3m when absent.",
 );
 const BASE_URL: FieldSpec = field(
     "base_url",
-    Kind::Url,
+    URL,
     "Where the model's provider is, if not at its usual address.",
 );
 const HEADERS: FieldSpec = field(
     "headers",
-    Kind::Variables,
+    VARIABLES,
     "Headers of requests to the agent; secrets are variables, such as `Bearer ${TOKEN}`.",
 );
 
@@ -237,11 +233,13 @@ pub(super) static SIMULATION: TypeSpec = TypeSpec {
     fields: &[
         field(
             "name",
-            Kind::Name,
+            NAME_OF_SUBJECT,
             "Its name; that of the simulation when absent.",
         ),
         needed("simulation", Kind::Choice(SIMULATIONS), "Which one."),
     ],
+    extensions: false,
+    exactly_one: None,
 };
 
 pub(super) static MANIFEST: TypeSpec = TypeSpec {
@@ -251,23 +249,29 @@ pub(super) static MANIFEST: TypeSpec = TypeSpec {
         NAME,
         needed(
             "manifest",
-            Kind::Path,
+            PATH,
             "The file of the manifest, or a directory of manifests.",
         ),
-        field("agent", Kind::Text, "Which agent, where there are several."),
+        field(
+            "agent",
+            Kind::SomeText,
+            "Which agent, where there are several.",
+        ),
         field(
             "model",
-            Kind::Text,
+            Kind::SomeText,
             "Its model, such as openai:MODEL, if not that of the manifest.",
         ),
         BASE_URL,
         field(
             "allow",
-            Kind::Networks,
+            NETWORKS,
             "Networks that its tools may reach beside this machine.",
         ),
         DEADLINE,
     ],
+    extensions: false,
+    exactly_one: None,
 };
 
 pub(super) static MODEL: TypeSpec = TypeSpec {
@@ -275,11 +279,17 @@ pub(super) static MODEL: TypeSpec = TypeSpec {
     doc: "A bare model behind a plain loop.",
     fields: &[
         NAME,
-        needed("model", Kind::Text, "The model, such as openai:MODEL."),
+        needed("model", Kind::SomeText, "The model, such as openai:MODEL."),
         BASE_URL,
-        field("instructions", Kind::Text, "What the model is told first."),
+        field(
+            "instructions",
+            Kind::SomeText,
+            "What the model is told first.",
+        ),
         DEADLINE,
     ],
+    extensions: false,
+    exactly_one: None,
 };
 
 pub(super) static COMMAND: TypeSpec = TypeSpec {
@@ -289,22 +299,22 @@ pub(super) static COMMAND: TypeSpec = TypeSpec {
         NAME,
         needed(
             "command",
-            Kind::Command,
+            WORDS,
             "The program and its arguments, with placeholders such as {mcp_url} and {prompt}.",
         ),
         field(
             "directory",
-            Kind::Path,
+            PATH,
             "Where it runs; in a directory of its own for every run when absent.",
         ),
         field(
             "copy_of",
-            Kind::Path,
+            PATH,
             "Every run gets a copy of this directory to run in.",
         ),
         field(
             "environment",
-            Kind::Variables,
+            VARIABLES,
             "Variables to set for it; secrets are taken from ours, such as `${NAME}`.",
         ),
         field(
@@ -320,42 +330,52 @@ pub(super) static COMMAND: TypeSpec = TypeSpec {
         HEADERS,
         field(
             "mcp_config",
-            Kind::McpConfig,
+            MCP_CONFIG_FILE,
             "A configuration of MCP servers that is made to name the attack's.",
         ),
         field(
             "max_disk",
-            Kind::Size,
+            SIZE,
             "Bytes that a run may write into its directory.",
         ),
         DEADLINE,
     ],
+    extensions: false,
+    exactly_one: None,
 };
 
 pub(super) static READY: TypeSpec = TypeSpec {
     name: "Ready",
     doc: "When a command that serves is ready; one of the two.",
     fields: &[
-        field("line", Kind::Text, "When it prints a line with this text."),
+        field(
+            "line",
+            Kind::SomeText,
+            "When it prints a line with this text.",
+        ),
         field(
             "url",
-            Kind::Text,
+            Kind::SomeText,
             "When this URL, or this path at its port, answers with success.",
         ),
     ],
+    extensions: false,
+    exactly_one: None,
 };
 
 pub(super) static MCP_CONFIG: TypeSpec = TypeSpec {
     name: "McpConfig",
     doc: "A configuration of MCP servers that is made to name the attack's.",
     fields: &[
-        needed("file", Kind::Path, "The file, such as .mcp.json."),
+        needed("file", PATH, "The file, such as .mcp.json."),
         field(
             "in_place",
             Kind::Flag,
             "Whether the file itself is rewritten and put back; a rewritten copy is at {mcp_config} otherwise.",
         ),
     ],
+    extensions: false,
+    exactly_one: None,
 };
 
 pub(super) static ENDPOINT: TypeSpec = TypeSpec {
@@ -372,29 +392,31 @@ pub(super) static ENDPOINT: TypeSpec = TypeSpec {
         HEADERS,
         DEADLINE,
     ],
+    extensions: false,
+    exactly_one: None,
 };
 
 pub(super) static URLS: TypeSpec = TypeSpec {
     name: "Urls",
     doc: "Where an agent is spoken to; at least one.",
     fields: &[
-        field("ag_ui", Kind::Url, "Where it speaks AG-UI."),
-        field("a2a", Kind::Url, "Where it speaks A2A."),
-        field("mcp", Kind::Url, "Where it serves MCP."),
+        field("ag_ui", URL, "Where it speaks AG-UI."),
+        field("a2a", URL, "Where it speaks A2A."),
+        field("mcp", URL, "Where it serves MCP."),
     ],
+    extensions: false,
+    exactly_one: None,
 };
 
 pub(super) static LISTEN: TypeSpec = TypeSpec {
     name: "Listen",
     doc: "Where an agent looks for its servers.",
     fields: &[
-        field(
-            "mcp",
-            Kind::Address,
-            "Its MCP server, such as 127.0.0.1:8080.",
-        ),
-        field("a2a", Kind::Address, "The A2A agent that it asks."),
+        field("mcp", ADDRESS, "Its MCP server, such as 127.0.0.1:8080."),
+        field("a2a", ADDRESS, "The A2A agent that it asks."),
     ],
+    extensions: false,
+    exactly_one: None,
 };
 
 /// The kinds of subjects. The key that each is told by is the one it needs beside `name`; `model` comes

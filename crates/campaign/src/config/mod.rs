@@ -14,6 +14,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{Diagnostic, DiagnosticSeverity, NodeRef, ReadLimits, Scalar, Source};
 use proofhouse_subjects::spec::SubjectSpec;
 
@@ -21,9 +22,9 @@ use crate::gates::FailOn;
 use crate::plan::Filter;
 use crate::report::Format;
 pub use duration::{NotDuration, duration};
-use reader::Reader;
 pub use reader::Variables;
-pub use schema::json_schema;
+use reader::{ConfigFields, Reader};
+pub use schema::{json_schema, reference};
 pub use secrets::sounds_secret;
 pub use write::{Draft, text};
 
@@ -166,22 +167,22 @@ fn root<'s>(
     node: NodeRef<'s>,
     wants: &dyn Fn(&str) -> bool,
 ) -> Option<ProjectConfig> {
-    let mut fields = reader.open(node, &fields::CONFIG, |_| None)?;
-    fields.read("proofhouse", |reader, node, _| {
+    let mut fields = reader.fields(node, &fields::CONFIG)?;
+    fields.read("proofhouse", |reader, node| {
         if node.scalar() != Some(Scalar::Int(VERSION)) {
             reader.unusable("write `proofhouse: 1`; other versions are not known");
         }
         Some(())
     });
-    let subjects = fields.read("subjects", |reader, node, _| {
+    let subjects = fields.read("subjects", |reader, node| {
         Some(subjects::read(reader, node, wants))
     });
-    let documents = fields.read("documents", |reader, node, _| {
-        Some(reader.each(node, Reader::existing))
+    let documents = fields.read("documents", |reader, node| {
+        Some(reader.one_or_more(node, Reader::existing))
     });
-    let filter = fields.read("filters", |reader, node, _| filter(reader, node));
-    let conditions = fields.read("fail_on", |reader, node, _| {
-        Some(reader.each(node, |reader, item| {
+    let filter = fields.read("filters", |reader, node| filter(reader, node));
+    let conditions = fields.read("fail_on", |reader, node| {
+        Some(reader.one_or_more(node, |reader, item| {
             reader.parsed(item, |text| {
                 text.parse::<FailOn>().map_err(|error| error.to_string())
             })
@@ -220,11 +221,11 @@ fn root<'s>(
 }
 
 fn filter<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Filter> {
-    let mut fields = reader.open(node, &fields::FILTERS, |_| None)?;
+    let mut fields = reader.fields(node, &fields::FILTERS)?;
     let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect();
     Some(Filter {
-        ids: fields.texts("ids"),
-        tags: fields.texts("tags"),
+        ids: fields.some_texts("ids"),
+        tags: fields.some_texts("tags"),
         categories: owned(fields.choices("categories")),
         severities: owned(fields.choices("severities")),
         protocols: owned(fields.choices("protocols")),

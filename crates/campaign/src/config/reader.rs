@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
+use proofhouse_source::format::{
+    self, DurationError, Durations, FieldKind as Kind, FormatReader, TypeSpec, Wording,
+};
 use proofhouse_source::{Diagnostic, NodeRef, Scalar, Segment, Source, Walk, did_you_mean};
 use proofhouse_tools::operator::variables::{Problem, fill};
 use proofhouse_wire::files::parse_size;
 
-use super::duration::duration;
-use super::fields::{Kind, TypeSpec};
+use super::duration::NotDuration;
+use super::subjects::elsewhere;
 
 /// Where `${NAME}` comes from.
 #[derive(Clone, Copy)]
@@ -30,10 +33,63 @@ pub(super) struct Reader<'s, 'v> {
 }
 
 /// The fields of one mapping that is being read.
-pub(super) struct Fields<'r, 's, 'v> {
-    pub(super) reader: &'r mut Reader<'s, 'v>,
-    node: NodeRef<'s>,
-    spec: &'static TypeSpec,
+pub(super) type Fields<'r, 's, 'v> = format::Fields<'r, 's, Reader<'s, 'v>>;
+
+impl<'s> FormatReader<'s> for Reader<'s, '_> {
+    const WORDING: Wording = Wording {
+        whole: "the file",
+        text: "a text",
+        list: "a list",
+        mismatch: "PC-002",
+        unknown_key: "PC-003",
+        empty: "PC-010",
+    };
+
+    fn walk(&mut self) -> &mut Walk<'s> {
+        &mut self.walk
+    }
+
+    /// Says what kind of value is there, and never the value: it may be a secret in the wrong place.
+    fn mismatch(&mut self, node: NodeRef<'s>, wanted: &str) {
+        let message = format!("{} must be {wanted}, not {}", self.place(), node.kind());
+        let quoted =
+            wanted == Self::WORDING.text && matches!(node.kind(), "a number" | "a truth value");
+        self.error(
+            Self::WORDING.mismatch,
+            &message,
+            quoted.then_some("put it in quotes"),
+        );
+    }
+
+    fn unknown_key_help(
+        &self,
+        spec: &'static TypeSpec,
+        key: &str,
+        near: Option<&'static str>,
+    ) -> Option<String> {
+        Some(match (elsewhere(spec, key), near) {
+            (Some(elsewhere), _) => elsewhere,
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => {
+                let keys: Vec<&str> = spec.keys().collect();
+                format!("the keys are: {}", keys.join(", "))
+            }
+        })
+    }
+
+    fn text(&mut self, node: NodeRef<'s>) -> Option<String> {
+        match node.scalar() {
+            Some(Scalar::Text(text)) if !text.contains('\0') => Some(text.to_owned()),
+            Some(Scalar::Text(_)) => {
+                self.unusable("take out the character with the code 0");
+                None
+            }
+            _ => {
+                self.mismatch(node, Self::WORDING.text);
+                None
+            }
+        }
+    }
 }
 
 impl<'s, 'v> Reader<'s, 'v> {
@@ -49,17 +105,6 @@ impl<'s, 'v> Reader<'s, 'v> {
         self.walk.into_findings()
     }
 
-    pub(super) fn within<T>(
-        &mut self,
-        segment: Segment<'s>,
-        read: impl FnOnce(&mut Self) -> T,
-    ) -> T {
-        self.walk.enter(segment);
-        let result = read(self);
-        self.walk.leave();
-        result
-    }
-
     pub(super) fn error(&mut self, code: &'static str, message: &str, help: Option<&str>) {
         self.walk
             .error(code, message.to_owned(), help.map(str::to_owned));
@@ -67,67 +112,8 @@ impl<'s, 'v> Reader<'s, 'v> {
 
     /// Says that a value cannot be used, and what to write.
     pub(super) fn unusable(&mut self, help: &str) {
-        let place = self.walk.place("the file");
+        let place = self.place();
         self.error("PC-005", &format!("{place} cannot be used"), Some(help));
-    }
-
-    pub(super) fn mismatch(&mut self, node: NodeRef<'s>, wanted: &str) {
-        let place = self.walk.place("the file");
-        let message = format!("{place} must be {wanted}, not {}", node.kind());
-        let quoted = wanted == "a text" && matches!(node.kind(), "a number" | "a truth value");
-        self.error("PC-002", &message, quoted.then_some("put it in quotes"));
-    }
-
-    /// Opens a mapping: its unknown keys and those it lacks are reported.
-    pub(super) fn open(
-        &mut self,
-        node: NodeRef<'s>,
-        spec: &'static TypeSpec,
-        elsewhere: impl Fn(&str) -> Option<String>,
-    ) -> Option<Fields<'_, 's, 'v>> {
-        let Some(entries) = node.entries() else {
-            self.mismatch(node, "a mapping");
-            return None;
-        };
-        let keys = spec.keys();
-        self.walk.unknown_keys("PC-003", node, &keys, |key, near| {
-            Some(match (elsewhere(key), near) {
-                (Some(elsewhere), _) => elsewhere,
-                (None, Some(near)) => format!("did you mean `{near}`?"),
-                (None, None) => format!("the keys are: {}", keys.join(", ")),
-            })
-        });
-        let written: Vec<&str> = entries.map(|(key, _)| key).collect();
-        for field in spec.fields.iter().filter(|field| field.required) {
-            let misspelled = written
-                .iter()
-                .any(|key| !keys.contains(key) && did_you_mean(key, [field.key]).is_some());
-            let missing = node.get(field.key).is_none_or(NodeRef::is_null);
-            if missing && !misspelled {
-                let place = self.walk.place("the file");
-                let help = (field.key == "proofhouse").then_some("start with `proofhouse: 1`");
-                self.error("PC-004", &format!("{place} needs `{}`", field.key), help);
-            }
-        }
-        Some(Fields {
-            reader: self,
-            node,
-            spec,
-        })
-    }
-
-    pub(super) fn text(&mut self, node: NodeRef<'s>) -> Option<String> {
-        match node.scalar() {
-            Some(Scalar::Text(text)) if !text.contains('\0') => Some(text.to_owned()),
-            Some(Scalar::Text(_)) => {
-                self.unusable("take out the character with the code 0");
-                None
-            }
-            _ => {
-                self.mismatch(node, "a text");
-                None
-            }
-        }
     }
 
     /// A text that stands for something, which `read` finds out.
@@ -176,7 +162,7 @@ impl<'s, 'v> Reader<'s, 'v> {
     pub(super) fn existing(&mut self, node: NodeRef<'s>) -> Option<PathBuf> {
         let path = self.path(node)?;
         if !path.exists() {
-            let place = self.walk.place("the file");
+            let place = self.place();
             let help = "paths are relative to the file that names them";
             self.error(
                 "PC-011",
@@ -238,71 +224,62 @@ impl<'s, 'v> Reader<'s, 'v> {
 
     /// Says that a secret stands in the file, and never which.
     pub(super) fn secret(&mut self, what: &str, help: &str) {
-        let place = self.walk.place("the file");
+        let place = self.place();
         let message = format!("{place} is {what} and must not stand in the file");
         self.walk
             .error_at_key("PC-008", message, Some(help.to_owned()));
     }
-
-    /// The items of a list; one value stands for a list of one.
-    pub(super) fn each<T>(
-        &mut self,
-        node: NodeRef<'s>,
-        mut read: impl FnMut(&mut Self, NodeRef<'s>) -> Option<T>,
-    ) -> Vec<T> {
-        let Some(items) = node.items() else {
-            return read(self, node).into_iter().collect();
-        };
-        let mut list = Vec::new();
-        for (index, item) in items.enumerate() {
-            list.extend(self.within(Segment::Index(index), |reader| read(reader, item)));
-        }
-        list
-    }
 }
 
-impl<'s, 'v> Fields<'_, 's, 'v> {
-    /// Reads one field with what the table says of it. Nothing behind a key counts as absent, and is told.
-    pub(super) fn read<T>(
-        &mut self,
-        key: &'static str,
-        read: impl FnOnce(&mut Reader<'s, 'v>, NodeRef<'s>, &'static Kind) -> Option<T>,
-    ) -> Option<T> {
-        let field = self.spec.field(key);
-        debug_assert!(field.is_some(), "{} has no key {key}", self.spec.name);
-        let (field, node) = (field?, self.node.get(key)?);
-        self.reader.within(Segment::Key(key), |reader| {
-            if node.is_null() {
-                if !field.required {
-                    let message = format!("`{key}` is empty and counts as absent");
-                    let help = Some("give it a value or remove the key".to_owned());
-                    reader.walk.warn_at_key("PC-010", message, help);
-                }
-                return None;
-            }
-            read(reader, node, &field.kind)
-        })
-    }
-
+/// What `proofhouse.yaml` has beside what every format has.
+pub(super) trait ConfigFields {
     /// Says that a key does not go together with what else is there.
-    pub(super) fn clash(&mut self, key: &'static str, message: &str, help: Option<&str>) {
+    fn clash(&mut self, key: &'static str, message: &str, help: Option<&str>);
+
+    /// A text that has something in it.
+    fn some_text(&mut self, key: &'static str) -> Option<String>;
+
+    /// A whole number in the range of the table.
+    fn whole<T: TryFrom<u64>>(&mut self, key: &'static str) -> Option<T>;
+
+    /// A number from 0 to 1.
+    fn share(&mut self, key: &'static str) -> Option<f64>;
+
+    fn duration(&mut self, key: &'static str) -> Option<Duration>;
+
+    /// Bytes: a number, or a text such as `8M`.
+    fn size(&mut self, key: &'static str) -> Option<u64>;
+
+    fn path(&mut self, key: &'static str) -> Option<PathBuf>;
+
+    fn existing(&mut self, key: &'static str) -> Option<PathBuf>;
+
+    fn url(&mut self, key: &'static str) -> Option<String>;
+
+    fn address(&mut self, key: &'static str) -> Option<SocketAddr>;
+
+    fn networks(&mut self, key: &'static str) -> Vec<IpNet>;
+
+    /// Texts that have something in them.
+    fn some_texts(&mut self, key: &'static str) -> Vec<String>;
+
+    /// One of the words of the table.
+    fn choice(&mut self, key: &'static str) -> Option<&'static str>;
+
+    /// Some of the words of the table.
+    fn choices(&mut self, key: &'static str) -> Vec<&'static str>;
+}
+
+impl ConfigFields for Fields<'_, '_, '_> {
+    fn clash(&mut self, key: &'static str, message: &str, help: Option<&str>) {
         self.reader.within(Segment::Key(key), |reader| {
             let help = help.map(str::to_owned);
             reader.walk.error_at_key("PC-013", message.to_owned(), help);
         });
     }
 
-    pub(super) fn has(&self, key: &str) -> bool {
-        self.node.get(key).is_some_and(|value| !value.is_null())
-    }
-
-    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
-        self.read(key, |reader, node, _| reader.text(node))
-    }
-
-    /// A text that has something in it.
-    pub(super) fn some_text(&mut self, key: &'static str) -> Option<String> {
-        self.read(key, |reader, node, _| {
+    fn some_text(&mut self, key: &'static str) -> Option<String> {
+        self.read(key, |reader, node| {
             reader.parsed(node, |text| match text.trim().is_empty() {
                 true => Err("write something".to_owned()),
                 false => Ok(text.to_owned()),
@@ -310,21 +287,13 @@ impl<'s, 'v> Fields<'_, 's, 'v> {
         })
     }
 
-    pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
-        self.read(key, |reader, node, _| match node.scalar() {
-            Some(Scalar::Bool(value)) => Some(value),
-            _ => {
-                reader.mismatch(node, "true or false");
-                None
-            }
-        })
-    }
-
-    /// A whole number in the range of the table.
-    pub(super) fn whole<T: TryFrom<u64>>(&mut self, key: &'static str) -> Option<T> {
-        self.read(key, |reader, node, kind| {
+    fn whole<T: TryFrom<u64>>(&mut self, key: &'static str) -> Option<T> {
+        let kind = &self.spec(key)?.kind;
+        self.read(key, |reader, node| {
             let (min, max) = match kind {
-                Kind::Whole { min, max } => (*min, *max),
+                Kind::Integer { min, max } => {
+                    (u64::try_from(*min).unwrap_or(0), max.unwrap_or(u64::MAX))
+                }
                 _ => (0, u64::MAX),
             };
             let number = match node.scalar() {
@@ -345,9 +314,8 @@ impl<'s, 'v> Fields<'_, 's, 'v> {
         })
     }
 
-    /// A number from 0 to 1.
-    pub(super) fn share(&mut self, key: &'static str) -> Option<f64> {
-        self.read(key, |reader, node, _| {
+    fn share(&mut self, key: &'static str) -> Option<f64> {
+        self.read(key, |reader, node| {
             let number = match node.scalar() {
                 Some(Scalar::Float(number)) => number,
                 Some(Scalar::Int(0)) => 0.0,
@@ -366,18 +334,21 @@ impl<'s, 'v> Fields<'_, 's, 'v> {
         })
     }
 
-    pub(super) fn duration(&mut self, key: &'static str) -> Option<Duration> {
-        self.read(key, |reader, node, _| {
-            reader.parsed(node, |text| match duration(text) {
-                Ok(time) if time.is_zero() => Err("write more than no time".to_owned()),
-                read => read.map_err(|error| error.to_string()),
+    fn duration(&mut self, key: &'static str) -> Option<Duration> {
+        self.read(key, |reader, node| {
+            reader.parsed(node, |text| {
+                Durations::POSITIVE
+                    .parse(text)
+                    .map_err(|error| match error {
+                        DurationError::Zero => "write more than no time".to_owned(),
+                        DurationError::Malformed => NotDuration.to_string(),
+                    })
             })
         })
     }
 
-    /// Bytes: a number, or a text such as `8M`.
-    pub(super) fn size(&mut self, key: &'static str) -> Option<u64> {
-        self.read(key, |reader, node, _| match node.scalar() {
+    fn size(&mut self, key: &'static str) -> Option<u64> {
+        self.read(key, |reader, node| match node.scalar() {
             Some(Scalar::Int(number)) if number > 0 => u64::try_from(number).ok(),
             Some(Scalar::Int(_)) => {
                 reader.unusable("write a number of bytes above 0");
@@ -389,20 +360,20 @@ impl<'s, 'v> Fields<'_, 's, 'v> {
         })
     }
 
-    pub(super) fn path(&mut self, key: &'static str) -> Option<PathBuf> {
-        self.read(key, |reader, node, _| reader.path(node))
+    fn path(&mut self, key: &'static str) -> Option<PathBuf> {
+        self.read(key, |reader, node| reader.path(node))
     }
 
-    pub(super) fn existing(&mut self, key: &'static str) -> Option<PathBuf> {
-        self.read(key, |reader, node, _| reader.existing(node))
+    fn existing(&mut self, key: &'static str) -> Option<PathBuf> {
+        self.read(key, |reader, node| reader.existing(node))
     }
 
-    pub(super) fn url(&mut self, key: &'static str) -> Option<String> {
-        self.read(key, |reader, node, _| reader.url(node))
+    fn url(&mut self, key: &'static str) -> Option<String> {
+        self.read(key, |reader, node| reader.url(node))
     }
 
-    pub(super) fn address(&mut self, key: &'static str) -> Option<SocketAddr> {
-        self.read(key, |reader, node, _| {
+    fn address(&mut self, key: &'static str) -> Option<SocketAddr> {
+        self.read(key, |reader, node| {
             reader.parsed(node, |text| {
                 let parsed = text.parse();
                 parsed.map_err(|_| "write an address and a port, such as 127.0.0.1:8080".to_owned())
@@ -410,9 +381,9 @@ impl<'s, 'v> Fields<'_, 's, 'v> {
         })
     }
 
-    pub(super) fn networks(&mut self, key: &'static str) -> Vec<IpNet> {
-        let read = self.read(key, |reader, node, _| {
-            Some(reader.each(node, |reader, item| {
+    fn networks(&mut self, key: &'static str) -> Vec<IpNet> {
+        let read = self.read(key, |reader, node| {
+            Some(reader.one_or_more(node, |reader, item| {
                 reader.parsed(item, |text| {
                     proofhouse_subjects::spec::network(text)
                         .map_err(|error| error.to_string())
@@ -423,10 +394,9 @@ impl<'s, 'v> Fields<'_, 's, 'v> {
         read.unwrap_or_default()
     }
 
-    /// Texts that have something in them.
-    pub(super) fn texts(&mut self, key: &'static str) -> Vec<String> {
-        let read = self.read(key, |reader, node, _| {
-            Some(reader.each(node, |reader, item| {
+    fn some_texts(&mut self, key: &'static str) -> Vec<String> {
+        let read = self.read(key, |reader, node| {
+            Some(reader.one_or_more(node, |reader, item| {
                 reader.parsed(item, |text| match text.is_empty() {
                     true => Err("write something".to_owned()),
                     false => Ok(text.to_owned()),
@@ -436,21 +406,15 @@ impl<'s, 'v> Fields<'_, 's, 'v> {
         read.unwrap_or_default()
     }
 
-    /// One of the words of the table.
-    pub(super) fn choice(&mut self, key: &'static str) -> Option<&'static str> {
-        self.read(key, |reader, node, kind| match kind {
-            Kind::Choice(words) => reader.choice(node, words),
-            _ => None,
-        })
+    fn choice(&mut self, key: &'static str) -> Option<&'static str> {
+        let words = self.spec(key)?.kind.choices();
+        self.read(key, |reader, node| reader.choice(node, words))
     }
 
-    /// Some of the words of the table.
-    pub(super) fn choices(&mut self, key: &'static str) -> Vec<&'static str> {
-        let read = self.read(key, |reader, node, kind| match kind {
-            Kind::Choices(words) => {
-                Some(reader.each(node, |reader, item| reader.choice(item, words)))
-            }
-            _ => None,
+    fn choices(&mut self, key: &'static str) -> Vec<&'static str> {
+        let words = self.spec(key).map_or(&[][..], |field| field.kind.choices());
+        let read = self.read(key, |reader, node| {
+            Some(reader.one_or_more(node, |reader, item| reader.choice(item, words)))
         });
         read.unwrap_or_default()
     }

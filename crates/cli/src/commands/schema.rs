@@ -14,11 +14,17 @@ use crate::output::{CommandError, Data};
     proofhouse schema agent > agent.schema.json\n  \
     proofhouse schema trigger > trigger.schema.json\n  \
     proofhouse schema schedule > schedule.schema.json\n  \
-    proofhouse schema config > config.schema.json")]
+    proofhouse schema config > config.schema.json\n  \
+    proofhouse schema operator > operator.schema.json\n  \
+    proofhouse schema config --reference > keys.md")]
 pub(crate) struct Schema {
     /// Which schema
     #[arg(value_enum)]
     kind: Kind,
+
+    /// Print the keys as a page in Markdown instead, for people
+    #[arg(long)]
+    reference: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -37,22 +43,51 @@ enum Kind {
     Schedule,
     /// The configuration of a project, proofhouse.yaml
     Config,
+    /// What the operator configures
+    Operator,
 }
 
 impl Schema {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        let schema = match self.kind {
-            Kind::Oatf => proofhouse_oatf::json_schema(),
-            Kind::Tool => proofhouse_manifest::json_schema(),
-            Kind::Result => proofhouse_campaign::report::json_schema(),
-            Kind::Agent => proofhouse_manifest::agent_json_schema(),
-            Kind::Trigger => proofhouse_manifest::trigger_json_schema(),
-            Kind::Schedule => proofhouse_manifest::schedule_json_schema(),
-            Kind::Config => proofhouse_campaign::config::json_schema(),
-        };
         let mut data = Data::new();
-        data.json(&schema)?;
+        if self.reference {
+            let page = self.kind.reference().ok_or_else(|| {
+                CommandError::usage("results are not written by people; there is no such page")
+            })?;
+            data.write(&page)?;
+        } else {
+            data.json(&self.kind.schema())?;
+        }
         data.finish()?;
         Ok(Exit::Success)
+    }
+}
+
+impl Kind {
+    fn schema(self) -> serde_json::Value {
+        match self {
+            Self::Oatf => proofhouse_oatf::json_schema(),
+            Self::Tool => proofhouse_manifest::json_schema(),
+            Self::Result => proofhouse_campaign::report::json_schema(),
+            Self::Agent => proofhouse_manifest::agent_json_schema(),
+            Self::Trigger => proofhouse_manifest::trigger_json_schema(),
+            Self::Schedule => proofhouse_manifest::schedule_json_schema(),
+            Self::Config => proofhouse_campaign::config::json_schema(),
+            Self::Operator => proofhouse_tools::operator::json_schema(),
+        }
+    }
+
+    /// The page, for what people write.
+    fn reference(self) -> Option<String> {
+        match self {
+            Self::Oatf => Some(proofhouse_oatf::reference()),
+            Self::Tool => Some(proofhouse_manifest::reference()),
+            Self::Result => None,
+            Self::Agent => Some(proofhouse_manifest::agent_reference()),
+            Self::Trigger => Some(proofhouse_manifest::trigger_reference()),
+            Self::Schedule => Some(proofhouse_manifest::schedule_reference()),
+            Self::Config => Some(proofhouse_campaign::config::reference()),
+            Self::Operator => Some(proofhouse_tools::operator::reference()),
+        }
     }
 }

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use proofhouse_test_support::peers;
+use proofhouse_test_support::process::signal;
 use serde_json::{Value, json};
 
 use crate::support::{self, Ran, command, finish, json, run, run_with_input};
@@ -390,17 +392,11 @@ fn servers_are_capabilities_without_a_manifest() {
 
 #[test]
 fn the_filesystem_server_works_where_it_is_installed() {
-    #[expect(clippy::disallowed_methods, reason = "where the peers of tests are")]
-    let Ok(peers) = std::env::var("PROOFHOUSE_PEERS") else {
-        eprintln!("SKIPPED: PROOFHOUSE_PEERS is not set; no filesystem server");
+    let package = "mcp-servers/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js";
+    let Some(peers) = peers::installed("the filesystem server", package) else {
         return;
     };
-    let package = "mcp-servers/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js";
-    let script = Path::new(&peers).join(package);
-    if !script.exists() {
-        eprintln!("SKIPPED: there is no {package} in PROOFHOUSE_PEERS");
-        return;
-    }
+    let script = peers.join(package);
     let files = tempfile::tempdir().unwrap();
     let directory = files.path().canonicalize().unwrap();
     fs::write(directory.join("hello.txt"), "The sky is blue.").unwrap();
@@ -469,13 +465,8 @@ fn ctrl_c_cancels_the_answer_and_a_second_one_ends_it() {
         let found = stderr.find(|line| line.as_ref().is_ok_and(|line| line.contains(wanted)));
         assert!(found.is_some(), "{wanted} never came");
     };
-    let id = child.id().to_string();
-    let interrupt = || {
-        let sent = std::process::Command::new("kill")
-            .args(["-INT", &id])
-            .status();
-        assert!(sent.unwrap().success());
-    };
+    let id = child.id();
+    let interrupt = || signal(id, "-INT");
     stdin.write_all(b"Refund ticket 7, amount: 20\n").unwrap();
     wait_for("is asked to approve");
     interrupt();
@@ -561,11 +552,7 @@ fn an_agent_is_served_and_used_by_another() {
         "{called:?}"
     );
     assert!(!called.is_empty(), "{output:#}");
-    let id = served.0.id().to_string();
-    let ended = std::process::Command::new("kill")
-        .args(["-TERM", &id])
-        .status();
-    assert!(ended.unwrap().success());
+    signal(served.0.id(), "-TERM");
     assert_eq!(served.0.wait().unwrap().code(), Some(0));
 }
 

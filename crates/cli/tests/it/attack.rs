@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use proofhouse_test_support::process;
 use serde_json::{Value, json};
 
 use crate::support::run;
@@ -102,9 +103,7 @@ impl Attack {
     }
 
     fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
-        assert!(sent.success());
+        process::signal(self.child.id(), signal);
     }
 
     fn file(&self, name: &str) -> PathBuf {

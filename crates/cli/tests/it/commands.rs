@@ -10,6 +10,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
+use proofhouse_test_support::workspace::vectors;
+
 use crate::support::{command, finish, json, run, run_with_input};
 
 const BROKEN: &str = "examples/documents/broken.yaml";
@@ -377,11 +379,9 @@ fn conformance_counts_and_fails() {
 
 #[test]
 fn public_vectors_pass() {
-    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors");
-    if !vectors.is_dir() {
-        eprintln!("SKIPPED: ../shared/vectors is not here");
+    let Some(vectors) = vectors("public_vectors_pass", "") else {
         return;
-    }
+    };
     let ran = run(&[
         "conformance",
         vectors.join("oatf-conformance").to_str().unwrap(),

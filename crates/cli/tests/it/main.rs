@@ -9,6 +9,7 @@ mod config;
 mod dashboard;
 mod demo_service;
 mod documentation;
+mod durations;
 mod explain_verdict;
 mod exposure;
 mod hostile_subjects;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use proofhouse_oatf::{Protocol, load};
+use proofhouse_test_support::workspace::vectors;
 use serde_json::Value;
 
 use crate::campaigns::{Campaigns, code, stderr, stdout, text};
@@ -29,17 +30,8 @@ const BLIND: [&str; 10] = [
 const UNREACHED: &str = "OATF-027";
 
 fn documents() -> Option<PathBuf> {
-    let folder =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/oatf-scenarios");
-    if folder.is_dir() {
-        return folder.canonicalize().ok();
-    }
-    // Not with `println!`, which is only heard when a test fails.
-    let _ = std::io::Write::write_all(
-        &mut std::io::stderr(),
-        b"SKIPPED: the public vectors are not here\n",
-    );
-    None
+    let folder = vectors("the public documents", "oatf-scenarios")?;
+    folder.canonicalize().ok()
 }
 
 /// Whether a target names what messages of the protocol do not have.

@@ -5,10 +5,11 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests, helpers included")]
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use proofhouse_test_support::peers;
 use serde_json::Value;
 
 /// What every agent is attacked with, all of which one with a gullible model gives way to. They are of the six
@@ -57,39 +58,14 @@ const TYPESCRIPT: Agent = Agent {
 impl Agent {
     /// The command that starts it, if it is installed; says loudly when it is not.
     fn command(&self) -> Option<String> {
-        #[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
-        let peers = std::env::var_os("PROOFHOUSE_PEERS").map(PathBuf::from);
-        // Tests run in the directory of their package, the variable is set in that of the workspace.
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let peers = peers.map(|peers| root.join(peers));
-        let installed = peers.filter(|peers| peers.join(self.peer).join(".installed").exists());
-        let Some(peers) = installed else {
-            // Not with `println!`, which is only heard when a test fails.
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED: {}: run scripts/peers and set PROOFHOUSE_PEERS to its directory",
-                self.peer
-            );
-            return None;
-        };
-        let program = self.program(&root, &peers.join(self.peer));
+        let peers = peers::installed(self.peer, &format!("{}/.installed", self.peer))?;
+        let program = peers::placed(&peers, self.peer, self.file);
         let interpreter = peers.join(self.interpreter);
         Some(format!(
             "'{}' '{}' {{prompt}}",
             interpreter.display(),
             program.display()
         ))
-    }
-
-    /// The program as it is in the repository now, beside its packages. It is put there in one step, because
-    /// another test may be starting it.
-    fn program(&self, root: &Path, home: &Path) -> PathBuf {
-        let source = root.join("tests/peers").join(self.peer).join(self.file);
-        let beside = tempfile::NamedTempFile::new_in(home).unwrap();
-        std::fs::copy(source, beside.path()).unwrap();
-        let program = home.join(self.file);
-        beside.persist(&program).unwrap();
-        program
     }
 }
 

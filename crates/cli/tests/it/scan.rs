@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use proofhouse_test_support::workspace::vectors;
 use serde_json::{Value, json};
 
 use crate::support::{self, Case, Ran, json, run, run_with_input};
@@ -539,11 +540,10 @@ fn a_flood_of_bad_lines_is_cut_short_and_counted() {
 
 #[test]
 fn the_public_scenarios_can_be_scanned_with() {
-    let scenarios =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/oatf-scenarios");
-    if !scenarios.is_dir() {
+    let Some(scenarios) = vectors("the_public_scenarios_can_be_scanned_with", "oatf-scenarios")
+    else {
         return;
-    }
+    };
     let ran = run(&["scan", TRACE, "--rules", scenarios.to_str().unwrap()]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(

@@ -11,11 +11,12 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use proofhouse_test_support::wait::until;
 use serde_json::{Value, json};
 
 use crate::support::{
     self,
-    served::{PATIENCE, Served, example, until},
+    served::{PATIENCE, Served, example},
 };
 
 const CLERK: &str = r#"

@@ -12,11 +12,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use proofhouse_test_support::wait::until;
 use serde_json::{Value, json};
 
 use crate::support::{
     self,
-    served::{PATIENCE, Reply, Served, until},
+    served::{PATIENCE, Reply, Served},
 };
 
 const CLERK: &str = r#"

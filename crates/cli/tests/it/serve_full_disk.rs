@@ -12,10 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use proofhouse_test_support::wait::until;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 
-use crate::support::served::{PATIENCE, Reply, Served, example, github_signature, try_send, until};
+use crate::support::served::{PATIENCE, Reply, Served, example, github_signature, try_send};
 
 const SECRET: &str = "correct horse battery staple";
 /// Senders of webhooks.

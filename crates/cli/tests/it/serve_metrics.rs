@@ -2,16 +2,15 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::SystemTime;
 
+use proofhouse_test_support::http::{Reply, Server};
+use proofhouse_test_support::wait::until;
 use serde_json::{Value, json};
 
-use crate::support::served::{Served, example, github_signature, until};
+use crate::support::served::{Served, example, github_signature};
 
 const SECRET: &str = "correct horse battery staple";
 
@@ -48,31 +47,15 @@ capabilities:
 "#;
 
 /// A platform that is polled, and that may be out of order.
-fn feed(broken: &Arc<AtomicBool>) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+fn feed(broken: &Arc<AtomicBool>) -> Server {
     let broken = Arc::clone(broken);
-    // It ends with the test program.
-    thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            while lines
-                .next()
-                .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
-            {}
-            let (status, body) = match broken.load(Ordering::Relaxed) {
-                true => ("500 Internal Server Error", "{}"),
-                false => ("200 OK", r#"{"items": []}"#),
-            };
-            let length = body.len();
-            let _ = write!(
-                stream,
-                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
-                 connection: close\r\n\r\n{body}"
-            );
+    Server::start(move |_, _| {
+        if broken.load(Ordering::Relaxed) {
+            Reply::Plain(500, "content-type: application/json\r\n", "{}".to_owned())
+        } else {
+            Reply::Json(json!({"items": []}))
         }
-    });
-    address
+    })
 }
 
 /// All values, by name and labels.
@@ -115,7 +98,8 @@ fn comment(text: &str, repository: &str) -> Value {
 fn what_happens_is_counted() {
     let broken = Arc::new(AtomicBool::new(false));
     let manifests = example("events/github-pr.yaml");
-    let more = MORE.replace("FEED", &feed(&broken).to_string());
+    let feed = feed(&broken);
+    let more = MORE.replace("FEED", &feed.address().to_string());
     let files = [("github.yaml", manifests.as_str()), ("feed.yaml", &more)];
     let operator = format!("settings: {{hook_secret: '{SECRET}'}}\n");
     let served = Served::start(

@@ -6,9 +6,10 @@
     reason = "a test may"
 )]
 
+use proofhouse_test_support::wait::until;
 use serde_json::{Value, json};
 
-use crate::support::served::{Served, until};
+use crate::support::served::Served;
 
 const SHOP: &str = r#"
 kind: commonagents.info/v1beta2/tool

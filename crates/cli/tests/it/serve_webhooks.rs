@@ -7,13 +7,14 @@ use std::time::SystemTime;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use proofhouse_test_support::wait::until;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use ring::hmac;
 use serde_json::{Value, json};
 
 use crate::support::{
     self,
-    served::{Served, example, exchange, github_signature, until},
+    served::{Served, example, exchange, github_signature},
 };
 
 const SECRET: &str = "correct horse battery staple";

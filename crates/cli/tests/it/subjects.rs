@@ -5,9 +5,13 @@
 
 use std::process::{Command, Stdio};
 
+use proofhouse_test_support::loopback::free_address;
+use proofhouse_test_support::process::Started;
+use proofhouse_test_support::process::signal;
+use proofhouse_test_support::wait::until_true;
 use serde_json::json;
 
-use crate::subjects_support::{self, Bench, Started, agent, bytes, free_port, until};
+use crate::subjects_support::{self, Bench, agent, bytes};
 
 const SECRET: &str = "tok-5up3rsecret";
 
@@ -79,7 +83,7 @@ server.serve_forever()
     let (mock, port) = (bench.write("mock.py", mock), bench.path("port"));
     let mut server = Command::new("python3");
     let _server = Started(server.arg(mock).arg(SECRET).arg(&port).spawn().unwrap());
-    until("the mock serves", || {
+    until_true("the mock serves", || {
         port.exists() && bytes(&port).ends_with(b"\n")
     });
     let port = String::from_utf8(bytes(&port)).unwrap();
@@ -263,17 +267,16 @@ fn the_file_is_put_back_when_the_campaign_is_interrupted_or_killed() {
     let file = bench.path("fixed.json");
     let arguments = in_place(&bench, "sleep 300");
     let is_other = || bytes(&file) != IN_PLACE.as_bytes();
-    for signal in ["-INT", "-TERM"] {
+    for name in ["-INT", "-TERM"] {
         let child = bench.begin(&arguments);
-        until("the file is rewritten", is_other);
-        let pid = child.id().to_string();
-        Command::new("kill").args([signal, &pid]).status().unwrap();
+        until_true("the file is rewritten", is_other);
+        signal(child.id(), name);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130));
         check_back(&bench);
     }
     let mut child = bench.begin(&arguments);
-    until("the file is rewritten", is_other);
+    until_true("the file is rewritten", is_other);
     let busy = bench.run(&arguments);
     assert_eq!(busy.code, 3);
     assert!(busy.stderr.contains("another campaign"), "{}", busy.stderr);
@@ -345,7 +348,7 @@ fn readiness_is_a_line_or_an_answer() {
 #[test]
 fn an_agent_that_runs_already_is_attacked_where_it_looks() {
     let bench = Bench::new();
-    let (port, mcp) = (free_port(), free_port());
+    let (port, mcp) = (free_address().port(), free_address().port());
     let script = agent();
     let script = script.split_once(' ').unwrap().1;
     let child = Command::new("python3")
@@ -356,7 +359,7 @@ fn an_agent_that_runs_already_is_attacked_where_it_looks() {
         .spawn()
         .unwrap();
     let _agent = Started(child);
-    until("the agent serves", || {
+    until_true("the agent serves", || {
         std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
     });
     let url = format!("http://127.0.0.1:{port}/?key={SECRET}");

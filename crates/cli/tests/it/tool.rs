@@ -8,14 +8,13 @@
 )]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use proofhouse_manifest::Bundle;
+use proofhouse_test_support::http::{Reply, Server};
+use proofhouse_test_support::process::signal;
+use proofhouse_test_support::wait::until_true;
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{Limits, Runtimes};
 use serde_json::{Value, json};
@@ -496,60 +495,31 @@ fn traces_can_be_judged() {
     assert!(ran.stderr.contains("cannot write"), "{}", ran.stderr);
 }
 
-/// A session service whose `execute` never answers; it remembers the first lines of requests.
-fn stuck_service() -> (u16, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
-    let told = Arc::clone(&seen);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().take(20) {
-            let told = Arc::clone(&told);
-            std::thread::spawn(move || answer_stuck(stream.unwrap(), &told));
+/// A session service whose `execute` never answers.
+fn stuck_service() -> Server {
+    Server::start(|request, _| {
+        if request.path.contains("/add") {
+            return Reply::Held;
         }
+        Reply::Json(json!({"session": {"id": "s1"}}))
+    })
+}
+
+/// Waits until a service has been asked this.
+fn wait_for(service: &Server, words: &str) {
+    until_true(words, || {
+        let requests = service.requests();
+        let mut lines = requests
+            .iter()
+            .map(|asked| format!("{} {}", asked.method, asked.path));
+        lines.any(|line| line.contains(words))
     });
-    (port, seen)
-}
-
-fn answer_stuck(mut stream: TcpStream, told: &Mutex<Vec<String>>) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut first = String::new();
-    reader.read_line(&mut first).unwrap();
-    let mut line = first.clone();
-    while line.trim() != "" {
-        line.clear();
-        if reader.read_line(&mut line).unwrap_or(0) == 0 {
-            break;
-        }
-    }
-    told.lock().unwrap().push(first.trim().to_owned());
-    let body = r#"{"session": {"id": "s1"}}"#;
-    if first.contains("/add") {
-        // Silent until the other end goes away.
-        let _ = reader.take(1 << 16).bytes().count();
-        return;
-    }
-    let answer = format!(
-        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    let _ = stream.write_all(answer.as_bytes());
-}
-
-fn wait_for(seen: &Mutex<Vec<String>>, words: &str) {
-    for _ in 0..600 {
-        if seen.lock().unwrap().iter().any(|line| line.contains(words)) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("no request with {words}: {:?}", seen.lock().unwrap());
 }
 
 #[test]
 fn a_call_that_takes_too_long_is_ended_with_its_session() {
-    let (port, seen) = stuck_service();
-    let base = format!("base_url=http://127.0.0.1:{port}");
+    let service = stuck_service();
+    let base = format!("base_url=http://{}", service.address());
     let ran = run(&[
         "tool",
         "call",
@@ -576,14 +546,14 @@ fn a_call_that_takes_too_long_is_ended_with_its_session() {
         error["message"].as_str().unwrap().contains("0.5 s"),
         "{error}"
     );
-    wait_for(&seen, "DELETE /sessions/s1");
+    wait_for(&service, "DELETE /sessions/s1");
 }
 
 #[cfg(unix)]
 #[test]
 fn an_interrupted_call_ends_its_session() {
-    let (port, seen) = stuck_service();
-    let base = format!("base_url=http://127.0.0.1:{port}");
+    let service = stuck_service();
+    let base = format!("base_url=http://{}", service.address());
     let child = command(&[
         "tool",
         "call",
@@ -600,14 +570,10 @@ fn an_interrupted_call_ends_its_session() {
     .stderr(Stdio::piped())
     .spawn()
     .unwrap();
-    wait_for(&seen, "/add");
-    let pid = child.id().to_string();
-    let sent = std::process::Command::new("kill")
-        .args(["-INT", &pid])
-        .status();
-    assert!(sent.unwrap().success());
+    wait_for(&service, "/add");
+    signal(child.id(), "-INT");
     let ran = finish(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{}", ran.stderr);
     assert!(ran.stderr.contains("cancelled"), "{}", ran.stderr);
-    wait_for(&seen, "DELETE /sessions/s1");
+    wait_for(&service, "DELETE /sessions/s1");
 }

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
+use proofhouse_test_support::process::signal;
 use serde_json::{Value, json};
 
 use crate::support::{command, json, run, run_with_input};
@@ -135,9 +136,7 @@ fn http_serves_until_it_is_told_to_end() {
     assert!(greeted.contains("Hello, Ada!"), "{greeted}");
     let foreign = server.post("origin: https://evil.example\r\n", &handshake());
     assert!(foreign.starts_with("HTTP/1.1 403"), "{foreign}");
-    let id = server.child.id().to_string();
-    let killed = std::process::Command::new("kill").arg(&id).status();
-    assert!(killed.unwrap().success());
+    signal(server.child.id(), "-TERM");
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
 }
 

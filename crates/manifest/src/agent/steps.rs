@@ -2,6 +2,7 @@
 
 use proofhouse_expr::{Compiler, ExprLimits, Form, FunctionError, Program};
 use proofhouse_source::NodeRef;
+use proofhouse_source::format::FormatReader;
 
 use super::fields;
 use super::model::{OnFail, Step, StepAction};
@@ -47,7 +48,7 @@ impl<'s> Decoder<'s> {
     pub(crate) fn step(&mut self, node: NodeRef<'s>, place: Place) -> Option<Step> {
         let span = self.here();
         let mut fields = self.fields(node, &fields::STEP)?;
-        let action = fields.step_action(node, place);
+        let action = step_action(&mut fields, place);
         let matches = fields.text("match");
         let condition = fields.read("condition", |decoder, node| {
             decoder.step_cel(node, place, false)
@@ -90,58 +91,55 @@ impl<'s> Decoder<'s> {
     }
 }
 
-impl<'s> Fields<'_, 's> {
-    fn step_action(&mut self, node: NodeRef<'s>, place: Place) -> Option<StepAction> {
-        let there = |key| node.get(key).is_some_and(|value| !value.is_null());
-        let found: Vec<&str> = ["assert", "invoke", "transform"]
-            .into_iter()
-            .filter(|key| there(key))
-            .collect();
-        let action = match found.as_slice() {
-            ["assert"] => self
-                .read("assert", |decoder, node| {
-                    decoder.step_cel(node, place, place.can_ask())
+fn step_action(fields: &mut Fields<'_, '_>, place: Place) -> Option<StepAction> {
+    let found: Vec<&str> = ["assert", "invoke", "transform"]
+        .into_iter()
+        .filter(|key| fields.has(key))
+        .collect();
+    let action = match found.as_slice() {
+        ["assert"] => fields
+            .read("assert", |decoder, node| {
+                decoder.step_cel(node, place, place.can_ask())
+            })
+            .map(StepAction::Assert),
+        ["transform"] => fields
+            .read("transform", |decoder, node| {
+                decoder.step_cel(node, place, false)
+            })
+            .map(StepAction::Transform),
+        ["invoke"] => {
+            let bindings = fields
+                .read("bindings", |decoder, node| {
+                    decoder.bindings(node, place.variables())
                 })
-                .map(StepAction::Assert),
-            ["transform"] => self
-                .read("transform", |decoder, node| {
-                    decoder.step_cel(node, place, false)
-                })
-                .map(StepAction::Transform),
-            ["invoke"] => {
-                let bindings = self
-                    .read("bindings", |decoder, node| {
-                        decoder.bindings(node, place.variables())
-                    })
-                    .unwrap_or_default();
-                self.text("invoke").map(|text| {
-                    let (tool, action) = match text.split_once(':') {
-                        Some((tool, action)) => (tool.to_owned(), Some(action.to_owned())),
-                        None => (text, None),
-                    };
-                    StepAction::Invoke {
-                        tool,
-                        action,
-                        bindings,
-                    }
-                })
-            }
-            several => {
-                let message = match several {
-                    [] => "a step needs `assert`, `invoke` or `transform`".to_owned(),
-                    _ => format!(
-                        "a step has {}; only one may be there",
-                        several.join(" and ")
-                    ),
+                .unwrap_or_default();
+            fields.text("invoke").map(|text| {
+                let (tool, action) = match text.split_once(':') {
+                    Some((tool, action)) => (tool.to_owned(), Some(action.to_owned())),
+                    None => (text, None),
                 };
-                self.decoder.error("TM-024", message, None);
-                None
-            }
-        };
-        if found != ["invoke"] && there("bindings") {
-            let message = "only `invoke` has `bindings`".to_owned();
-            self.decoder.error("TM-024", message, None);
+                StepAction::Invoke {
+                    tool,
+                    action,
+                    bindings,
+                }
+            })
         }
-        action
+        several => {
+            let message = match several {
+                [] => "a step needs `assert`, `invoke` or `transform`".to_owned(),
+                _ => format!(
+                    "a step has {}; only one may be there",
+                    several.join(" and ")
+                ),
+            };
+            fields.reader.error("TM-024", message, None);
+            None
+        }
+    };
+    if found != ["invoke"] && fields.has("bindings") {
+        let message = "only `invoke` has `bindings`".to_owned();
+        fields.reader.error("TM-024", message, None);
     }
+    action
 }

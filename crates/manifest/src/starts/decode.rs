@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, Segment};
 use serde_json::{Map, Value};
 
@@ -29,7 +30,7 @@ impl<'s> Decoder<'s> {
         let message = fields.read("message", |decoder, node| {
             decoder.template(node, Site::Message)
         });
-        let inputs = fields.inputs();
+        let inputs = inputs(&mut fields);
         let enabled = fields.flag("enabled");
         let (agent, agent_span) = agent?;
         Some(Trigger {
@@ -84,7 +85,7 @@ impl<'s> Decoder<'s> {
         let cron = fields.text("cron");
         let timezone = fields.text("timezone");
         let owner = fields.read("owner", Self::short_text);
-        let inputs = fields.inputs();
+        let inputs = inputs(&mut fields);
         let enabled = fields.flag("enabled");
         let cron = cron?;
         let cadence = match Cadence::new(&cron, timezone.as_deref()) {
@@ -94,7 +95,7 @@ impl<'s> Decoder<'s> {
                     CadenceError::Cron(_) => ("cron", "write for example `0 9 * * 1-5`"),
                     CadenceError::Zone(_) => ("timezone", "write for example `Europe/Berlin`"),
                 };
-                fields.decoder.within(Segment::Key(key), |decoder| {
+                fields.reader.within(Segment::Key(key), |decoder| {
                     decoder.error("TM-029", error.to_string(), Some(help.to_owned()));
                 });
                 None
@@ -131,27 +132,25 @@ impl<'s> Decoder<'s> {
     }
 }
 
-impl<'s> Fields<'_, 's> {
-    /// The input of a task: a mapping whose `message` is a text or a list of content parts.
-    fn inputs(&mut self) -> Map<String, Value> {
-        let inputs = self.read("inputs", |decoder, node| {
-            if node.entries().is_none() {
-                decoder.mismatch(node, "a mapping");
-                return None;
+/// The input of a task: a mapping whose `message` is a text or a list of content parts.
+fn inputs(fields: &mut Fields<'_, '_>) -> Map<String, Value> {
+    let inputs = fields.read("inputs", |decoder, node| {
+        if node.entries().is_none() {
+            decoder.mismatch(node, "a mapping");
+            return None;
+        }
+        if let Some(message) = node.get("message") {
+            let value = decoder.value(message);
+            if !(value.is_string() || value.is_array()) {
+                decoder.within(Segment::Key("message"), |decoder| {
+                    decoder.mismatch(message, "a text or a list of content parts");
+                });
             }
-            if let Some(message) = node.get("message") {
-                let value = decoder.value(message);
-                if !(value.is_string() || value.is_array()) {
-                    decoder.within(Segment::Key("message"), |decoder| {
-                        decoder.mismatch(message, "a text or a list of content parts");
-                    });
-                }
-            }
-            match decoder.value(node) {
-                Value::Object(map) => Some(map),
-                _ => None,
-            }
-        });
-        inputs.unwrap_or_default()
-    }
+        }
+        match decoder.value(node) {
+            Value::Object(map) => Some(map),
+            _ => None,
+        }
+    });
+    inputs.unwrap_or_default()
 }

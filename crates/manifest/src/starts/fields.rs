@@ -1,12 +1,15 @@
-//! The fields of triggers and schedules, for the reader and the JSON Schema.
+//! The fields of triggers and schedules, for the reader, the JSON Schema and the reference.
+
+use proofhouse_source::format::{FieldKind as Kind, TypeSpec};
 
 use crate::agent::fields::STEP;
-use crate::fields::{Kind, TypeSpec, field, needed};
+use crate::fields::{BODY, TEMPLATE, field, needed};
 
 pub(crate) static TRIGGER: TypeSpec = TypeSpec {
     name: "Trigger",
     doc: "Starts a task of an agent for each event of a source that passes its assertions.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
         needed(
             "kind",
@@ -24,10 +27,10 @@ pub(crate) static TRIGGER: TypeSpec = TypeSpec {
         needed("source", Kind::Type(&SOURCE), "What it listens to."),
         field(
             "message",
-            Kind::Template,
+            TEMPLATE,
             "What the task is told; {event.payload…} is filled in.",
         ),
-        field("inputs", Kind::Body, "The rest of the task's input."),
+        field("inputs", BODY, "The rest of the task's input."),
         needed("enabled", Kind::Flag, "Whether it is active."),
     ],
 };
@@ -35,7 +38,8 @@ pub(crate) static TRIGGER: TypeSpec = TypeSpec {
 pub(super) static SOURCE: TypeSpec = TypeSpec {
     name: "Source",
     doc: "What a trigger listens to.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
         needed(
             "type",
@@ -44,7 +48,7 @@ pub(super) static SOURCE: TypeSpec = TypeSpec {
         ),
         field(
             "before",
-            Kind::List(&STEP),
+            Kind::list(&Kind::Type(&STEP)),
             "Assertions over event; all must hold for a task to start.",
         ),
     ],
@@ -53,7 +57,8 @@ pub(super) static SOURCE: TypeSpec = TypeSpec {
 pub(crate) static SCHEDULE: TypeSpec = TypeSpec {
     name: "Schedule",
     doc: "Starts tasks of an agent by the clock.",
-    exactly_one: false,
+    extensions: true,
+    exactly_one: None,
     fields: &[
         needed(
             "kind",
@@ -80,7 +85,7 @@ pub(crate) static SCHEDULE: TypeSpec = TypeSpec {
         ),
         field(
             "inputs",
-            Kind::Body,
+            BODY,
             "The input of each task; message is what it is told.",
         ),
         needed("enabled", Kind::Flag, "Whether it is active."),

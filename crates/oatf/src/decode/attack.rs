@@ -1,13 +1,13 @@
 //! Decodes the document and the attack envelope.
 
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, Scalar, Segment};
 
-use super::Decoder;
-use crate::error::ParseErrorKind;
+use super::{Decoder, DocumentFields};
 use crate::fields;
 use crate::model::{
-    Attack, Classification, Correlation, DateOrDateTime, Document, DurationText, FrameworkMapping,
-    Reference, Severity,
+    Attack, Classification, Correlation, DateOrDateTime, Document, FrameworkMapping, Reference,
+    Severity,
 };
 
 impl<'s> Decoder<'s> {
@@ -15,7 +15,7 @@ impl<'s> Decoder<'s> {
     pub(crate) fn document(&mut self, node: NodeRef<'s>) -> Option<Document> {
         if node.entries().is_none() {
             let message = format!("a document must be a mapping, not {}", node.describe());
-            self.error(ParseErrorKind::TypeMismatch, "PH-007", message, None);
+            self.error("PH-007", message, None);
             return None;
         }
         let mut fields = self.fields(node, &fields::DOCUMENT)?;
@@ -25,7 +25,7 @@ impl<'s> Decoder<'s> {
             if node.items().is_some() {
                 let message = "`attack` must be one mapping, not a sequence".to_owned();
                 let help = Some("write one document per attack".to_owned());
-                decoder.error(ParseErrorKind::TypeMismatch, "V-003", message, help);
+                decoder.error("V-003", message, help);
                 return None;
             }
             decoder.attack(node)
@@ -42,7 +42,7 @@ impl<'s> Decoder<'s> {
             _ => {
                 let message = format!("`oatf` must be a string, not {}", node.describe());
                 let help = Some("write `oatf: \"0.1\"`".to_owned());
-                self.error(ParseErrorKind::TypeMismatch, "V-001", message, help);
+                self.error("V-001", message, help);
                 None
             }
         }
@@ -59,7 +59,7 @@ impl<'s> Decoder<'s> {
             modified: fields.read("modified", Self::date),
             author: fields.text("author"),
             description: fields.text("description"),
-            grace_period: fields.text("grace_period").map(DurationText::new),
+            grace_period: fields.duration("grace_period"),
             severity: fields.read("severity", Self::severity),
             impact: fields.list("impact", Self::choice),
             classification: fields.read("classification", Self::classification),
@@ -69,7 +69,7 @@ impl<'s> Decoder<'s> {
                 .unwrap_or_default(),
             indicators: fields.list("indicators", Self::indicator),
             correlation: fields.read("correlation", Self::correlation),
-            extensions: fields.extensions(),
+            extensions: fields.kept_extensions(),
         })
     }
 
@@ -80,7 +80,7 @@ impl<'s> Decoder<'s> {
             let shown: String = text.chars().take(40).collect();
             let message = format!("`{shown}` is neither a date nor a date-time with a time zone");
             let help = Some("write `2026-01-15` or `2026-01-15T10:30:00Z`".to_owned());
-            self.error(ParseErrorKind::TypeMismatch, "PH-014", message, help);
+            self.error("PH-014", message, help);
         }
         date
     }

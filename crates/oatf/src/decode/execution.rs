@@ -1,12 +1,13 @@
 //! Decodes actors, phases, actions, triggers, extractors and response entries.
 
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, Segment};
 
-use super::Decoder;
+use super::{Decoder, DocumentFields};
 use crate::fields;
 use crate::model::{
-    Action, ActionKind, Actor, DurationText, Execution, Extensions, Extractor, Mode, Phase,
-    ResponseEntry, Selector, SynthesizeBlock, Trigger,
+    Action, ActionKind, Actor, Execution, Extensions, Extractor, Mode, Phase, ResponseEntry,
+    Selector, SynthesizeBlock, Trigger,
 };
 
 impl<'s> Decoder<'s> {
@@ -17,7 +18,7 @@ impl<'s> Decoder<'s> {
             state: fields.read("state", |decoder, node| Some(decoder.value(node))),
             phases: fields.list("phases", Self::phase),
             actors: fields.list("actors", Self::actor),
-            extensions: fields.extensions(),
+            extensions: fields.kept_extensions(),
         })
     }
 
@@ -27,7 +28,7 @@ impl<'s> Decoder<'s> {
             name: fields.text("name").unwrap_or_default(),
             mode: fields.open("mode").unwrap_or_default(),
             phases: fields.list("phases", Self::phase).unwrap_or_default(),
-            extensions: fields.extensions(),
+            extensions: fields.kept_extensions(),
         })
     }
 
@@ -41,7 +42,7 @@ impl<'s> Decoder<'s> {
             extractors: fields.list("extractors", Self::extractor),
             on_enter: fields.list("on_enter", Self::action),
             trigger: fields.read("trigger", Self::trigger),
-            extensions: fields.extensions(),
+            extensions: fields.kept_extensions(),
         })
     }
 
@@ -110,7 +111,7 @@ impl<'s> Decoder<'s> {
             event: fields.text("event"),
             count: fields.integer("count"),
             r#match: fields.read("match", Self::predicate),
-            after: fields.text("after").map(DurationText::new),
+            after: fields.duration("after"),
         })
     }
 

@@ -1,9 +1,9 @@
 //! Decodes indicators, their three ways of detection, and conditions.
 
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, Segment};
 
-use super::Decoder;
-use crate::error::ParseErrorKind;
+use super::{Decoder, DocumentFields};
 use crate::fields;
 use crate::model::{
     CelExpression, Condition, ExpressionMatch, Indicator, MatchCondition, MatchPredicate,
@@ -29,7 +29,7 @@ impl<'s> Decoder<'s> {
             tier: fields.choice("tier"),
             severity: fields.choice("severity"),
             false_positives: fields.texts("false_positives"),
-            extensions: fields.extensions(),
+            extensions: fields.kept_extensions(),
         })
     }
 
@@ -62,13 +62,12 @@ impl<'s> Decoder<'s> {
                 _ => {
                     let known = ["target", "condition"];
                     let known = known.iter().chain(MatchCondition::OPERATORS).copied();
-                    self.unknown_key(key, known, false);
+                    self.unknown_key(key, known);
                 }
             }
         }
         if standard.is_some() && pattern.shorthand {
             self.error(
-                ParseErrorKind::TypeMismatch,
                 "PH-015",
                 "a pattern has either `condition` or operators of its own, not both".to_owned(),
                 Some("move the operators into `condition`".to_owned()),
@@ -94,7 +93,10 @@ impl<'s> Decoder<'s> {
             .any(|key| MatchCondition::OPERATORS.contains(key))
         {
             for key in keys {
-                if let Some(near) = self.near(key, MatchCondition::OPERATORS.iter().copied()) {
+                if let Some(near) = self
+                    .walk
+                    .near(key, MatchCondition::OPERATORS.iter().copied())
+                {
                     self.within(Segment::Key(key), |decoder| {
                         decoder.note(
                             "PH-204",
@@ -113,7 +115,7 @@ impl<'s> Decoder<'s> {
                     decoder.operator(key, value, &mut operators);
                 });
             } else {
-                self.unknown_key(key, MatchCondition::OPERATORS.iter().copied(), false);
+                self.unknown_key(key, MatchCondition::OPERATORS.iter().copied());
             }
         }
         Some(Condition::Operators(Box::new(operators)))

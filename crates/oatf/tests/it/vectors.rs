@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use jsonschema::Validator;
 use proofhouse_oatf::{json_schema, load};
 use proofhouse_source::{ReadLimits, Source};
+use proofhouse_test_support::workspace::vectors;
 use serde_json::Value;
 
 /// Where our schema and the published one differ, and why. A case that is not listed must agree,
@@ -27,15 +28,6 @@ const DISAGREEMENTS: &[(&str, Verdict, &str)] = &[(
 enum Verdict {
     OnlyOursAccepts,
     OnlyTheirsAccepts,
-}
-
-fn vectors() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors");
-    if path.is_dir() {
-        return Some(path);
-    }
-    eprintln!("SKIPPED: ../shared/vectors is not here");
-    None
 }
 
 #[expect(
@@ -91,7 +83,9 @@ fn the_schema_is_a_schema() {
 
 #[test]
 fn all_forty_scenarios_load_and_fit_the_schema() {
-    let Some(vectors) = vectors() else { return };
+    let Some(vectors) = vectors("the public vectors", "") else {
+        return;
+    };
     let schema = ours();
     let scenarios = documents(&vectors.join("oatf-scenarios"));
     assert_eq!(scenarios.len(), 40);
@@ -112,7 +106,9 @@ fn all_forty_scenarios_load_and_fit_the_schema() {
 
 #[test]
 fn the_schema_accepts_what_parses_and_refuses_what_does_not() {
-    let Some(vectors) = vectors() else { return };
+    let Some(vectors) = vectors("the public vectors", "") else {
+        return;
+    };
     let schema = ours();
     let parse = vectors.join("oatf-conformance/parse");
     for path in documents(&parse.join("valid")) {
@@ -136,7 +132,9 @@ fn the_schema_accepts_what_parses_and_refuses_what_does_not() {
 
 #[test]
 fn our_schema_and_the_published_one_agree_but_for_what_is_explained() {
-    let Some(vectors) = vectors() else { return };
+    let Some(vectors) = vectors("the public vectors", "") else {
+        return;
+    };
     let published: Value =
         serde_json::from_str(&read(&vectors.join("schemas/oatf-v0.1.json"))).unwrap();
     let published = jsonschema::validator_for(&published).unwrap();

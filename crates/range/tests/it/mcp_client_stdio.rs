@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use proofhouse_range::{ActorEndpoint, ActorErrorKind, RunError, RunHandle, RunReport, run};
+use proofhouse_test_support::process::is_running;
+use proofhouse_test_support::wait::soon;
 use proofhouse_wire::Spawn;
 
 use crate::client_support::{
@@ -309,21 +311,9 @@ async fn nothing_of_a_process_stays_behind() {
     }
 }
 
-/// Waits until a process is gone; it must be soon.
+/// Waits until a process is gone.
 async fn ends(pid: &str) {
-    let mut tries = 0;
-    while is_running(pid) {
-        tries += 1;
-        assert!(tries < 500, "{pid} is still there");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-/// Whether a process runs; one that nobody has waited for yet does not.
-fn is_running(pid: &str) -> bool {
-    #[expect(clippy::disallowed_methods, reason = "the kernel's own few bytes")]
-    let status = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-    status.is_ok_and(|status| !status.contains(") Z "))
+    soon(&format!("the end of {pid}"), || !is_running(pid)).await;
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proofhouse_range::RunReport;
-use proofhouse_test_support::peers::{client, peers};
+use proofhouse_test_support::peers::{MCP_CLIENTS, client, peers};
 use proofhouse_wire::{Child, Line, Spawn, WireLimits};
 use serde_json::{Value, json};
 
@@ -74,16 +74,6 @@ attack:
       pattern: {condition: hunter2}
   correlation: {logic: all}
 "#;
-
-/// A client's program, how it negotiates, and the version it must end up with.
-const CLIENTS: [(&str, &str, &str); 6] = [
-    ("mcp-python-1", "legacy", "2025-11-25"),
-    ("mcp-python-2", "legacy", "2025-11-25"),
-    ("mcp-python-2", "auto", "2026-07-28"),
-    ("mcp-js-1", "legacy", "2025-11-25"),
-    ("mcp-js-2", "legacy", "2025-11-25"),
-    ("mcp-js-2", "auto", "2026-07-28"),
-];
 
 /// Runs a client to its end: what it saw, and what was written to its error output.
 async fn agent(spawn: &Spawn) -> (Value, String) {
@@ -153,7 +143,7 @@ async fn clients_over_http_give_the_same_verdict() {
     let Some(directory) = peers("clients_over_http_give_the_same_verdict") else {
         return;
     };
-    for (peer, mode, version) in CLIENTS {
+    for (peer, mode, version) in MCP_CLIENTS {
         let name = format!("{peer} {mode}");
         let loaded = proofhouse_oatf::load(DOCUMENT).unwrap();
         let stage = Stage::http(loaded.document).await;
@@ -183,7 +173,7 @@ async fn clients_that_start_the_server_give_the_same_verdict() {
     let path = scratch.path().join("document.yaml");
     std::fs::write(&path, DOCUMENT).unwrap();
     let (path, serve) = (path.display().to_string(), serve().display().to_string());
-    for (peer, mode, version) in CLIENTS {
+    for (peer, mode, version) in MCP_CLIENTS {
         let name = format!("{peer} {mode}");
         let arguments = [mode, "stdio", &serve, &path, "stdio"];
         let (seen, told) = agent(&client(&directory, peer, &arguments)).await;

@@ -10,27 +10,23 @@ use std::time::Duration;
 
 use proofhouse_oatf::{AttackResult, Document, Mode, load};
 use proofhouse_range::{ActorEndpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
+use proofhouse_test_support::workspace::vectors;
 use serde_json::{Value, json};
 
 use crate::client_support::{Scripted, stream};
 use crate::puppet_support::{Mcp, a2a_send};
-
-const DOCUMENTS: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../../shared/vectors/oatf-scenarios"
-);
 
 /// Where the servers of a run are, by mode.
 type Servers = Arc<Mutex<Vec<(Mode, String)>>>;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_public_document_runs_to_a_verdict() {
-    if !Path::new(DOCUMENTS).is_dir() {
-        println!("SKIPPED: there are no public documents at {DOCUMENTS}");
+    let test = "every_public_document_runs_to_a_verdict";
+    let Some(folder) = vectors(test, "oatf-scenarios") else {
         return;
-    }
+    };
     let mut running = tokio::task::JoinSet::new();
-    for path in documents(Path::new(DOCUMENTS)) {
+    for path in documents(&folder) {
         running.spawn(async move {
             let document = read(&path);
             (path, play(&document).await)

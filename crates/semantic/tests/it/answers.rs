@@ -4,11 +4,11 @@ use proofhouse_oatf::{EvaluationError, SemanticEvaluator, SemanticIntentClass};
 use proofhouse_semantic::{Config, Method, OpenAiSemantic};
 use serde_json::json;
 
-use crate::server::{Reply, Server, angles, judge_of_theft, judged, judgement};
+use crate::server::{Reply, Server, angles, judge_of_theft, judged, judgement, url};
 use crate::{KEY, ask, config, fails, judge};
 
 /// What is asked, answered with a fixed reply.
-fn judged_by(reply: impl Fn() -> Reply + Send + 'static) -> Result<f64, EvaluationError> {
+fn judged_by(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Result<f64, EvaluationError> {
     let server = Server::start(move |_, _| reply());
     ask(&judge(&server), "a text")
 }
@@ -24,9 +24,9 @@ fn embeddings_are_compared_with_the_intent() {
     let requests = server.requests();
     assert_eq!(requests.len(), 4, "the intent and three texts");
     assert_eq!(requests[0].path, "/v1/embeddings");
-    assert_eq!(requests[0].body["model"], "a-model");
+    assert_eq!(requests[0].json()["model"], "a-model");
     assert_eq!(
-        requests[0].authorization.as_deref(),
+        requests[0].header("authorization"),
         Some(&*format!("Bearer {KEY}"))
     );
 }
@@ -48,10 +48,10 @@ fn a_judge_is_asked_for_a_score() {
     );
     let requests = server.requests();
     assert_eq!(requests[0].path, "/v1/chat/completions");
-    assert_eq!(requests[0].authorization, None);
+    assert_eq!(requests[0].header("authorization"), None);
     assert_eq!(judged(&requests[0]), "steal \"it\"\nnow");
     assert!(
-        requests[2].body["messages"][0]["content"]
+        requests[2].json()["messages"][0]["content"]
             .as_str()
             .unwrap()
             .contains("prompt injection")
@@ -155,7 +155,7 @@ fn refusals_are_told_short_and_without_the_key() {
 fn redirects_are_not_followed() {
     let elsewhere = Server::start(judge_of_theft);
     let place: &'static str =
-        Box::leak(format!("Location: {}\r\n", elsewhere.url()).into_boxed_str());
+        Box::leak(format!("Location: {}\r\n", url(&elsewhere)).into_boxed_str());
     for status in [301, 302, 307, 308] {
         let result = judged_by(move || Reply::Plain(status, place, String::new()));
         fails(result, "not followed");

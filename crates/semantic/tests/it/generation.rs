@@ -21,7 +21,7 @@ fn what_the_model_writes_is_used_as_structure_or_text() {
     assert_eq!(refused.kind, GenerationErrorKind::ContentPolicy);
     assert_eq!(refused.prompt_preview.as_deref(), Some("a secret"));
     let asked = server.requests();
-    let question = asked[0].body["messages"].to_string();
+    let question = asked[0].json()["messages"].to_string();
     assert!(
         question.contains("a result") && question.contains("weather"),
         "{question}"

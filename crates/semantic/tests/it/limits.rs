@@ -1,10 +1,10 @@
 //! Slow, busy, broken, endless and absent endpoints, and what is never asked or asked only once.
 
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use proofhouse_oatf::SemanticEvaluator;
 use proofhouse_semantic::{Config, Method, OpenAiSemantic};
+use proofhouse_test_support::loopback::Vacant;
 
 use crate::server::{Reply, Server, angles, judge_of_theft, judged, judgement};
 use crate::{ask, config, fails};
@@ -91,9 +91,8 @@ fn endless_answers_hit_the_size_limit() {
 
 #[test]
 fn a_closed_port_is_an_error_and_soon_left_alone() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    drop(listener);
+    let nobody = Vacant::new();
+    let url = format!("http://{}/v1", nobody.address());
     let evaluator = OpenAiSemantic::new(Config {
         max_failures: 2,
         ..Config::new(url, "m", Method::Judge)

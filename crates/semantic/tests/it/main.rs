@@ -5,6 +5,7 @@ mod answers;
 mod calibration;
 mod generation;
 mod limits;
+mod proxies;
 mod scanner;
 mod server;
 
@@ -22,7 +23,7 @@ fn config(server: &Server, method: Method) -> Config {
         api_key: Some(Secret::new(KEY)),
         timeout: Duration::from_secs(5),
         retries: 0,
-        ..Config::new(server.url(), "a-model", method)
+        ..Config::new(server::url(server), "a-model", method)
     }
 }
 

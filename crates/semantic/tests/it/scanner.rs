@@ -7,7 +7,7 @@ use proofhouse_oatf::{Document, SemanticEvaluator, load};
 use proofhouse_semantic::{Config, Method, OpenAiSemantic};
 use serde_json::json;
 
-use crate::server::{Reply, Server, judge_of_theft};
+use crate::server::{Reply, Server, judge_of_theft, url};
 
 fn document(examples: &str) -> Document {
     let text = format!(
@@ -31,7 +31,7 @@ fn judge(server: Option<&Server>, examples: &str, notes: &[&str]) -> (String, Op
     if let Some(server) = server {
         let config = Config {
             retries: 0,
-            ..Config::new(server.url(), "m", Method::Judge)
+            ..Config::new(url(&server), "m", Method::Judge)
         };
         let evaluator: Arc<dyn SemanticEvaluator> = Arc::new(OpenAiSemantic::new(config).unwrap());
         builder = builder.semantic(evaluator);

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use proofhouse_oatf::Mode;
 use proofhouse_wire::files::{Unreadable, read_capped};
 
 use in_place::InPlace;
@@ -14,8 +15,6 @@ pub use in_place::InPlaceError;
 pub(crate) use in_place::Placed;
 pub use rewrite::RewriteError;
 use rewrite::{Stand, rewrite};
-
-use proofhouse_oatf::Mode;
 
 use crate::Notice;
 use crate::spec::McpConfigSpec;

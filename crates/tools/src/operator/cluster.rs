@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use proofhouse_source::{NodeRef, Scalar, Segment};
+use proofhouse_source::format::FormatReader;
+use proofhouse_source::{NodeRef, Segment};
 
-use super::reader::Reader;
+use super::fields::KUBERNETES;
+use super::reader::{Fields, Reader};
 use crate::actions::Cluster;
-
-const KEYS: [&str; 4] = ["kubeconfig", "context", "namespaces", "in_cluster"];
 
 /// Which cluster runs Jobs. By default, the one that `kubectl` would use.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -65,38 +65,33 @@ impl std::fmt::Debug for KubernetesConfig {
 /// Reads the block. What has an error is left out.
 pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> KubernetesConfig {
     let mut config = KubernetesConfig::default();
-    if !reader.mapping(node, &KEYS) {
+    let Some(mut fields) = reader.fields(node, &KUBERNETES) else {
         return config;
-    }
-    config.kubeconfig = text(node, "kubeconfig", reader).map(PathBuf::from);
-    config.context = text(node, "context", reader);
-    if let Some(list) = reader.field(node, "namespaces") {
-        reader.within(Segment::Key("namespaces"), |reader| {
-            let before = reader.findings();
-            let names = reader.texts(list).into_iter();
-            config.namespaces = names.map(|(name, _)| name).collect();
-            // Without a name, the list would allow everything, which is the opposite of what it says.
-            if config.namespaces.is_empty() && reader.findings() == before {
-                reader.error(
-                    "OC-005",
-                    "the list names no namespace".to_owned(),
-                    Some("leave it out to allow those that manifests name".to_owned()),
-                );
-            }
-        });
-    }
-    if let Some(flag) = reader.field(node, "in_cluster") {
-        reader.within(Segment::Key("in_cluster"), |reader| match flag.scalar() {
-            Some(Scalar::Bool(value)) => config.in_cluster = value,
-            _ => reader.mismatch(flag, "true or false"),
-        });
-    }
+    };
+    config.kubeconfig = text(&mut fields, "kubeconfig").map(PathBuf::from);
+    config.context = text(&mut fields, "context");
+    let namespaces = fields.read("namespaces", |reader, list| {
+        let before = reader.findings();
+        let names = reader.texts(list).into_iter();
+        let names: Vec<String> = names.map(|(name, _)| name).collect();
+        // Without a name, the list would allow everything, which is the opposite of what it says.
+        if names.is_empty() && reader.findings() == before {
+            reader.error(
+                "OC-005",
+                "the list names no namespace".to_owned(),
+                Some("leave it out to allow those that manifests name".to_owned()),
+            );
+        }
+        Some(names)
+    });
+    config.namespaces = namespaces.unwrap_or_default();
+    config.in_cluster = fields.flag("in_cluster").unwrap_or_default();
     for (key, is_set) in [
         ("kubeconfig", config.kubeconfig.is_some()),
         ("context", config.context.is_some()),
     ] {
         if config.in_cluster && is_set {
-            reader.within(Segment::Key(key), |reader| {
+            fields.reader.within(Segment::Key(key), |reader| {
                 reader.error(
                     "OC-005",
                     format!("`{key}` names another cluster than `in_cluster`"),
@@ -108,9 +103,8 @@ pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Kubern
     config
 }
 
-fn text<'s>(node: NodeRef<'s>, key: &'static str, reader: &mut Reader<'s, '_>) -> Option<String> {
-    let value = reader.field(node, key)?;
-    reader.within(Segment::Key(key), |reader| {
+fn text(fields: &mut Fields<'_, '_, '_>, key: &'static str) -> Option<String> {
+    fields.read(key, |reader, value| {
         let text = reader.text(value)?;
         if text.is_empty() {
             reader.error("OC-005", format!("`{key}` is an empty text"), None);

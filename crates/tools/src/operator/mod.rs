@@ -24,8 +24,10 @@
 //! ```
 
 mod cluster;
+mod fields;
 mod provider;
 mod reader;
+mod schema;
 mod servers;
 pub mod variables;
 mod webhooks;
@@ -33,6 +35,7 @@ mod webhooks;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{
     Diagnostic, DiagnosticSeverity, NodeRef, ReadErrorKind, ReadLimits, Segment, Source,
     did_you_mean,
@@ -42,19 +45,11 @@ use serde_json::{Map, Value};
 use crate::auth::AuthConfig;
 use crate::http::EgressPolicy;
 pub use cluster::KubernetesConfig;
+use fields::{EGRESS, OPERATOR};
 use proofhouse_manifest::interpolate::Sealed;
 use reader::Reader;
+pub use schema::{json_schema, reference};
 pub use webhooks::{WebhookConfig, WebhookSource};
-
-/// The keys of a file that is not all settings.
-const KEYS: [&str; 6] = [
-    "settings",
-    "auth",
-    "egress",
-    "kubernetes",
-    "mcp",
-    "webhooks",
-];
 
 /// A configuration that people write has a few KiB; one that a program writes, some more.
 const LIMITS: ReadLimits = ReadLimits {
@@ -154,55 +149,38 @@ impl OperatorConfig {
         if root.is_null() {
             return;
         }
-        let Some(entries) = root.entries() else {
-            reader.mismatch(root, "a mapping");
-            return;
-        };
-        let keys: Vec<&str> = entries.map(|(key, _)| key).collect();
-        if !keys.iter().any(|key| KEYS.contains(key)) {
+        let keys = root.entries().into_iter().flatten().map(|(key, _)| key);
+        let keys: Vec<&str> = keys.collect();
+        if root.entries().is_some() && !keys.iter().any(|key| OPERATOR.knows(key)) {
             warn_of_near_misses(&keys, reader);
             self.settings = Sealed::new(reader.value(root));
             return;
         }
-        for key in keys.iter().filter(|key| !KEYS.contains(key)) {
-            let help = match did_you_mean(key, KEYS) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "a setting stands below `settings`".to_owned(),
-            };
-            reader.unknown_key(key, help);
+        let Some(mut fields) = reader.fields(root, &OPERATOR) else {
+            return;
+        };
+        let settings = fields.read("settings", |reader, node| {
+            reader.is_mapping(node).then(|| reader.value(node))
+        });
+        if let Some(settings) = settings {
+            self.settings = Sealed::new(settings);
         }
-        if let Some(settings) = reader.field(root, "settings") {
-            reader.within(Segment::Key("settings"), |reader| {
-                if reader.is_mapping(settings) {
-                    self.settings = Sealed::new(reader.value(settings));
-                }
-            });
-        }
-        if let Some(auth) = reader.field(root, "auth") {
-            reader.within(Segment::Key("auth"), |reader| {
-                self.auth = provider::read_all(auth, reader);
-            });
-        }
-        if let Some(egress) = reader.field(root, "egress") {
-            reader.within(Segment::Key("egress"), |reader| {
-                self.egress = read_egress(egress, reader);
-            });
-        }
-        if let Some(kubernetes) = reader.field(root, "kubernetes") {
-            reader.within(Segment::Key("kubernetes"), |reader| {
-                self.kubernetes = cluster::read(kubernetes, reader);
-            });
-        }
-        if let Some(mcp) = reader.field(root, "mcp") {
-            reader.within(Segment::Key("mcp"), |reader| {
-                self.mcp_environment = Sealed::new(servers::read(mcp, reader));
-            });
-        }
-        if let Some(webhooks) = reader.field(root, "webhooks") {
-            reader.within(Segment::Key("webhooks"), |reader| {
-                self.webhooks = webhooks::read(webhooks, reader);
-            });
-        }
+        let auth = fields.read("auth", |reader, node| {
+            Some(provider::read_all(node, reader))
+        });
+        self.auth = auth.unwrap_or_default();
+        let egress = fields.read("egress", |reader, node| Some(read_egress(node, reader)));
+        self.egress = egress.unwrap_or_default();
+        let cluster = fields.read("kubernetes", |reader, node| {
+            Some(cluster::read(node, reader))
+        });
+        self.kubernetes = cluster.unwrap_or_default();
+        let environment = fields.read("mcp", |reader, node| Some(servers::read(node, reader)));
+        self.mcp_environment = Sealed::new(environment.unwrap_or_default());
+        let webhooks = fields.read("webhooks", |reader, node| {
+            Some(webhooks::read(node, reader))
+        });
+        self.webhooks = webhooks.unwrap_or_default();
     }
 }
 
@@ -210,18 +188,19 @@ impl OperatorConfig {
 fn warn_of_near_misses<'s>(keys: &[&'s str], reader: &mut Reader<'s, '_>) {
     for key in keys {
         let first = key.split('.').next().unwrap_or_default();
-        let near = match KEYS.into_iter().find(|known| *known == first) {
+        let near = match OPERATOR.keys().find(|known| *known == first) {
             Some(known) => Some(known),
-            None => did_you_mean(key, KEYS),
+            None => did_you_mean(key, OPERATOR.keys()),
         };
         if let Some(near) = near {
             reader.within(Segment::Key(key), |reader| {
                 let shown: String = key.chars().take(60).collect();
-                reader.warn_at_key(
+                let keys: Vec<&str> = OPERATOR.keys().collect();
+                reader.walk().warn_at_key(
                     "OC-008",
                     format!(
                         "`{shown}` is a setting here, since the file has none of the keys {}",
-                        KEYS.join(", ")
+                        keys.join(", ")
                     ),
                     Some(format!(
                         "write `{near}:` for that key, or put the settings below `settings:`"
@@ -234,32 +213,32 @@ fn warn_of_near_misses<'s>(keys: &[&'s str], reader: &mut Reader<'s, '_>) {
 
 fn read_egress<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> EgressPolicy {
     let mut networks = Vec::new();
-    if reader.mapping(node, &["allow"])
-        && let Some(allow) = reader.field(node, "allow")
-    {
-        reader.within(Segment::Key("allow"), |reader| {
-            for (text, index) in reader.texts(allow) {
-                reader.within(Segment::Index(index), |reader| match network(&text) {
-                    Some(network) => {
-                        if network.prefix_len() == 0 {
-                            reader.warn(
-                                "OC-011",
-                                "this lets tools reach every address, those of this machine too"
-                                    .to_owned(),
-                                Some("name the networks that are needed".to_owned()),
-                            );
-                        }
-                        networks.push(network);
+    let Some(mut fields) = reader.fields(node, &EGRESS) else {
+        return EgressPolicy::allowing(networks);
+    };
+    fields.read("allow", |reader, allow| {
+        for (text, index) in reader.texts(allow) {
+            reader.within(Segment::Index(index), |reader| match network(&text) {
+                Some(network) => {
+                    if network.prefix_len() == 0 {
+                        reader.warn(
+                            "OC-011",
+                            "this lets tools reach every address, those of this machine too"
+                                .to_owned(),
+                            Some("name the networks that are needed".to_owned()),
+                        );
                     }
-                    None => reader.error(
-                        "OC-005",
-                        "this is not a network".to_owned(),
-                        Some("write it as `10.1.0.0/16` or `fd00::/8`".to_owned()),
-                    ),
-                });
-            }
-        });
-    }
+                    networks.push(network);
+                }
+                None => reader.error(
+                    "OC-005",
+                    "this is not a network".to_owned(),
+                    Some("write it as `10.1.0.0/16` or `fd00::/8`".to_owned()),
+                ),
+            });
+        }
+        Some(())
+    });
     EgressPolicy::allowing(networks)
 }
 

@@ -1,44 +1,18 @@
 //! Reads the `auth` block: one provider per name, told apart by `type`.
 
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, Segment, did_you_mean};
 use serde_json::{Map, Value};
 use url::{Host, Url};
 
-use super::reader::Reader;
+use super::fields::{PROVIDER, PROVIDERS};
+use super::reader::{Fields, Reader};
 use super::variables::is_name;
 use crate::auth::{
     AuthConfig, ClientAuthentication, ClientCredentials, GithubApp, OauthClient, ProviderConfig,
     RefreshToken, SigningKey,
 };
 use proofhouse_manifest::interpolate::{Root, Sealed, Template};
-
-/// The types of provider and their keys beside `type`; those that are needed come first.
-const TYPES: &[(&str, &[&str], &[&str])] = &[
-    ("static", &["token"], &[]),
-    ("env", &["variable"], &[]),
-    (
-        "client_credentials",
-        &["token_url", "client_id", "client_secret"],
-        CLIENT_OPTIONS,
-    ),
-    (
-        "refresh_token",
-        &["token_url", "client_id", "refresh_token"],
-        &[
-            "authentication",
-            "scope",
-            "audience",
-            "parameters",
-            "client_secret",
-        ],
-    ),
-    (
-        "github_app",
-        &["app_id", "installation_id", "private_key"],
-        &["api_url", "repositories", "permissions"],
-    ),
-];
-const CLIENT_OPTIONS: &[&str] = &["authentication", "scope", "audience", "parameters"];
 
 /// What a request for a token says by itself.
 const TAKEN: [&str; 6] = [
@@ -86,16 +60,12 @@ fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Option<ProviderCo
     if !reader.is_mapping(node) {
         return None;
     }
-    let Some(of) = reader.field(node, "type") else {
-        reader.missing("type");
-        return None;
-    };
-    let of = reader.within(Segment::Key("type"), |reader| {
-        let of = reader.text(of)?;
-        let found = TYPES.iter().find(|(name, _, _)| *name == of);
+    let spec = reader.peek(node, &PROVIDER).read("type", |reader, node| {
+        let of = reader.text(node)?;
+        let found = PROVIDERS.iter().find(|(name, _)| *name == of);
         if found.is_none() {
-            let names: Vec<&str> = TYPES.iter().map(|(name, _, _)| *name).collect();
-            let help = match did_you_mean(&of, names.iter().copied()) {
+            let names = PROVIDERS.map(|(name, _)| name);
+            let help = match did_you_mean(&of, names) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("use one of: {}", names.join(", ")),
             };
@@ -106,30 +76,14 @@ fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Option<ProviderCo
             );
         }
         found
-    })?;
-    let (name, needed, optional) = *of;
-    let keys: Vec<&'static str> = ["type"]
-        .into_iter()
-        .chain(needed.iter().copied())
-        .chain(optional.iter().copied())
-        .collect();
-    reader.mapping(node, &keys);
-    let absent: Vec<&str> = needed
-        .iter()
-        .copied()
-        .filter(|key| reader.field(node, key).is_none())
-        .collect();
-    for key in &absent {
-        // A misspelled key has been reported already.
-        let mut written = node.entries().into_iter().flatten();
-        if !written.any(|(word, _)| !keys.contains(&word) && did_you_mean(word, [*key]).is_some()) {
-            reader.missing(key);
-        }
-    }
-    if !absent.is_empty() {
+    });
+    let (name, spec) = *spec?;
+    let mut block = Block {
+        fields: reader.fields(node, spec)?,
+    };
+    if !block.fields.has_all_required() {
         return None;
     }
-    let mut block = Block { node, reader };
     match name {
         "static" => block.secret("token").map(ProviderConfig::Fixed),
         "env" => block.variable().map(ProviderConfig::Fixed),
@@ -147,10 +101,9 @@ fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Option<ProviderCo
     }
 }
 
-/// The mapping of one provider.
+/// The mapping of one provider, in which everything that is needed is there.
 struct Block<'r, 's, 'l> {
-    node: NodeRef<'s>,
-    reader: &'r mut Reader<'s, 'l>,
+    fields: Fields<'r, 's, 'l>,
 }
 
 impl<'s, 'l> Block<'_, 's, 'l> {
@@ -159,13 +112,15 @@ impl<'s, 'l> Block<'_, 's, 'l> {
         key: &'static str,
         read: impl FnOnce(&mut Reader<'s, 'l>, NodeRef<'s>) -> Option<T>,
     ) -> Option<T> {
-        let node = self.node.get(key).filter(|node| !node.is_null())?;
-        self.reader
-            .within(Segment::Key(key), |reader| read(reader, node))
+        if self.has(key) {
+            self.fields.read(key, read)
+        } else {
+            None
+        }
     }
 
     fn has(&self, key: &str) -> bool {
-        self.node.get(key).is_some_and(|node| !node.is_null())
+        self.fields.has(key)
     }
 
     fn text(&mut self, key: &'static str) -> Option<String> {

@@ -1,8 +1,10 @@
 //! Reads the nodes of a configuration: fields, texts with variables, and findings that show no value.
 
+use proofhouse_source::format::{self, FormatReader, TypeSpec, Wording};
 use proofhouse_source::{Diagnostic, NodeRef, Scalar, Segment, Source, Walk};
 use serde_json::{Map, Value};
 
+use super::fields::OPERATOR;
 use super::variables::{self, MAX_BYTES, Problem};
 
 /// How many bytes the variables of a file may put in together.
@@ -15,152 +17,67 @@ pub(super) struct Reader<'s, 'l> {
     filled: usize,
 }
 
-impl<'s, 'l> Reader<'s, 'l> {
-    pub(super) fn new(source: &'s Source, lookup: &'l dyn Fn(&str) -> Option<String>) -> Self {
-        Self {
-            walk: Walk::new(source),
-            lookup,
-            filled: 0,
-        }
-    }
+/// The fields of one mapping that is being read.
+pub(super) type Fields<'r, 's, 'l> = format::Fields<'r, 's, Reader<'s, 'l>>;
 
-    pub(super) fn into_findings(self) -> Vec<Diagnostic> {
-        self.walk.into_findings()
-    }
+impl<'s> FormatReader<'s> for Reader<'s, '_> {
+    const WORDING: Wording = Wording {
+        whole: "the file",
+        text: "a text",
+        list: "a list",
+        mismatch: "OC-002",
+        unknown_key: "OC-003",
+        empty: "OC-010",
+    };
 
-    /// How many there are so far.
-    pub(super) fn findings(&self) -> usize {
-        self.walk.findings().len()
-    }
-
-    pub(super) fn within<T>(
-        &mut self,
-        segment: Segment<'s>,
-        read: impl FnOnce(&mut Self) -> T,
-    ) -> T {
-        self.walk.enter(segment);
-        let result = read(self);
-        self.walk.leave();
-        result
-    }
-
-    pub(super) fn error(&mut self, code: &'static str, message: String, help: Option<String>) {
-        self.walk.error(code, message, help);
-    }
-
-    pub(super) fn warn(&mut self, code: &'static str, message: String, help: Option<String>) {
-        self.walk.warn(code, message, help);
-    }
-
-    pub(super) fn warn_at_key(
-        &mut self,
-        code: &'static str,
-        message: String,
-        help: Option<String>,
-    ) {
-        self.walk.warn_at_key(code, message, help);
-    }
-
-    pub(super) fn unknown_key(&mut self, key: &'s str, help: String) {
-        self.walk.unknown_key("OC-003", key, Some(help));
-    }
-
-    pub(super) fn missing(&mut self, key: &str) {
-        let place = self.place();
-        self.error("OC-004", format!("{place} needs `{key}`"), None);
+    fn walk(&mut self) -> &mut Walk<'s> {
+        &mut self.walk
     }
 
     /// Says what kind of value is there, and never the value: it may be a secret in the wrong place.
-    pub(super) fn mismatch(&mut self, node: NodeRef<'s>, wanted: &str) {
+    fn mismatch(&mut self, node: NodeRef<'s>, wanted: &str) {
         let found = node.kind();
         let place = self.place();
         let help = (self.walk.path().segments().len() == 1 && node.scalar().is_some()).then(|| {
             "a setting of that name stands below `settings`, as soon as the file has one of its keys"
                 .to_owned()
         });
-        self.error(
-            "OC-002",
-            format!("{place} must be {wanted}, not {found}"),
-            help,
-        );
+        let message = format!("{place} must be {wanted}, not {found}");
+        self.error(Self::WORDING.mismatch, message, help);
     }
 
-    fn place(&self) -> String {
-        self.walk.place("the file")
+    fn unknown_key_help(
+        &self,
+        spec: &'static TypeSpec,
+        _key: &str,
+        near: Option<&'static str>,
+    ) -> Option<String> {
+        Some(match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if spec.name == OPERATOR.name => "a setting stands below `settings`".to_owned(),
+            None => {
+                let keys: Vec<&str> = spec.keys().collect();
+                format!("the keys are: {}", keys.join(", "))
+            }
+        })
     }
 
-    pub(super) fn is_mapping(&mut self, node: NodeRef<'s>) -> bool {
-        let is_one = node.entries().is_some();
-        if !is_one {
-            self.mismatch(node, "a mapping");
-        }
-        is_one
-    }
-
-    /// Whether a node is a mapping; its keys are checked.
-    pub(super) fn mapping(&mut self, node: NodeRef<'s>, known: &[&'static str]) -> bool {
-        if node.entries().is_none() {
-            self.mismatch(node, "a mapping");
-            return false;
-        }
-        self.walk.unknown_keys("OC-003", node, known, |_, near| {
-            Some(match near {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the keys are: {}", known.join(", ")),
-            })
-        });
-        true
-    }
-
-    /// A field that is there. Nothing behind a key counts as absent, and is told.
-    pub(super) fn field(&mut self, node: NodeRef<'s>, key: &'static str) -> Option<NodeRef<'s>> {
-        let value = node.get(key)?;
-        if value.is_null() {
-            self.within(Segment::Key(key), |reader| {
-                let message = format!("`{key}` is empty and counts as absent");
-                reader.warn_at_key("OC-010", message, None);
-            });
-            return None;
-        }
-        Some(value)
+    fn empty(&mut self, key: &'static str, _is_required: bool) {
+        let message = format!("`{key}` is empty and counts as absent");
+        self.walk.warn_at_key(Self::WORDING.empty, message, None);
     }
 
     /// A text with its variables in place.
-    pub(super) fn text(&mut self, node: NodeRef<'s>) -> Option<String> {
-        match node.scalar() {
-            Some(Scalar::Text(text)) => self.fill(text),
-            _ => {
-                self.mismatch(node, "a text");
-                None
-            }
+    fn text(&mut self, node: NodeRef<'s>) -> Option<String> {
+        if let Some(Scalar::Text(text)) = node.scalar() {
+            return self.fill(text);
         }
-    }
-
-    /// A text, or a number as it is written.
-    pub(super) fn text_or_number(&mut self, node: NodeRef<'s>) -> Option<String> {
-        match node.scalar() {
-            Some(Scalar::Int(number)) => Some(number.to_string()),
-            Some(Scalar::UInt(number)) => Some(number.to_string()),
-            _ => self.text(node),
-        }
-    }
-
-    /// The texts of a list, with their positions.
-    pub(super) fn texts(&mut self, node: NodeRef<'s>) -> Vec<(String, usize)> {
-        let Some(items) = node.items() else {
-            self.mismatch(node, "a list");
-            return Vec::new();
-        };
-        let mut texts = Vec::new();
-        for (index, item) in items.enumerate() {
-            let text = self.within(Segment::Index(index), |reader| reader.text(item));
-            texts.extend(text.map(|text| (text, index)));
-        }
-        texts
+        self.mismatch(node, Self::WORDING.text);
+        None
     }
 
     /// Any value, with the variables of its texts in place.
-    pub(super) fn value(&mut self, node: NodeRef<'s>) -> Value {
+    fn value(&mut self, node: NodeRef<'s>) -> Value {
         if let Some(entries) = node.entries() {
             let mut map = Map::new();
             for (key, item) in entries {
@@ -186,6 +103,56 @@ impl<'s, 'l> Reader<'s, 'l> {
             self.error("OC-002", message, None);
         }
         value
+    }
+}
+
+impl<'s, 'l> Reader<'s, 'l> {
+    pub(super) fn new(source: &'s Source, lookup: &'l dyn Fn(&str) -> Option<String>) -> Self {
+        Self {
+            walk: Walk::new(source),
+            lookup,
+            filled: 0,
+        }
+    }
+
+    pub(super) fn into_findings(self) -> Vec<Diagnostic> {
+        self.walk.into_findings()
+    }
+
+    /// How many there are so far.
+    pub(super) fn findings(&self) -> usize {
+        self.walk.findings().len()
+    }
+
+    /// The texts of a list, with their positions.
+    pub(super) fn texts(&mut self, node: NodeRef<'s>) -> Vec<(String, usize)> {
+        let Some(items) = node.items() else {
+            self.mismatch(node, "a list");
+            return Vec::new();
+        };
+        let mut texts = Vec::new();
+        for (index, item) in items.enumerate() {
+            let text = self.within(Segment::Index(index), |reader| reader.text(item));
+            texts.extend(text.map(|text| (text, index)));
+        }
+        texts
+    }
+
+    pub(super) fn error(&mut self, code: &'static str, message: String, help: Option<String>) {
+        self.walk.error(code, message, help);
+    }
+
+    pub(super) fn warn(&mut self, code: &'static str, message: String, help: Option<String>) {
+        self.walk.warn(code, message, help);
+    }
+
+    /// A text, or a number as it is written.
+    pub(super) fn text_or_number(&mut self, node: NodeRef<'s>) -> Option<String> {
+        match node.scalar() {
+            Some(Scalar::Int(number)) => Some(number.to_string()),
+            Some(Scalar::UInt(number)) => Some(number.to_string()),
+            _ => self.text(node),
+        }
     }
 
     fn fill(&mut self, text: &str) -> Option<String> {

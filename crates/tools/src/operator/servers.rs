@@ -1,22 +1,21 @@
 //! The `mcp` block: what the operator adds to the environment of servers that are commands.
 
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, Segment};
 
+use super::fields::MCP;
 use super::reader::Reader;
 use super::variables::is_name;
 
 /// Reads the variables. They are handed on as they are and not treated as secrets: those come from settings.
 pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Vec<(String, String)> {
     let mut variables = Vec::new();
-    if !reader.mapping(node, &["environment"]) {
-        return variables;
-    }
-    let Some(environment) = reader.field(node, "environment") else {
+    let Some(mut fields) = reader.fields(node, &MCP) else {
         return variables;
     };
-    reader.within(Segment::Key("environment"), |reader| {
+    fields.read("environment", |reader, environment| {
         if !reader.is_mapping(environment) {
-            return;
+            return None;
         }
         for (name, value) in environment.entries().into_iter().flatten() {
             reader.within(Segment::Key(name), |reader| {
@@ -24,16 +23,16 @@ pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Vec<(S
                     let message = "this is no name of a variable".to_owned();
                     reader.error("OC-005", message, None);
                 } else if let Some(value) = reader.text_or_number(value) {
-                    match value.contains('\0') {
-                        true => {
-                            let message = "a variable cannot hold this character".to_owned();
-                            reader.error("OC-005", message, None);
-                        }
-                        false => variables.push((name.to_owned(), value)),
+                    if value.contains('\0') {
+                        let message = "a variable cannot hold this character".to_owned();
+                        reader.error("OC-005", message, None);
+                    } else {
+                        variables.push((name.to_owned(), value));
                     }
                 }
             });
         }
+        Some(())
     });
     variables
 }

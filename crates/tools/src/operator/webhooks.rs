@@ -3,27 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, Segment, did_you_mean};
 use proofhouse_wire::HeaderName;
 
-use super::reader::Reader;
+use super::fields::{OF_EVERY_SCHEME, WEBHOOK};
+use super::reader::{Fields, Reader};
 use crate::receive::webhook::{Encoding, Hash, SCHEMES, Scheme};
 use proofhouse_manifest::interpolate::Sealed;
 
-/// The keys of a source; those after `secrets` are of the scheme `hmac` only.
-const KEYS: [&str; 10] = [
-    "scheme",
-    "secret",
-    "secrets",
-    "header",
-    "hash",
-    "encoding",
-    "prefix",
-    "signed",
-    "timestamp_header",
-    "id_header",
-];
-const OF_EVERY_SCHEME: usize = 3;
 const HASHES: [(&str, Hash); 4] = [
     ("sha1", Hash::Sha1),
     ("sha256", Hash::Sha256),
@@ -80,112 +68,87 @@ pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Webhoo
 }
 
 fn source<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Option<WebhookSource> {
-    if !reader.mapping(node, &KEYS) {
-        return None;
-    }
-    let Some(kind) = reader.field(node, "scheme") else {
-        reader.missing("scheme");
-        return None;
-    };
+    let mut fields = reader.fields(node, &WEBHOOK)?;
     let known: Vec<(&str, &'static Scheme)> = SCHEMES
         .iter()
         .map(|scheme| (&*scheme.name, scheme))
         .collect();
-    let found = reader.within(Segment::Key("scheme"), |reader| {
-        choice(kind, &known, reader)
-    })?;
+    let found = fields.read("scheme", |reader, node| choice(node, &known, reader))?;
     let mut scheme = found.clone();
     if scheme.name == "hmac" {
-        configure(node, &mut scheme, reader);
+        configure(&mut fields, &mut scheme);
     } else {
-        for key in &KEYS[OF_EVERY_SCHEME..] {
+        for key in WEBHOOK.keys().skip(OF_EVERY_SCHEME) {
             if node.get(key).is_some() {
-                reader.within(Segment::Key(key), |reader| {
+                fields.reader.within(Segment::Key(key), |reader| {
                     let message = format!("`{key}` is only for the scheme `hmac`");
                     reader.error("OC-005", message, None);
                 });
             }
         }
     }
-    let secrets = secrets(node, &scheme, reader);
+    let secrets = secrets(&mut fields, &scheme);
     Some(WebhookSource { scheme, secrets })
 }
 
 /// The parts of the scheme `hmac`.
-fn configure<'s>(node: NodeRef<'s>, scheme: &mut Scheme, reader: &mut Reader<'s, '_>) {
-    if node.get("header").is_none_or(|header| header.is_null()) {
-        reader.missing("header");
+fn configure(fields: &mut Fields<'_, '_, '_>, scheme: &mut Scheme) {
+    if !fields.has("header") {
+        fields.missing("header", "OC-004");
     }
-    let header = |key: &'static str, reader: &mut Reader<'s, '_>| {
-        let node = reader.field(node, key)?;
-        reader.within(Segment::Key(key), |reader| {
-            let text = reader.text(node)?;
-            let name = HeaderName::try_from(&text).ok();
-            if name.is_none() {
-                let message = "this is not the name of a header".to_owned();
-                reader.error("OC-005", message, None);
-            }
-            name.map(|name| Cow::Owned(name.as_str().to_owned()))
-        })
-    };
-    if let Some(name) = header("header", reader) {
+    if let Some(name) = header(fields, "header") {
         scheme.header = name;
     }
-    scheme.timestamp_header = header("timestamp_header", reader);
-    scheme.id_header = header("id_header", reader);
-    if let Some(node) = reader.field(node, "hash") {
-        let hash = reader.within(Segment::Key("hash"), |reader| choice(node, &HASHES, reader));
-        scheme.hash = hash.unwrap_or(scheme.hash);
+    scheme.timestamp_header = header(fields, "timestamp_header");
+    scheme.id_header = header(fields, "id_header");
+    let hash = fields.read("hash", |reader, node| choice(node, &HASHES, reader));
+    scheme.hash = hash.unwrap_or(scheme.hash);
+    let encoding = fields.read("encoding", |reader, node| choice(node, &ENCODINGS, reader));
+    scheme.encoding = encoding.unwrap_or(scheme.encoding);
+    if let Some(prefix) = fields.text("prefix") {
+        scheme.prefix = Cow::Owned(prefix);
     }
-    if let Some(node) = reader.field(node, "encoding") {
-        let encoding = reader.within(Segment::Key("encoding"), |reader| {
-            choice(node, &ENCODINGS, reader)
-        });
-        scheme.encoding = encoding.unwrap_or(scheme.encoding);
-    }
-    for key in ["prefix", "signed"] {
-        if let Some(node) = reader.field(node, key)
-            && let Some(text) = reader.within(Segment::Key(key), |reader| reader.text(node))
-        {
-            match key {
-                "prefix" => scheme.prefix = Cow::Owned(text),
-                _ => scheme.signed = Cow::Owned(text),
-            }
-        }
+    if let Some(signed) = fields.text("signed") {
+        scheme.signed = Cow::Owned(signed);
     }
     if let Err(error) = scheme.check() {
         let help = "write for example `signed: \"{timestamp}.{body}\"`".to_owned();
-        reader.error("OC-005", error.to_string(), Some(help));
+        fields.reader.error("OC-005", error.to_string(), Some(help));
     }
 }
 
-fn secrets<'s>(
-    node: NodeRef<'s>,
-    scheme: &Scheme,
-    reader: &mut Reader<'s, '_>,
-) -> Vec<Sealed<String>> {
+fn header(fields: &mut Fields<'_, '_, '_>, key: &'static str) -> Option<Cow<'static, str>> {
+    fields.read(key, |reader, node| {
+        let text = reader.text(node)?;
+        let name = HeaderName::try_from(&text).ok();
+        if name.is_none() {
+            let message = "this is not the name of a header".to_owned();
+            reader.error("OC-005", message, None);
+        }
+        name.map(|name| Cow::Owned(name.as_str().to_owned()))
+    })
+}
+
+fn secrets(fields: &mut Fields<'_, '_, '_>, scheme: &Scheme) -> Vec<Sealed<String>> {
     let mut secrets = Vec::new();
-    let before = reader.findings();
-    let mut keep = |text: String, reader: &mut Reader<'s, '_>| match scheme.key(&text) {
+    let before = fields.reader.findings();
+    let mut keep = |text: String, reader: &mut Reader<'_, '_>| match scheme.key(&text) {
         Ok(_) => secrets.push(Sealed::new(text)),
         Err(error) => reader.error("OC-005", error.to_string(), None),
     };
-    if let Some(one) = reader.field(node, "secret") {
-        reader.within(Segment::Key("secret"), |reader| {
-            if let Some(text) = reader.text(one) {
-                keep(text, reader);
-            }
-        });
-    }
-    if let Some(list) = reader.field(node, "secrets") {
-        reader.within(Segment::Key("secrets"), |reader| {
-            for (text, index) in reader.texts(list) {
-                reader.within(Segment::Index(index), |reader| keep(text, reader));
-            }
-        });
-    }
-    if secrets.is_empty() && reader.findings() == before {
-        reader.missing("secrets");
+    fields.read("secret", |reader, node| {
+        let text = reader.text(node)?;
+        keep(text, reader);
+        Some(())
+    });
+    fields.read("secrets", |reader, list| {
+        for (text, index) in reader.texts(list) {
+            reader.within(Segment::Index(index), |reader| keep(text, reader));
+        }
+        Some(())
+    });
+    if secrets.is_empty() && fields.reader.findings() == before {
+        fields.missing("secrets", "OC-004");
     }
     secrets
 }

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
 use proofhouse_manifest::interpolate::Sealed;
+use proofhouse_test_support::loopback::Vacant;
 use proofhouse_tools::auth::{
     AuthConfig, AuthError, ClientAuthentication, ClientCredentials, OauthClient, ProviderConfig,
     Providers, RefreshToken,
@@ -409,15 +410,12 @@ async fn answers_that_are_no_tokens_are_refused() {
 
 #[tokio::test]
 async fn slow_huge_forbidden_and_absent_endpoints_end() {
-    let closed = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.local_addr().unwrap().port()
-    };
+    let closed = Vacant::new();
     let silent = Server::start(|_, _| Reply::Silence).await;
     let endless = Server::start(|_, _| Reply::Endless(&[b' '; 4096], Duration::ZERO)).await;
     let moved = Server::start(|_, _| reply("307 Go", "location: /elsewhere\r\n", "")).await;
     for (port, reason) in [
-        (closed, "cannot connect"),
+        (closed.address().port(), "cannot connect"),
         (silent.port, "no whole answer"),
         (endless.port, "more than 262144 bytes"),
         (moved.port, "HTTP 307"),

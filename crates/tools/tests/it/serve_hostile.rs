@@ -5,12 +5,13 @@
 use std::time::Duration;
 
 use proofhouse_mcp_serve::ServeLimits;
+use proofhouse_test_support::wait::soon;
 use proofhouse_wire::{Method, WireLimits};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::serve_support::{self, Stage, json_of, limits, until};
+use crate::serve_support::{self, Stage, json_of, limits};
 
 #[tokio::test]
 async fn nonsense_is_refused_with_the_code_that_says_so() {
@@ -108,7 +109,7 @@ async fn the_session_that_was_idle_for_longest_makes_room() {
     let fourth = stage.session().await;
     let ping = json!({"jsonrpc": "2.0", "id": 9, "method": "ping"});
     assert_eq!(idle.post(&ping).await.status, 404);
-    until("its tools are closed", || stage.counts.get().1 == 1).await;
+    soon("its tools are closed", || stage.counts.get().1 == 1).await;
     let _hanging = fourth.call(1, "hang", json!({})).await;
     // Who only listens goes before who has calls under way.
     let fifth = stage.session().await;
@@ -137,7 +138,7 @@ async fn sessions_in_which_nothing_happens_end() {
     let listening = stage.session().await;
     let _stream = listening.send(Method::GET, "").await;
     stage.modern("tools/list", json!({})).await;
-    until("both are closed", || stage.counts.get().1 == 2).await;
+    soon("both are closed", || stage.counts.get().1 == 2).await;
     let ping = json!({"jsonrpc": "2.0", "id": 9, "method": "ping"});
     assert_eq!(session.post(&ping).await.status, 404);
     assert_eq!(listening.post(&ping).await.status, 200, "it listens");
@@ -182,7 +183,7 @@ async fn calls_are_bounded_per_session_and_overall() {
         "what takes no time is answered"
     );
     one.send(Method::DELETE, "").await;
-    until("its calls end", || stage.counts.get().2 == 1).await;
+    soon("its calls end", || stage.counts.get().2 == 1).await;
     assert_eq!(
         json_of(other.call(2, "echo", json!({})).await).await["id"],
         2
@@ -231,7 +232,7 @@ async fn a_flood_of_handshakes_and_garbage_does_not_keep_others_out() {
         json_of(session.call(2, "echo", json!({"a": 1})).await).await["id"],
         2
     );
-    until("only eight are open", || stage.counts.get().1 == 401 - 8).await;
+    soon("only eight are open", || stage.counts.get().1 == 401 - 8).await;
     let counts = std::sync::Arc::clone(&stage.counts);
     stage.finish().await;
     assert_eq!(counts.get(), (401, 401, 0, 1));

@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "tests, helpers included")]
 
 use proofhouse_mcp_serve::ServeLimits;
+use proofhouse_test_support::wait::soon;
 use proofhouse_wire::Method;
 use serde_json::{Value, json};
 
-use crate::serve_support::{Stage, all, json_of, limits, next, until};
+use crate::serve_support::{Stage, all, json_of, limits, next};
 
 #[tokio::test]
 async fn the_handshake_answers_the_asked_version_or_the_latest() {
@@ -61,7 +62,7 @@ async fn sessions_are_needed_and_end_when_they_are_deleted() {
     assert_eq!(session.send(Method::PUT, "").await.status, 405);
     assert_eq!(session.send(Method::DELETE, "").await.status, 204);
     assert_eq!(session.post(&ping).await.status, 404);
-    until("its tools are closed", || stage.counts.get().1 == 1).await;
+    soon("its tools are closed", || stage.counts.get().1 == 1).await;
     stage.finish().await;
 }
 
@@ -164,7 +165,7 @@ async fn a_disconnect_is_not_a_cancel_and_a_cancel_is() {
         assert_eq!(session.post(&note).await.status, 202);
     }
     assert_eq!(all(second).await, Vec::<Value>::new(), "no answer");
-    until("both end", || stage.counts.get().2 == 0).await;
+    soon("both end", || stage.counts.get().2 == 0).await;
     assert_eq!(stage.counts.get().3, 2);
     stage.finish().await;
 }
@@ -196,7 +197,7 @@ async fn the_end_cancels_calls_and_closes_every_session() {
     let _hanging = one.call(1, "hang", json!({})).await;
     let _hanging = two.call(1, "hang", json!({})).await;
     stage.modern("tools/call", json!({"name": "hang"})).await;
-    until("all run", || counts.get().2 == 3).await;
+    soon("all run", || counts.get().2 == 3).await;
     stage.finish().await;
     assert_eq!(counts.get(), (3, 3, 0, 3));
 }

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use proofhouse_manifest::Bundle;
 use proofhouse_mcp_serve::Notes;
+use proofhouse_test_support::wait::soon;
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{CallEvent, Environment, Limits, Observer, Runtimes};
 use proofhouse_tools::serve::ManifestTools;
 use proofhouse_wire::{CancellationToken, Method};
 use serde_json::{Value, json};
 
-use crate::serve_support::{self, Stage, json_of, limits, server, until};
+use crate::serve_support::{self, Stage, json_of, limits, server};
 use crate::support::{self, Reply, Server, json_reply, reply};
 
 /// A session service and some expressions; `PORT` is where the service is.
@@ -145,7 +146,7 @@ async fn a_session_is_one_task_of_each_tool() {
         ]
     );
     one.send(Method::DELETE, "").await;
-    until("the session ends", || requests(&service).len() == 6).await;
+    soon("the session ends", || requests(&service).len() == 6).await;
     assert_eq!(requests(&service)[5], "DELETE /sessions/s0");
     let answer = json_of(
         stage

@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "tests, helpers included")]
 
+use proofhouse_test_support::wait::soon;
 use proofhouse_wire::Method;
 use serde_json::{Value, json};
 
-use crate::serve_support::{MODERN, Stage, all, json_of, limits, modern_body, next, until};
+use crate::serve_support::{MODERN, Stage, all, json_of, limits, modern_body, next};
 
 #[tokio::test]
 async fn every_result_says_what_the_era_wants() {
@@ -149,7 +150,7 @@ async fn closing_the_stream_cancels_the_call() {
     assert!(hanging.is_event_stream());
     assert_eq!(stage.counts.get().2, 1);
     drop(hanging);
-    until("it ends", || stage.counts.get() == (1, 0, 0, 1)).await;
+    soon("it ends", || stage.counts.get() == (1, 0, 0, 1)).await;
     stage.finish().await;
 }
 
@@ -170,9 +171,9 @@ async fn a_client_that_goes_before_the_answer_began_cancels_its_call() {
     tokio::io::AsyncWriteExt::write_all(&mut raw, request.as_bytes())
         .await
         .unwrap();
-    until("it runs", || stage.counts.get().2 == 1).await;
+    soon("it runs", || stage.counts.get().2 == 1).await;
     drop(raw);
-    until("it ends", || stage.counts.get() == (1, 0, 0, 1)).await;
+    soon("it ends", || stage.counts.get() == (1, 0, 0, 1)).await;
     stage.finish().await;
 }
 

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_mcp_serve::ServeLimits;
+use proofhouse_test_support::wait::soon;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 use tokio::task::JoinHandle;
 
-use crate::serve_support::{Counts, Demo, limits, modern_body, server, until};
+use crate::serve_support::{Counts, Demo, limits, modern_body, server};
 
 /// A client at the other end of two pipes.
 struct Client {
@@ -214,7 +215,7 @@ async fn calls_are_cancelled_by_id_in_both_eras_and_bounded_in_number() {
             .say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
             .await;
     }
-    until("all end", || client.counts.get().3 == 2).await;
+    soon("all end", || client.counts.get().3 == 2).await;
     client.ask(1, "tools/call", json!({"name": "grow"})).await;
     let (one, other) = (client.hear().await.unwrap(), client.hear().await.unwrap());
     let told: Vec<_> = [one, other]
@@ -269,7 +270,7 @@ async fn the_end_of_the_server_ends_everything() {
     let mut client = Client::start(limits());
     client.initialize().await;
     client.ask(1, "tools/call", json!({"name": "hang"})).await;
-    until("it runs", || client.counts.get().2 == 1).await;
+    soon("it runs", || client.counts.get().2 == 1).await;
     client.stop.cancel();
     tokio::time::timeout(Duration::from_secs(10), client.serving)
         .await

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use proofhouse_test_support::loopback::Vacant;
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{
     ActionError, Failure, Limits, Outcome, Runtimes, TokenError, TokenSource, ToolTask,
@@ -165,9 +166,8 @@ async fn statuses_are_told_to_the_model() {
 
 #[tokio::test]
 async fn a_closed_port_ends_the_task() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
+    let nobody = Vacant::new();
+    let port = nobody.address().port();
     let tool = tool(&format!(
         "stateless_http: {{method: GET, url: \"http://127.0.0.1:{port}/{{settings.api_key}}\"}}"
     ));

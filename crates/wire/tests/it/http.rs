@@ -6,10 +6,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use proofhouse_test_support::loopback::Serving;
 use proofhouse_wire::client::{Client, ClientError};
-use proofhouse_wire::server::{Body, Bound, Handler, Reply, Request};
+use proofhouse_wire::server::{Body, Handler, Reply, Request};
 use proofhouse_wire::sse::Event;
-use proofhouse_wire::{Bytes, CancellationToken, HeaderMap, Method, StatusCode, WireLimits};
+use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode, WireLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -82,29 +83,20 @@ fn small() -> WireLimits {
 }
 
 struct Running {
-    address: SocketAddr,
     handler: Arc<Echo>,
-    cancelled: CancellationToken,
-    task: tokio::task::JoinHandle<()>,
+    serving: Serving,
 }
 
 impl Running {
     async fn start() -> Self {
-        let bound = Bound::new(([127, 0, 0, 1], 0).into()).await.unwrap();
-        let (address, cancelled) = (bound.address(), CancellationToken::new());
         let handler = Arc::new(Echo::default());
-        let task = tokio::spawn(bound.serve(Arc::clone(&handler), small(), cancelled.clone()));
-        Self {
-            address,
-            handler,
-            cancelled,
-            task,
-        }
+        let serving = Serving::start(Arc::clone(&handler), small()).await;
+        Self { handler, serving }
     }
 
     async fn send(&self, path: &str, body: Vec<u8>) -> Result<Response, ClientError> {
         let client = Client::new(small()).unwrap();
-        let url = format!("http://{}{path}", self.address);
+        let url = format!("http://{}{path}", self.serving.address());
         client
             .send(Method::POST, &url, HeaderMap::new(), body.into())
             .await
@@ -119,10 +111,10 @@ async fn bodies_go_there_and_back() {
     let response = server.send("/echo", b"{}".to_vec()).await.unwrap();
     assert_eq!(response.status, StatusCode::OK);
     assert_eq!(response.bytes().await.unwrap(), "{}");
-    server.cancelled.cancel();
-    server.task.await.unwrap();
+    let address = server.serving.address();
+    server.serving.finish().await;
     assert!(matches!(
-        server_gone(server.address).await,
+        server_gone(address).await,
         Err(ClientError::Connect { .. })
     ));
 }
@@ -131,7 +123,7 @@ async fn bodies_go_there_and_back() {
 async fn bodies_in_pieces_arrive_whole_or_not_at_all() {
     let server = Running::start().await;
     let client = Client::new(small()).unwrap();
-    let url = format!("http://{}/echo", server.address);
+    let url = format!("http://{}/echo", server.serving.address());
     client.reach(&url).await.unwrap();
     let send = |pieces: Vec<std::io::Result<Bytes>>| {
         let pieces = Box::pin(futures_util::stream::iter(pieces));
@@ -142,8 +134,7 @@ async fn bodies_in_pieces_arrive_whole_or_not_at_all() {
     let cut = send(vec![Ok("one".into()), Err(std::io::Error::other("cut"))]).await;
     assert!(matches!(cut, Err(ClientError::Broken(_))), "{cut:?}");
 
-    server.cancelled.cancel();
-    server.task.await.unwrap();
+    server.serving.finish().await;
     for (url, told) in [
         (url.as_str(), "cannot connect to http://127.0.0.1"),
         ("nowhere", "not a URL"),
@@ -223,8 +214,9 @@ async fn what_the_client_sends_is_bounded() {
     if let Ok(large) = large {
         assert_eq!(large.status, StatusCode::PAYLOAD_TOO_LARGE);
     }
+    let address = server.serving.address();
     let answer_to = |text: String| async move {
-        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(text.as_bytes()).await.unwrap();
         let mut answer = vec![0; 4096];
         let count = stream.read(&mut answer).await.unwrap_or(0);
@@ -254,7 +246,7 @@ async fn idle_connections_beyond_the_limit_do_not_shut_others_out_for_good() {
     let server = Running::start().await;
     let mut idle = Vec::new();
     for _ in 0..4 {
-        idle.push(TcpStream::connect(server.address).await.unwrap());
+        idle.push(TcpStream::connect(server.serving.address()).await.unwrap());
     }
     // The idle ones are closed after the header timeout, which is shorter than clients wait.
     let response = server.send("/echo", b"1".to_vec()).await.unwrap();

@@ -4,6 +4,8 @@
 
 use std::time::{Duration, Instant};
 
+use proofhouse_test_support::process::is_running;
+use proofhouse_test_support::wait::soon;
 use proofhouse_wire::{Line, ProcessError, Spawn, WireLimits, kill_marked};
 use tokio::io::AsyncWriteExt;
 
@@ -45,12 +47,10 @@ async fn a_flood_on_stderr_neither_blocks_nor_grows() {
         Some(Line::Whole(b"done".to_vec()))
     );
     // The last of it may be on its way still.
-    for _ in 0..500 {
-        if child.stderr().trim_end().ends_with("error-19999") {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    soon("the last of it", || {
+        child.stderr().trim_end().ends_with("error-19999")
+    })
+    .await;
     let kept = child.stderr();
     assert!(
         kept.len() <= 100 && kept.trim_end().ends_with("error-19999"),
@@ -70,19 +70,7 @@ async fn a_process_that_ignores_everything_is_killed_with_its_children() {
     child.stop().await;
     assert!(started.elapsed() < Duration::from_secs(30));
     let pid = String::from_utf8(pid).unwrap();
-    let is_gone = || std::fs::metadata(format!("/proc/{pid}")).is_err() || is_zombie(&pid);
-    for _ in 0..500 {
-        if is_gone() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert!(is_gone(), "process {pid} is still there");
-}
-
-#[expect(clippy::disallowed_methods, reason = "a short file of the kernel")]
-fn is_zombie(pid: &str) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
+    soon("the end of its child", || !is_running(&pid)).await;
 }
 
 #[tokio::test]

@@ -132,7 +132,7 @@ impl Exchange {
     pub(super) fn failure(&self, error: &ClientError) -> ModelError {
         let (kind, message) = match error {
             ClientError::Denied(reason) => (ModelErrorKind::Denied, reason.clone()),
-            ClientError::Connect { url, reason } => (
+            ClientError::Connect { url, reason, .. } => (
                 ModelErrorKind::Unreachable,
                 format!("cannot connect to {}: {reason}", host(url)),
             ),

@@ -1,6 +1,5 @@
 //! A provider on the loopback address that plays what it is told, and remembers what it was asked.
 
-#![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::VecDeque;
@@ -12,7 +11,8 @@ use proofhouse_agent::model::{
     ModelRequest, Retry, ToolCall, ToolSpec, open,
 };
 use proofhouse_manifest::interpolate::Sealed;
-use proofhouse_wire::server::{Bound, Handler, Reply, Request};
+use proofhouse_test_support::loopback::Serving;
+use proofhouse_wire::server::{Handler, Reply, Request};
 use proofhouse_wire::{Bytes, CancellationToken, HeaderMap, StatusCode, WireLimits};
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ pub(crate) struct Seen {
 pub(crate) struct Provider {
     pub(crate) url: String,
     state: Arc<State>,
-    cancel: CancellationToken,
+    _serving: Serving,
 }
 
 struct State {
@@ -60,30 +60,21 @@ struct State {
 
 impl Provider {
     pub(crate) async fn start(plays: impl IntoIterator<Item = Play>) -> Self {
-        let bound = Bound::new("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let url = format!("http://{}", bound.address());
         let state = Arc::new(State {
             plays: Mutex::new(plays.into_iter().collect()),
             seen: Mutex::default(),
         });
-        let cancel = CancellationToken::new();
-        let serving = bound.serve(
-            Arc::new(Answering(Arc::clone(&state))),
-            WireLimits::default(),
-            cancel.clone(),
-        );
-        tokio::spawn(serving);
-        Self { url, state, cancel }
+        let answering = Arc::new(Answering(Arc::clone(&state)));
+        let serving = Serving::start(answering, WireLimits::default()).await;
+        Self {
+            url: serving.url(),
+            state,
+            _serving: serving,
+        }
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
         std::mem::take(&mut *self.state.seen.lock().unwrap())
-    }
-}
-
-impl Drop for Provider {
-    fn drop(&mut self) {
-        self.cancel.cancel();
     }
 }
 

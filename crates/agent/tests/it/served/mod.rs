@@ -1,10 +1,9 @@
 //! What the tests of serving share: an agent that is served, and small clients of its protocols.
 
 #![allow(
-    dead_code,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a part of tests, of which each test program uses another piece"
+    reason = "helpers of tests stand outside of them"
 )]
 
 use std::net::SocketAddr;
@@ -229,17 +228,6 @@ pub(crate) async fn raw(address: SocketAddr, sent: &str) -> String {
     let read = tokio::time::timeout(PATIENCE, reading).await;
     read.expect("the connection is closed").unwrap();
     String::from_utf8_lossy(&answer).into_owned()
-}
-
-/// Waits until something is true.
-pub(crate) async fn until(what: &str, is_true: impl Fn() -> bool) {
-    for _ in 0..1000 {
-        if is_true() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("never: {what}");
 }
 
 /// A model that answers `hello`, and where it is told to wait does so until it is cancelled.

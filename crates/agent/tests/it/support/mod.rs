@@ -1,7 +1,5 @@
 //! What the tests of simulations share: tools in a few words, and a loop that plays the agent.
 
-#![allow(dead_code, reason = "each test file uses a part")]
-
 use proofhouse_agent::model::{
     Arguments, ChatMessage, Model, ModelOptions, ModelReply, ModelRequest, ToolCall, ToolSpec,
 };

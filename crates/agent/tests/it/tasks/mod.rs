@@ -1,7 +1,5 @@
 //! What the tests of tasks share: a model that does what a test says, and hosts of small agents.
 
-#![allow(dead_code, reason = "each test file uses a part")]
-
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;

@@ -1,9 +1,5 @@
 //! A result made by hand for the reports, with texts that try to break each of them.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "not every test program uses all of it"
-)]
+#![allow(unreachable_pub, reason = "helpers of tests stand outside of them")]
 
 use std::collections::BTreeMap;
 

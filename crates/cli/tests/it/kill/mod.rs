@@ -15,15 +15,17 @@ mod several;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use proofhouse_test_support::http::{Reply, Server};
+use proofhouse_test_support::loopback::free_address;
+use proofhouse_test_support::postgres::Postgres;
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -104,72 +106,28 @@ fn get(address: SocketAddr, path: &str) -> Option<Value> {
 fn write_manifests(directory: &Path, feed: &Feed) -> PathBuf {
     let manifests = directory.join("manifests");
     fs::create_dir_all(&manifests).unwrap();
-    let text = MANIFESTS.replace("FEED", &feed.address.to_string());
+    let text = MANIFESTS.replace("FEED", &feed.server.address().to_string());
     fs::write(manifests.join("shop.yaml"), text).unwrap();
     manifests
 }
 
-fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-}
-
 /// A platform that is polled. What it has grows while the test goes on.
 struct Feed {
-    address: SocketAddr,
+    server: Server,
     items: Arc<AtomicUsize>,
-    stop: Arc<AtomicBool>,
 }
 
 impl Feed {
     fn open() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
-        let (items, stop) = (
-            Arc::new(AtomicUsize::new(1)),
-            Arc::new(AtomicBool::new(false)),
-        );
-        let (count, ended) = (Arc::clone(&items), Arc::clone(&stop));
-        thread::spawn(move || {
-            while !ended.load(Ordering::Relaxed) {
-                let Ok((stream, _)) = listener.accept() else {
-                    thread::sleep(Duration::from_millis(5));
-                    continue;
-                };
-                let known = count.load(Ordering::SeqCst);
-                let items: Vec<Value> = (0..known)
-                    .map(|id| json!({"id": format!("i{id}")}))
-                    .collect();
-                let body = json!({"items": items}).to_string();
-                // Whoever asks may be killed while it is answered.
-                let _ = answer(stream, &body);
-            }
+        let items = Arc::new(AtomicUsize::new(1));
+        let count = Arc::clone(&items);
+        let server = Server::start(move |_, _| {
+            let known = 0..count.load(Ordering::SeqCst);
+            let items: Vec<Value> = known.map(|id| json!({"id": format!("i{id}")})).collect();
+            Reply::Json(json!({"items": items}))
         });
-        Self {
-            address,
-            items,
-            stop,
-        }
+        Self { server, items }
     }
-}
-
-fn answer(mut stream: TcpStream, body: &str) -> std::io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    let mut lines = BufReader::new(stream.try_clone()?).lines();
-    while lines
-        .next()
-        .transpose()?
-        .is_some_and(|line| !line.is_empty())
-    {}
-    let length = body.len();
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
-    )
 }
 
 /// A server that can be killed and started again at the same place.
@@ -376,7 +334,6 @@ fn survives(store: &str, directory: &Path) {
     assert!(lost.is_empty(), "lost: {lost:?}");
     assert!(twice.is_empty(), "twice: {twice:?}");
     assert!(sent > 0 && items > 1, "there was nothing to lose");
-    feed.stop.store(true, Ordering::Relaxed);
 }
 
 /// Whether the feed was asked and its answer kept: nothing of a baseline is to see but the wish for the next poll.
@@ -406,57 +363,11 @@ fn placed(number: usize) -> String {
     json!({"kind": "placed", "number": format!("w{number}")}).to_string()
 }
 
-/// A PostgreSQL of our own, which ends with its pipe.
-struct Postgres {
-    child: Child,
-    pipe: Option<ChildStdin>,
-    url: String,
-}
-
-impl Postgres {
-    fn start(directory: &Path) -> Option<Self> {
-        if let Ok(url) = std::env::var("PROOFHOUSE_POSTGRES_URL") {
-            let child = Command::new("true").spawn().ok()?;
-            return Some(Self {
-                child,
-                pipe: None,
-                url,
-            });
-        }
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/postgres");
-        let mut child = Command::new(script)
-            .arg(directory.join("postgres"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .ok()?;
-        let pipe = child.stdin.take();
-        let mut url = String::new();
-        BufReader::new(child.stdout.take()?)
-            .read_line(&mut url)
-            .ok()?;
-        let url = url.trim().to_owned();
-        if url.is_empty() {
-            let _ = child.wait();
-            return None;
-        }
-        Some(Self { child, pipe, url })
-    }
-}
-
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        drop(self.pipe.take());
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn nothing_is_lost_or_doubled_on_postgres() {
     let directory = tempfile::tempdir().unwrap();
-    let Some(postgres) = Postgres::start(directory.path()) else {
-        println!("SKIPPED: there is no PostgreSQL, so that it is not killed beside one");
+    let Some(postgres) = Postgres::for_test("nothing_is_lost_or_doubled") else {
         return;
     };
-    survives(&postgres.url, directory.path());
+    survives(postgres.url(), directory.path());
 }

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{
-    Feed, PATIENCE, Postgres, Served, begin, get, hook, inputs, placed, request, write_manifests,
-};
+use proofhouse_test_support::postgres::Postgres;
+
+use super::{Feed, PATIENCE, Served, begin, get, hook, inputs, placed, request, write_manifests};
 
 /// How long the work of a killed process may wait for another.
 const MOVES_WITHIN: Duration = Duration::from_secs(30);
@@ -36,15 +36,14 @@ fn owners(url: &str) -> BTreeSet<String> {
 #[test]
 fn two_processes_share_the_work_and_one_takes_over() {
     let directory = tempfile::tempdir().unwrap();
-    let Some(postgres) = Postgres::start(directory.path()) else {
-        println!("SKIPPED: there is no PostgreSQL, so that two processes do not share one");
+    let Some(postgres) = Postgres::for_test("two_processes_share_the_work") else {
         return;
     };
     let feed = Feed::open();
     let manifests = write_manifests(directory.path(), &feed);
     // The usual lease: what is shown is what users get.
-    let mut one = Served::at(&postgres.url, &manifests, "15s");
-    let mut other = Served::at(&postgres.url, &manifests, "15s");
+    let mut one = Served::at(postgres.url(), &manifests, "15s");
+    let mut other = Served::at(postgres.url(), &manifests, "15s");
     one.start();
     other.start();
     let tasks: Vec<String> = (0..TASKS)
@@ -61,7 +60,7 @@ fn two_processes_share_the_work_and_one_takes_over() {
         let (status, body) = request(door, &head, &body).unwrap();
         assert!((200..300).contains(&status), "{status} {body}");
         if number % 5 == 0 {
-            seen.extend(owners(&postgres.url));
+            seen.extend(owners(postgres.url()));
         }
     }
     // The work is under way; one of them is gone for good.
@@ -81,7 +80,7 @@ fn two_processes_share_the_work_and_one_takes_over() {
         if counts.iter().all(whole) {
             break;
         }
-        seen.extend(owners(&postgres.url));
+        seen.extend(owners(postgres.url()));
         thread::sleep(Duration::from_millis(250));
     }
     let took = last.duration_since(killed);
@@ -94,7 +93,6 @@ fn two_processes_share_the_work_and_one_takes_over() {
         arrived_once(task, counts, &expected);
     }
     assert!(seen.len() >= 2, "only one process worked: {seen:?}");
-    feed.stop.store(true, Ordering::Relaxed);
 }
 
 fn arrived_once(task: &str, counts: &BTreeMap<String, usize>, expected: &[String]) {
@@ -165,18 +163,17 @@ fn port_of(url: &str) -> u16 {
 #[test]
 fn a_process_that_is_cut_off_is_replaced_and_comes_back() {
     let directory = tempfile::tempdir().unwrap();
-    let Some(postgres) = Postgres::start(directory.path()) else {
-        println!("SKIPPED: there is no PostgreSQL, so that no process is cut off from one");
+    let Some(postgres) = Postgres::for_test("a_process_that_is_cut_off") else {
         return;
     };
-    let port = port_of(&postgres.url);
+    let port = port_of(postgres.url());
     let wire = Wire::to(port);
     let url = postgres
-        .url
+        .url()
         .replace(&format!(":{port}"), &format!(":{}", wire.port));
     let feed = Feed::open();
     let manifests = write_manifests(directory.path(), &feed);
-    let mut near = Served::at(&postgres.url, &manifests, "3s");
+    let mut near = Served::at(postgres.url(), &manifests, "3s");
     let mut far = Served::at(&url, &manifests, "3s");
     near.start();
     far.start();
@@ -242,5 +239,4 @@ fn a_process_that_is_cut_off_is_replaced_and_comes_back() {
     for (task, counts) in tasks.iter().zip(&counts) {
         arrived_once(task, counts, &expected);
     }
-    feed.stop.store(true, Ordering::Relaxed);
 }

@@ -1,9 +1,8 @@
 //! The subject of a scenario: an agent with a simulated model, over real connections to everyone the document plays.
 
 use std::collections::HashMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use proofhouse_agent::model::{ModelConfig, open};
@@ -13,6 +12,7 @@ use proofhouse_agent::task::{Host, Input, TaskOptions};
 use proofhouse_manifest::{Bundle, Catalog};
 use proofhouse_oatf::{Actor, Direction, Document, Mode};
 use proofhouse_range::{ActorEndpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
+use proofhouse_test_support::loopback::free_address;
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
 use proofhouse_wire::CancellationToken;
@@ -131,21 +131,6 @@ fn address(mode: &Mode, places: Places) -> String {
         _ => (places.ag_ui, ""),
     };
     format!("http://{}/{path}", address.unwrap())
-}
-
-/// An address that is free. The ports are below those that the system hands out by itself, and each is tried once,
-/// so that runs do not take them from each other.
-fn free_address() -> SocketAddr {
-    static TRIED: AtomicU16 = AtomicU16::new(0);
-    // Several test programs may run at once.
-    let first = 12_000 + u16::try_from(std::process::id() % 100).unwrap_or_default() * 150;
-    loop {
-        let port = first + TRIED.fetch_add(1, Ordering::Relaxed) % 5_000;
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        if TcpListener::bind(address).is_ok() {
-            return address;
-        }
-    }
 }
 
 /// An agent that has every server of the document as a capability.

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Stdio};
 
+use proofhouse_test_support::process::signal;
+pub use proofhouse_test_support::wait::PATIENCE;
+use proofhouse_test_support::wait::until;
 use ring::hmac;
 use serde_json::{Value, json};
 
-/// How long anything may take, on a machine that has much to do.
-pub const PATIENCE: Duration = Duration::from_secs(90);
 /// The largest answer that is read.
 const MAX_ANSWER: u64 = 16 << 20;
 
@@ -241,23 +241,14 @@ impl Served {
 
     /// Sends the process a signal.
     pub fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args([name, &id]).status().unwrap();
-        assert!(sent.success());
+        signal(self.child.id(), name);
     }
 
     /// Waits until the process has ended, and returns its exit code and its directory.
     pub fn ended(mut self) -> (Option<i32>, tempfile::TempDir) {
-        let began = Instant::now();
-        let code = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status.code();
-            }
-            assert!(began.elapsed() < PATIENCE, "it does not end");
-            std::thread::sleep(Duration::from_millis(20));
-        };
+        let ended = until("the end of the server", || self.child.try_wait().unwrap());
         let empty = tempfile::tempdir().unwrap();
-        (code, std::mem::replace(&mut self.directory, empty))
+        (ended.code(), std::mem::replace(&mut self.directory, empty))
     }
 }
 
@@ -274,18 +265,6 @@ pub fn github_signature(secret: &str, body: &[u8]) -> String {
     let tag = hmac::sign(&key, body);
     let hex: Vec<String> = tag.as_ref().iter().map(|b| format!("{b:02x}")).collect();
     format!("sha256={}", hex.concat())
-}
-
-/// Waits until something is there.
-pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(began.elapsed() < PATIENCE, "there is no {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// The text of a file that comes with the project.

@@ -1,7 +1,5 @@
 //! What the tests of A2A share: runs of documents, and requests as agents send them.
 
-#![allow(dead_code, reason = "every test program uses a part of it")]
-
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Runs documents with one client actor against servers that follow a script, on loopback.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
-
 pub(crate) mod mcp;
 
 use std::collections::HashMap;
@@ -12,8 +10,9 @@ use proofhouse_oatf::{Direction, load};
 use proofhouse_range::{
     ActorEndpoint, RunError, RunEvent, RunHandle, RunObserver, RunOptions, RunReport, run,
 };
-use proofhouse_wire::server::{Bound, Handler, Reply, Request, StreamWriter};
-use proofhouse_wire::{CancellationToken, WireLimits};
+use proofhouse_test_support::loopback::Serving;
+use proofhouse_wire::WireLimits;
+use proofhouse_wire::server::{Handler, Reply, Request, StreamWriter};
 use serde_json::Value;
 
 /// A request as it arrived.
@@ -30,7 +29,7 @@ type Script = dyn Fn(usize, &Arrived) -> Reply + Send + Sync;
 pub(crate) struct Scripted {
     pub(crate) url: String,
     arrived: Arc<Mutex<Vec<Arrived>>>,
-    cancelled: CancellationToken,
+    _serving: Serving,
 }
 
 struct Answering {
@@ -68,9 +67,7 @@ impl Scripted {
     pub(crate) async fn start(
         script: impl Fn(usize, &Arrived) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        let bound = Bound::new(([127, 0, 0, 1], 0).into()).await.unwrap();
-        let url = format!("http://{}/", bound.address());
-        let (arrived, cancelled) = (Arc::default(), CancellationToken::new());
+        let arrived = Arc::default();
         let handler = Answering {
             arrived: Arc::clone(&arrived),
             script: Box::new(script),
@@ -79,22 +76,16 @@ impl Scripted {
             max_message_bytes: 64 << 20,
             ..WireLimits::default()
         };
-        tokio::spawn(bound.serve(Arc::new(handler), limits, cancelled.clone()));
+        let serving = Serving::start(Arc::new(handler), limits).await;
         Self {
-            url,
+            url: format!("{}/", serving.url()),
             arrived,
-            cancelled,
+            _serving: serving,
         }
     }
 
     pub(crate) fn arrived(&self) -> Vec<Arrived> {
         self.arrived.lock().unwrap().clone()
-    }
-}
-
-impl Drop for Scripted {
-    fn drop(&mut self) {
-        self.cancelled.cancel();
     }
 }
 

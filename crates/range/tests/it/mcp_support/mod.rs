@@ -1,12 +1,11 @@
 //! A stage for tests of `mcp_server`: a run with a server actor, and a client that speaks to it.
 
 #![allow(
-    dead_code,
     unreachable_pub,
     clippy::needless_pass_by_value,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a part of tests, of which every test program uses another piece"
+    reason = "helpers of tests stand outside of them"
 )]
 
 use std::collections::HashMap;

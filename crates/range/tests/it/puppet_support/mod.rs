@@ -1,6 +1,5 @@
 //! The least that an agent can be: an MCP client and an A2A client without a mind.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 
 use proofhouse_wire::client::Client;

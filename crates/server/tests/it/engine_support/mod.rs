@@ -1,8 +1,6 @@
 //! What the tests of the engine share: manifests of a small agent, a model that does what it is told, engines on
 //! one file, and waiting for conditions.
 
-#![allow(dead_code, reason = "each test file uses a part")]
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use proofhouse_store::model::LeaseKind;
+use proofhouse_test_support::wait::eventually;
 
 use crate::contract::place::Place;
-use crate::contract::support::{LONG, OVER, at_once, eventually, refused, two};
+use crate::contract::support::{LONG, OVER, at_once, refused, two};
 
 pub(crate) async fn a_lease_has_one_owner(place: Arc<Place>) {
     let stores = two(&place).await;

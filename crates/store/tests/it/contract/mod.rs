@@ -6,7 +6,6 @@
 )]
 
 mod channels;
-mod cluster;
 mod deliveries;
 mod events;
 mod interests;

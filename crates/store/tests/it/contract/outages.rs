@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use proofhouse_store::model::LeaseKind;
 use proofhouse_store::{PostgresOptions, PostgresStore, Store};
+use proofhouse_test_support::postgres::Postgres;
+use proofhouse_test_support::wait::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::contract::cluster;
 use crate::contract::place::Place;
-use crate::contract::support::{LONG, OVER, append, create, eventually, lease, refused};
+use crate::contract::support::{LONG, OVER, append, create, lease, refused};
 
 /// Runs a test with a place of its own and the address of a server, if there is one.
 fn with_server(test: &str, case: impl AsyncFnOnce(&Place, String)) {
-    let Some(url) = cluster::postgres(test) else {
+    let Some(url) = Postgres::shared(test) else {
         return;
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use proofhouse_store::{PostgresOptions, PostgresStore, Result, SqliteOptions, SqliteStore, Store};
-
-use crate::contract::cluster;
+use proofhouse_test_support::postgres::Postgres;
 
 /// A database of one test.
 pub(crate) enum Place {
@@ -99,7 +98,7 @@ pub(crate) fn on_sqlite<F: Future<Output = ()>>(case: impl FnOnce(Arc<Place>) ->
 }
 
 pub(crate) fn on_postgres<F: Future<Output = ()>>(test: &str, case: impl FnOnce(Arc<Place>) -> F) {
-    let Some(url) = cluster::postgres(test) else {
+    let Some(url) = Postgres::shared(test) else {
         return;
     };
     let place = Arc::new(Place::postgres(url));

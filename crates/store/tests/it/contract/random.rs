@@ -9,9 +9,9 @@ use proofhouse_store::model::{
     Wake,
 };
 use proofhouse_store::{Result, Store};
+use proofhouse_test_support::postgres::Postgres;
 use serde_json::{Value, json};
 
-use crate::contract::cluster;
 use crate::contract::place::Place;
 use crate::contract::support::{
     LONG, OVER, allow, append, change, delivery, event, interest, kind, message, routing, task,
@@ -434,7 +434,7 @@ fn told(outcome: Result<Value>) -> String {
 
 #[test]
 fn both_engines_do_the_same() {
-    let Some(url) = cluster::postgres("both_engines_do_the_same") else {
+    let Some(url) = Postgres::shared("both_engines_do_the_same") else {
         return;
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()

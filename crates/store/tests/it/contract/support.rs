@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use proofhouse_store::model::{
     AllowEntry, Append, ClaimedTask, DirectDelivery, Event, EventKind, Held, Lease, LeaseKind,
@@ -220,21 +219,6 @@ where
         outcomes.push(task.await.expect("it ends"));
     }
     outcomes
-}
-
-/// Waits until something is there, for a generous time.
-pub(crate) async fn eventually<T, F>(what: &str, mut ask: impl FnMut() -> F) -> T
-where
-    F: Future<Output = Option<T>>,
-{
-    let started = Instant::now();
-    loop {
-        if let Some(found) = ask().await {
-            return found;
-        }
-        assert!(started.elapsed() < Duration::from_secs(60), "never: {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }
 
 /// Two processes on one database.

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use proofhouse_store::{PostgresOptions, PostgresStore, Store};
+use proofhouse_test_support::postgres::{self, Postgres};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
-use crate::contract::cluster::{self, Cluster};
 use crate::contract::support::refused;
 
 /// What comes of an address.
@@ -23,9 +23,9 @@ use Outcome::{Encrypted, Plain, Refused};
 struct Servers {
     directory: PathBuf,
     /// Shows one that `ca.pem` has signed for `localhost`.
-    signed: Cluster,
+    signed: Postgres,
     /// Shows one that it has signed itself, for `localhost`, and that may sign others; `self.pem` has it.
-    alone: Cluster,
+    alone: Postgres,
 }
 
 static SERVERS: OnceLock<Result<Servers, String>> = OnceLock::new();
@@ -34,8 +34,7 @@ fn servers(test: &str) -> Option<&'static Servers> {
     match SERVERS.get_or_init(Servers::start) {
         Ok(servers) => Some(servers),
         Err(reason) => {
-            use std::io::Write as _;
-            let _ = writeln!(std::io::stderr(), "SKIPPED: {test} on PostgreSQL: {reason}");
+            postgres::skipped(test, reason);
             None
         }
     }
@@ -71,12 +70,12 @@ impl Servers {
         let certificate = server.signed_by(&server_key, &Issuer::new(ca, ca_key));
         let certificate = write("server.pem", certificate.unwrap().pem());
         let private = write("server.key", server_key.serialize_pem());
-        let signed = Cluster::start(&[Path::new("--tls"), &certificate, &private])?;
+        let signed = Postgres::start(&[Path::new("--tls"), &certificate, &private])?;
         let own_key = key();
         let own = authority("itself").self_signed(&own_key).unwrap();
         let certificate = write("self.pem", own.pem());
         let private = write("self.key", own_key.serialize_pem());
-        let alone = Cluster::start(&[Path::new("--tls"), &certificate, &private])?;
+        let alone = Postgres::start(&[Path::new("--tls"), &certificate, &private])?;
         Ok(Self {
             directory,
             signed,
@@ -235,8 +234,7 @@ fn a_server_may_be_trusted_by_its_own_certificate() {
 
 #[test]
 fn a_server_without_tls_is_refused_where_it_is_required() {
-    let Some(url) = cluster::postgres("a_server_without_tls_is_refused_where_it_is_required")
-    else {
+    let Some(url) = Postgres::shared("a_server_without_tls_is_refused_where_it_is_required") else {
         return;
     };
     block_on(async {

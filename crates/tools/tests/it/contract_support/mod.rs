@@ -1,7 +1,5 @@
 //! One row per runtime: a real peer, a tool that works, fails and hangs there, and what the peer can tell of it.
 
-#![allow(dead_code, reason = "each test program uses a part")]
-
 pub(crate) mod cluster;
 pub(crate) mod expression;
 pub(crate) mod process;

@@ -1,5 +1,6 @@
 //! `mcp`: the peer is a server process, which keeps a diary of what happened to it.
 
+use proofhouse_test_support::process::children;
 use proofhouse_tools::runtime::{Failure, ToolTask};
 use serde_json::{Value, json};
 
@@ -75,9 +76,9 @@ impl Peer for Processes {
     fn running(&self) -> usize {
         // A server that is gone does nothing any more.
         let told = self.count("cancelled");
-        match mcp_support::children().is_empty() {
-            true => 0,
-            false => self.count("hanging").saturating_sub(told),
+        if children().is_empty() {
+            return 0;
         }
+        self.count("hanging").saturating_sub(told)
     }
 }

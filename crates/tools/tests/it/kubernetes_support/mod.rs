@@ -1,7 +1,5 @@
 //! A cluster for tests: it plays the API's Job, Pod, log and watch endpoints, and what controllers do.
 
-#![allow(dead_code, unused_imports, reason = "each test file uses a part")]
-
 mod objects;
 mod player;
 pub(crate) mod tls;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use proofhouse_test_support::loopback::Serving;
 use proofhouse_tools::actions::Cluster;
-use proofhouse_wire::server::{self, Bound, Handler, Reply, Request, StreamWriter};
-use proofhouse_wire::{CancellationToken, StatusCode, WireLimits};
+use proofhouse_wire::server::{self, Handler, Reply, Request, StreamWriter};
+use proofhouse_wire::{StatusCode, WireLimits};
 use serde_json::{Value, json};
 
 use super::objects;
@@ -164,14 +165,7 @@ pub(crate) struct Asked {
 pub(crate) struct Player {
     inner: Arc<Inner>,
     directory: tempfile::TempDir,
-    address: String,
-    stop: CancellationToken,
-}
-
-impl Drop for Player {
-    fn drop(&mut self) {
-        self.stop.cancel();
-    }
+    serving: Serving,
 }
 
 impl Player {
@@ -201,34 +195,23 @@ impl Player {
         watching: Watching,
         trouble: impl Fn(&str, &str, usize) -> Option<Reply> + Send + Sync + 'static,
     ) -> Self {
-        let bound = Bound::new(([127, 0, 0, 1], 0).into())
-            .await
-            .expect("the test is set up");
-        let address = format!("http://{}", bound.address());
         let inner = Arc::new(Inner {
             state: Mutex::default(),
             fate: Box::new(fate),
             watching,
             trouble: Box::new(trouble),
         });
-        let stop = CancellationToken::new();
-        let serving = bound.serve(
-            Arc::new(Playing(Arc::clone(&inner))),
-            WireLimits::default(),
-            stop.clone(),
-        );
-        tokio::spawn(serving);
+        let playing = Arc::new(Playing(Arc::clone(&inner)));
         Self {
             inner,
             directory: tempfile::tempdir().expect("the test is set up"),
-            address,
-            stop,
+            serving: Serving::start(playing, WireLimits::default()).await,
         }
     }
 
     /// The cluster as an operator configures it.
     pub(crate) fn cluster(&self) -> Cluster {
-        Cluster::kubeconfig(super::kubeconfig(&self.directory, &self.address))
+        Cluster::kubeconfig(super::kubeconfig(&self.directory, &self.serving.url()))
     }
 
     /// The Jobs that are there, by name.

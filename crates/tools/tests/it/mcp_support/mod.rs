@@ -1,10 +1,9 @@
 //! What the tests of `mcp` share: tools that start a server, and how to look at processes.
 
 #![allow(
-    dead_code,
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a part of tests, of which each test program uses another piece"
+    reason = "helpers of tests stand outside of them"
 )]
 
 pub(crate) mod server;
@@ -13,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_manifest::{Bundle, Tool};
+use proofhouse_test_support::process::is_running;
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{
     ActionError, Environment, Limits, Outcome, Retry, Runtimes, ToolTask,
@@ -132,45 +132,13 @@ pub(crate) async fn end(task: ToolTask) {
     assert_eq!(task.teardown().await, []);
 }
 
-/// Whether a process runs. One that ended and that nobody has asked about does not.
-pub(crate) fn is_alive(process: &str) -> bool {
-    let status = std::fs::File::open(format!("/proc/{process}/stat"))
-        .and_then(|file| std::io::read_to_string(std::io::Read::take(file, 4096)));
-    status.is_ok_and(|status| {
-        let state = status.rsplit(')').next().unwrap_or_default().trim_start();
-        !state.starts_with(['Z', 'X'])
-    })
-}
-
 /// Whether a process ends soon: a signal takes a moment to arrive.
 pub(crate) async fn is_gone(process: &str) -> bool {
     for _ in 0..100 {
-        if !is_alive(process) {
+        if !is_running(process) {
             return true;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     false
-}
-
-/// The processes that have this one as their parent, whatever became of them.
-pub(crate) fn children() -> Vec<String> {
-    let own = std::process::id().to_string();
-    let all = std::fs::read_dir("/proc").unwrap().flatten();
-    let numbers = all.filter_map(|entry| entry.file_name().into_string().ok());
-    numbers
-        .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-        .filter(|number| {
-            let status = std::fs::File::open(format!("/proc/{number}/stat"))
-                .and_then(|file| std::io::read_to_string(std::io::Read::take(file, 4096)));
-            status.is_ok_and(|status| {
-                let after = status.rsplit(')').next().unwrap_or_default();
-                after.split_whitespace().nth(1) == Some(&own)
-            })
-        })
-        .collect()
-}
-
-pub(crate) fn open_files() -> usize {
-    std::fs::read_dir("/proc/self/fd").unwrap().count()
 }

@@ -1,10 +1,6 @@
 //! What the tests of the server share: tools that do what the tests need, and clients of both eras.
 
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "a part of tests, of which each test program uses another piece"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of them")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -311,15 +307,4 @@ pub(crate) async fn all(response: Response) -> Vec<Value> {
         read.push(message);
     }
     read
-}
-
-/// Waits until something is true, for ten seconds at most.
-pub(crate) async fn until(what: &str, is_true: impl Fn() -> bool) {
-    for _ in 0..1000 {
-        if is_true() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert!(is_true(), "{what}");
 }

@@ -1,7 +1,5 @@
 //! What the tests share: a small server on the loopback address, and tools that talk to it.
 
-#![allow(dead_code, reason = "each test file uses a part")]
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,0 +1,103 @@
+//! A PostgreSQL for tests: the one that PROOFHOUSE_POSTGRES_URL names, or a private one.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::workspace;
+
+/// A server. A private one stops when this is dropped, or when the process ends, in whatever way: then its standard
+/// input is closed.
+#[derive(Debug)]
+pub struct Postgres {
+    url: String,
+    server: Option<Child>,
+}
+
+impl Postgres {
+    /// The address of the server that all tests of this process share; says loudly when there is none.
+    pub fn shared(test: &str) -> Option<String> {
+        static SHARED: OnceLock<Result<Postgres, String>> = OnceLock::new();
+        match SHARED.get_or_init(Self::find) {
+            Ok(server) => Some(server.url.clone()),
+            Err(reason) => {
+                skipped(test, reason);
+                None
+            }
+        }
+    }
+
+    /// The one that is named, or a private one; says loudly when there is none.
+    pub fn for_test(test: &str) -> Option<Self> {
+        Self::find()
+            .inspect_err(|reason| skipped(test, reason))
+            .ok()
+    }
+
+    /// The one that is named, or a private one; an error says why there is none.
+    fn find() -> Result<Self, String> {
+        workspace::setting("PROOFHOUSE_POSTGRES_URL")
+            .map_or_else(|| Self::start(&[]), |url| Ok(Self { url, server: None }))
+    }
+
+    /// Starts a private server, with more arguments for the script; an error says why there is none.
+    ///
+    /// # Errors
+    ///
+    /// If PostgreSQL is not installed.
+    ///
+    /// # Panics
+    ///
+    /// If it is installed and does not start.
+    pub fn start(more: &[&Path]) -> Result<Self, String> {
+        // The script removes the directory.
+        let directory = tempfile::tempdir().unwrap().keep();
+        let mut server = Command::new(workspace::root().join("scripts/postgres"))
+            .arg(directory)
+            .args(more)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("scripts/postgres cannot be started: {error}"))?;
+        let mut url = String::new();
+        if let Some(output) = server.stdout.take() {
+            BufReader::new(output).read_line(&mut url).unwrap();
+        }
+        if url.is_empty() {
+            let output = server.wait_with_output().unwrap();
+            let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            // A server that is installed and does not start is no reason to skip.
+            assert_eq!(
+                output.status.code(),
+                Some(3),
+                "PostgreSQL does not start: {complaint}"
+            );
+            return Err(complaint);
+        }
+        Ok(Self {
+            url: url.trim().to_owned(),
+            server: Some(server),
+        })
+    }
+
+    /// Its address.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            drop(server.stdin.take());
+            let _ = server.wait();
+        }
+    }
+}
+
+/// Says loudly that a test is not made on PostgreSQL.
+pub fn skipped(test: &str, reason: &str) {
+    workspace::skipped(&format!("{test} on PostgreSQL"), reason);
+}

@@ -1,0 +1,332 @@
+//! The keys of what the operator configures: one table that the reader, the JSON Schema and the reference share.
+
+use proofhouse_source::format::{FieldKind as Kind, FieldSpec, TypeSpec};
+
+/// A text, or a number as it is written.
+const TEXT_OR_NUMBER: Kind = Kind::Called("text", &Kind::Scalar(&["string", "integer"]));
+/// A text that is a variable, or holds one.
+const VARIABLE: Kind = Kind::Called("a variable such as `${NAME}`", &Kind::Matching(r"\$\{"));
+const TEXTS: Kind = Kind::list(&Kind::Text);
+
+const fn field(key: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
+    FieldSpec::optional(key, kind, doc)
+}
+
+const fn needed(key: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
+    FieldSpec::required(key, kind, "OC-004", doc)
+}
+
+pub(super) static OPERATOR: TypeSpec = TypeSpec {
+    name: "Operator",
+    doc: "What the operator configures. A file with none of these keys is all settings.",
+    fields: &[
+        field(
+            "settings",
+            Kind::Object,
+            "Settings of tools by name, such as weather.api_key.",
+        ),
+        field(
+            "auth",
+            Kind::map(&Kind::AnyOf(&[
+                Kind::Type(&STATIC),
+                Kind::Type(&ENV),
+                Kind::Type(&CLIENT_CREDENTIALS),
+                Kind::Type(&REFRESH_TOKEN),
+                Kind::Type(&GITHUB_APP),
+            ])),
+            "Providers of {auth.name()} by name, told apart by their type.",
+        ),
+        field(
+            "egress",
+            Kind::Type(&EGRESS),
+            "Where tools may connect to beside the public internet.",
+        ),
+        field(
+            "kubernetes",
+            Kind::Type(&KUBERNETES),
+            "Which cluster runs Jobs; the one that kubectl would use when absent.",
+        ),
+        field(
+            "mcp",
+            Kind::Type(&MCP),
+            "What MCP servers that are commands get.",
+        ),
+        field(
+            "webhooks",
+            Kind::map(&Kind::Type(&WEBHOOK)),
+            "How deliveries are signed, by the tool or source they are posted to.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static EGRESS: TypeSpec = TypeSpec {
+    name: "Egress",
+    doc: "Where tools may connect to beside the public internet.",
+    fields: &[field(
+        "allow",
+        TEXTS,
+        "Networks such as 10.1.0.0/16 or fd00::/8, or addresses.",
+    )],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static KUBERNETES: TypeSpec = TypeSpec {
+    name: "Kubernetes",
+    doc: "Which cluster runs Jobs, and in which namespaces.",
+    fields: &[
+        field(
+            "kubeconfig",
+            Kind::SomeText,
+            "The file that names clusters and holds the credentials.",
+        ),
+        field(
+            "context",
+            Kind::SomeText,
+            "The context of the file, if not its current one.",
+        ),
+        field(
+            "namespaces",
+            Kind::List {
+                of: &Kind::Text,
+                min: 1,
+                unique: false,
+            },
+            "The only namespaces that may be used; those that manifests name when absent.",
+        ),
+        field(
+            "in_cluster",
+            Kind::Flag,
+            "Whether it is the cluster around this program.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static MCP: TypeSpec = TypeSpec {
+    name: "Mcp",
+    doc: "What MCP servers that are commands get.",
+    fields: &[field(
+        "environment",
+        Kind::Map {
+            names: Some("^[A-Za-z_][A-Za-z0-9_]{0,199}$"),
+            values: &TEXT_OR_NUMBER,
+        },
+        "Variables that are added to their environment.",
+    )],
+    extensions: false,
+    exactly_one: None,
+};
+
+/// The types of provider, and what a mapping of each has.
+pub(super) static PROVIDERS: [(&str, &TypeSpec); 5] = [
+    ("static", &STATIC),
+    ("env", &ENV),
+    ("client_credentials", &CLIENT_CREDENTIALS),
+    ("refresh_token", &REFRESH_TOKEN),
+    ("github_app", &GITHUB_APP),
+];
+
+/// What a provider has before it is known which one it is.
+pub(super) static PROVIDER: TypeSpec = TypeSpec {
+    name: "Provider",
+    doc: "A provider of tokens.",
+    fields: &[needed("type", Kind::Text, "Which one.")],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static STATIC: TypeSpec = TypeSpec {
+    name: "Static",
+    doc: "A token as it is.",
+    fields: &[
+        needed("type", Kind::Choice(&["static"]), "Which provider."),
+        needed(
+            "token",
+            TEXT_OR_NUMBER,
+            "The token, best as a variable such as ${TOKEN}.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static ENV: TypeSpec = TypeSpec {
+    name: "Env",
+    doc: "A token from a variable of the environment.",
+    fields: &[
+        needed("type", Kind::Choice(&["env"]), "Which provider."),
+        needed("variable", Kind::Text, "The name of the variable."),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+const TOKEN_URL: FieldSpec = needed("token_url", Kind::Text, "Where tokens are asked for.");
+const CLIENT_ID: FieldSpec = needed("client_id", TEXT_OR_NUMBER, "The id of the client.");
+const AUTHENTICATION: FieldSpec = field(
+    "authentication",
+    Kind::AnyOf(&[
+        Kind::Choice(&["client_secret_basic", "client_secret_post"]),
+        VARIABLE,
+    ]),
+    "How the client says who it is; client_secret_basic when absent.",
+);
+const SCOPE: FieldSpec = field(
+    "scope",
+    Kind::OneOrMore(&Kind::Text),
+    "The scopes to ask for.",
+);
+const AUDIENCE: FieldSpec = field("audience", TEXT_OR_NUMBER, "Whom the token is for.");
+const PARAMETERS: FieldSpec = field(
+    "parameters",
+    Kind::map(&TEXT_OR_NUMBER),
+    "What a request for a token says beside that.",
+);
+
+pub(super) static CLIENT_CREDENTIALS: TypeSpec = TypeSpec {
+    name: "ClientCredentials",
+    doc: "Tokens of a client of OAuth 2.0 that speaks for itself.",
+    fields: &[
+        needed(
+            "type",
+            Kind::Choice(&["client_credentials"]),
+            "Which provider.",
+        ),
+        TOKEN_URL,
+        CLIENT_ID,
+        needed("client_secret", TEXT_OR_NUMBER, "The secret of the client."),
+        AUTHENTICATION,
+        SCOPE,
+        AUDIENCE,
+        PARAMETERS,
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static REFRESH_TOKEN: TypeSpec = TypeSpec {
+    name: "RefreshToken",
+    doc: "Tokens of OAuth 2.0 for a refresh token.",
+    fields: &[
+        needed("type", Kind::Choice(&["refresh_token"]), "Which provider."),
+        TOKEN_URL,
+        CLIENT_ID,
+        needed("refresh_token", TEXT_OR_NUMBER, "The refresh token."),
+        AUTHENTICATION,
+        SCOPE,
+        AUDIENCE,
+        PARAMETERS,
+        field(
+            "client_secret",
+            TEXT_OR_NUMBER,
+            "The secret of the client, if it has one.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static GITHUB_APP: TypeSpec = TypeSpec {
+    name: "GithubApp",
+    doc: "Tokens of an installation of a GitHub App.",
+    fields: &[
+        needed("type", Kind::Choice(&["github_app"]), "Which provider."),
+        needed(
+            "app_id",
+            TEXT_OR_NUMBER,
+            "The id of the app, or its client id.",
+        ),
+        needed("installation_id", TEXT_OR_NUMBER, "The installation."),
+        needed(
+            "private_key",
+            Kind::Text,
+            "The private key of the app, as PEM.",
+        ),
+        field(
+            "api_url",
+            Kind::Text,
+            "Where the API is; that of github.com when absent.",
+        ),
+        field(
+            "repositories",
+            TEXTS,
+            "The only repositories that tokens are for.",
+        ),
+        field(
+            "permissions",
+            Kind::Object,
+            "The only permissions that tokens have.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static WEBHOOK: TypeSpec = TypeSpec {
+    name: "Webhook",
+    doc: "How a source signs what it posts. Keys after secrets are of the scheme hmac only.",
+    fields: &[
+        needed(
+            "scheme",
+            Kind::Called("the name of a scheme", &Kind::Text),
+            "How a signature is made, such as github or hmac.",
+        ),
+        field("secret", Kind::Text, "The secret."),
+        field("secrets", TEXTS, "Several secrets, any of which will do."),
+        field(
+            "header",
+            Kind::Text,
+            "The header with the signature; the scheme hmac needs it.",
+        ),
+        field(
+            "hash",
+            Kind::AnyOf(&[Kind::Choice(HASHES), VARIABLE]),
+            "The hash.",
+        ),
+        field(
+            "encoding",
+            Kind::AnyOf(&[Kind::Choice(ENCODINGS), VARIABLE]),
+            "How the signature is written.",
+        ),
+        field("prefix", Kind::Text, "What stands before the signature."),
+        field(
+            "signed",
+            Kind::Text,
+            "What is signed, such as {timestamp}.{body}.",
+        ),
+        field(
+            "timestamp_header",
+            Kind::Text,
+            "The header with the time of the delivery.",
+        ),
+        field(
+            "id_header",
+            Kind::Text,
+            "The header with the id of the delivery.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+/// How many keys of a webhook are of every scheme.
+pub(super) const OF_EVERY_SCHEME: usize = 3;
+pub(super) const HASHES: &[&str] = &["sha1", "sha256", "sha384", "sha512"];
+pub(super) const ENCODINGS: &[&str] = &["hex", "base64"];
+
+/// Every mapping below the file, for the schema and the reference.
+pub(super) static ALL: [&TypeSpec; 9] = [
+    &EGRESS,
+    &KUBERNETES,
+    &MCP,
+    &STATIC,
+    &ENV,
+    &CLIENT_CREDENTIALS,
+    &REFRESH_TOKEN,
+    &GITHUB_APP,
+    &WEBHOOK,
+];
