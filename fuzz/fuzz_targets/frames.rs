@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use libfuzzer_sys::fuzz_target;
-use proofhouse_wire::rpc::{self, Message};
+use proofhouse_protocol::rpc::{self, Message};
 use proofhouse_wire::sse::{Decoder, Event, EventTooLarge};
 use proofhouse_wire::{Line, LineReader};
 use serde_json::Value;

@@ -9,6 +9,10 @@ use std::time::Instant;
 
 use proofhouse_detect::Redactor;
 use proofhouse_oatf::{Direction, Mode};
+use proofhouse_protocol::a2a::A2aMethod;
+use proofhouse_protocol::ag_ui::AgUiEventType;
+use proofhouse_protocol::mcp::McpMethod;
+use proofhouse_protocol::text;
 use proofhouse_range::{
     ActorEndpoint, ConnectError, ConnectSubject, Ending, RunHandle, RunOptions, RunReport,
     run as run_range,
@@ -361,6 +365,13 @@ async fn talk(
     Ok(last)
 }
 
+/// The operations whose responses are answers to clients, with texts in them.
+const ANSWERED: [&str; 3] = [
+    McpMethod::ToolsCall.as_str(),
+    A2aMethod::SendMessage.event(),
+    A2aMethod::StreamMessage.event(),
+];
+
 /// What the subject said to the clients of the document: the last message to a frontend, and all texts in
 /// answers to others.
 fn overheard(report: &RunReport, clients: &[&str]) -> Option<String> {
@@ -375,42 +386,24 @@ fn overheard(report: &RunReport, clients: &[&str]) -> Option<String> {
         }
         let kind = message.content.get("type").and_then(Value::as_str);
         let delta = message.content.get("delta").and_then(Value::as_str);
-        match (message.operation.as_str(), kind, delta) {
-            (_, Some("TEXT_MESSAGE_START"), _) => said.clear(),
-            ("text_message_content", _, Some(delta)) => said.push_str(delta),
-            ("tools/call" | "message/send" | "message/stream", ..) => {
-                texts(&message.content, &mut said);
-            }
-            _ => {}
+        let operation = message.operation.as_str();
+        if kind == Some(AgUiEventType::TextMessageStart.as_str()) {
+            said.clear();
+        } else if operation == AgUiEventType::TextMessageContent.operation()
+            && let Some(delta) = delta
+        {
+            said.push_str(delta);
+        } else if ANSWERED.contains(&operation) {
+            text::collect_answer(&message.content, usize::MAX, &mut said);
         }
     }
     (!said.is_empty()).then_some(said)
 }
 
-/// The texts of the parts of an answer, without what was asked. The trace bounds the depth.
-fn texts(value: &Value, said: &mut String) {
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                match value {
-                    Value::String(text) if key == "text" => {
-                        said.push_str(text);
-                        said.push('\n');
-                    }
-                    other if key != "history" => texts(other, said),
-                    _ => {}
-                }
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| texts(item, said)),
-        _ => {}
-    }
-}
-
 fn is_done(success: &Success, report: &RunReport, answer: Option<&str>) -> bool {
     match success {
         Success::Tool(tool) => report.trace.iter().any(|message| {
-            let is_call = message.operation == "tools/call"
+            let is_call = message.operation == McpMethod::ToolsCall.as_str()
                 && message.direction == Some(Direction::Request)
                 && message.content.get("name").is_some_and(|name| name == tool);
             // Tools of the user's own frontend are called over AG-UI.

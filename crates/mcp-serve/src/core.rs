@@ -4,15 +4,16 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use proofhouse_protocol::base64::{decode_url_safe, encode_url_safe};
+use proofhouse_protocol::mcp::{McpEra, McpLogLevel, McpMethod, McpNotification, meta};
+use proofhouse_protocol::rpc;
 use proofhouse_wire::sync::lock;
-use proofhouse_wire::{CancellationToken, StatusCode, rpc};
+use proofhouse_wire::{CancellationToken, StatusCode};
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::protocol::{Era, Failure, LOG_LEVEL_KEY, Level, Notes, Outcome, Request, ServerInfo};
+use super::protocol::{Failure, Notes, Outcome, Request, ServerInfo};
 use super::session::{Refused, Session, Sessions, Underway, unguessable};
 use super::streams::{Outlet, Subscription, write_changes};
 use super::tools::{McpAnswer, McpBackend, McpCall, Scope, Sink};
@@ -209,27 +210,30 @@ impl Core {
         request: &Request,
         by_id: bool,
     ) -> Begun {
-        let answered = match (request.era, request.method.as_str()) {
-            (_, "tools/list") => self.run(session, request, by_id, Self::list),
-            (_, "tools/call") => match called(request) {
+        let method = McpMethod::parse(&request.method)
+            .filter(|method| method.exists_in(request.era.latest()));
+        let answered = match method {
+            Some(McpMethod::ToolsList) => self.run(session, request, by_id, Self::list),
+            Some(McpMethod::ToolsCall) => match called(request) {
                 Ok((name, arguments)) => self.run(session, request, by_id, move |core, running| {
                     core.call(running, name, arguments)
                 }),
                 Err(failure) => Err(failure),
             },
-            (Era::Modern, "subscriptions/listen") => self.listen(session, request, by_id),
-            (Era::Modern, "server/discover") => Ok(Begun::Ready(Ok(self.info.discovered()))),
-            (Era::Legacy, "ping") => Ok(Begun::Ready(Ok(json!({})))),
-            (Era::Legacy, "logging/setLevel") => set_level(session, &request.params),
-            (Era::Legacy, "initialize") => {
+            Some(McpMethod::SubscriptionsListen) => self.listen(session, request, by_id),
+            Some(McpMethod::ServerDiscover) => Ok(Begun::Ready(Ok(self.info.discovered()))),
+            Some(McpMethod::Ping) => Ok(Begun::Ready(Ok(json!({})))),
+            Some(McpMethod::LoggingSetLevel) => set_level(session, &request.params),
+            Some(McpMethod::Initialize) => {
                 let message = "the session is initialized already";
                 Err(Failure::new(rpc::INVALID_REQUEST, message))
             }
-            (era, _) => {
+            // There are tools here, and nothing else.
+            _ => {
                 let failure = Failure::new(rpc::METHOD_NOT_FOUND, "there is no such method");
-                Err(match era {
-                    Era::Legacy => failure,
-                    Era::Modern => failure.with_status(StatusCode::NOT_FOUND),
+                Err(match request.era {
+                    McpEra::Legacy => failure,
+                    McpEra::Modern => failure.with_status(StatusCode::NOT_FOUND),
                 })
             }
         };
@@ -272,13 +276,13 @@ impl Core {
         let permit = Arc::clone(&self.calls).try_acquire_owned();
         let permit = permit.map_err(|_| busy())?;
         let level = match request.era {
-            Era::Legacy => Some(session.level()),
-            Era::Modern => request
-                .meta(LOG_LEVEL_KEY)
+            McpEra::Legacy => Some(session.level()),
+            McpEra::Modern => request
+                .meta(meta::LOG_LEVEL)
                 .and_then(Value::as_str)
-                .and_then(Level::named),
+                .and_then(McpLogLevel::parse),
         };
-        let token = request.meta("progressToken");
+        let token = request.meta(meta::PROGRESS_TOKEN);
         let token = token.filter(|token| token.is_string() || token.is_number());
         let (sink, notes) = Sink::new(token.cloned(), level);
         let (answer, done) = oneshot::channel();
@@ -330,8 +334,8 @@ impl Core {
             result["nextCursor"] = cursor(to).into();
         }
         Ok(match job.era {
-            Era::Legacy => result,
-            Era::Modern => self.info.cached(result),
+            McpEra::Legacy => result,
+            McpEra::Modern => self.info.cached(result),
         })
     }
 
@@ -363,14 +367,14 @@ impl Core {
         };
         match answer {
             Ok(answer) => Ok(match job.era {
-                Era::Legacy => answer.into_json(),
-                Era::Modern => self.info.complete(answer.into_json()),
+                McpEra::Legacy => answer.into_json(),
+                McpEra::Modern => self.info.complete(answer.into_json()),
             }),
             Err(unknown) => {
                 let failure = Failure::new(rpc::INVALID_PARAMS, unknown.to_string());
                 Err(match job.era {
-                    Era::Legacy => failure,
-                    Era::Modern => failure.with_status(StatusCode::BAD_REQUEST),
+                    McpEra::Legacy => failure,
+                    McpEra::Modern => failure.with_status(StatusCode::BAD_REQUEST),
                 })
             }
         }
@@ -386,7 +390,8 @@ impl Core {
             let message = "`notifications` must be an object";
             return Err(Failure::bad_request(rpc::INVALID_PARAMS, message));
         };
-        let tools = filter.get("toolsListChanged") == Some(&Value::Bool(true));
+        let key = McpNotification::ToolsListChanged.subscription();
+        let tools = key.and_then(|key| filter.get(key)) == Some(&Value::Bool(true));
         let permit = Arc::clone(&self.listeners).try_acquire_owned();
         Ok(Begun::Listening(Listening {
             underway: self.underway(session, request, by_id)?,
@@ -398,7 +403,7 @@ impl Core {
 
 /// What a call needs to know.
 struct Job {
-    era: Era,
+    era: McpEra,
     session: Arc<Session>,
     params: Value,
     cancel: CancellationToken,
@@ -426,8 +431,8 @@ fn too_long(limit: std::time::Duration) -> McpAnswer {
 /// The tool and the arguments of a call.
 fn called(request: &Request) -> Result<(String, Map<String, Value>), Failure> {
     let wrong = |message: &str| match request.era {
-        Era::Legacy => Failure::new(rpc::INVALID_PARAMS, message),
-        Era::Modern => Failure::bad_request(rpc::INVALID_PARAMS, message),
+        McpEra::Legacy => Failure::new(rpc::INVALID_PARAMS, message),
+        McpEra::Modern => Failure::bad_request(rpc::INVALID_PARAMS, message),
     };
     let name = request.params.get("name").and_then(Value::as_str);
     let name = name.ok_or_else(|| wrong("`name` must be a text"))?;
@@ -442,18 +447,18 @@ fn called(request: &Request) -> Result<(String, Map<String, Value>), Failure> {
 fn set_level(session: &Session, params: &Value) -> Result<Begun, Failure> {
     let level = params.get("level").and_then(Value::as_str);
     let level = level
-        .and_then(Level::named)
+        .and_then(McpLogLevel::parse)
         .ok_or_else(|| Failure::new(rpc::INVALID_PARAMS, "`level` is not one of the levels"))?;
     session.set_level(level);
     Ok(Begun::Ready(Ok(json!({}))))
 }
 
 fn cursor(position: usize) -> String {
-    URL_SAFE_NO_PAD.encode(format!("tools:{position}"))
+    encode_url_safe(format!("tools:{position}").as_bytes())
 }
 
 fn read_cursor(cursor: &Value) -> Option<usize> {
-    let bytes = URL_SAFE_NO_PAD.decode(cursor.as_str()?).ok()?;
+    let bytes = decode_url_safe(cursor.as_str()?)?;
     let text = String::from_utf8(bytes).ok()?;
     text.strip_prefix("tools:")?.parse().ok()
 }

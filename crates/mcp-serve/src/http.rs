@@ -4,19 +4,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofhouse_wire::rpc::{self, Message};
+use proofhouse_protocol::EVENT_STREAM;
+use proofhouse_protocol::mcp::{McpEra, McpMethod, McpNotification, McpRevision, era_of, header};
+use proofhouse_protocol::rpc::{self, Message};
 use proofhouse_wire::server::{Bound, Handler, Reply, Request as HttpRequest};
 use proofhouse_wire::{Method, StatusCode, origin};
 use serde_json::Value;
 
 use super::PATH;
 use super::core::{Begun, Core, Running};
-use super::envelope::{self, VERSION_HEADER};
-use super::protocol::{Era, Failure, LEGACY_VERSIONS, Outcome, Request, response};
+use super::envelope::{self, lookup};
+use super::protocol::{Failure, Outcome, Request, response};
 use super::session::Session;
 use super::streams::{Outlet, Subscription, write_call, write_changes};
 
-const SESSION_HEADER: &str = "mcp-session-id";
 /// How often sessions that nobody uses any more are looked for: ten times in the time they have, within
 /// these bounds.
 const SWEEP: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(30));
@@ -89,16 +90,16 @@ impl Http {
             }
             Message::Response { .. } => ("", &Value::Null),
         };
-        match envelope::era(method, params, Some(&request.headers)) {
-            Era::Legacy => self.post_legacy(&request, message).await,
-            Era::Modern => self.post_modern(&request, message).await,
+        match era_of(method, params, Some(&lookup(&request.headers))) {
+            McpEra::Legacy => self.post_legacy(&request, message).await,
+            McpEra::Modern => self.post_modern(&request, message).await,
         }
     }
 
     async fn post_legacy(&self, http: &HttpRequest, message: Message) -> Reply {
         let core = &self.core;
         if let Message::Request { id, method, params } = &message
-            && method == "initialize"
+            && method == McpMethod::Initialize.as_str()
         {
             return self.initialize(id, params);
         }
@@ -115,7 +116,7 @@ impl Http {
         match message {
             Message::Request { id, method, params } => {
                 let request = Request {
-                    era: Era::Legacy,
+                    era: McpEra::Legacy,
                     id,
                     method,
                     params,
@@ -124,7 +125,7 @@ impl Http {
                 self.answer(http, request, begun).await
             }
             Message::Notification { method, params } => {
-                if method == "notifications/cancelled"
+                if method == McpNotification::Cancelled.as_str()
                     && let Some(id) = params.get("requestId")
                 {
                     session.cancel(id);
@@ -146,13 +147,13 @@ impl Http {
             Err(failure) => return refuse_id(id, &failure),
         };
         let outcome = self.core.initialize(&session, params);
-        whole(id, outcome).with_header(SESSION_HEADER, &session.id)
+        whole(id, outcome).with_header(header::SESSION_ID, &session.id)
     }
 
     async fn post_modern(&self, http: &HttpRequest, message: Message) -> Reply {
         let request = match message {
             Message::Request { id, method, params } => Request {
-                era: Era::Modern,
+                era: McpEra::Modern,
                 id,
                 method,
                 params,
@@ -177,13 +178,13 @@ impl Http {
 
     /// The session that a request belongs to, or why there is none.
     fn session(&self, http: &HttpRequest) -> Result<Arc<Session>, Failure> {
-        if let Some(version) = http.headers.get(VERSION_HEADER)
-            && !LEGACY_VERSIONS.iter().any(|known| version == known)
+        if let Some(version) = lookup(&http.headers)(header::PROTOCOL_VERSION)
+            && !McpRevision::parse(&version).is_some_and(McpRevision::has_sessions)
         {
             let message = "this version of the protocol is not supported";
             return Err(Failure::bad_request(rpc::INVALID_REQUEST, message));
         }
-        let Some(id) = http.header(SESSION_HEADER) else {
+        let Some(id) = http.header(header::SESSION_ID) else {
             let message = "the session id is missing; start with `initialize`";
             return Err(Failure::bad_request(rpc::INVALID_REQUEST, message));
         };
@@ -251,7 +252,7 @@ impl Http {
     ) -> Reply {
         // A modern client that goes before the answer began cancels its call, too: this future is
         // dropped with its connection.
-        let cancel = (request.era == Era::Modern).then(|| running.cancel.clone().drop_guard());
+        let cancel = (request.era == McpEra::Modern).then(|| running.cancel.clone().drop_guard());
         let streams = accepts_events(http);
         let first = tokio::select! {
             biased;
@@ -276,7 +277,7 @@ impl Http {
         self.core.spawn(async move {
             match first {
                 Ok(Some(note)) if outlet.send(&note).await.is_err() => {
-                    if request.era == Era::Modern {
+                    if request.era == McpEra::Modern {
                         running.cancel.cancel();
                     }
                 }
@@ -302,7 +303,7 @@ fn check_arguments(
     request: &Request,
 ) -> Result<(), Failure> {
     let name = request.params.get("name").and_then(Value::as_str);
-    let name = name.filter(|_| request.method == "tools/call");
+    let name = name.filter(|_| request.method == McpMethod::ToolsCall.as_str());
     let arguments = request.params.get("arguments").unwrap_or(&Value::Null);
     match name.and_then(|name| session.tools.listed(name)) {
         Some(tool) => envelope::check_arguments(&http.headers, &tool.input_schema, arguments),
@@ -311,7 +312,8 @@ fn check_arguments(
 }
 
 fn is_modern(http: &HttpRequest) -> bool {
-    http.header(VERSION_HEADER).is_some_and(envelope::is_modern)
+    let version = http.header(header::PROTOCOL_VERSION);
+    version.and_then(McpEra::of_version) == Some(McpEra::Modern)
 }
 
 /// Whether the client reads event streams. One that does not say takes anything.
@@ -320,7 +322,7 @@ fn accepts_events(http: &HttpRequest) -> bool {
     accepted.peek().is_none()
         || accepted.any(|value| {
             let value = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
-            ["text/event-stream", "text/*", "*/*"]
+            [EVENT_STREAM, "text/*", "*/*"]
                 .iter()
                 .any(|kind| value.contains(kind))
         })

@@ -73,7 +73,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use content::{block, blocks, media};
 pub use limits::ServeLimits;
-pub use protocol::{Level, Notes, ServerInfo};
+pub use proofhouse_protocol::mcp::McpLogLevel;
+pub use protocol::{Notes, ServerInfo};
 pub use tools::{McpAnswer, McpBackend, McpCall, McpTool, McpTools, Scope, Sink, UnknownTool};
 
 use self::core::Core;

@@ -1,81 +1,11 @@
-//! The words and numbers of MCP that both eras' servers share.
+//! What a server says in either era: of itself, to requests, and when something fails.
 
 use std::sync::Arc;
 
-use proofhouse_wire::{StatusCode, rpc};
-use serde_json::{Map, Value, json};
-
-/// The version of the modern era.
-pub(super) const MODERN: &str = "2026-07-28";
-/// The version that a legacy client is given when it asks for one that we do not speak.
-pub(super) const LATEST_LEGACY: &str = "2025-11-25";
-/// The versions of the legacy era, whose differences do not show in what a server of tools says.
-pub(super) const LEGACY_VERSIONS: [&str; 4] =
-    ["2024-11-05", "2025-03-26", "2025-06-18", LATEST_LEGACY];
-
-pub(super) const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
-pub(super) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
-pub(super) const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
-const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
-const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
-
-/// A header does not say what the body says.
-pub(super) const HEADER_MISMATCH: i64 = -32020;
-/// The version is not one that we speak.
-pub(super) const UNSUPPORTED_VERSION: i64 = -32022;
-
-/// The generation of the protocol that a message belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Era {
-    /// Up to 2025-11-25: a handshake and a session.
-    Legacy,
-    /// From 2026-07-28: every request stands alone.
-    Modern,
-}
-
-/// How urgent a log message is, the least urgent first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// For those who look for errors in the server.
-    Debug,
-    /// What is usual.
-    Info,
-    /// What is usual and worth noting.
-    Notice,
-    /// What may become an error.
-    Warning,
-    /// What failed.
-    Error,
-    /// A part of the server that failed.
-    Critical,
-    /// What somebody must do something about.
-    Alert,
-    /// The server cannot be used.
-    Emergency,
-}
-
-impl Level {
-    const ALL: [(Self, &str); 8] = [
-        (Self::Debug, "debug"),
-        (Self::Info, "info"),
-        (Self::Notice, "notice"),
-        (Self::Warning, "warning"),
-        (Self::Error, "error"),
-        (Self::Critical, "critical"),
-        (Self::Alert, "alert"),
-        (Self::Emergency, "emergency"),
-    ];
-
-    pub(super) fn named(name: &str) -> Option<Self> {
-        let found = Self::ALL.iter().find(|(_, known)| *known == name);
-        found.map(|(level, _)| *level)
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        let found = Self::ALL.iter().find(|(level, _)| *level == self);
-        found.map_or("info", |(_, name)| name)
-    }
-}
+use proofhouse_protocol::mcp::{McpEra, McpRevision, meta, result_type};
+use proofhouse_protocol::rpc;
+use proofhouse_wire::StatusCode;
+use serde_json::{Value, json};
 
 /// A JSON-RPC error, and the status that it has over HTTP.
 #[derive(Debug, Clone, PartialEq)]
@@ -139,12 +69,8 @@ impl ServerInfo {
 
     /// The result of the legacy handshake.
     pub(super) fn initialized(&self, asked: &str) -> Value {
-        let version = match LEGACY_VERSIONS.contains(&asked) {
-            true => asked,
-            false => LATEST_LEGACY,
-        };
         let mut result = json!({
-            "protocolVersion": version,
+            "protocolVersion": McpRevision::negotiate(asked).as_str(),
             "capabilities": {"tools": {"listChanged": true}, "logging": {}},
             "serverInfo": self.to_json(),
         });
@@ -157,7 +83,7 @@ impl ServerInfo {
     /// The result of `server/discover`.
     pub(super) fn discovered(&self) -> Value {
         let mut result = json!({
-            "supportedVersions": [MODERN],
+            "supportedVersions": supported_versions(),
             "capabilities": {"tools": {"listChanged": true}, "logging": {}},
         });
         if let Some(instructions) = &self.instructions {
@@ -176,25 +102,26 @@ impl ServerInfo {
 
     /// A result of the modern era.
     pub(super) fn complete(&self, mut result: Value) -> Value {
-        result["resultType"] = "complete".into();
+        result[result_type::KEY] = result_type::COMPLETE.into();
         if let Some(object) = result.as_object_mut() {
-            let meta = object.entry("_meta").or_insert_with(|| json!({}));
-            meta[SERVER_INFO_KEY] = self.to_json();
+            let meta = object.entry(meta::KEY).or_insert_with(|| json!({}));
+            meta[meta::SERVER_INFO] = self.to_json();
         }
         result
     }
 }
 
-/// A notification that belongs to a subscription of the modern era.
-pub(super) fn tagged(method: &str, mut params: Map<String, Value>, subscription: &Value) -> Value {
-    params.insert("_meta".into(), json!({SUBSCRIPTION_KEY: subscription}));
-    rpc::notification(method, Some(&Value::Object(params)))
+/// The versions that are spoken in the modern era.
+pub(super) fn supported_versions() -> Value {
+    McpRevision::all_stateless()
+        .map(McpRevision::as_str)
+        .collect()
 }
 
 /// A request of a client, whichever way it came.
 #[derive(Debug)]
 pub(super) struct Request {
-    pub(super) era: Era,
+    pub(super) era: McpEra,
     pub(super) id: Value,
     pub(super) method: String,
     pub(super) params: Value,
@@ -202,7 +129,7 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn meta(&self, key: &str) -> Option<&Value> {
-        self.params.get("_meta")?.get(key)
+        meta::get(&self.params, key)
     }
 }
 

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use proofhouse_protocol::mcp::McpLogLevel;
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::Value;
 
-use super::protocol::Level;
 use super::tools::McpTools;
 
 /// One session.
@@ -24,7 +24,7 @@ pub(super) struct Session {
 
 struct State {
     calls: HashMap<String, CancellationToken>,
-    level: Level,
+    level: McpLogLevel,
     initialized: bool,
     used: Instant,
     /// Ends the stream that the client listens to, when it opens another one.
@@ -50,7 +50,7 @@ impl Session {
             ended: stop.child_token(),
             state: Mutex::new(State {
                 calls: HashMap::new(),
-                level: Level::Info,
+                level: McpLogLevel::Info,
                 initialized: false,
                 used: Instant::now(),
                 listening: None,
@@ -71,11 +71,11 @@ impl Session {
         self.lock().initialized
     }
 
-    pub(super) fn level(&self) -> Level {
+    pub(super) fn level(&self) -> McpLogLevel {
         self.lock().level
     }
 
-    pub(super) fn set_level(&self, level: Level) {
+    pub(super) fn set_level(&self, level: McpLogLevel) {
         self.lock().level = level;
     }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use proofhouse_wire::rpc::{self, Message};
+use proofhouse_protocol::mcp::{McpEra, McpMethod, McpNotification, era_of};
+use proofhouse_protocol::rpc::{self, Message};
 use proofhouse_wire::{Line, LineReader};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -10,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::core::{Begun, Core};
 use super::envelope;
-use super::protocol::{Era, Failure, Outcome, Request, response};
+use super::protocol::{Failure, Outcome, Request, response};
 use super::session::Session;
 use super::streams::{Outlet, Subscription, write_call, write_changes};
 
@@ -92,7 +93,7 @@ impl Connection {
             };
             match rpc::parse(&text) {
                 Ok(Message::Request { id, method, params }) => {
-                    let era = envelope::era(&method, &params, None);
+                    let era = era_of(&method, &params, None);
                     let request = Request {
                         era,
                         id,
@@ -117,13 +118,13 @@ impl Connection {
     }
 
     fn hear(&self, method: &str, params: &Value) {
-        match method {
-            "notifications/cancelled" => {
+        match McpNotification::parse(method) {
+            Some(McpNotification::Cancelled) => {
                 if let Some(id) = params.get("requestId") {
                     self.session.cancel(id);
                 }
             }
-            "notifications/initialized" => {
+            Some(McpNotification::Initialized) => {
                 let (session, outlet) = (Arc::clone(&self.session), self.outlet.clone());
                 // Another one takes the place of the first.
                 let over = session.listen();
@@ -139,17 +140,17 @@ impl Connection {
     async fn take(&self, request: Request) {
         let core = &self.core;
         match request.era {
-            Era::Modern => {
+            McpEra::Modern => {
                 if let Err(failure) = envelope::check(&request, None) {
                     return self.say(&request.id, Err(failure)).await;
                 }
             }
-            Era::Legacy if request.method == "initialize" => {
+            McpEra::Legacy if request.method == McpMethod::Initialize.as_str() => {
                 let outcome = core.initialize(&self.session, &request.params);
                 return self.say(&request.id, outcome).await;
             }
-            Era::Legacy => {
-                if request.method != "ping" && !self.session.is_initialized() {
+            McpEra::Legacy => {
+                if request.method != McpMethod::Ping.as_str() && !self.session.is_initialized() {
                     let message = "the session must begin with `initialize`";
                     let failure = Failure::new(rpc::INVALID_REQUEST, message);
                     return self.say(&request.id, Err(failure)).await;

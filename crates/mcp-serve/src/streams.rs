@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use proofhouse_protocol::mcp::{McpEra, McpNotification, subscription_filter, tag_params};
+use proofhouse_protocol::rpc;
+use proofhouse_wire::CancellationToken;
 use proofhouse_wire::server::StreamWriter;
 use proofhouse_wire::sse::Event;
-use proofhouse_wire::{CancellationToken, rpc};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::core::Running;
-use super::protocol::{Era, response, tagged};
+use super::protocol::response;
 
 /// A comment: clients pass over it, and writing it shows whether they are still there.
 const KEEP_ALIVE: &str = ":\n\n";
@@ -61,8 +63,8 @@ impl Outlet {
 
 /// Writes what a call says and what it comes to. In the modern era a client that goes cancels its call
 /// with that; in the legacy era it does not, and what it would have heard is lost.
-pub(super) async fn write_call(outlet: &Outlet, era: Era, id: &Value, mut running: Running) {
-    let cancel = (era == Era::Modern).then(|| running.cancel.clone().drop_guard());
+pub(super) async fn write_call(outlet: &Outlet, era: McpEra, id: &Value, mut running: Running) {
+    let cancel = (era == McpEra::Modern).then(|| running.cancel.clone().drop_guard());
     let writing = async {
         loop {
             tokio::select! {
@@ -100,27 +102,30 @@ pub(super) async fn write_changes(
     subscription: Subscription<'_>,
     over: &CancellationToken,
 ) {
-    const CHANGED: &str = "notifications/tools/list_changed";
+    const CHANGED: McpNotification = McpNotification::ToolsListChanged;
     changes.mark_unchanged();
     let writing = async {
         if let Subscription::Request(id, tools) = subscription {
-            let mut heard = Map::new();
-            if tools {
-                heard.insert("toolsListChanged".into(), true.into());
-            }
-            let mut params = Map::new();
-            params.insert("notifications".into(), json!(heard));
-            let method = "notifications/subscriptions/acknowledged";
-            outlet.send(&tagged(method, params, id)).await?;
+            let key = CHANGED.subscription().unwrap_or_default();
+            let heard = subscription_filter(&json!({ key: tools }));
+            let params = tag_params(&json!({"notifications": heard}), id);
+            let method = McpNotification::SubscriptionsAcknowledged.as_str();
+            let told = rpc::notification(method, Some(&params));
+            outlet.send(&told).await?;
         }
         loop {
             if changes.changed().await.is_err() {
                 return std::future::pending::<Result<(), Gone>>().await;
             }
             match subscription {
-                Subscription::Session => outlet.send(&rpc::notification(CHANGED, None)).await?,
+                Subscription::Session => {
+                    let told = rpc::notification(CHANGED.as_str(), None);
+                    outlet.send(&told).await?;
+                }
                 Subscription::Request(id, true) => {
-                    outlet.send(&tagged(CHANGED, Map::new(), id)).await?;
+                    let params = tag_params(&Value::Null, id);
+                    let told = rpc::notification(CHANGED.as_str(), Some(&params));
+                    outlet.send(&told).await?;
                 }
                 Subscription::Request(_, false) => {}
             }

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
+use proofhouse_protocol::mcp::{McpLogLevel, McpNotification};
+use proofhouse_protocol::rpc;
 use proofhouse_wire::sync::lock;
-use proofhouse_wire::{CancellationToken, rpc};
+use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
-
-use super::protocol::Level;
 
 /// Messages of one call that wait for a slow reader. More are left out: they only tell how far it is.
 const MAX_WAITING_NOTES: usize = 64;
@@ -138,12 +138,15 @@ pub struct Sink {
     /// What the client calls its progress, if it wants to hear of it.
     token: Option<Value>,
     /// The least urgent messages that it wants to hear, if any.
-    level: Option<Level>,
+    level: Option<McpLogLevel>,
     last: Mutex<f64>,
 }
 
 impl Sink {
-    pub(super) fn new(token: Option<Value>, level: Option<Level>) -> (Self, mpsc::Receiver<Value>) {
+    pub(super) fn new(
+        token: Option<Value>,
+        level: Option<McpLogLevel>,
+    ) -> (Self, mpsc::Receiver<Value>) {
         let (notes, heard) = mpsc::channel(MAX_WAITING_NOTES);
         let sink = Self {
             notes,
@@ -169,18 +172,19 @@ impl Sink {
         if let Some(message) = message {
             params["message"] = message.into();
         }
-        self.say("notifications/progress", &params);
+        self.say(McpNotification::Progress, &params);
     }
 
     /// Logs something, if the client wants to hear of what is as urgent.
-    pub fn log(&self, level: Level, logger: &str, data: &Value) {
+    pub fn log(&self, level: McpLogLevel, logger: &str, data: &Value) {
         if self.level.is_some_and(|least| level >= least) {
-            let params = json!({"level": level.name(), "logger": logger, "data": data});
-            self.say("notifications/message", &params);
+            let params = json!({"level": level.as_str(), "logger": logger, "data": data});
+            self.say(McpNotification::Message, &params);
         }
     }
 
-    fn say(&self, method: &str, params: &Value) {
-        let _ = self.notes.try_send(rpc::notification(method, Some(params)));
+    fn say(&self, notification: McpNotification, params: &Value) {
+        let note = rpc::notification(notification.as_str(), Some(params));
+        let _ = self.notes.try_send(note);
     }
 }

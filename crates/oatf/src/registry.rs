@@ -192,6 +192,60 @@ fn is_family(protocol: &Protocol, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proofhouse_protocol::a2a::{self, A2aMethod};
+    use proofhouse_protocol::ag_ui::{self, AgUiEventType};
+    use proofhouse_protocol::mcp::{McpMethod, McpNotification, McpParty, McpRevision};
+
+    /// The revision of MCP that version 0.1 binds.
+    const BOUND: McpRevision = McpRevision::V2025_11_25;
+
+    fn names(surfaces: &[Surface]) -> Vec<&str> {
+        surfaces.iter().map(Surface::as_str).collect()
+    }
+
+    #[test]
+    fn surfaces_are_those_of_the_protocols() {
+        let requests = McpMethod::ALL.iter();
+        let requests = requests.filter(|method| method.exists_in(BOUND));
+        let requests: Vec<&str> = requests.map(|method| method.as_str()).collect();
+        assert_eq!(names(MCP_REQUESTS), requests);
+        let told_by = |unheard: McpParty| {
+            let all = McpNotification::ALL.iter();
+            let told = all.filter(|told| told.exists_in(BOUND) && told.sender() != unheard);
+            let mut told: Vec<&str> = told.map(|told| told.as_str()).collect();
+            told.sort_unstable();
+            told
+        };
+        let sorted = |surfaces: &'static [Surface]| {
+            let mut names = names(surfaces);
+            names.sort_unstable();
+            names
+        };
+        assert_eq!(sorted(MCP_TO_CLIENT), told_by(McpParty::Client));
+        // Clients may tell of tasks as well, but 0.1 does not bind that.
+        let mut heard = told_by(McpParty::Server);
+        heard.retain(|name| *name != McpNotification::TasksStatus.as_str());
+        assert_eq!(sorted(MCP_TO_SERVER), heard);
+        let asked = McpMethod::ALL.iter();
+        let asked = asked.filter(|method| method.sender() == McpParty::Server);
+        let asked: Vec<&str> = asked.map(|method| method.as_str()).collect();
+        assert_eq!(names(MCP_SERVER_INITIATED), asked);
+
+        let operations = A2aMethod::ALL.iter().map(|method| method.event());
+        let operations: Vec<&str> = operations.chain([a2a::CARD_EVENT]).collect();
+        assert_eq!(names(A2A_OPERATIONS), operations);
+        assert_eq!(
+            names(A2A_TO_CLIENT),
+            [a2a::STATUS_EVENT, a2a::ARTIFACT_EVENT]
+        );
+
+        // Those of reasoning are a family, and subagents came later.
+        let events = AgUiEventType::ALL.iter();
+        let events = events.filter(|event| !event.is_reasoning() && !event.is_subagent());
+        let mut expected = vec![ag_ui::INPUT_EVENT];
+        expected.extend(events.map(|event| event.operation()));
+        assert_eq!(names(AG_UI_EVENTS), expected);
+    }
 
     #[test]
     fn surfaces_and_events() {

@@ -1,5 +1,8 @@
 //! Delivers prompts to an agent that is reached over a protocol, as its user would, and hears the answers.
 
+use proofhouse_protocol::a2a::{A2aMethod, A2aVersion};
+use proofhouse_protocol::ag_ui::AgUiEventType;
+use proofhouse_protocol::{EVENT_STREAM, rpc, text};
 use proofhouse_wire::client::{Client, ClientError};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, WireLimits};
 use serde_json::{Value, json};
@@ -98,7 +101,7 @@ impl PromptDelivery {
             "tools": [], "context": [], "state": {}, "forwardedProps": {},
         });
         let mut headers = self.headers.clone();
-        headers.insert("accept", HeaderValue::from_static("text/event-stream"));
+        headers.insert("accept", HeaderValue::from_static(EVENT_STREAM));
         let body = Bytes::from(input.to_string());
         let answer = self.client.send(Method::POST, url, headers, body).await;
         let answer = answer?;
@@ -115,17 +118,15 @@ impl PromptDelivery {
                 continue;
             };
             let delta = event["delta"].as_str().unwrap_or_default();
-            match event["type"].as_str().unwrap_or_default() {
-                "TEXT_MESSAGE_CONTENT" | "TEXT_MESSAGE_CHUNK"
-                    if said.len() + delta.len() <= MAX_ANSWER_BYTES =>
-                {
+            match event["type"].as_str().and_then(AgUiEventType::parse) {
+                Some(known) if known.has_text() && said.len() + delta.len() <= MAX_ANSWER_BYTES => {
                     said.push_str(delta);
                 }
-                "RUN_ERROR" => {
+                Some(AgUiEventType::RunError) => {
                     let why = event["message"].as_str().unwrap_or_default();
                     return Err(PromptError::RunFailed(why.to_owned()));
                 }
-                "RUN_FINISHED" => {
+                Some(AgUiEventType::RunFinished) => {
                     is_finished = true;
                     break;
                 }
@@ -145,13 +146,15 @@ impl PromptDelivery {
 
     async fn message(&mut self, url: &str, text: &str) -> Result<String, PromptError> {
         let id = format!("{}-{}", self.thread, self.turn);
-        let request = json!({"jsonrpc": "2.0", "id": self.turn, "method": "message/send", "params": {
+        let params = json!({
             "message": {
                 "kind": "message", "messageId": id, "role": "user",
                 "parts": [{"kind": "text", "text": text}],
             },
             "configuration": {"blocking": true},
-        }});
+        });
+        let method = A2aMethod::SendMessage.as_str(A2aVersion::V0_3);
+        let request = rpc::request(&json!(self.turn), method, Some(&params));
         let body = Bytes::from(request.to_string());
         let answer = self
             .client
@@ -169,7 +172,7 @@ impl PromptDelivery {
             return Err(PromptError::NotA2a(status));
         }
         let mut said = String::new();
-        texts(&answer["result"], &mut said);
+        text::collect_answer(&answer["result"], MAX_ANSWER_BYTES, &mut said);
         Ok(said)
     }
 }
@@ -187,39 +190,4 @@ pub(crate) fn header_map(headers: &[(String, String)]) -> HeaderMap {
         }
     }
     map
-}
-
-/// The texts of all parts in an answer. The parser bounds the depth.
-fn texts(value: &Value, said: &mut String) {
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                match value {
-                    // What was asked is no answer.
-                    _ if key == "history" => {}
-                    Value::String(text) if key == "text" && said.len() < MAX_ANSWER_BYTES => {
-                        said.push_str(text);
-                        said.push('\n');
-                    }
-                    other => texts(other, said),
-                }
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| texts(item, said)),
-        _ => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn answers_are_the_texts_of_parts() {
-        let mut said = String::new();
-        let result = json!({"history": [{"text": "asked"}], "artifacts": [{"parts": [{"kind": "text", "text": "one"}]}],
-            "status": {"message": {"parts": [{"text": "two"}]}}});
-        texts(&result, &mut said);
-        assert_eq!(said, "one\ntwo\n");
-    }
 }

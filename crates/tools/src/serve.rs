@@ -39,6 +39,7 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::{BoxFuture, join_all};
+use proofhouse_protocol::mcp::McpLogLevel;
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
@@ -51,8 +52,8 @@ use crate::runtime::{
 use proofhouse_manifest::interpolate::Root;
 use proofhouse_manifest::{Action, Tool};
 use proofhouse_mcp_serve::{
-    Level, McpAnswer, McpBackend, McpCall, McpTool, McpTools, Notes, Scope, UnknownTool, block,
-    blocks, media,
+    McpAnswer, McpBackend, McpCall, McpTool, McpTools, Notes, Scope, UnknownTool, block, blocks,
+    media,
 };
 
 /// Opens tools of manifests.
@@ -279,7 +280,7 @@ impl Tasks {
                     let name = &bound.task.tool().name;
                     let complaint = format!("`{name}` cannot go on: {}", error.message);
                     self.note_once(bound, &complaint);
-                    call.sink.log(Level::Error, name, &error.to_json());
+                    call.sink.log(McpLogLevel::Error, name, &error.to_json());
                     match self.scope {
                         Scope::Session => *lock(&bound.dead) = Some(error.clone()),
                         // Nobody could begin a new session to get the tool back, so it begins anew.

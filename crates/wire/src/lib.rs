@@ -1,4 +1,4 @@
-//! Bytes and frames: JSON-RPC, server-sent events, stdio and HTTP.
+//! Bytes and frames: server-sent events, stdio and HTTP.
 //!
 //! The other end is hostile by assumption. Every size, count and time that it could choose is
 //! bounded by [`WireLimits`], and what it sends wrong becomes a value, never a panic. The sending side
@@ -17,7 +17,6 @@ pub mod origin;
 mod orphan_processes;
 mod process;
 mod proxy;
-pub mod rpc;
 pub mod server;
 mod slow_client;
 pub mod sse;

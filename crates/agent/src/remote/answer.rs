@@ -1,5 +1,7 @@
 //! What another agent answers over A2A, in whatever shape its generation gives it.
 
+use proofhouse_protocol::a2a::{A2aShape, A2aTaskState};
+use proofhouse_protocol::text;
 use serde_json::{Value, json};
 
 /// Texts of one answer that are read; a hostile agent could send very many.
@@ -19,27 +21,24 @@ impl Answer {
     /// Reads a result: a task or a message, wrapped or not.
     pub(super) fn read(result: &Value) -> Self {
         let inner = result
-            .get("task")
-            .or_else(|| result.get("message"))
+            .get(A2aShape::Task.member())
+            .or_else(|| result.get(A2aShape::Message.member()))
             .filter(|inner| inner.is_object())
             .unwrap_or(result);
-        let text = |value: &Value, key: &str| {
+        let member = |value: &Value, key: &str| {
             let text = value.get(key).and_then(Value::as_str);
             text.filter(|text| !text.is_empty()).map(str::to_owned)
         };
         let mut answer = Self {
-            context: text(inner, "contextId"),
+            context: member(inner, "contextId"),
             ..Self::default()
         };
         let Some(status) = inner.get("status") else {
             answer.add(inner);
             return answer;
         };
-        answer.task = text(inner, "id");
-        answer.state = text(status, "state").map(|state| {
-            let state = state.strip_prefix("TASK_STATE_").unwrap_or(&state);
-            state.to_ascii_lowercase().replace('_', "-")
-        });
+        answer.task = member(inner, "id");
+        answer.state = member(status, "state").map(|state| A2aTaskState::plain_name(&state));
         let artifacts = inner.get("artifacts").and_then(Value::as_array);
         for artifact in artifacts.into_iter().flatten() {
             answer.add(artifact);
@@ -56,7 +55,7 @@ impl Answer {
             if self.texts.len() >= MAX_TEXTS {
                 return;
             }
-            if let Some(text) = part.get("text").and_then(Value::as_str) {
+            if let Some(text) = text::of_part(part) {
                 self.texts.push(text.to_owned());
             } else if let Some(data) = part.get("data") {
                 self.texts.push(data.to_string());
@@ -66,15 +65,16 @@ impl Answer {
 
     /// Whether there will be more without another message.
     pub(super) fn goes_on(&self) -> bool {
-        matches!(self.state.as_deref(), Some("submitted" | "working"))
+        self.known_state().is_some_and(A2aTaskState::is_running)
     }
 
     /// Whether the other agent waits for another message.
     pub(super) fn waits(&self) -> bool {
-        matches!(
-            self.state.as_deref(),
-            Some("input-required" | "auth-required")
-        )
+        self.known_state().is_some_and(A2aTaskState::is_waiting)
+    }
+
+    fn known_state(&self) -> Option<A2aTaskState> {
+        self.state.as_deref().and_then(A2aTaskState::parse)
     }
 
     /// What the model is told: the words, and how far it is where that is not simply done.

@@ -12,11 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use proofhouse_protocol::a2a::{A2aMethod, A2aVersion, VERSION_HEADER, card, values};
+use proofhouse_protocol::{JSON, rpc};
+use proofhouse_wire::HeaderValue;
 use proofhouse_wire::client::{Client, ClientError};
 use proofhouse_wire::{
     AddressGuard, Bytes, CancellationToken, HeaderMap, Method, StatusCode, WireLimits,
 };
-use proofhouse_wire::{HeaderValue, rpc};
 use serde_json::{Value, json};
 
 pub use grant_servers::{GrantError, grant_servers};
@@ -34,9 +36,6 @@ const MAX_SKILLS: usize = 50;
 const POLL: Duration = Duration::from_millis(500);
 /// How long one question may take in all.
 const PATIENCE: Duration = Duration::from_secs(300);
-
-/// The place of the card below an address.
-const CARD: &str = ".well-known/agent-card.json";
 
 /// An agent somewhere else.
 #[derive(Debug, Clone)]
@@ -69,13 +68,6 @@ pub enum RemoteAgentError {
     Cancelled,
 }
 
-/// A generation of the protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Generation {
-    Legacy,
-    Modern,
-}
-
 /// What a card says: who is there, and where and how to speak.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Card {
@@ -84,7 +76,7 @@ pub(crate) struct Card {
     /// What the model is told.
     pub(crate) description: String,
     url: String,
-    generation: Generation,
+    generation: A2aVersion,
 }
 
 /// A conversation with another agent, as far as it has come.
@@ -154,7 +146,10 @@ impl RemoteAgent {
         }
         below.set_query(None);
         let mut urls = Vec::new();
-        for url in [below.join(CARD), self.url.join(&format!("/{CARD}"))] {
+        for url in [
+            below.join(card::PATH),
+            self.url.join(&format!("/{}", card::PATH)),
+        ] {
             if let Ok(url) = url
                 && !urls.contains(&url)
             {
@@ -169,7 +164,7 @@ impl RemoteAgent {
             let text = value.get(key).and_then(Value::as_str);
             text.unwrap_or_default().to_owned()
         };
-        let (generation, url) = interface(card).ok_or_else(|| {
+        let (generation, url) = card::interface(card).ok_or_else(|| {
             RemoteAgentError::Card("the card names no JSON-RPC address".to_owned())
         })?;
         let said = text(card, "name");
@@ -219,12 +214,10 @@ impl RemoteAgent {
         cancel: &CancellationToken,
     ) -> Result<Value, RemoteAgentError> {
         let number = talk.asked.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut said = match card.generation {
-            Generation::Legacy => json!({
-                "kind": "message", "role": "user", "parts": [{"kind": "text", "text": message}],
-            }),
-            Generation::Modern => json!({"role": "ROLE_USER", "parts": [{"text": message}]}),
-        };
+        let said = json!({
+            "kind": "message", "role": "user", "parts": [{"kind": "text", "text": message}],
+        });
+        let mut said = values::message(&said, card.generation);
         said["messageId"] = format!("{}-{number}", crate::serve::fresh_id()).into();
         if let Some(context) = &talk.context {
             said["contextId"] = context.clone().into();
@@ -232,10 +225,8 @@ impl RemoteAgent {
         if let Some(task) = talk.task.take() {
             said["taskId"] = task.into();
         }
-        let (send, get) = match card.generation {
-            Generation::Legacy => ("message/send", "tasks/get"),
-            Generation::Modern => ("SendMessage", "GetTask"),
-        };
+        let send = A2aMethod::SendMessage.as_str(card.generation);
+        let get = A2aMethod::GetTask.as_str(card.generation);
         let result = self
             .call(card, send, json!({"message": said}), cancel)
             .await?;
@@ -264,9 +255,9 @@ impl RemoteAgent {
     ) -> Result<Value, RemoteAgentError> {
         let body = rpc::request(&json!(1), method, Some(&params)).to_string();
         let mut headers = HeaderMap::new();
-        headers.insert("content-type", HeaderValue::from_static("application/json"));
-        if card.generation == Generation::Modern {
-            headers.insert("a2a-version", HeaderValue::from_static("1.0"));
+        headers.insert("content-type", HeaderValue::from_static(JSON));
+        if let version @ A2aVersion::V1_0 = card.generation {
+            headers.insert(VERSION_HEADER, HeaderValue::from_static(version.as_str()));
         }
         let sent = self
             .client
@@ -298,33 +289,6 @@ async fn within<T>(
         done = work => done.map_err(|error| RemoteAgentError::Unreachable(error.to_string())),
         () = cancel.cancelled() => Err(RemoteAgentError::Cancelled),
     }
-}
-
-/// Where a card says that JSON-RPC is spoken, and in which generation: 1.0 where it is offered.
-fn interface(card: &Value) -> Option<(Generation, &str)> {
-    let is_rpc = |value: &Value, key: &str| {
-        let binding = value.get(key).and_then(Value::as_str);
-        binding.is_none_or(|binding| binding == "JSONRPC")
-    };
-    let mut offered: Vec<(Generation, &str)> = Vec::new();
-    let interfaces = card.get("supportedInterfaces").and_then(Value::as_array);
-    for one in interfaces.into_iter().flatten() {
-        let version = one.get("protocolVersion").and_then(Value::as_str);
-        let generation = match version.is_some_and(|version| version.starts_with("0.")) {
-            true => Generation::Legacy,
-            false => Generation::Modern,
-        };
-        if is_rpc(one, "protocolBinding")
-            && let Some(url) = one.get("url").and_then(Value::as_str)
-        {
-            offered.push((generation, url));
-        }
-    }
-    let modern = offered.iter().find(|one| one.0 == Generation::Modern);
-    modern.or(offered.first()).copied().or_else(|| {
-        let url = card.get("url").and_then(Value::as_str)?;
-        is_rpc(card, "preferredTransport").then_some((Generation::Legacy, url))
-    })
 }
 
 /// A name as a part of the name of a function.

@@ -1,65 +1,39 @@
 //! A2A 1.0 seen as 0.3, which is what documents are written against.
 
+use proofhouse_protocol::a2a::values::FILE_MEMBERS;
+use proofhouse_protocol::a2a::{A2aMethod, A2aShape, A2aTaskState, A2aVersion};
 use serde_json::{Map, Value, json};
 
 /// The operation of a 1.0 method.
-pub(crate) fn operation(method: &str) -> Option<&'static str> {
-    Some(match method {
-        "SendMessage" => "message/send",
-        "SendStreamingMessage" => "message/stream",
-        "GetTask" => "tasks/get",
-        "CancelTask" => "tasks/cancel",
-        "ListTasks" => "tasks/list",
-        "SubscribeToTask" => "tasks/resubscribe",
-        "CreateTaskPushNotificationConfig" => "tasks/pushNotificationConfig/set",
-        "GetTaskPushNotificationConfig" => "tasks/pushNotificationConfig/get",
-        "ListTaskPushNotificationConfigs" => "tasks/pushNotificationConfig/list",
-        "DeleteTaskPushNotificationConfig" => "tasks/pushNotificationConfig/delete",
-        "GetExtendedAgentCard" => "agent/getAuthenticatedExtendedCard",
-        _ => return None,
-    })
+pub(crate) fn operation(method: &str) -> Option<A2aMethod> {
+    let (method, version) = A2aMethod::parse(method)?;
+    (version == A2aVersion::V1_0).then_some(method)
 }
 
-/// Whether a result has a shape that only 1.0 has.
-pub(crate) fn is_modern_result(result: &Value) -> bool {
-    wrapped(result).is_some()
-}
-
-/// The wrapper of a 1.0 result or stream item, and the kind 0.3 gives it.
-fn wrapped(result: &Value) -> Option<(&'static str, &'static str)> {
+/// What the wrapper of a 1.0 result or stream item holds; `None` for a result that is not one of 1.0.
+pub(crate) fn wrapped(result: &Value) -> Option<A2aShape> {
     let map = result.as_object()?;
-    if map.contains_key("kind") {
-        return None;
-    }
-    [
-        ("task", "task"),
-        ("message", "message"),
-        ("statusUpdate", "status-update"),
-        ("artifactUpdate", "artifact-update"),
-    ]
-    .into_iter()
-    .find(|(key, _)| map.get(*key).is_some_and(Value::is_object) && map.len() == 1)
+    let holds = |shape: &&A2aShape| map.get(shape.member()).is_some_and(Value::is_object);
+    let shape = A2aShape::ALL.iter().find(holds)?;
+    (map.len() == 1).then_some(*shape)
 }
 
 /// The 0.3 form of a 1.0 result, params or stream item. What is not known is left as it is.
 pub(crate) fn project(content: &Value, is_result: bool) -> Value {
-    if is_result && let Some((key, kind)) = wrapped(content) {
-        let mut inner = translate(content.get(key).unwrap_or(&Value::Null));
+    if is_result && let Some(shape) = wrapped(content) {
+        let mut inner = translate(content.get(shape.member()).unwrap_or(&Value::Null));
         if let Some(map) = inner.as_object_mut() {
-            map.entry("kind").or_insert_with(|| kind.into());
-            if kind == "status-update" {
-                let ended = map.get("status").and_then(|status| status.get("state"));
-                let ended = ended.and_then(Value::as_str).is_some_and(is_terminal);
+            map.entry("kind").or_insert_with(|| shape.kind().into());
+            if shape == A2aShape::StatusUpdate {
+                let state = map.get("status").and_then(|status| status.get("state"));
+                let state = state.and_then(Value::as_str).and_then(A2aTaskState::parse);
+                let ended = state.is_some_and(A2aTaskState::is_terminal);
                 map.entry("final").or_insert(ended.into());
             }
         }
         return inner;
     }
     translate(content)
-}
-
-fn is_terminal(state: &str) -> bool {
-    matches!(state, "completed" | "canceled" | "failed" | "rejected")
 }
 
 /// Walks down the places that the protocol defines; data parts and metadata are the author's.
@@ -89,9 +63,9 @@ fn translate_object(map: &Map<String, Value>) -> Map<String, Value> {
     // Messages and tasks are told by kind in 0.3; in 1.0 by their place.
     if !result.contains_key("kind") {
         if result.contains_key("parts") && result.contains_key("role") {
-            result.insert("kind".into(), "message".into());
+            result.insert("kind".into(), A2aShape::Message.kind().into());
         } else if result.contains_key("id") && result.get("status").is_some_and(Value::is_object) {
-            result.insert("kind".into(), "task".into());
+            result.insert("kind".into(), A2aShape::Task.kind().into());
         }
     }
     result
@@ -119,14 +93,9 @@ fn part(part: &Value) -> Value {
         result.insert("kind".into(), "data".into());
     } else if map.contains_key("raw") || map.contains_key("url") {
         let mut file = json!({});
-        for (old, new) in [
-            ("raw", "bytes"),
-            ("url", "uri"),
-            ("mediaType", "mimeType"),
-            ("filename", "name"),
-        ] {
-            if let Some(value) = result.shift_remove(old) {
-                file[new] = value;
+        for (legacy, modern) in FILE_MEMBERS {
+            if let Some(value) = result.shift_remove(modern) {
+                file[legacy] = value;
             }
         }
         result.insert("kind".into(), "file".into());

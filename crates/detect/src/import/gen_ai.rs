@@ -7,6 +7,8 @@ use std::hash::BuildHasher;
 use jiff::Timestamp;
 use proofhouse_oatf::Direction::{self, Request, Response};
 use proofhouse_oatf::Protocol;
+use proofhouse_protocol::a2a::A2aMethod;
+use proofhouse_protocol::mcp::McpMethod;
 use serde_json::{Map, Value, json};
 
 use super::{ImportOptions, methods};
@@ -62,7 +64,7 @@ impl Converter {
 
     /// A span of the MCP conventions: the method is the operation.
     fn mcp(&mut self, span: &Span<'_>, method: &str, out: &mut impl FnMut(Message)) {
-        if method == "tools/call" {
+        if method == McpMethod::ToolsCall.as_str() {
             self.execute_tool(span, out);
             return;
         }
@@ -101,7 +103,7 @@ impl Converter {
         if self.is_new(Request, id, &content) || id.is_none() {
             self.send(
                 Protocol::Mcp,
-                "tools/call",
+                McpMethod::ToolsCall.as_str(),
                 Request,
                 content,
                 &span.start,
@@ -128,7 +130,7 @@ impl Converter {
             }
             self.send(
                 Protocol::Mcp,
-                "tools/call",
+                McpMethod::ToolsCall.as_str(),
                 Response,
                 content,
                 &span.end,
@@ -153,7 +155,7 @@ impl Converter {
             if self.is_new(Response, None, &content) {
                 self.send(
                     Protocol::Mcp,
-                    "tools/list",
+                    McpMethod::ToolsList.as_str(),
                     Response,
                     content,
                     &span.start,
@@ -205,9 +207,14 @@ impl Converter {
         out: &mut impl FnMut(Message),
     ) {
         match operation {
-            "invoke_agent" => {
-                self.send(Protocol::A2a, "message/send", direction, content, time, out);
-            }
+            "invoke_agent" => self.send(
+                Protocol::A2a,
+                A2aMethod::SendMessage.event(),
+                direction,
+                content,
+                time,
+                out,
+            ),
             other => self.send(
                 Protocol::from("gen_ai"),
                 other,
@@ -250,7 +257,14 @@ impl Converter {
                         );
                     }
                     if self.is_new(Request, id, &content) {
-                        self.send(Protocol::Mcp, "tools/call", Request, content, time, out);
+                        self.send(
+                            Protocol::Mcp,
+                            McpMethod::ToolsCall.as_str(),
+                            Request,
+                            content,
+                            time,
+                            out,
+                        );
                     }
                 }
                 Some("tool_call_response") => {
@@ -266,7 +280,14 @@ impl Converter {
                             }
                             add_missing(&mut content, params);
                         }
-                        self.send(Protocol::Mcp, "tools/call", Response, content, time, out);
+                        self.send(
+                            Protocol::Mcp,
+                            McpMethod::ToolsCall.as_str(),
+                            Response,
+                            content,
+                            time,
+                            out,
+                        );
                     }
                 }
                 _ => {}

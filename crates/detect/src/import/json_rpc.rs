@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::Read;
 
 use proofhouse_oatf::{Direction, Protocol};
+use proofhouse_protocol::a2a::{A2aMethod, A2aShape, ARTIFACT_EVENT, STATUS_EVENT};
 use serde_json::{Map, Value};
 
 use super::ImportOptions;
@@ -252,7 +253,7 @@ impl State {
         } else {
             None
         };
-        let operation = modern.unwrap_or(method).to_owned();
+        let operation = modern.map_or(method, |known| known.event()).to_owned();
         let (content, raw) = match modern {
             Some(_) => projected(params, false),
             None => (params, None),
@@ -266,7 +267,7 @@ impl State {
                 modern_a2a: modern.is_some(),
                 params: enriches.then(|| content.clone()),
                 stream: protocol == Protocol::A2a
-                    && matches!(&*operation, "message/stream" | "tasks/resubscribe"),
+                    && A2aMethod::parse(&operation).is_some_and(|(method, _)| method.is_streamed()),
             };
             // Names and bookkeeping take memory too.
             let bytes = 256
@@ -319,7 +320,7 @@ impl State {
                     format!("the request of this response was not seen; {guess}"),
                 );
             }
-            let modern = protocol == Protocol::A2a && !is_error && a2a::is_modern_result(&result);
+            let modern = protocol == Protocol::A2a && !is_error && a2a::wrapped(&result).is_some();
             let (content, raw) = if modern {
                 projected(result, true)
             } else {
@@ -350,11 +351,13 @@ impl State {
             }
         }
         // Items of a stream are events of their own besides.
-        let event = match content.get("kind").and_then(Value::as_str) {
-            Some("status-update") if request.stream => Some("task/status"),
-            Some("artifact-update") if request.stream => Some("task/artifact"),
-            _ => None,
+        let kind = content.get("kind").and_then(Value::as_str);
+        let event = match kind.and_then(A2aShape::of_kind) {
+            Some(A2aShape::StatusUpdate) => Some(STATUS_EVENT),
+            Some(A2aShape::ArtifactUpdate) => Some(ARTIFACT_EVENT),
+            Some(A2aShape::Task | A2aShape::Message) | None => None,
         };
+        let event = event.filter(|_| request.stream);
         let mut message = self.new_message(
             request.protocol,
             request.operation,

@@ -1,6 +1,8 @@
 //! Which protocol a JSON-RPC method belongs to, and what a result without a request may be.
 
 use proofhouse_oatf::{Direction, Protocol};
+use proofhouse_protocol::a2a::{A2aMethod, A2aShape, CARD_EVENT};
+use proofhouse_protocol::mcp::{McpMethod, McpNotification, McpParty};
 use serde_json::Value;
 
 use super::a2a;
@@ -10,73 +12,40 @@ pub(crate) const UNKNOWN: &str = "unknown";
 
 /// The protocol that a method can only belong to; `None` when it may be of either.
 pub(crate) fn protocol_of(method: &str, params: &Value) -> Option<Protocol> {
-    match method {
+    let a2a = A2aMethod::parse(method);
+    match (McpMethod::parse(method), a2a) {
         // Both have tasks; A2A names one by `id`, MCP by `taskId`.
-        "tasks/get" | "tasks/cancel" => {
+        (Some(McpMethod::TasksGet | McpMethod::TasksCancel), Some(_)) => {
             match (params.get("id").is_some(), params.get("taskId").is_some()) {
                 (true, false) => Some(Protocol::A2a),
                 (false, true) => Some(Protocol::Mcp),
                 _ => None,
             }
         }
-        "tasks/list" => None,
-        "message/send" | "message/stream" | "tasks/resubscribe" | "agent_card/get" => {
+        (Some(_), Some(_)) => None,
+        (None, Some(_)) => Some(Protocol::A2a),
+        (Some(_), None) => Some(Protocol::Mcp),
+        (None, None) if method == CARD_EVENT || A2aMethod::is_of_family(method) => {
             Some(Protocol::A2a)
         }
-        "initialize" | "ping" | "tasks/result" | "server/discover" => Some(Protocol::Mcp),
-        _ => {
-            let a2a_families = ["tasks/pushNotificationConfig/", "agent/"];
-            let mcp_families = [
-                "tools/",
-                "resources/",
-                "prompts/",
-                "completion/",
-                "logging/",
-                "sampling/",
-                "elicitation/",
-                "roots/",
-                "notifications/",
-                "subscriptions/",
-            ];
-            if a2a::operation(method).is_some() || starts_with(method, &a2a_families) {
-                Some(Protocol::A2a)
-            } else if starts_with(method, &mcp_families) {
-                Some(Protocol::Mcp)
-            } else {
-                None
-            }
-        }
+        (None, None) => McpMethod::is_of_family(method).then_some(Protocol::Mcp),
     }
 }
-
-/// Notifications of MCP that only a server sends; those that both may send are not among them.
-const OF_SERVERS: [&str; 7] = [
-    "notifications/tools/list_changed",
-    "notifications/resources/list_changed",
-    "notifications/resources/updated",
-    "notifications/prompts/list_changed",
-    "notifications/message",
-    "notifications/elicitation/complete",
-    "notifications/subscriptions/acknowledged",
-];
 
 /// The side of the protocol that a request or notification stands on: what a server says unasked
 /// stands on the side of its responses, as in a live run.
 pub(crate) fn side_of(method: &str) -> Direction {
-    if OF_SERVERS.contains(&method) {
-        Direction::Response
-    } else {
-        Direction::Request
+    match McpNotification::parse(method).map(McpNotification::sender) {
+        Some(McpParty::Server) => Direction::Response,
+        // Those that both may send are told from a client's side.
+        Some(McpParty::Client | McpParty::Both) | None => Direction::Request,
     }
-}
-
-fn starts_with(method: &str, families: &[&str]) -> bool {
-    families.iter().any(|family| method.starts_with(family))
 }
 
 /// Whether a response is enriched with the parameters of its request.
 pub(crate) fn enriches(protocol: &Protocol, operation: &str) -> bool {
-    *protocol == Protocol::Mcp && matches!(operation, "tools/call" | "prompts/get")
+    *protocol == Protocol::Mcp
+        && McpMethod::parse(operation).is_some_and(McpMethod::result_needs_call)
 }
 
 /// The protocol and operation that the shape of a result suggests.
@@ -84,49 +53,43 @@ pub(crate) fn guess(result: &Value, is_error: bool) -> (Option<Protocol>, &'stat
     if is_error {
         return (None, UNKNOWN);
     }
+    let kind = result.get("kind").and_then(Value::as_str);
+    let shape = match kind.and_then(A2aShape::of_kind) {
+        Some(shape) => Some(shape),
+        None => a2a::wrapped(result),
+    };
+    if let Some(shape) = shape {
+        let method = match shape {
+            A2aShape::Task | A2aShape::Message => A2aMethod::SendMessage,
+            A2aShape::StatusUpdate | A2aShape::ArtifactUpdate => A2aMethod::StreamMessage,
+        };
+        return (Some(Protocol::A2a), method.event());
+    }
     let has = |key: &str| result.get(key).is_some();
     let has_list = |key: &str| result.get(key).is_some_and(Value::is_array);
-    match result.get("kind").and_then(Value::as_str) {
-        Some("task" | "message") => return (Some(Protocol::A2a), "message/send"),
-        Some("status-update" | "artifact-update") => {
-            return (Some(Protocol::A2a), "message/stream");
-        }
-        _ => {}
-    }
-    if a2a::is_modern_result(result) {
-        let stream = has("statusUpdate") || has("artifactUpdate");
-        return (
-            Some(Protocol::A2a),
-            if stream {
-                "message/stream"
-            } else {
-                "message/send"
-            },
-        );
-    }
-    let operation = if has("protocolVersion") && has("capabilities") {
-        "initialize"
-    } else if has_list("tools") {
-        "tools/list"
-    } else if has_list("resources") {
-        "resources/list"
-    } else if has_list("resourceTemplates") {
-        "resources/templates/list"
-    } else if has_list("contents") {
-        "resources/read"
-    } else if has_list("prompts") {
-        "prompts/list"
-    } else if has_list("messages") {
-        "prompts/get"
-    } else if has_list("content") {
-        "tools/call"
-    } else if has_list("roots") {
-        "roots/list"
+    let method = if has("protocolVersion") && has("capabilities") {
+        Some(McpMethod::Initialize)
     } else {
-        return (None, UNKNOWN);
+        let is_answered = |method: &McpMethod| method.list_member().is_some_and(has_list);
+        LISTS.into_iter().find(is_answered)
     };
-    (Some(Protocol::Mcp), operation)
+    match method {
+        Some(method) => (Some(Protocol::Mcp), method.as_str()),
+        None => (None, UNKNOWN),
+    }
 }
+
+/// The methods whose results are told by a list, the most telling first.
+const LISTS: [McpMethod; 8] = [
+    McpMethod::ToolsList,
+    McpMethod::ResourcesList,
+    McpMethod::ResourcesTemplatesList,
+    McpMethod::ResourcesRead,
+    McpMethod::PromptsList,
+    McpMethod::PromptsGet,
+    McpMethod::ToolsCall,
+    McpMethod::RootsList,
+];
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,8 @@
-//! A small MCP server of revision 2025-11-25, over HTTP and over stdio: no sessions, no streams, three
-//! tools.
+//! A small MCP server of the newest revision with a handshake, over HTTP and over stdio: no sessions, no
+//! streams, three tools.
 
-use proofhouse_wire::rpc::{self, Message};
+use proofhouse_protocol::mcp::{McpMethod, McpRevision};
+use proofhouse_protocol::rpc::{self, Message};
 use proofhouse_wire::server::{Reply, Request};
 use proofhouse_wire::{Line, LineReader, StatusCode};
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt};
 
 use super::router::{error, json_reply};
 
-const REVISION: &str = "2025-11-25";
+const REVISION: McpRevision = McpRevision::LATEST_WITH_SESSIONS;
 
 /// The longest message that is read.
 const MAX_LINE_BYTES: usize = 1 << 20;
@@ -57,7 +58,7 @@ pub async fn serve_stdio(
             },
             _ => Some(rpc::error(
                 &Value::Null,
-                -32700,
+                rpc::PARSE_ERROR,
                 "not a whole message",
                 None,
             )),
@@ -74,16 +75,19 @@ fn answer(message: Message) -> Option<Value> {
     let Message::Request { id, method, params } = message else {
         return None;
     };
-    let result = match method.as_str() {
-        "initialize" => Ok(json!({
-            "protocolVersion": REVISION,
+    let result = match McpMethod::parse(&method) {
+        Some(McpMethod::Initialize) => Ok(json!({
+            "protocolVersion": REVISION.as_str(),
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "proofhouse demo-service", "version": env!("CARGO_PKG_VERSION")},
         })),
-        "ping" => Ok(json!({})),
-        "tools/list" => Ok(json!({"tools": tools()})),
-        "tools/call" => call(&params),
-        _ => Err((-32601, format!("there is no method `{method}`"))),
+        Some(McpMethod::Ping) => Ok(json!({})),
+        Some(McpMethod::ToolsList) => Ok(json!({"tools": tools()})),
+        Some(McpMethod::ToolsCall) => call(&params),
+        _ => Err((
+            rpc::METHOD_NOT_FOUND,
+            format!("there is no method `{method}`"),
+        )),
     };
     Some(match result {
         Ok(result) => rpc::response(&id, result),
@@ -147,6 +151,6 @@ fn call(params: &Value) -> Result<Value, (i64, String)> {
             Ok(result)
         }
         "fail" => Ok(text("it failed, as it was asked to".to_owned(), true)),
-        _ => Err((-32602, format!("there is no tool `{name}`"))),
+        _ => Err((rpc::INVALID_PARAMS, format!("there is no tool `{name}`"))),
     }
 }

@@ -4,8 +4,14 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use proofhouse_protocol::a2a::card;
+use proofhouse_protocol::ag_ui::{AgUiEventType, complete_input};
+use proofhouse_protocol::mcp::{
+    McpMethod, McpRevision, ToolHeaders, header, headers_of, wrap_params,
+};
+use proofhouse_protocol::{ACCEPT_JSON_OR_EVENTS, JSON, rpc};
 use proofhouse_wire::client::{Client, ClientError, Response};
-use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method, WireLimits};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -143,7 +149,7 @@ fn client(patience: Duration) -> Result<Client, ClientError> {
 async fn ask(client: &Client, url: &str, may_run: bool) -> Spoken {
     let base = url.trim_end_matches('/');
     let mut spoken = Spoken::default();
-    for path in [".well-known/agent-card.json", ".well-known/agent.json"] {
+    for path in [card::PATH, card::OLD_PATH] {
         if spoken.a2a.is_none() && has_card(client, &format!("{base}/{path}")).await {
             spoken.a2a = Some(url.to_owned());
         }
@@ -152,7 +158,7 @@ async fn ask(client: &Client, url: &str, may_run: bool) -> Spoken {
         // Some give the same answer everywhere; the usual place is enough.
         if spoken.mcp.is_none()
             && (may_run || mcp.ends_with("/mcp"))
-            && initializes(client, &mcp).await
+            && speaks_mcp(client, &mcp).await
         {
             spoken.mcp = Some(mcp);
         }
@@ -170,47 +176,68 @@ async fn has_card(client: &Client, url: &str) -> bool {
     let Some(card) = json_of(answer.ok()).await else {
         return false;
     };
-    let says_where = ["url", "supportedInterfaces", "additionalInterfaces"];
-    card["name"].is_string()
-        && card["skills"].is_array()
-        && says_where.iter().any(|key| card.get(key).is_some())
+    card::is_card(&card)
+}
+
+/// Whether it answers a handshake, whichever revision it then agrees to, or else a request that needs none.
+async fn speaks_mcp(client: &Client, url: &str) -> bool {
+    initializes(client, url).await || discovers(client, url).await
 }
 
 async fn initializes(client: &Client, url: &str) -> bool {
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {},
-        "clientInfo": {"name": "proofhouse-init", "version": env!("CARGO_PKG_VERSION")},
-    }});
-    let Some(answer) = post(client, url, &hello).await else {
+    let params = json!({
+        "protocolVersion": McpRevision::LATEST_WITH_SESSIONS.as_str(), "capabilities": {},
+        "clientInfo": client_info(),
+    });
+    let hello = rpc::request(&json!(1), McpMethod::Initialize.as_str(), Some(&params));
+    let Some(answer) = post(client, url, &hello, &[]).await else {
         return false;
     };
-    let session = answer.headers.get("mcp-session-id").cloned();
-    let reply = if answer.is_event_stream() {
-        match answer.events().next().await {
-            Ok(Some(event)) => serde_json::from_str(&event.data).ok(),
-            _ => None,
-        }
-    } else {
-        json_of(Some(answer)).await
-    };
+    let session = answer.headers.get(header::SESSION_ID).cloned();
+    let reply = reply_of(answer).await;
     if let Some(session) = session {
         // A session that was only asked for is not left behind.
         let mut headers = HeaderMap::new();
-        headers.insert("mcp-session-id", session);
+        headers.insert(header::SESSION_ID, session);
         let _ = client
             .send(Method::DELETE, url, headers, Bytes::new())
             .await;
     }
-    reply.is_some_and(|reply: Value| reply["result"]["protocolVersion"].is_string())
+    reply.is_some_and(|reply| reply["result"]["protocolVersion"].is_string())
+}
+
+/// Whether it is of a revision without a handshake, and says what it supports.
+async fn discovers(client: &Client, url: &str) -> bool {
+    let (method, version) = (McpMethod::ServerDiscover.as_str(), McpRevision::LATEST);
+    let params = wrap_params(None, version.as_str(), &json!({}), &client_info());
+    let headers = headers_of(method, &params, version.as_str(), &ToolHeaders::default());
+    let question = rpc::request(&json!(1), method, Some(&params));
+    let Some(answer) = post(client, url, &question, &headers).await else {
+        return false;
+    };
+    let reply = reply_of(answer).await;
+    reply.is_some_and(|reply| reply["result"]["supportedVersions"].is_array())
+}
+
+fn client_info() -> Value {
+    json!({"name": "proofhouse-init", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// The first message of an answer.
+async fn reply_of(answer: Response) -> Option<Value> {
+    if !answer.is_event_stream() {
+        return json_of(Some(answer)).await;
+    }
+    match answer.events().next().await {
+        Ok(Some(event)) => serde_json::from_str(&event.data).ok(),
+        _ => None,
+    }
 }
 
 /// Whether it answers an empty conversation with the events of a run.
 async fn runs(client: &Client, url: &str) -> bool {
-    let input = json!({
-        "threadId": "proofhouse-init", "runId": "proofhouse-init", "messages": [],
-        "tools": [], "context": [], "state": {}, "forwardedProps": {},
-    });
-    let Some(answer) = post(client, url, &input).await else {
+    let input = json!({"threadId": "proofhouse-init", "runId": "proofhouse-init"});
+    let Some(answer) = post(client, url, &complete_input(input), &[]).await else {
         return false;
     };
     if !answer.is_event_stream() {
@@ -220,14 +247,23 @@ async fn runs(client: &Client, url: &str) -> bool {
         return false;
     };
     let event: Value = serde_json::from_str(&event.data).unwrap_or_default();
-    matches!(event["type"].as_str(), Some("RUN_STARTED" | "RUN_ERROR"))
+    let kind = event["type"].as_str().and_then(AgUiEventType::parse);
+    kind.is_some_and(AgUiEventType::may_come_first)
 }
 
-async fn post(client: &Client, url: &str, body: &Value) -> Option<Response> {
+async fn post(
+    client: &Client,
+    url: &str,
+    body: &Value,
+    more: &[(String, String)],
+) -> Option<Response> {
     let mut headers = HeaderMap::new();
-    headers.insert("content-type", HeaderValue::from_static("application/json"));
-    let accept = HeaderValue::from_static("application/json, text/event-stream");
-    headers.insert("accept", accept);
+    headers.insert("content-type", HeaderValue::from_static(JSON));
+    headers.insert("accept", HeaderValue::from_static(ACCEPT_JSON_OR_EVENTS));
+    for (name, value) in more {
+        let name = HeaderName::try_from(name).ok()?;
+        headers.insert(name, HeaderValue::try_from(value).ok()?);
+    }
     let body = Bytes::from(body.to_string());
     let answer = client.send(Method::POST, url, headers, body).await.ok()?;
     answer.status.is_success().then_some(answer)
@@ -279,6 +315,26 @@ mod tests {
         assert_eq!(found.len(), 2, "{found:?}");
         assert_eq!(found[0].mcp, Some(format!("{}mcp", at(mcp))));
         assert_eq!(found[1].a2a, Some(at(card)));
+    }
+
+    #[tokio::test]
+    async fn servers_of_every_revision_of_mcp_are_found() {
+        for revision in McpRevision::ALL {
+            let result = if revision.has_sessions() {
+                json!({"protocolVersion": revision.as_str()})
+            } else {
+                json!({"supportedVersions": [revision.as_str()]})
+            };
+            let reply = rpc::response(&json!(1), result);
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n{reply}"
+            );
+            let port = answering(answer.leak()).await;
+            let url = format!("http://127.0.0.1:{port}/mcp");
+            let found = probe_ports(&[port]).await;
+            assert_eq!(found.len(), 1, "{revision}");
+            assert_eq!(found[0].mcp, Some(url), "{revision}");
+        }
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! The card of the agent, as both generations read it.
 
 use proofhouse_manifest::Agent;
+use proofhouse_protocol::a2a::{A2aVersion, card};
 use serde_json::{Value, json};
 
 use crate::task::Host;
@@ -15,15 +16,12 @@ pub(super) fn card(host: &Host, agent: &Agent, url: &str) -> Value {
         }
     }
     json!({
-        "protocolVersion": "0.3.0",
+        "protocolVersion": A2aVersion::CARD_0_3,
         "name": agent.name,
         "description": agent.description,
         "url": url,
-        "preferredTransport": "JSONRPC",
-        "supportedInterfaces": [
-            {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
-            {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
-        ],
+        "preferredTransport": card::JSON_RPC,
+        "supportedInterfaces": card::interfaces(url),
         "version": env!("CARGO_PKG_VERSION"),
         "capabilities": {"streaming": true, "pushNotifications": false},
         "defaultInputModes": ["text/plain", "application/json"],

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use proofhouse_wire::rpc;
+use proofhouse_protocol::a2a::A2aVersion;
+use proofhouse_protocol::rpc;
 use proofhouse_wire::server::StreamWriter;
 use proofhouse_wire::sse::Event;
 use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::methods::Generation;
 use super::records::{Record, Update, ends_stream};
 
 /// Writes what happens to a task.
 pub(super) struct Follower {
     pub(super) id: Value,
-    pub(super) generation: Generation,
+    pub(super) generation: A2aVersion,
     pub(super) record: Arc<Record>,
     pub(super) writer: StreamWriter,
     pub(super) keep_alive: std::time::Duration,

@@ -3,32 +3,31 @@
 
 mod card;
 mod follow;
-mod methods;
 mod params;
 mod records;
+mod refusal;
 mod shapes;
 mod work;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use proofhouse_wire::rpc::{self, Message as RpcMessage};
+use proofhouse_protocol::a2a::{A2aMethod, A2aShape, A2aTaskState, A2aVersion, card as agent_card};
+use proofhouse_protocol::rpc::{self, Message as RpcMessage};
 use proofhouse_wire::server::{Bound, Handler, Reply, Request};
 use proofhouse_wire::{CancellationToken, Method, StatusCode, origin};
 use serde_json::{Map, Value, json};
 
 use self::follow::Follower;
-use self::methods::{Generation, Operation, Problem, operation};
 use self::params::{accepts_text, count, decide, text_id};
 use self::records::{Record, Records};
-use self::shapes::{Message, State};
+use self::refusal::Problem;
+use self::shapes::Message;
 use super::Service;
 use super::conversations::{Conversations, NoConversation};
 use super::texts::fresh_id;
 use crate::task::{Decision, Input};
 
-/// Where the card is, and where it was before 0.3.
-const CARD_PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 /// Tasks on one page of a list.
 const MAX_PAGE: usize = 100;
 
@@ -71,7 +70,8 @@ impl Handler for Http {
         if !origin::is_allowed(&request.headers, inner.address) {
             return Reply::empty(StatusCode::FORBIDDEN);
         }
-        let is_card = CARD_PATHS.contains(&&*request.path);
+        let path = request.path.strip_prefix('/').unwrap_or_default();
+        let is_card = [agent_card::PATH, agent_card::OLD_PATH].contains(&path);
         match (&request.method, is_card) {
             (&Method::GET, true) => {
                 let service = &inner.service;
@@ -125,23 +125,29 @@ impl Inner {
             }
             Err(invalid) => return answer(&invalid.to_response()),
         };
-        let Some((operation, generation)) = operation(&method) else {
-            return answer(&Problem::Method.response(&id, Generation::Legacy));
+        // 0.3 lists no tasks over JSON-RPC.
+        let known = A2aMethod::parse(&method)
+            .filter(|known| *known != (A2aMethod::ListTasks, A2aVersion::V0_3));
+        let Some((method, generation)) = known else {
+            return answer(&Problem::Method.response(&id, A2aVersion::V0_3));
         };
         let call = Call {
             id,
             generation,
             params,
         };
-        let answered = match operation {
-            Operation::Send => self.send(&call).await.map(Answered::Whole),
-            Operation::Stream => self.stream(&call).map(Answered::Stream),
-            Operation::Get => self.get(&call).map(Answered::Whole),
-            Operation::Cancel => self.cancel(&call).await.map(Answered::Whole),
-            Operation::List => self.list(&call).map(Answered::Whole),
-            Operation::Subscribe => self.subscribe(&call).map(Answered::Stream),
-            Operation::Push => Err(Problem::NoPush),
-            Operation::ExtendedCard => Err(Problem::NoExtendedCard),
+        let answered = match method {
+            A2aMethod::SendMessage => self.send(&call).await.map(Answered::Whole),
+            A2aMethod::StreamMessage => self.stream(&call).map(Answered::Stream),
+            A2aMethod::GetTask => self.get(&call).map(Answered::Whole),
+            A2aMethod::CancelTask => self.cancel(&call).await.map(Answered::Whole),
+            A2aMethod::ListTasks => self.list(&call).map(Answered::Whole),
+            A2aMethod::ResubscribeTask => self.subscribe(&call).map(Answered::Stream),
+            A2aMethod::SetPushConfig
+            | A2aMethod::GetPushConfig
+            | A2aMethod::ListPushConfigs
+            | A2aMethod::DeletePushConfig => Err(Problem::NoPush),
+            A2aMethod::GetExtendedCard => Err(Problem::NoExtendedCard),
         };
         match answered {
             Ok(Answered::Whole(result)) => answer(&rpc::response(&call.id, result)),
@@ -192,7 +198,7 @@ impl Inner {
         }
         conversation.state().bytes = bytes;
         let mut others = self.records.of_context(&context);
-        others.retain(|record| !record.state().is_over());
+        others.retain(|record| !record.state().is_terminal());
         if others.len() > service.limits.max_waiting {
             return Err(Problem::Busy(
                 "too many messages wait in this context".to_owned(),
@@ -240,7 +246,7 @@ impl Inner {
             Begin::Work(work) => self.service.spawn(work),
             Begin::Decide(decision, said) => {
                 record.said(said);
-                record.reach(State::Working, None);
+                record.reach(A2aTaskState::Working, None);
                 if let Some(review) = record.task.reviews().first() {
                     record.task.decide(review.id, decision);
                 }
@@ -253,21 +259,19 @@ impl Inner {
         let Taken { record, begin } = self.take(call)?;
         let settings = call.params.get("configuration").unwrap_or(&Value::Null);
         let at_once = match call.generation {
-            Generation::Legacy => settings.get("blocking") == Some(&Value::Bool(false)),
-            Generation::Modern => settings.get("returnImmediately") == Some(&Value::Bool(true)),
+            A2aVersion::V0_3 => settings.get("blocking") == Some(&Value::Bool(false)),
+            A2aVersion::V1_0 => settings.get("returnImmediately") == Some(&Value::Bool(true)),
         };
         self.begin(&record, begin);
         if !at_once {
             let mut states = record.states();
-            let rests = |state: &State| state.is_over() || *state == State::InputRequired;
+            let rests =
+                |state: &A2aTaskState| state.is_terminal() || *state == A2aTaskState::InputRequired;
             let waiting = states.wait_for(rests);
             let _ = tokio::time::timeout(self.service.limits.run, waiting).await;
         }
         let task = record.to_json(call.generation, history, true);
-        Ok(match call.generation {
-            Generation::Legacy => task,
-            Generation::Modern => json!({"task": task}),
-        })
+        Ok(A2aShape::Task.wrap(task, call.generation))
     }
 
     fn stream(self: &Arc<Self>, call: &Call) -> Result<Reply, Problem> {
@@ -279,7 +283,7 @@ impl Inner {
 
     fn subscribe(self: &Arc<Self>, call: &Call) -> Result<Reply, Problem> {
         let record = self.find(call)?;
-        if record.state().is_over() {
+        if record.state().is_terminal() {
             return Err(Problem::Unsupported("the task is over"));
         }
         Ok(self.follow(call, &record))
@@ -289,10 +293,7 @@ impl Inner {
     fn follow(&self, call: &Call, record: &Arc<Record>) -> Reply {
         let (reply, writer) = Reply::events();
         let (task, updates) = record.watch(call.generation);
-        let first = match call.generation {
-            Generation::Legacy => task,
-            Generation::Modern => json!({"task": task}),
-        };
+        let first = A2aShape::Task.wrap(task, call.generation);
         let follower = Follower {
             id: call.id.clone(),
             generation: call.generation,
@@ -320,14 +321,14 @@ impl Inner {
 
     async fn cancel(&self, call: &Call) -> Result<Value, Problem> {
         let record = self.find(call)?;
-        if record.state().is_over() {
+        if record.state().is_terminal() {
             return Err(Problem::NotCancelable);
         }
         record.cancel.cancel();
         let mut states = record.states();
-        let over = states.wait_for(|state| state.is_over());
+        let over = states.wait_for(|state| state.is_terminal());
         let _ = tokio::time::timeout(self.service.limits.close, over).await;
-        if record.state() != State::Canceled {
+        if record.state() != A2aTaskState::Canceled {
             // It came to its end before it could be stopped, or does not stop.
             return Err(Problem::NotCancelable);
         }
@@ -341,11 +342,12 @@ impl Inner {
         let context = text_id(params, "contextId")?;
         let all = context.map_or_else(Vec::new, |context| self.records.of_context(&context));
         let wanted = params.get("status").and_then(Value::as_str);
-        let wanted = wanted.filter(|state| *state != "TASK_STATE_UNSPECIFIED");
+        let wanted =
+            wanted.filter(|state| *state != A2aTaskState::Unknown.as_str(A2aVersion::V1_0));
         let all: Vec<_> = all
             .into_iter()
             .filter(|record| {
-                wanted.is_none_or(|state| record.state().name(call.generation) == state)
+                wanted.is_none_or(|state| record.state().as_str(call.generation) == state)
             })
             .collect();
         let size = count(Some(params), "pageSize")?;
@@ -380,7 +382,7 @@ impl Inner {
 /// A request.
 struct Call {
     id: Value,
-    generation: Generation,
+    generation: A2aVersion,
     params: Value,
 }
 

@@ -1,11 +1,11 @@
 //! What requests of A2A say beside the message itself, checked.
 
+use proofhouse_protocol::a2a::{A2aTaskState, A2aVersion};
 use serde_json::Value;
 
 use super::super::texts::decision;
-use super::methods::{Generation, Problem};
 use super::records::Record;
-use super::shapes::State;
+use super::refusal::Problem;
 use crate::task::Decision;
 
 /// The longest id that is looked for.
@@ -16,14 +16,14 @@ pub(super) fn decide(
     record: &Record,
     text: &str,
     message: &Value,
-    generation: Generation,
+    generation: A2aVersion,
 ) -> Result<Decision, Problem> {
     match (record.state(), generation) {
-        (State::InputRequired, _) => {}
-        (state, Generation::Legacy) if state.is_over() => {
+        (A2aTaskState::InputRequired, _) => {}
+        (state, A2aVersion::V0_3) if state.is_terminal() => {
             return Err(Problem::Params("the task is over".to_owned()));
         }
-        (state, Generation::Modern) if state.is_over() => {
+        (state, A2aVersion::V1_0) if state.is_terminal() => {
             return Err(Problem::Unsupported("the task is over"));
         }
         _ => return Err(Problem::Unsupported("the task does not wait for a message")),

@@ -3,14 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use proofhouse_protocol::a2a::{A2aShape, A2aTaskState, A2aVersion};
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, watch};
 
 use super::super::texts::now;
-use super::methods::Generation;
-use super::shapes::{Artifact, Message, State};
+use super::shapes::{Artifact, Message};
 use crate::task::Task;
 
 /// Updates that are kept for a slow reader.
@@ -29,7 +29,7 @@ pub(super) struct Record {
     pub(super) cancel: CancellationToken,
     inner: Mutex<Inner>,
     updates: broadcast::Sender<Update>,
-    state: watch::Sender<State>,
+    state: watch::Sender<A2aTaskState>,
 }
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ struct Inner {
 #[derive(Debug, Clone)]
 pub(super) enum Update {
     Status {
-        state: State,
+        state: A2aTaskState,
         message: Option<Message>,
         time: String,
     },
@@ -65,21 +65,21 @@ impl Record {
                 artifact: None,
             }),
             updates: broadcast::channel(MAX_UPDATES).0,
-            state: watch::channel(State::Submitted).0,
+            state: watch::channel(A2aTaskState::Submitted).0,
         }
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> A2aTaskState {
         *self.state.borrow()
     }
 
     /// Watches how far it is.
-    pub(super) fn states(&self) -> watch::Receiver<State> {
+    pub(super) fn states(&self) -> watch::Receiver<A2aTaskState> {
         self.state.subscribe()
     }
 
     /// The task as it is now, and what changes after that.
-    pub(super) fn watch(&self, generation: Generation) -> (Value, broadcast::Receiver<Update>) {
+    pub(super) fn watch(&self, generation: A2aVersion) -> (Value, broadcast::Receiver<Update>) {
         let inner = lock(&self.inner);
         let task = self.written(&inner, generation, None, true);
         (task, self.updates.subscribe())
@@ -94,9 +94,9 @@ impl Record {
     }
 
     /// Notes how far it is. What is over stays as it is.
-    pub(super) fn reach(&self, state: State, message: Option<Message>) {
+    pub(super) fn reach(&self, state: A2aTaskState, message: Option<Message>) {
         let mut inner = lock(&self.inner);
-        if self.state().is_over() {
+        if self.state().is_terminal() {
             return;
         }
         inner.time = now();
@@ -125,7 +125,7 @@ impl Record {
     /// The task as a generation writes it.
     pub(super) fn to_json(
         &self,
-        generation: Generation,
+        generation: A2aVersion,
         history: Option<usize>,
         artifacts: bool,
     ) -> Value {
@@ -135,7 +135,7 @@ impl Record {
     fn written(
         &self,
         inner: &Inner,
-        generation: Generation,
+        generation: A2aVersion,
         history: Option<usize>,
         artifacts: bool,
     ) -> Value {
@@ -159,20 +159,20 @@ impl Record {
             let artifacts: Vec<Value> = artifact.map(|one| one.to_json(generation)).collect();
             task["artifacts"] = artifacts.into();
         }
-        if generation == Generation::Legacy {
-            task["kind"] = "task".into();
+        if generation == A2aVersion::V0_3 {
+            task["kind"] = A2aShape::Task.kind().into();
         }
         task
     }
 
     fn status(
         &self,
-        generation: Generation,
-        state: State,
+        generation: A2aVersion,
+        state: A2aTaskState,
         message: Option<&Message>,
         time: &str,
     ) -> Value {
-        let mut status = json!({"state": state.name(generation), "timestamp": time});
+        let mut status = json!({"state": state.as_str(generation), "timestamp": time});
         if let Some(message) = message {
             status["message"] = message.to_json(&self.id, &self.context, generation);
         }
@@ -180,7 +180,7 @@ impl Record {
     }
 
     /// An update as an item of a stream.
-    pub(super) fn item(&self, update: &Update, generation: Generation) -> Value {
+    pub(super) fn item(&self, update: &Update, generation: A2aVersion) -> Value {
         let mut item = json!({"taskId": self.id, "contextId": self.context});
         match update {
             Update::Status {
@@ -189,26 +189,20 @@ impl Record {
                 time,
             } => {
                 item["status"] = self.status(generation, *state, message.as_ref(), time);
-                match generation {
-                    Generation::Legacy => {
-                        item["kind"] = "status-update".into();
-                        item["final"] = ends_stream(update).into();
-                        item
-                    }
-                    Generation::Modern => json!({"statusUpdate": item}),
+                if generation == A2aVersion::V0_3 {
+                    item["kind"] = A2aShape::StatusUpdate.kind().into();
+                    item["final"] = ends_stream(update).into();
                 }
+                A2aShape::StatusUpdate.wrap(item, generation)
             }
             Update::Artifact(artifact) => {
                 item["artifact"] = artifact.to_json(generation);
                 item["append"] = false.into();
                 item["lastChunk"] = true.into();
-                match generation {
-                    Generation::Legacy => {
-                        item["kind"] = "artifact-update".into();
-                        item
-                    }
-                    Generation::Modern => json!({"artifactUpdate": item}),
+                if generation == A2aVersion::V0_3 {
+                    item["kind"] = A2aShape::ArtifactUpdate.kind().into();
                 }
+                A2aShape::ArtifactUpdate.wrap(item, generation)
             }
         }
     }
@@ -217,7 +211,9 @@ impl Record {
 /// Whether a stream ends after an update: the task is over, or waits for the client.
 pub(super) fn ends_stream(update: &Update) -> bool {
     match update {
-        Update::Status { state, .. } => state.is_over() || *state == State::InputRequired,
+        Update::Status { state, .. } => {
+            state.is_terminal() || *state == A2aTaskState::InputRequired
+        }
         Update::Artifact(_) => false,
     }
 }
@@ -242,7 +238,7 @@ impl Records {
         if table.by_id.len() >= most {
             let is_over = |id: &String| {
                 let record = table.by_id.get(id);
-                record.is_none_or(|record| record.state().is_over())
+                record.is_none_or(|record| record.state().is_terminal())
             };
             let Some(at) = table.order.iter().position(is_over) else {
                 return false;

@@ -1,46 +1,14 @@
 //! What A2A says of messages, tasks and their states, written as each generation writes it.
 
+use proofhouse_protocol::a2a::{A2aRole, A2aShape, A2aVersion};
 use serde_json::{Value, json};
 
 use super::super::texts::cut;
-use super::methods::Generation;
 
 /// What is kept of one text of a message, in bytes.
 const MAX_KEPT_BYTES: usize = 64 << 10;
 /// Parts of one message.
 const MAX_PARTS: usize = 256;
-
-/// How far a task is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
-    Submitted,
-    Working,
-    InputRequired,
-    Completed,
-    Canceled,
-    Failed,
-}
-
-impl State {
-    pub(super) fn is_over(self) -> bool {
-        matches!(self, Self::Completed | Self::Canceled | Self::Failed)
-    }
-
-    pub(super) fn name(self, generation: Generation) -> &'static str {
-        let (legacy, modern) = match self {
-            Self::Submitted => ("submitted", "TASK_STATE_SUBMITTED"),
-            Self::Working => ("working", "TASK_STATE_WORKING"),
-            Self::InputRequired => ("input-required", "TASK_STATE_INPUT_REQUIRED"),
-            Self::Completed => ("completed", "TASK_STATE_COMPLETED"),
-            Self::Canceled => ("canceled", "TASK_STATE_CANCELED"),
-            Self::Failed => ("failed", "TASK_STATE_FAILED"),
-        };
-        match generation {
-            Generation::Legacy => legacy,
-            Generation::Modern => modern,
-        }
-    }
-}
 
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,18 +74,18 @@ impl Part {
         }
     }
 
-    fn to_json(&self, generation: Generation) -> Value {
+    fn to_json(&self, generation: A2aVersion) -> Value {
         match (self, generation) {
-            (Self::Text(text), Generation::Legacy) => json!({"kind": "text", "text": text}),
-            (Self::Text(text), Generation::Modern) => json!({"text": text}),
-            (Self::Data(data), Generation::Legacy) => json!({"kind": "data", "data": data}),
-            (Self::Data(data), Generation::Modern) => json!({"data": data}),
+            (Self::Text(text), A2aVersion::V0_3) => json!({"kind": "text", "text": text}),
+            (Self::Text(text), A2aVersion::V1_0) => json!({"text": text}),
+            (Self::Data(data), A2aVersion::V0_3) => json!({"kind": "data", "data": data}),
+            (Self::Data(data), A2aVersion::V1_0) => json!({"data": data}),
             (
                 Self::File {
                     name,
                     url: Some(url),
                 },
-                Generation::Legacy,
+                A2aVersion::V0_3,
             ) => {
                 json!({"kind": "file", "file": {"name": name, "uri": url}})
             }
@@ -126,14 +94,14 @@ impl Part {
                     name,
                     url: Some(url),
                 },
-                Generation::Modern,
+                A2aVersion::V1_0,
             ) => {
                 json!({"url": url, "filename": name})
             }
-            (Self::File { .. }, Generation::Legacy) => {
+            (Self::File { .. }, A2aVersion::V0_3) => {
                 json!({"kind": "text", "text": self.to_text()})
             }
-            (Self::File { .. }, Generation::Modern) => json!({"text": self.to_text()}),
+            (Self::File { .. }, A2aVersion::V1_0) => json!({"text": self.to_text()}),
         }
     }
 }
@@ -174,7 +142,7 @@ impl Message {
         Ok((texts.join("\n"), kept))
     }
 
-    pub(super) fn to_json(&self, task: &str, context: &str, generation: Generation) -> Value {
+    pub(super) fn to_json(&self, task: &str, context: &str, generation: A2aVersion) -> Value {
         let parts: Vec<Value> = self
             .parts
             .iter()
@@ -183,15 +151,14 @@ impl Message {
         let mut message = json!({
             "messageId": self.id, "taskId": task, "contextId": context, "parts": parts,
         });
-        message["role"] = match (self.from_user, generation) {
-            (true, Generation::Legacy) => "user",
-            (false, Generation::Legacy) => "agent",
-            (true, Generation::Modern) => "ROLE_USER",
-            (false, Generation::Modern) => "ROLE_AGENT",
-        }
-        .into();
-        if generation == Generation::Legacy {
-            message["kind"] = "message".into();
+        let role = if self.from_user {
+            A2aRole::User
+        } else {
+            A2aRole::Agent
+        };
+        message["role"] = role.as_str(generation).into();
+        if generation == A2aVersion::V0_3 {
+            message["kind"] = A2aShape::Message.kind().into();
         }
         message
     }
@@ -205,7 +172,7 @@ pub(super) struct Artifact {
 }
 
 impl Artifact {
-    pub(super) fn to_json(&self, generation: Generation) -> Value {
+    pub(super) fn to_json(&self, generation: A2aVersion) -> Value {
         let parts: Vec<Value> = self
             .parts
             .iter()
@@ -230,11 +197,11 @@ mod tests {
             text,
             "a\nb\n{\"c\":1}\n[a file that is not read: d http://h/d]\n[a file that is not read: e]"
         );
-        let legacy = kept.to_json("t", "c", Generation::Legacy);
+        let legacy = kept.to_json("t", "c", A2aVersion::V0_3);
         assert_eq!(legacy["kind"], "message");
         assert_eq!(legacy["role"], "user");
         assert_eq!(legacy["parts"][3]["file"]["uri"], "http://h/d");
-        let modern = kept.to_json("t", "c", Generation::Modern);
+        let modern = kept.to_json("t", "c", A2aVersion::V1_0);
         assert_eq!(modern.get("kind"), None);
         assert_eq!(modern["role"], "ROLE_USER");
         assert_eq!(modern["parts"][2], json!({"data": {"c": 1}}));

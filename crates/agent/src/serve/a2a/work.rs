@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use proofhouse_protocol::a2a::A2aTaskState;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -11,7 +12,7 @@ use super::super::run::{Run, Step};
 use super::super::texts::fresh_id;
 use super::Place;
 use super::records::Record;
-use super::shapes::{Artifact, Message, Part, State};
+use super::shapes::{Artifact, Message, Part};
 use crate::task::{EndReason, Input, Output, Review, TaskEvent};
 
 /// Answers one message; messages of one conversation are answered one after the other.
@@ -26,16 +27,16 @@ pub(super) async fn answer(
     let turn = tokio::select! {
         turn = turn.lock_owned() => turn,
         () = record.cancel.cancelled() => {
-            record.reach(State::Canceled, None);
+            record.reach(A2aTaskState::Canceled, None);
             return;
         }
         () = tokio::time::sleep_until(deadline) => {
             let late = Message::of_agent("the messages before this one took too long");
-            record.reach(State::Failed, Some(late));
+            record.reach(A2aTaskState::Failed, Some(late));
             return;
         }
     };
-    record.reach(State::Working, None);
+    record.reach(A2aTaskState::Working, None);
     let mut run = Run::start(&conversation.task, input);
     let guarded = service.is_guarded();
     let mut is_late = false;
@@ -58,7 +59,7 @@ pub(super) async fn answer(
             Step::Event(TaskEvent::Text(text)) if !guarded => saying.push_str(&text),
             Step::Event(TaskEvent::Call { .. }) if !saying.is_empty() => {
                 let said = Message::of_agent(std::mem::take(&mut saying));
-                record.reach(State::Working, Some(said));
+                record.reach(A2aTaskState::Working, Some(said));
             }
             Step::Event(TaskEvent::Review(review)) => {
                 saying.clear();
@@ -87,26 +88,26 @@ fn ask(record: &Record, review: &Review) {
     message
         .parts
         .push(Part::Data(serde_json::json!({"review": review})));
-    record.reach(State::InputRequired, Some(message));
+    record.reach(A2aTaskState::InputRequired, Some(message));
 }
 
 fn finish(record: &Record, output: Output, is_late: bool) {
     let failed = match (output.failed, output.ended) {
         (_, Some(end)) if end.reason == EndReason::Cancelled => {
-            record.reach(State::Canceled, None);
+            record.reach(A2aTaskState::Canceled, None);
             return;
         }
         (failed, ended) => failed.or_else(|| ended.map(|end| end.message)),
     };
     if let Some(why) = failed {
         if record.cancel.is_cancelled() {
-            return record.reach(State::Canceled, None);
+            return record.reach(A2aTaskState::Canceled, None);
         }
         let why = match is_late {
             true => "the answer took too long".to_owned(),
             false => why,
         };
-        return record.reach(State::Failed, Some(Message::of_agent(why)));
+        return record.reach(A2aTaskState::Failed, Some(Message::of_agent(why)));
     }
     let mut parts = vec![Part::Text(output.message)];
     if !output.exposes.is_empty() {
@@ -116,5 +117,5 @@ fn finish(record: &Record, output: Output, is_late: bool) {
         id: fresh_id(),
         parts,
     });
-    record.reach(State::Completed, None);
+    record.reach(A2aTaskState::Completed, None);
 }

@@ -1,5 +1,6 @@
 //! The events of one run as they stand on the wire: in legal order, everything opened closes.
 
+use proofhouse_protocol::ag_ui::AgUiEventType;
 use proofhouse_wire::server::{ReaderGone, StreamWriter};
 use proofhouse_wire::sse::Event;
 use serde_json::{Map, Value, json};
@@ -52,7 +53,7 @@ impl EventStream {
     }
 
     pub(super) async fn started(&self) -> Result<(), ReaderGone> {
-        self.write(&json!({"type": "RUN_STARTED", "threadId": self.thread, "runId": self.run}))
+        self.write(&json!({"type": AgUiEventType::RunStarted.as_str(), "threadId": self.thread, "runId": self.run}))
             .await
     }
 
@@ -65,12 +66,12 @@ impl EventStream {
         if !self.is_open {
             self.is_open = true;
             self.write(&json!({
-                "type": "TEXT_MESSAGE_START", "messageId": self.reply, "role": "assistant",
+                "type": AgUiEventType::TextMessageStart.as_str(), "messageId": self.reply, "role": "assistant",
             }))
             .await?;
         }
         self.write(&json!({
-            "type": "TEXT_MESSAGE_CONTENT", "messageId": self.reply, "delta": delta,
+            "type": AgUiEventType::TextMessageContent.as_str(), "messageId": self.reply, "delta": delta,
         }))
         .await
     }
@@ -92,8 +93,10 @@ impl EventStream {
     /// The end of the text, if there was any.
     async fn text_end(&mut self) -> Result<(), ReaderGone> {
         if std::mem::take(&mut self.is_open) {
-            self.write(&json!({"type": "TEXT_MESSAGE_END", "messageId": self.reply}))
-                .await?;
+            self.write(
+                &json!({"type": AgUiEventType::TextMessageEnd.as_str(), "messageId": self.reply}),
+            )
+            .await?;
         }
         Ok(())
     }
@@ -107,14 +110,14 @@ impl EventStream {
     ) -> Result<(), ReaderGone> {
         self.text_end().await?;
         self.write(&json!({
-            "type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": function,
+            "type": AgUiEventType::ToolCallStart.as_str(), "toolCallId": id, "toolCallName": function,
             "parentMessageId": self.reply,
         }))
         .await?;
         let arguments = Value::Object(arguments.clone()).to_string();
-        self.write(&json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments}))
+        self.write(&json!({"type": AgUiEventType::ToolCallArgs.as_str(), "toolCallId": id, "delta": arguments}))
             .await?;
-        self.write(&json!({"type": "TOOL_CALL_END", "toolCallId": id}))
+        self.write(&json!({"type": AgUiEventType::ToolCallEnd.as_str(), "toolCallId": id}))
             .await
     }
 
@@ -125,7 +128,7 @@ impl EventStream {
         content: &str,
     ) -> Result<(), ReaderGone> {
         self.write(&json!({
-            "type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": call,
+            "type": AgUiEventType::ToolCallResult.as_str(), "messageId": message, "toolCallId": call,
             "content": content, "role": "tool",
         }))
         .await
@@ -138,7 +141,7 @@ impl EventStream {
     ) -> Result<(), ReaderGone> {
         self.text_end().await?;
         let mut event = json!({
-            "type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run, "outcome": outcome,
+            "type": AgUiEventType::RunFinished.as_str(), "threadId": self.thread, "runId": self.run, "outcome": outcome,
         });
         if let Some(result) = result {
             event["result"] = result;
@@ -148,7 +151,9 @@ impl EventStream {
 
     pub(super) async fn error(mut self, message: &str, code: &str) -> Result<(), ReaderGone> {
         self.text_end().await?;
-        self.write(&json!({"type": "RUN_ERROR", "message": message, "code": code}))
-            .await
+        self.write(
+            &json!({"type": AgUiEventType::RunError.as_str(), "message": message, "code": code}),
+        )
+        .await
     }
 }

@@ -2,11 +2,8 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use proofhouse_protocol::a2a::{A2aShape, A2aVersion, values};
 use serde_json::{Map, Value, json};
-
-use super::content::Shape;
-use super::methods::Generation;
-use super::values;
 
 /// The task and the context an answer belongs to.
 #[derive(Debug, Clone)]
@@ -45,16 +42,16 @@ pub(in crate::drivers) fn fresh_id() -> String {
 }
 
 /// Completes a result or stream item that is in the form of 0.3.
-pub(in crate::drivers) fn complete(shape: Shape, value: &mut Value, ids: &Ids) {
+pub(in crate::drivers) fn complete(shape: A2aShape, value: &mut Value, ids: &Ids) {
     let Value::Object(map) = value else { return };
     match shape {
-        Shape::Task => complete_task(map, ids),
-        Shape::Message => complete_message(map, "agent"),
-        Shape::StatusUpdate => {
+        A2aShape::Task => complete_task(map, ids),
+        A2aShape::Message => complete_message(map, "agent"),
+        A2aShape::StatusUpdate => {
             fill_ids(map, ids);
             complete_status(map);
         }
-        Shape::ArtifactUpdate => {
+        A2aShape::ArtifactUpdate => {
             fill_ids(map, ids);
             if let Some(Value::Object(artifact)) = map.get_mut("artifact") {
                 complete_artifact(artifact);
@@ -95,12 +92,12 @@ fn complete_task(map: &mut Map<String, Value>, ids: &Ids) {
 /// message where the protocol has it.
 fn complete_status(map: &mut Map<String, Value>) {
     let beside = map.get("message").filter(|message| message.is_object());
-    let beside = beside.map(|message| values::message(message, Generation::Legacy));
+    let beside = beside.map(|message| values::message(message, A2aVersion::V0_3));
     let status = map
         .entry("status")
         .or_insert_with(|| json!({"state": "completed"}));
     if let Value::String(state) = status {
-        let state = values::state(&std::mem::take(state).into(), Generation::Legacy);
+        let state = values::state(&std::mem::take(state).into(), A2aVersion::V0_3);
         *status = json!({ "state": state });
     }
     let Value::Object(status) = status else {
@@ -142,7 +139,7 @@ fn complete_artifact(map: &mut Map<String, Value>) {
 fn complete_parts(map: &mut Map<String, Value>) {
     if let Some(Value::Array(parts)) = map.get_mut("parts") {
         for part in parts {
-            *part = values::part(part, Generation::Legacy);
+            *part = values::part(part, A2aVersion::V0_3);
         }
     }
 }
@@ -158,7 +155,6 @@ pub(super) fn fill(map: &mut Map<String, Value>, key: &str, value: impl FnOnce()
 
 #[cfg(test)]
 mod tests {
-    use super::super::content::recognise;
     use super::*;
 
     fn ids() -> Ids {
@@ -170,10 +166,11 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_filled_and_what_is_there_stays() {
-        let (shape, mut task) = recognise(&json!({"id": "task-021", "status": "completed",
+        let (shape, mut task) =
+            A2aShape::recognise(&json!({"id": "task-021", "status": "completed",
             "artifacts": [{"name": "a.csv", "content": "1,2"}],
             "message": {"role": "agent", "parts": [{"type": "text", "text": "done"}]}}))
-        .unwrap();
+            .unwrap();
         complete(shape, &mut task, &ids());
         assert_eq!(
             (task["kind"].as_str(), task["id"].as_str()),
@@ -187,12 +184,13 @@ mod tests {
         assert!(task["artifacts"][0]["artifactId"].is_string());
 
         let whole = json!({"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}]});
-        let (shape, mut message) = recognise(&whole).unwrap();
+        let (shape, mut message) = A2aShape::recognise(&whole).unwrap();
         complete(shape, &mut message, &ids());
         assert_eq!(message, whole);
 
         let (shape, mut update) =
-            recognise(&json!({"kind": "artifact-update", "artifact": {"parts": []}})).unwrap();
+            A2aShape::recognise(&json!({"kind": "artifact-update", "artifact": {"parts": []}}))
+                .unwrap();
         complete(shape, &mut update, &ids());
         assert_eq!(
             (&update["taskId"], &update["contextId"]),

@@ -1,30 +1,18 @@
-//! What both A2A drivers share: methods, values and cards of 0.3 and 1.0, each seen as the other.
+//! What both A2A drivers share: how cards are served, what is filled in, where notifications go. Methods, values and the
+//! translation between 0.3 and 1.0 are those of `proofhouse_protocol::a2a`.
 //!
-//! Documents, triggers and indicators speak 0.3. The wire speaks what the peer speaks. Everything
-//! here is pure but [`push`], keeps what it does not know, and gives back what is in the wanted form
-//! already, so that a mixture of both is no problem.
+//! Documents, triggers and indicators speak 0.3. The wire speaks what the peer speaks.
 
-pub(super) mod card;
 pub(super) mod complete;
-pub(super) mod content;
-pub(super) mod methods;
-pub(super) mod params;
-pub(super) mod problems;
+pub(super) mod hybrid;
 pub(super) mod push;
-pub(super) mod results;
 pub(super) mod url;
-pub(super) mod values;
 
 #[cfg(test)]
 mod properties;
 
 use proofhouse_oatf::Extensions;
 use serde_json::Value;
-
-/// The header that tells the version; absent means 0.3.
-pub(super) const VERSION_HEADER: &str = "a2a-version";
-/// The header that tells which extensions are asked for.
-pub(super) const EXTENSIONS_HEADER: &str = "a2a-extensions";
 
 /// Keys that keep something as the document has it, whatever the peer speaks.
 const VERBATIM_KEYS: [&str; 2] = ["verbatim", "x-verbatim"];

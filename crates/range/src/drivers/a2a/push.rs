@@ -1,12 +1,12 @@
 //! Push notifications: posted to the subject's own webhook or to this machine, and nowhere else.
 
 use proofhouse_oatf::Direction;
+use proofhouse_protocol::a2a::{A2aVersion, NOTIFICATION_TOKEN_HEADER, translate_item};
 use proofhouse_wire::client::Client;
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
 
-use super::methods::Generation;
-use super::{content, is_verbatim, url};
+use super::{is_verbatim, url};
 use crate::actor::ActorContext;
 use crate::exposure::CarrierKind;
 use crate::phases::PhaseView;
@@ -22,7 +22,7 @@ const MAX_TARGETS: usize = 100;
 pub(in crate::drivers) struct Webhook {
     /// The settings, as 0.3 has them.
     pub(in crate::drivers) config: Value,
-    pub(in crate::drivers) generation: Generation,
+    pub(in crate::drivers) generation: A2aVersion,
 }
 
 impl Webhook {
@@ -42,7 +42,7 @@ impl Webhook {
             }
         };
         if let Some(token) = self.config.get("token").and_then(Value::as_str) {
-            add("x-a2a-notification-token", token.to_owned());
+            add(NOTIFICATION_TOKEN_HEADER, token.to_owned());
         }
         if let Some(authentication) = self.config.get("authentication")
             && let Some(scheme) = authentication["schemes"][0].as_str()
@@ -61,7 +61,7 @@ pub(in crate::drivers) async fn send(
     phase: &std::sync::Arc<PhaseView>,
     action: &Value,
     registered: &[Webhook],
-    last_spoken: Generation,
+    last_spoken: A2aVersion,
 ) {
     let client = match Client::new(context.limits().clone()) {
         Ok(client) => client,
@@ -114,9 +114,9 @@ async fn post(
     let body = if verbatim {
         payload.clone()
     } else {
-        content::translate(payload, target.generation)
+        translate_item(payload, target.generation)
     };
-    let seen = content::translate(payload, Generation::Legacy);
+    let seen = translate_item(payload, A2aVersion::V0_3);
     let text = phase.delivery.shape(body.to_string());
     let raw = (body != seen).then_some(body);
     context.sent(phase, ACTION, Direction::Response, &seen, raw);

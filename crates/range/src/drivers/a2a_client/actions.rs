@@ -1,12 +1,12 @@
 //! What a phase sends, as the document has it and as the wire gets it.
 
+use proofhouse_protocol::a2a::{A2aMethod, A2aVersion, CARD_EVENT, translate_params};
 use serde_json::{Value, json};
 
-use crate::drivers::a2a::methods::{Generation, Operation, event_of};
-use crate::drivers::a2a::{complete, is_verbatim, params};
+use crate::drivers::a2a::{complete, is_verbatim};
 
 /// The action that fetches the card; it is no method.
-pub(super) const CARD: &str = "agent_card/get";
+pub(super) const CARD: &str = CARD_EVENT;
 
 /// One action.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,9 +19,9 @@ pub(super) struct Action {
 /// A request that is ready to be sent.
 #[derive(Debug)]
 pub(super) struct PreparedMessage {
-    pub(super) operation: Option<Operation>,
+    pub(super) operation: Option<A2aMethod>,
     pub(super) event: String,
-    pub(super) generation: Generation,
+    pub(super) generation: A2aVersion,
     /// As triggers and indicators see it.
     pub(super) content: Value,
     pub(super) method: String,
@@ -63,7 +63,7 @@ impl Action {
     }
 
     pub(super) fn event(&self) -> &str {
-        event_of(&self.method)
+        A2aMethod::event_of(&self.method)
     }
 
     pub(super) fn is_card(&self) -> bool {
@@ -71,8 +71,8 @@ impl Action {
     }
 
     /// The request for a peer of a generation, with the parameters given, templates resolved.
-    pub(super) fn prepare(&self, params: Option<Value>, peer: Generation) -> PreparedMessage {
-        let known = Operation::of(&self.method);
+    pub(super) fn prepare(&self, params: Option<Value>, peer: A2aVersion) -> PreparedMessage {
+        let known = A2aMethod::parse(&self.method);
         let event = self.event().to_owned();
         let Some((operation, written)) = known else {
             return PreparedMessage {
@@ -85,7 +85,7 @@ impl Action {
             };
         };
         let given = params.clone().unwrap_or_else(|| json!({}));
-        let mut content = params::translate(operation, &given, Generation::Legacy);
+        let mut content = translate_params(operation, &given, A2aVersion::V0_3);
         if self.verbatim {
             return PreparedMessage {
                 operation: Some(operation),
@@ -101,8 +101,8 @@ impl Action {
             operation: Some(operation),
             event,
             generation: peer,
-            method: operation.method(peer).to_owned(),
-            params: Some(params::translate(operation, &content, peer)),
+            method: operation.as_str(peer).to_owned(),
+            params: Some(translate_params(operation, &content, peer)),
             content,
         }
     }
@@ -121,7 +121,7 @@ mod tests {
         ]});
         let (actions, problems) = read(&state);
         assert_eq!((actions.len(), problems.len()), (4, 1));
-        let prepare = |n: usize| actions[n].prepare(actions[n].params.clone(), Generation::Modern);
+        let prepare = |n: usize| actions[n].prepare(actions[n].params.clone(), A2aVersion::V1_0);
         let sent = prepare(0);
         assert_eq!(
             (&*sent.event, &*sent.method),

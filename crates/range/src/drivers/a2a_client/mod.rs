@@ -7,11 +7,11 @@ mod sending;
 mod session;
 
 use proofhouse_oatf::{ActionKind, Mode};
+use proofhouse_protocol::a2a::A2aMethod;
 use proofhouse_wire::client::Client;
 
 use self::actions::Action;
 use self::session::Session;
-use super::a2a::methods::event_of;
 use super::a2a::{push, url};
 use crate::actor::ActorContext;
 use crate::driver::{
@@ -42,7 +42,7 @@ impl Driver for A2aClientDriver {
     }
 
     fn operation<'n>(&self, name: &'n str) -> &'n str {
-        event_of(name)
+        A2aMethod::event_of(name)
     }
 
     fn prepare(

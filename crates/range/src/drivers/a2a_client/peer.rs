@@ -1,22 +1,19 @@
 //! Finding out where the subject listens and which generation it speaks.
 
+use proofhouse_protocol::a2a::{A2aVersion, VERSION_HEADER, card};
+use proofhouse_protocol::{ACCEPT_JSON_OR_EVENTS, JSON};
 use proofhouse_wire::client::{Client, ClientError};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::Value;
 
 use crate::actor::ActorContext;
-use crate::drivers::a2a::methods::Generation;
-use crate::drivers::a2a::{VERSION_HEADER, card, url};
-
-const CARD_PATH: &str = "/.well-known/agent-card.json";
-/// The place of before 0.3.
-const OLD_CARD_PATH: &str = "/.well-known/agent.json";
+use crate::drivers::a2a::url;
 
 /// Where requests go, and in which generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Peer {
     pub(super) url: String,
-    pub(super) generation: Generation,
+    pub(super) generation: A2aVersion,
 }
 
 /// Places where the card may be, the likeliest first.
@@ -29,24 +26,23 @@ pub(super) fn card_urls(endpoint: &str) -> Vec<String> {
     }
     let path = parts.path.split(['?', '#']).next().unwrap_or_default();
     let path = path.trim_end_matches('/');
-    let mut urls = vec![format!("{}{path}{CARD_PATH}", parts.origin)];
+    let mut urls = vec![format!("{}{path}/{}", parts.origin, card::PATH)];
     if !path.is_empty() {
-        urls.push(format!("{}{CARD_PATH}", parts.origin));
+        urls.push(format!("{}/{}", parts.origin, card::PATH));
     }
-    urls.push(format!("{}{path}{OLD_CARD_PATH}", parts.origin));
+    urls.push(format!("{}{path}/{}", parts.origin, card::OLD_PATH));
     urls
 }
 
 /// The headers of every request to the subject.
-pub(super) fn headers(context: &ActorContext, generation: Option<Generation>) -> HeaderMap {
+pub(super) fn headers(context: &ActorContext, generation: Option<A2aVersion>) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    let accept = "application/json, text/event-stream";
-    headers.insert("accept", HeaderValue::from_static(accept));
-    if generation == Some(Generation::Modern) {
-        headers.insert(VERSION_HEADER, HeaderValue::from_static("1.0"));
+    headers.insert("accept", HeaderValue::from_static(ACCEPT_JSON_OR_EVENTS));
+    if let Some(version @ A2aVersion::V1_0) = generation {
+        headers.insert(VERSION_HEADER, HeaderValue::from_static(version.as_str()));
     }
     if generation.is_some() {
-        headers.insert("content-type", HeaderValue::from_static("application/json"));
+        headers.insert("content-type", HeaderValue::from_static(JSON));
     }
     for (name, value) in context.headers() {
         match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
@@ -138,7 +134,7 @@ pub(super) fn fallback(endpoint: &str) -> Peer {
     };
     Peer {
         url,
-        generation: Generation::Legacy,
+        generation: A2aVersion::V0_3,
     }
 }
 

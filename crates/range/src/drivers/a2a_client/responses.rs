@@ -2,13 +2,14 @@
 //! the phase.
 
 use proofhouse_oatf::Direction;
+use proofhouse_protocol::a2a::{
+    A2aMethod, A2aShape, A2aVersion, ARTIFACT_EVENT, STATUS_EVENT, card, translate_result,
+};
+use proofhouse_protocol::rpc::{self, Message};
 use proofhouse_wire::client::Events;
-use proofhouse_wire::rpc::{self, Message};
 use serde_json::Value;
 
 use crate::actor::ActorContext;
-use crate::drivers::a2a::methods::{Generation, Operation};
-use crate::drivers::a2a::{card, results};
 
 /// How much of an answer that makes no sense is told.
 const MAX_TOLD_CHARS: usize = 200;
@@ -17,7 +18,7 @@ const MAX_TOLD_CHARS: usize = 200;
 #[derive(Debug, Clone)]
 pub(super) struct Reader {
     pub(super) context: ActorContext,
-    pub(super) operation: Option<Operation>,
+    pub(super) operation: Option<A2aMethod>,
     pub(super) event: String,
     pub(super) id: Value,
 }
@@ -58,17 +59,18 @@ impl Reader {
 
     fn result(&self, id: &Value, result: Value) {
         let content = match self.operation {
-            Some(Operation::ExtendedCard) => card::project(&result),
-            Some(operation) => results::translate(operation, &result, Generation::Legacy),
+            Some(A2aMethod::GetExtendedCard) => card::project(&result),
+            Some(operation) => translate_result(operation, &result, A2aVersion::V0_3),
             None => result.clone(),
         };
         let raw = (content != result).then(|| rpc::response(id, result));
-        let update = match content.get("kind").and_then(Value::as_str) {
-            Some("status-update") => Some("task/status"),
-            Some("artifact-update") => Some("task/artifact"),
-            _ => None,
+        let kind = content.get("kind").and_then(Value::as_str);
+        let update = match kind.and_then(A2aShape::of_kind) {
+            Some(A2aShape::StatusUpdate) => Some(STATUS_EVENT),
+            Some(A2aShape::ArtifactUpdate) => Some(ARTIFACT_EVENT),
+            Some(A2aShape::Task | A2aShape::Message) | None => None,
         };
-        let update = update.filter(|_| self.operation.is_some_and(Operation::is_streamed));
+        let update = update.filter(|_| self.operation.is_some_and(A2aMethod::is_streamed));
         drop(
             self.context
                 .received(&self.event, Direction::Response, &content, raw.clone()),

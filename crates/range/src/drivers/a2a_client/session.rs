@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 
 use proofhouse_oatf::{ActionKind, Direction};
+use proofhouse_protocol::a2a::{A2aVersion, card};
+use proofhouse_protocol::rpc;
 use proofhouse_wire::client::{Client, ClientError, Events, Response};
-use proofhouse_wire::{Bytes, Method, rpc};
+use proofhouse_wire::{Bytes, Method};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
@@ -16,8 +18,7 @@ use super::sending;
 use crate::actor::ActorContext;
 use crate::delivery::DeliveryModifiers;
 use crate::driver::{ActorError, ActorErrorKind};
-use crate::drivers::a2a::methods::Generation;
-use crate::drivers::a2a::{card, push};
+use crate::drivers::a2a::push;
 use crate::exposure::CarrierKind;
 use crate::phases::PhaseEntry;
 
@@ -207,7 +208,7 @@ impl Session {
 
     async fn post(
         &self,
-        generation: Generation,
+        generation: A2aVersion,
         text: String,
         delivery: &DeliveryModifiers,
     ) -> Result<Response, ClientError> {
@@ -225,7 +226,7 @@ impl Session {
             .await
     }
 
-    async fn flood(&self, count: usize, generation: Generation) {
+    async fn flood(&self, count: usize, generation: A2aVersion) {
         let text = rpc::notification("notifications/flood", None).to_string();
         for _ in 0..count {
             if let Err(error) = self

@@ -3,20 +3,19 @@
 use std::sync::Arc;
 
 use proofhouse_oatf::{ResponseEntry, select_response};
+use proofhouse_protocol::a2a::{A2aMethod, A2aShape, A2aVersion, translate_item};
 use serde_json::{Value, json};
 
 use super::handler::Server;
 use super::state::{self, State};
 use crate::drivers::a2a::complete::{self, Ids};
-use crate::drivers::a2a::content::{self, Shape};
-use crate::drivers::a2a::methods::Generation;
 use crate::phases::PhaseView;
 
 /// An answer, as 0.3 has it.
 #[derive(Debug, Clone)]
 pub(super) enum Answer {
     /// What both generations know; it is translated.
-    Known(Shape, Value),
+    Known(A2aShape, Value),
     /// What neither knows, or what is to go out as it is written.
     Raw {
         /// As it is written.
@@ -28,7 +27,7 @@ pub(super) enum Answer {
 
 impl Answer {
     fn raw(wire: Value) -> Self {
-        let seen = content::translate(&wire, Generation::Legacy);
+        let seen = translate_item(&wire, A2aVersion::V0_3);
         Self::Raw { wire, seen }
     }
 
@@ -40,9 +39,9 @@ impl Answer {
     }
 
     /// As it goes to a caller.
-    pub(super) fn wire(&self, generation: Generation) -> Value {
+    pub(super) fn wire(&self, generation: A2aVersion) -> Value {
         match self {
-            Self::Known(shape, value) => shape.wire(value, generation),
+            Self::Known(shape, value) => shape.to_item(value, generation),
             Self::Raw { wire, .. } => wire.clone(),
         }
     }
@@ -50,7 +49,7 @@ impl Answer {
     /// The task, if it is one.
     pub(super) fn task(&self) -> Option<&Value> {
         match self {
-            Self::Known(Shape::Task, task) => Some(task),
+            Self::Known(A2aShape::Task, task) => Some(task),
             _ => None,
         }
     }
@@ -71,11 +70,11 @@ impl Answer {
         {
             let update = json!({"kind": "artifact-update", "taskId": id, "contextId": context,
                 "artifact": artifact, "append": false, "lastChunk": true});
-            items.push(Self::Known(Shape::ArtifactUpdate, update));
+            items.push(Self::Known(A2aShape::ArtifactUpdate, update));
         }
         let update = json!({"kind": "status-update", "taskId": id, "contextId": context,
             "status": task["status"], "final": true});
-        items.push(Self::Known(Shape::StatusUpdate, update));
+        items.push(Self::Known(A2aShape::StatusUpdate, update));
         items
     }
 }
@@ -90,7 +89,10 @@ impl Server {
         let state = phase.prepared(State::read);
         let ids = Ids::of_request(params);
         let Some(entry) = select_response(&state.responses, params) else {
-            return (Answer::Known(Shape::Task, complete::empty_task(&ids)), None);
+            return (
+                Answer::Known(A2aShape::Task, complete::empty_task(&ids)),
+                None,
+            );
         };
         let index = state
             .responses
@@ -108,9 +110,12 @@ impl Server {
             return (Answer::raw(value), name);
         }
         if value.is_null() {
-            return (Answer::Known(Shape::Task, complete::empty_task(&ids)), name);
+            return (
+                Answer::Known(A2aShape::Task, complete::empty_task(&ids)),
+                name,
+            );
         }
-        let answer = match content::recognise(&value) {
+        let answer = match A2aShape::recognise(&value) {
             Some((shape, mut known)) => {
                 complete::complete(shape, &mut known, &ids);
                 Answer::Known(shape, known)
@@ -123,9 +128,9 @@ impl Server {
     /// Generated content, if it is asked for and is something a server can answer with.
     async fn generated(&self, entry: &ResponseEntry, params: &Value) -> Option<Value> {
         let prompt = entry.synthesize.as_ref()?.prompt.as_deref()?;
-        let wanted = json!({"operation": "message/send", "request": params});
+        let wanted = json!({"operation": A2aMethod::SendMessage.event(), "request": params});
         let generated = self.context.generate(prompt, wanted).await?;
-        if content::recognise(&generated).is_none() {
+        if A2aShape::recognise(&generated).is_none() {
             self.context
                 .warn("`synthesize` gave neither a task nor a message; the static content is used");
             return None;

@@ -5,7 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use proofhouse_oatf::Direction;
-use proofhouse_wire::rpc::{self, Message};
+use proofhouse_protocol::a2a::{
+    A2aError, A2aMethod, A2aVersion, CARD_EVENT, EXTENSIONS_HEADER, VERSION_HEADER, card,
+    translate_params,
+};
+use proofhouse_protocol::rpc::{self, Message};
 use proofhouse_wire::server::{Handler, Reply, Request};
 use proofhouse_wire::sync::lock;
 use proofhouse_wire::{Method, StatusCode};
@@ -16,16 +20,11 @@ use super::memory::Memory;
 use super::replies::{self, Rest};
 use super::state::{self, State};
 use crate::actor::{ActorContext, Advance};
-use crate::drivers::a2a::methods::{Generation, Operation};
-use crate::drivers::a2a::problems::Problem;
+use crate::drivers::a2a::hybrid::hybrid;
 use crate::drivers::a2a::push::Webhook;
-use crate::drivers::a2a::{EXTENSIONS_HEADER, VERSION_HEADER, card, params, url};
+use crate::drivers::a2a::url;
 use crate::exposure::CarrierKind;
 use crate::phases::PhaseView;
-
-/// Where clients look for the card; the second is the place of before 0.3.
-const CARD_PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
-const CARD_EVENT: &str = "agent_card/get";
 
 /// How much of a method nobody knows becomes the name of an event.
 const MAX_EVENT_CHARS: usize = 200;
@@ -48,7 +47,7 @@ pub(super) struct Server {
 pub(super) struct Call {
     pub(super) id: Value,
     pub(super) event: String,
-    pub(super) generation: Generation,
+    pub(super) generation: A2aVersion,
     /// As 0.3 has them.
     pub(super) params: Value,
     /// Where the caller finds us.
@@ -66,9 +65,7 @@ impl Handler for Server {
                 .warn("a request of a foreign origin is refused");
             return Reply::empty(StatusCode::FORBIDDEN);
         }
-        if CARD_PATHS.iter().any(|path| request.path.ends_with(path))
-            && request.method == Method::GET
-        {
+        if card::is_at(&request.path) && request.method == Method::GET {
             return self.card(&request).await;
         }
         if request.method != Method::POST {
@@ -115,11 +112,11 @@ impl Server {
     }
 
     /// Where the subject wants to be notified, and the generation it spoke last.
-    pub(super) fn webhooks(&self) -> (Vec<Webhook>, Generation) {
+    pub(super) fn webhooks(&self) -> (Vec<Webhook>, A2aVersion) {
         let spoken = if self.modern.load(Ordering::Relaxed) {
-            Generation::Modern
+            A2aVersion::V1_0
         } else {
-            Generation::Legacy
+            A2aVersion::V0_3
         };
         (self.memory().all_webhooks(), spoken)
     }
@@ -182,13 +179,16 @@ impl Server {
         if state.verbatim {
             return written;
         }
-        card::hybrid(&written, address)
+        hybrid(&written, address)
     }
 
     /// The card for those who are known to us; there is only the one.
-    pub(super) fn extended_card(&self, call: &Call) -> Result<Value, Problem> {
+    pub(super) fn extended_card(&self, call: &Call) -> Result<Value, A2aError> {
         let state = call.phase.prepared(State::read);
-        let card = state.card.as_ref().ok_or(Problem::NoExtendedCard)?;
+        let card = state
+            .card
+            .as_ref()
+            .ok_or(A2aError::ExtendedCardNotConfigured)?;
         let (kind, name) = (CarrierKind::Card, state::card_name(card));
         self.context.delivered_in(&call.phase, kind, name);
         Ok(self.served_card(&state, &call.address))
@@ -215,8 +215,11 @@ impl Server {
             Message::Request { id, method, params } => {
                 let envelope = rpc::request(&id, &method, Some(&params));
                 let call = self.receive(request, id, &method, params, &envelope);
-                self.serve(call, Operation::of(&method).map(|(operation, _)| operation))
-                    .await
+                self.serve(
+                    call,
+                    A2aMethod::parse(&method).map(|(operation, _)| operation),
+                )
+                .await
             }
             Message::Notification { method, params } => {
                 let envelope = rpc::notification(&method, Some(&params));
@@ -244,33 +247,28 @@ impl Server {
         params: Value,
         envelope: &Value,
     ) -> Call {
-        let known = Operation::of(method);
+        let known = A2aMethod::parse(method);
         let generation = match known {
             Some((_, generation)) => generation,
             // Nothing but the header can tell in which form the caller reads errors.
-            None if request
-                .header(VERSION_HEADER)
-                .is_some_and(|v| v.starts_with('1')) =>
-            {
-                Generation::Modern
-            }
-            None => Generation::Legacy,
+            None => A2aVersion::of_header(request.header(VERSION_HEADER)),
         };
-        let mut raw = (generation == Generation::Modern).then(|| envelope.clone());
+        let mut raw = (generation == A2aVersion::V1_0).then(|| envelope.clone());
         for name in [VERSION_HEADER, EXTENSIONS_HEADER] {
             if let Some(value) = request.header(name) {
                 raw.get_or_insert_with(|| envelope.clone())["headers"][name] = value.into();
             }
         }
-        let params = params::or_empty(params);
+        // Documents may leave the parameters out.
+        let params = if params.is_null() { json!({}) } else { params };
         let (event, params) = match known {
             Some((operation, _)) => (
                 operation.event().to_owned(),
-                params::translate(operation, &params, Generation::Legacy),
+                translate_params(operation, &params, A2aVersion::V0_3),
             ),
             None => (cut(method), params),
         };
-        let modern = generation == Generation::Modern;
+        let modern = generation == A2aVersion::V1_0;
         self.modern.store(modern, Ordering::Relaxed);
         let turn = self
             .context
@@ -304,7 +302,7 @@ impl Server {
     pub(super) async fn reply(
         &self,
         call: Call,
-        outcome: Result<(Value, Value), Problem>,
+        outcome: Result<(Value, Value), A2aError>,
     ) -> Reply {
         if !replies::delay(&call.phase.delivery, self.context.over()).await {
             return Reply::cut();
@@ -315,7 +313,7 @@ impl Server {
                 (content, rpc::response(&call.id, wire), differs)
             }
             Err(problem) => {
-                let error = problem.error(call.generation);
+                let error = problem.to_object(call.generation, None);
                 let envelope = json!({"jsonrpc": "2.0", "id": call.id, "error": error});
                 (error, envelope, false)
             }

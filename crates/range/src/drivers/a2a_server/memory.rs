@@ -3,12 +3,12 @@
 
 use std::collections::VecDeque;
 
+use proofhouse_protocol::a2a::A2aVersion;
+use proofhouse_protocol::a2a::values::state_of;
 use serde_json::{Value, json};
 
 use crate::drivers::a2a::complete::fresh_id;
-use crate::drivers::a2a::methods::Generation;
 use crate::drivers::a2a::push::Webhook;
-use crate::drivers::a2a::values::state_of;
 
 /// Tasks that are kept; every message can make one. The oldest goes first.
 const MAX_TASKS: usize = 1_000;
@@ -131,7 +131,7 @@ impl Memory {
         &mut self,
         task: &str,
         config: &Value,
-        generation: Generation,
+        generation: A2aVersion,
     ) -> Option<Value> {
         let known = self.tasks.iter_mut().find(|known| known.id == task)?;
         let mut config = config.as_object()?.clone();
@@ -214,7 +214,7 @@ mod tests {
             let config = json!({"url": format!("http://127.0.0.1/{n}")});
             assert!(
                 memory
-                    .add_webhook("large-3", &config, Generation::Legacy)
+                    .add_webhook("large-3", &config, A2aVersion::V0_3)
                     .is_some()
             );
         }
@@ -222,12 +222,12 @@ mod tests {
         let config = json!({"url": "x".repeat(MAX_WEBHOOK_BYTES)});
         assert!(
             memory
-                .add_webhook("large-3", &config, Generation::Legacy)
+                .add_webhook("large-3", &config, A2aVersion::V0_3)
                 .is_none()
         );
         assert!(
             memory
-                .add_webhook("nobody", &json!({"url": "x"}), Generation::Legacy)
+                .add_webhook("nobody", &json!({"url": "x"}), A2aVersion::V0_3)
                 .is_none()
         );
     }

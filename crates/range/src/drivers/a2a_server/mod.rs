@@ -12,12 +12,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use proofhouse_oatf::{ActionKind, Mode};
+use proofhouse_protocol::a2a::A2aMethod;
 use proofhouse_wire::server::Bound;
 use serde_json::Value;
 
 use self::handler::Server;
 use self::state::State;
-use super::a2a::methods::event_of;
 use super::a2a::{push, url};
 use crate::actor::ActorContext;
 use crate::driver::{
@@ -52,7 +52,7 @@ impl Driver for A2aServerDriver {
     }
 
     fn operation<'n>(&self, name: &'n str) -> &'n str {
-        event_of(name)
+        A2aMethod::event_of(name)
     }
 
     fn prepare(

@@ -1,7 +1,8 @@
 //! Streams: each item is an event whose data is a JSON-RPC response.
 
 use proofhouse_oatf::Direction;
-use proofhouse_wire::rpc;
+use proofhouse_protocol::a2a::A2aShape;
+use proofhouse_protocol::rpc;
 use proofhouse_wire::server::{ReaderGone, Reply, StreamWriter};
 use proofhouse_wire::sse::Event;
 use serde_json::{Value, json};
@@ -11,7 +12,6 @@ use super::handler::{Call, Server};
 use super::replies;
 use crate::actor::ActorContext;
 use crate::drivers::a2a::complete::Ids;
-use crate::drivers::a2a::content::Shape;
 use crate::exposure::CarrierKind;
 
 impl Server {
@@ -95,7 +95,7 @@ fn flood_item(call: &Call, items: &[Answer]) -> Answer {
     let id = told("id").unwrap_or_else(|| Value::from(ids.task));
     let context = told("contextId").unwrap_or_else(|| Value::from(ids.context));
     Answer::Known(
-        Shape::StatusUpdate,
+        A2aShape::StatusUpdate,
         json!({"kind": "status-update", "taskId": id, "contextId": context,
             "status": {"state": "working"}, "final": false}),
     )

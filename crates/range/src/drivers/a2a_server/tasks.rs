@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use proofhouse_protocol::a2a::values::state_of;
+use proofhouse_protocol::a2a::{A2aError, A2aMethod, A2aShape, A2aTaskState, translate_result};
 use proofhouse_wire::server::Reply;
 use serde_json::{Value, json};
 
@@ -9,44 +11,41 @@ use super::answers::Answer;
 use super::handler::{Call, Server};
 use super::memory::has_id;
 use super::state::State;
-use crate::drivers::a2a::content::Shape;
-use crate::drivers::a2a::methods::Operation;
-use crate::drivers::a2a::problems::Problem;
 use crate::drivers::a2a::push::Webhook;
-use crate::drivers::a2a::results;
-use crate::drivers::a2a::values::{is_terminal, state_of};
 use crate::exposure::CarrierKind;
 
 impl Server {
     /// Answers a call; `None` for a method that nobody knows.
-    pub(super) async fn serve(&self, call: Call, operation: Option<Operation>) -> Reply {
+    pub(super) async fn serve(&self, call: Call, operation: Option<A2aMethod>) -> Reply {
         let Some(operation) = operation else {
-            return self.reply(call, Err(Problem::MethodNotFound)).await;
+            return self.reply(call, Err(A2aError::MethodNotFound)).await;
         };
         let result = match operation {
-            Operation::Send | Operation::Stream => return self.message(call, operation).await,
-            Operation::Resubscribe => return self.resubscribe(call).await,
-            Operation::ExtendedCard => self.extended_card(&call),
-            Operation::ListTasks => Ok(self.memory().list(&call.params)),
-            Operation::GetTask => self
+            A2aMethod::SendMessage | A2aMethod::StreamMessage => {
+                return self.message(call, operation).await;
+            }
+            A2aMethod::ResubscribeTask => return self.resubscribe(call).await,
+            A2aMethod::GetExtendedCard => self.extended_card(&call),
+            A2aMethod::ListTasks => Ok(self.memory().list(&call.params)),
+            A2aMethod::GetTask => self
                 .task(&call.params)
                 .map(|task| with_history(task, &call.params)),
-            Operation::CancelTask => self.cancel(&call.params),
-            Operation::SetPush
-            | Operation::GetPush
-            | Operation::ListPush
-            | Operation::DeletePush => self.push(&call, operation),
+            A2aMethod::CancelTask => self.cancel(&call.params),
+            A2aMethod::SetPushConfig
+            | A2aMethod::GetPushConfig
+            | A2aMethod::ListPushConfigs
+            | A2aMethod::DeletePushConfig => self.push(&call, operation),
         };
         let outcome = result.map(|content| {
-            let wire = results::translate(operation, &content, call.generation);
+            let wire = translate_result(operation, &content, call.generation);
             (content, wire)
         });
         self.reply(call, outcome).await
     }
 
-    async fn message(&self, call: Call, operation: Operation) -> Reply {
+    async fn message(&self, call: Call, operation: A2aMethod) -> Reply {
         if !call.params.get("message").is_some_and(Value::is_object) {
-            return self.reply(call, Err(Problem::InvalidParams)).await;
+            return self.reply(call, Err(A2aError::InvalidParams)).await;
         }
         let (answer, name) = self.answer(&call.phase, &call.params).await;
         if let Some(task) = answer.task() {
@@ -60,7 +59,7 @@ impl Server {
                 memory.add_webhook(id, config, call.generation);
             }
         }
-        if operation == Operation::Stream {
+        if operation == A2aMethod::StreamMessage {
             return self.stream(call, answer.items(), name).await;
         }
         let wire = answer.wire(call.generation);
@@ -80,59 +79,60 @@ impl Server {
     async fn resubscribe(&self, call: Call) -> Reply {
         match self.task(&call.params) {
             Ok(task) => {
-                let items = Answer::Known(Shape::Task, task).items();
+                let items = Answer::Known(A2aShape::Task, task).items();
                 self.stream(call, items, None).await
             }
             Err(problem) => self.reply(call, Err(problem)).await,
         }
     }
 
-    fn task(&self, params: &Value) -> Result<Value, Problem> {
-        let id = text(params, "id").ok_or(Problem::InvalidParams)?;
+    fn task(&self, params: &Value) -> Result<Value, A2aError> {
+        let id = text(params, "id").ok_or(A2aError::InvalidParams)?;
         let memory = self.memory();
-        memory.task(id).cloned().ok_or(Problem::TaskNotFound)
+        memory.task(id).cloned().ok_or(A2aError::TaskNotFound)
     }
 
-    fn cancel(&self, params: &Value) -> Result<Value, Problem> {
+    fn cancel(&self, params: &Value) -> Result<Value, A2aError> {
         let task = self.task(params)?;
-        if state_of(&task).is_some_and(is_terminal) {
-            return Err(Problem::NotCancelable);
+        let state = state_of(&task).and_then(A2aTaskState::parse);
+        if state.is_some_and(A2aTaskState::is_terminal) {
+            return Err(A2aError::TaskNotCancelable);
         }
-        let id = text(params, "id").ok_or(Problem::InvalidParams)?;
-        self.memory().cancel(id).ok_or(Problem::TaskNotFound)
+        let id = text(params, "id").ok_or(A2aError::InvalidParams)?;
+        self.memory().cancel(id).ok_or(A2aError::TaskNotFound)
     }
 
-    fn push(&self, call: &Call, operation: Operation) -> Result<Value, Problem> {
+    fn push(&self, call: &Call, operation: A2aMethod) -> Result<Value, A2aError> {
         if call.phase.prepared(State::read).refuses_push() {
-            return Err(Problem::NoPush);
+            return Err(A2aError::PushNotificationNotSupported);
         }
         let params = &call.params;
         let mut memory = self.memory();
-        if operation == Operation::SetPush {
-            let task = text(params, "taskId").ok_or(Problem::InvalidParams)?;
-            memory.task(task).ok_or(Problem::TaskNotFound)?;
+        if operation == A2aMethod::SetPushConfig {
+            let task = text(params, "taskId").ok_or(A2aError::InvalidParams)?;
+            memory.task(task).ok_or(A2aError::TaskNotFound)?;
             let config = params.get("pushNotificationConfig").unwrap_or(&Value::Null);
             return memory
                 .add_webhook(task, config, call.generation)
                 .map(|config| json!({"taskId": task, "pushNotificationConfig": config}))
-                .ok_or(Problem::InvalidParams);
+                .ok_or(A2aError::InvalidParams);
         }
-        let task = text(params, "id").ok_or(Problem::InvalidParams)?;
-        let hooks = memory.webhooks(task).ok_or(Problem::TaskNotFound)?;
+        let task = text(params, "id").ok_or(A2aError::InvalidParams)?;
+        let hooks = memory.webhooks(task).ok_or(A2aError::TaskNotFound)?;
         let shown = |hook: &Webhook| json!({"taskId": task, "pushNotificationConfig": hook.config});
         let wanted = text(params, "pushNotificationConfigId");
         match operation {
-            Operation::ListPush => Ok(hooks.iter().map(shown).collect()),
-            Operation::GetPush => hooks
+            A2aMethod::ListPushConfigs => Ok(hooks.iter().map(shown).collect()),
+            A2aMethod::GetPushConfig => hooks
                 .iter()
                 .find(|hook| wanted.is_none_or(|id| has_id(hook, id)))
                 .map(shown)
-                .ok_or(Problem::TaskNotFound),
+                .ok_or(A2aError::TaskNotFound),
             _ => {
-                let id = wanted.ok_or(Problem::InvalidParams)?;
+                let id = wanted.ok_or(A2aError::InvalidParams)?;
                 memory
                     .remove_webhook(task, id)
-                    .ok_or(Problem::TaskNotFound)?;
+                    .ok_or(A2aError::TaskNotFound)?;
                 Ok(Value::Null)
             }
         }

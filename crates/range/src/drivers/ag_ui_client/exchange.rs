@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_oatf::{Direction, select_response};
+use proofhouse_protocol::EVENT_STREAM;
+use proofhouse_protocol::ag_ui::{AgUiEventType, complete_input};
 use proofhouse_wire::client::{ClientError, Response};
 use serde_json::{Value, json};
 
@@ -16,7 +18,7 @@ use crate::exposure::CarrierKind;
 use crate::phases::PhaseView;
 
 use super::INPUT;
-use super::input::{AgUiClientState, complete, follow_up, tool_message};
+use super::input::{AgUiClientState, follow_up, tool_message};
 use super::names::EventNames;
 use super::reader::{AgUiEventReader, AgUiOutcome, SeenEvent, text};
 
@@ -71,7 +73,7 @@ impl AgUiAgent {
         phase: &Arc<PhaseView>,
         input: Value,
     ) -> Result<(), ActorError> {
-        let first = complete(input);
+        let first = complete_input(input);
         let mut input = first.clone();
         let mut tools = Vec::new();
         for round in 0..=MAX_FOLLOW_UPS {
@@ -136,7 +138,7 @@ impl AgUiAgent {
     async fn post(&self, phase: &PhaseView, input: &Value) -> Result<Response, ClientError> {
         let headers = self.poster.headers([
             ("content-type", "application/json"),
-            ("accept", "text/event-stream"),
+            ("accept", EVENT_STREAM),
         ]);
         let body = phase.delivery.shape(input.to_string());
         if phase.delivery.duplicate_ids {
@@ -217,11 +219,12 @@ impl AgUiAgent {
             };
             let kind = text(&parsed, "type");
             // An agent that only says that it cannot run has not looked at what it was told.
-            if !heard && !matches!(kind, "RUN_STARTED" | "RUN_ERROR") {
+            let opens = AgUiEventType::parse(kind).is_some_and(AgUiEventType::may_come_first);
+            if !heard && !opens {
                 heard = true;
                 self.count(tools);
             }
-            if std::mem::take(&mut first) && !matches!(kind, "RUN_STARTED" | "RUN_ERROR") {
+            if std::mem::take(&mut first) && !opens {
                 self.context.warn("the run begins without RUN_STARTED");
             }
             if reader.outcome.is_some() {

@@ -72,37 +72,6 @@ fn are_messages(value: &Value) -> bool {
     })
 }
 
-/// Fills in what an input lacks, never changing what is there. Older agents insist on the lists
-/// that newer ones leave out, and every message needs an id.
-pub(super) fn complete(mut input: Value) -> Value {
-    let Value::Object(map) = &mut input else {
-        // The document wants something that is no input.
-        return input;
-    };
-    for (key, default) in [
-        ("threadId", json!("thread-1")),
-        ("runId", json!("run-1")),
-        ("messages", json!([])),
-        ("tools", json!([])),
-        ("context", json!([])),
-        ("forwardedProps", json!({})),
-        ("state", json!({})),
-    ] {
-        map.entry(key).or_insert(default);
-    }
-    if let Some(Value::Array(messages)) = map.get_mut("messages") {
-        for (position, message) in messages.iter_mut().enumerate() {
-            if let Value::Object(message) = message
-                && !message.contains_key("id")
-            {
-                let id = format!("message-{}", position + 1);
-                message.insert("id".to_owned(), id.into());
-            }
-        }
-    }
-    input
-}
-
 /// The input of a run that continues the conversation.
 pub(super) fn follow_up(
     input: &Value,
@@ -163,31 +132,6 @@ fn as_content(value: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_missing_is_filled_in_and_what_is_there_stays() {
-        let input = complete(json!({
-            "threadId": "t", "state": null, "extra": 1,
-            "messages": [{"role": "user", "content": "a"}, {"id": "x", "role": "user"}, "odd"],
-        }));
-        assert_eq!(input["threadId"], "t");
-        assert_eq!(input["runId"], "run-1");
-        assert_eq!(
-            (&input["state"], &input["extra"]),
-            (&json!(null), &json!(1))
-        );
-        assert_eq!(
-            (&input["tools"], &input["context"]),
-            (&json!([]), &json!([]))
-        );
-        assert_eq!(input["forwardedProps"], json!({}));
-        let ids: Vec<&Value> = input["messages"].as_array().unwrap()[..2]
-            .iter()
-            .map(|message| &message["id"])
-            .collect();
-        assert_eq!(ids, ["message-1", "x"]);
-        assert_eq!(complete(json!("not an input")), "not an input");
-    }
 
     #[test]
     fn an_answer_may_be_a_text_parts_a_result_or_anything() {

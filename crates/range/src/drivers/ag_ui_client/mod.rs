@@ -7,6 +7,7 @@ mod names;
 mod reader;
 
 use proofhouse_oatf::{ActionKind, Mode};
+use proofhouse_protocol::ag_ui::INPUT_EVENT;
 use serde_json::Value;
 
 use crate::actor::ActorContext;
@@ -22,7 +23,7 @@ use exchange::AgUiAgent;
 use input::AgUiClientState;
 
 /// The operation of the input that is posted.
-const INPUT: &str = "run_agent_input";
+const INPUT: &str = INPUT_EVENT;
 
 /// Plays a frontend of an agent.
 pub(crate) struct AgUiClientDriver;

@@ -3,18 +3,7 @@
 use std::collections::HashSet;
 
 use proofhouse_oatf::{Document, Surface};
-
-/// A name from the agent is cut here; real ones have a quarter of that.
-const MAX_NAME_CHARS: usize = 100;
-
-/// The older names and what they became.
-const ALIASES: [(&str, &str); 5] = [
-    ("thinking_start", "reasoning_start"),
-    ("thinking_end", "reasoning_end"),
-    ("thinking_text_message_start", "reasoning_message_start"),
-    ("thinking_text_message_content", "reasoning_message_content"),
-    ("thinking_text_message_end", "reasoning_message_end"),
-];
+use proofhouse_protocol::ag_ui::{THINKING_ALIASES, operation_of};
 
 /// Names events so that the document finds them: whichever of two names it uses, it means both.
 #[derive(Debug, Default)]
@@ -33,7 +22,7 @@ impl EventNames {
             .iter()
             .filter_map(|i| i.surface.as_ref().map(Surface::as_str));
         let used: HashSet<&str> = events.chain(surfaces).collect();
-        let older = ALIASES.iter().map(|(older, _)| *older);
+        let older = THINKING_ALIASES.iter().map(|(older, _)| *older);
         Self {
             older: older.filter(|older| used.contains(older)).collect(),
         }
@@ -41,9 +30,11 @@ impl EventNames {
 
     /// The operation of an event of this type.
     pub(super) fn operation(&self, kind: &str) -> String {
-        let name: String = kind.chars().take(MAX_NAME_CHARS).collect();
-        let name = name.to_ascii_lowercase();
-        let Some((older, newer)) = ALIASES.iter().find(|(a, b)| *a == name || *b == name) else {
+        let name = operation_of(kind);
+        let Some((older, newer)) = THINKING_ALIASES
+            .iter()
+            .find(|(a, b)| *a == name || *b == name)
+        else {
             return name;
         };
         let chosen = if self.older.contains(older) {
@@ -74,6 +65,6 @@ attack:
         let names = EventNames::of(&document);
         assert_eq!(names.operation("REASONING_START"), "thinking_start");
         assert_eq!(names.operation("THINKING_END"), "reasoning_end");
-        assert_eq!(plain.operation(&"X".repeat(1000)).len(), MAX_NAME_CHARS);
+        assert_eq!(plain.operation(&"X".repeat(1000)).len(), 100);
     }
 }

@@ -1,5 +1,6 @@
 //! Reads the events of one run: names them, expands chunks, tells which tool a call is of.
 
+use proofhouse_protocol::ag_ui::{AgUiChunk, AgUiEventType, is_aside};
 use serde_json::{Map, Value, json};
 
 use super::history::History;
@@ -25,55 +26,13 @@ pub(super) enum AgUiOutcome {
     Stopped,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ChunkKind {
-    Text,
-    Tool,
-    Reasoning,
-}
-
-impl ChunkKind {
-    fn of(kind: &str) -> Option<Self> {
-        match kind {
-            "TEXT_MESSAGE_CHUNK" => Some(Self::Text),
-            "TOOL_CALL_CHUNK" => Some(Self::Tool),
-            "REASONING_MESSAGE_CHUNK" => Some(Self::Reasoning),
-            _ => None,
-        }
-    }
-
-    fn id_key(self) -> &'static str {
-        match self {
-            Self::Tool => "toolCallId",
-            Self::Text | Self::Reasoning => "messageId",
-        }
-    }
-
-    /// The types of the events that a chunk stands for: start, delta, end.
-    fn types(self) -> [&'static str; 3] {
-        match self {
-            Self::Text => [
-                "TEXT_MESSAGE_START",
-                "TEXT_MESSAGE_CONTENT",
-                "TEXT_MESSAGE_END",
-            ],
-            Self::Tool => ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"],
-            Self::Reasoning => [
-                "REASONING_MESSAGE_START",
-                "REASONING_MESSAGE_CONTENT",
-                "REASONING_MESSAGE_END",
-            ],
-        }
-    }
-}
-
 /// Reads one run.
 #[derive(Debug)]
 pub(super) struct AgUiEventReader<'n> {
     names: &'n EventNames,
     pub(super) history: History,
     pub(super) outcome: Option<AgUiOutcome>,
-    open: Option<(ChunkKind, String)>,
+    open: Option<(AgUiChunk, String)>,
 }
 
 impl<'n> AgUiEventReader<'n> {
@@ -90,12 +49,11 @@ impl<'n> AgUiEventReader<'n> {
     pub(super) fn read(&mut self, event: Value) -> Vec<SeenEvent> {
         let mut seen = Vec::new();
         let kind = text(&event, "type").to_owned();
-        if let Some(chunk) = ChunkKind::of(&kind) {
+        if let Some(chunk) = AgUiEventType::parse(&kind).and_then(AgUiChunk::of) {
             self.read_chunk(chunk, event, &mut seen);
             return seen;
         }
-        let aside = ["RAW", "CUSTOM", "STATE_", "ACTIVITY_", "STEP_"];
-        if !aside.iter().any(|prefix| kind.starts_with(prefix)) {
+        if !is_aside(&kind) {
             self.close(&mut seen);
         }
         self.see(&kind, event, None, &mut seen);
@@ -109,15 +67,15 @@ impl<'n> AgUiEventReader<'n> {
         seen
     }
 
-    fn read_chunk(&mut self, chunk: ChunkKind, event: Value, seen: &mut Vec<SeenEvent>) {
-        let id = text(&event, chunk.id_key());
+    fn read_chunk(&mut self, chunk: AgUiChunk, event: Value, seen: &mut Vec<SeenEvent>) {
+        let id = text(&event, chunk.id_member());
         let is_open =
-            |(kind, open): &(ChunkKind, String)| *kind == chunk && (id.is_empty() || id == open);
+            |(kind, open): &(AgUiChunk, String)| *kind == chunk && (id.is_empty() || id == open);
         let starts = !id.is_empty() && !self.open.as_ref().is_some_and(is_open);
         if starts || !self.open.as_ref().is_some_and(is_open) {
             self.close(seen);
         }
-        let [start, grow, _] = chunk.types();
+        let (start, grow) = (chunk.start().as_str(), chunk.content().as_str());
         if starts {
             self.open = Some((chunk, id.to_owned()));
         }
@@ -126,18 +84,18 @@ impl<'n> AgUiEventReader<'n> {
             self.see(text(&event, "type").to_owned().as_str(), event, None, seen);
             return;
         };
-        let known = chunk == ChunkKind::Tool && self.history.tool_of(&id).is_some();
+        let known = chunk == AgUiChunk::Tool && self.history.tool_of(&id).is_some();
         let mut begin = Map::new();
         if starts && !known {
             begin.insert("type".to_owned(), start.into());
-            begin.insert(chunk.id_key().to_owned(), id.clone().into());
+            begin.insert(chunk.id_member().to_owned(), id.clone().into());
             for key in ["toolCallName", "parentMessageId", "role", "name"] {
                 if let Some(value) = event.get(key) {
                     begin.insert(key.to_owned(), value.clone());
                 }
             }
             // The chunk's own name must be known before the chunk is shown.
-            if chunk == ChunkKind::Tool {
+            if chunk == AgUiChunk::Tool {
                 let parent = event.get("parentMessageId").and_then(Value::as_str);
                 self.history
                     .call_starts(&id, text(&event, "toolCallName"), parent);
@@ -147,7 +105,7 @@ impl<'n> AgUiEventReader<'n> {
         let raw = event.clone();
         let mut shown = event;
         if let Value::Object(map) = &mut shown {
-            map.entry(chunk.id_key())
+            map.entry(chunk.id_member())
                 .or_insert_with(|| id.clone().into());
         }
         let kind = text(&shown, "type").to_owned();
@@ -163,16 +121,16 @@ impl<'n> AgUiEventReader<'n> {
         }
         if let Some(delta) = delta.filter(|delta| delta != "") {
             let mut event = json!({"type": grow, "delta": delta});
-            event[chunk.id_key()] = id.into();
+            event[chunk.id_member()] = id.into();
             self.see(grow, event, Some(&raw), seen);
         }
     }
 
     fn close(&mut self, seen: &mut Vec<SeenEvent>) {
         if let Some((chunk, id)) = self.open.take() {
-            let [_, _, end] = chunk.types();
+            let end = chunk.end().as_str();
             let mut event = json!({"type": end});
-            event[chunk.id_key()] = id.into();
+            event[chunk.id_member()] = id.into();
             self.see(end, event, Some(&Value::Null), seen);
         }
     }
@@ -210,31 +168,33 @@ impl<'n> AgUiEventReader<'n> {
     fn remember(&mut self, kind: &str, event: &Value) {
         let (call, message) = (text(event, "toolCallId"), text(event, "messageId"));
         let delta = text(event, "delta");
-        match kind {
-            "TEXT_MESSAGE_START" => {
+        match AgUiEventType::parse(kind) {
+            Some(AgUiEventType::TextMessageStart) => {
                 let role = event.get("role").and_then(Value::as_str);
                 self.history
                     .text_starts(message, role.unwrap_or("assistant"));
             }
-            "TEXT_MESSAGE_CONTENT" => self.history.text_grows(message, delta),
-            "TOOL_CALL_START" => {
+            Some(AgUiEventType::TextMessageContent) => self.history.text_grows(message, delta),
+            Some(AgUiEventType::ToolCallStart) => {
                 let parent = event.get("parentMessageId").and_then(Value::as_str);
                 let name = text(event, "toolCallName");
                 self.history.call_starts(call, name, parent);
             }
-            "TOOL_CALL_ARGS" => self.history.call_grows(call, delta),
-            "TOOL_CALL_RESULT" => {
+            Some(AgUiEventType::ToolCallArgs) => self.history.call_grows(call, delta),
+            Some(AgUiEventType::ToolCallResult) => {
                 let content = event.get("content").unwrap_or(&Value::Null);
                 self.history.call_answered(call, message, content);
             }
-            "STATE_SNAPSHOT" => self.history.state = event.get("snapshot").cloned(),
-            "MESSAGES_SNAPSHOT" => {
+            Some(AgUiEventType::StateSnapshot) => {
+                self.history.state = event.get("snapshot").cloned();
+            }
+            Some(AgUiEventType::MessagesSnapshot) => {
                 if let Some(messages) = event.get("messages").and_then(Value::as_array) {
                     self.history.replaced(messages);
                 }
             }
-            "RUN_FINISHED" => self.outcome = Some(outcome(event)),
-            "RUN_ERROR" => self.outcome = Some(AgUiOutcome::Stopped),
+            Some(AgUiEventType::RunFinished) => self.outcome = Some(outcome(event)),
+            Some(AgUiEventType::RunError) => self.outcome = Some(AgUiOutcome::Stopped),
             _ => {}
         }
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use proofhouse_oatf::select_response;
-use proofhouse_wire::rpc;
+use proofhouse_protocol::mcp::{McpMethod, error};
+use proofhouse_protocol::rpc;
 use serde_json::{Value, json};
 
 use crate::actor::ActorContext;
@@ -13,17 +14,14 @@ use crate::phases::PhaseView;
 
 use super::state::State;
 
-/// The client's user said no.
-const REJECTED: i64 = -1;
-
 /// An answer: a result, or the code and message of an error.
 pub(super) type Answer = Result<Value, (i64, String)>;
 
 /// Whether there is a result to answer with, and not only a refusal.
 pub(super) fn can_answer(phase: &Arc<PhaseView>, method: &str, params: &Value) -> bool {
-    match method {
-        "ping" | "roots/list" | "elicitation/create" => true,
-        "sampling/createMessage" => {
+    match McpMethod::parse(method) {
+        Some(McpMethod::Ping | McpMethod::RootsList | McpMethod::ElicitationCreate) => true,
+        Some(McpMethod::SamplingCreateMessage) => {
             let state = phase.prepared(State::new);
             let entry = select_response(&state.sampling_responses, params);
             entry.is_some_and(|entry| entry.content.is_some() || entry.synthesize.is_some())
@@ -40,19 +38,24 @@ pub(super) async fn answer(
     params: &Value,
 ) -> Answer {
     let state = phase.prepared(State::new);
-    match method {
-        "ping" => Ok(json!({})),
-        "roots/list" => {
+    match McpMethod::parse(method) {
+        Some(McpMethod::Ping) => Ok(json!({})),
+        Some(McpMethod::RootsList) => {
             let roots = context.interpolate(&state.roots, Some(params), None);
             Ok(json!({"roots": roots}))
         }
-        "sampling/createMessage" => {
-            let refusal = || (REJECTED, "User rejected sampling request".to_owned());
+        Some(McpMethod::SamplingCreateMessage) => {
+            let refusal = || {
+                (
+                    error::SAMPLING_REJECTED,
+                    "User rejected sampling request".to_owned(),
+                )
+            };
             let entry = select_response(&state.sampling_responses, params).ok_or_else(refusal)?;
             let content = dispatch::content(context, entry, params, is_completion).await;
             content.map(completion).ok_or_else(refusal)
         }
-        "elicitation/create" => {
+        Some(McpMethod::ElicitationCreate) => {
             let Some(entry) = select_response(&state.elicitation_responses, params) else {
                 return Ok(json!({"action": "decline"}));
             };
@@ -71,21 +74,24 @@ pub(super) async fn answer(
 
 /// Tells that an answer from the document reached the server.
 pub(super) fn delivered(context: &ActorContext, method: &str) {
-    match method {
-        "sampling/createMessage" => context.delivered(CarrierKind::Sampling, method),
-        "elicitation/create" => context.delivered(CarrierKind::Elicitation, method),
-        "roots/list" => context.delivered(CarrierKind::Message, method),
-        _ => {}
-    }
+    let kind = match McpMethod::parse(method) {
+        Some(McpMethod::SamplingCreateMessage) => CarrierKind::Sampling,
+        Some(McpMethod::ElicitationCreate) => CarrierKind::Elicitation,
+        Some(McpMethod::RootsList) => CarrierKind::Message,
+        _ => return,
+    };
+    context.delivered(kind, method);
 }
 
 /// Tells which answers could reach the server.
 pub(super) fn planned(context: &ActorContext, state: &State) {
     if !state.sampling_responses.is_empty() {
-        context.planned(CarrierKind::Sampling, "sampling/createMessage");
+        let method = McpMethod::SamplingCreateMessage.as_str();
+        context.planned(CarrierKind::Sampling, method);
     }
     if !state.elicitation_responses.is_empty() {
-        context.planned(CarrierKind::Elicitation, "elicitation/create");
+        let method = McpMethod::ElicitationCreate.as_str();
+        context.planned(CarrierKind::Elicitation, method);
     }
 }
 

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use proofhouse_oatf::Direction;
+use proofhouse_protocol::mcp::{
+    McpMethod, McpNotification, McpRevision, content_of_params, error, result_type,
+};
 use serde_json::{Map, Value};
 
 use crate::exposure::CarrierKind;
 use crate::phases::PhaseView;
 
 use super::answers;
-use super::content::{content_of, enriched};
-use super::envelope::MODERN;
-use super::era::{UNSUPPORTED_VERSION, supported};
+use super::era::{enriched, supported};
 use super::link::Link;
-use super::session::{Era, Outcome, Session};
+use super::session::{Outcome, Session};
 
 /// Rounds of one call, so that a server that always asks back comes to an end.
 const MAX_ROUNDS: usize = 10;
@@ -29,12 +30,12 @@ impl Session {
         params: Option<&Value>,
     ) {
         self.context.planned(CarrierKind::Message, method);
-        if method.starts_with("notifications/") {
+        if method.starts_with(McpNotification::PREFIX) {
             self.notify(phase, method, params).await;
             self.context.delivered(CarrierKind::Message, method);
             return;
         }
-        if method == "subscriptions/listen" && matches!(self.era, Era::Modern(_)) {
+        if method == McpMethod::SubscriptionsListen.as_str() && self.stateless.is_some() {
             self.subscribe(phase, method, params).await;
             self.context.delivered(CarrierKind::Message, method);
             return;
@@ -94,7 +95,7 @@ impl Session {
                     .warn(&format!("`{method}`: the server asks back for ever"));
                 return;
             }
-            if method == "tools/list"
+            if method == McpMethod::ToolsList.as_str()
                 && let Ok(result) = &outcome
             {
                 self.tools.learn(result);
@@ -112,7 +113,7 @@ impl Session {
         let Link::Http(link) = &self.link else {
             return false;
         };
-        status == Some(404) && link.session.is_some() && self.era == Era::Legacy
+        status == Some(404) && link.session.is_some() && self.stateless.is_none()
     }
 
     async fn renew(&mut self, phase: &Arc<PhaseView>) -> bool {
@@ -129,12 +130,12 @@ impl Session {
 
     /// Takes over the version that the server asks for; whether there is one.
     fn renegotiate(&mut self, outcome: &Result<Value, Value>) -> bool {
-        let Era::Modern(version) = &mut self.era else {
+        let Some(version) = &mut self.stateless else {
             return false;
         };
         match outcome {
-            Err(error) if error["code"] == UNSUPPORTED_VERSION => {
-                match supported(&error["data"]["supported"]) {
+            Err(refusal) if refusal["code"] == error::UNSUPPORTED_VERSION => {
+                match supported(&refusal["data"]["supported"]) {
                     Some(offered) => {
                         *version = offered;
                         true
@@ -154,12 +155,13 @@ impl Session {
         result: &Value,
         raw: &Option<Value>,
     ) -> Option<Value> {
-        let is_modern = matches!(self.era, Era::Modern(_));
-        if !is_modern || result["resultType"] != "input_required" {
+        let is_modern = self.stateless.is_some();
+        if !is_modern || result[result_type::KEY] != result_type::INPUT_REQUIRED {
             return None;
         }
-        if !matches!(method, "tools/call" | "prompts/get" | "resources/read") {
-            let warning = format!("`{method}` must not ask for input (version {MODERN})");
+        if !McpMethod::parse(method).is_some_and(McpMethod::may_require_input) {
+            let latest = McpRevision::LATEST;
+            let warning = format!("`{method}` must not ask for input (version {latest})");
             self.context.warn(&warning);
             return None;
         }
@@ -171,7 +173,7 @@ impl Session {
             .take(MAX_QUESTIONS)
             .map(|(key, request)| {
                 let asked = request["method"].as_str().unwrap_or("unknown");
-                let question = content_of(request.get("params"));
+                let question = content_of_params(request.get("params"));
                 (key, request, asked, question)
             })
             .collect();

@@ -4,22 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_oatf::Direction;
+use proofhouse_protocol::mcp::{
+    McpMethod, McpNotification, McpRevision, answer_with_call, error, meta, newest_offered,
+};
 use serde_json::{Value, json};
 
 use crate::driver::{ActorError, ActorErrorKind};
 use crate::phases::PhaseView;
 
-use super::envelope::{LEGACY, MODERN};
 use super::link::{Link, Source};
-use super::session::{Era, Outcome, Session};
+use super::session::{Outcome, Session};
 
 /// How long a server may take to say that it is modern.
 const PROBE: Duration = Duration::from_secs(5);
-
-/// The errors that only modern servers know: header mismatch, missing capability, version.
-const MODERN_ERRORS: std::ops::RangeInclusive<i64> = -32022..=-32020;
-/// The version is not supported; the data says which are.
-pub(super) const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// What the probe told.
 enum Probe {
@@ -50,7 +47,7 @@ impl Session {
         may_probe: bool,
     ) -> Result<Begun, ActorError> {
         let probe = match version {
-            Some(version) if version >= MODERN => Probe::Modern {
+            Some(version) if version >= McpRevision::FIRST_STATELESS.as_str() => Probe::Modern {
                 version: version.to_owned(),
                 discovered: None,
             },
@@ -62,7 +59,7 @@ impl Session {
                 version,
                 discovered,
             } => {
-                self.era = Era::Modern(version);
+                self.stateless = Some(version);
                 self.met(discovered.as_ref());
                 Ok(Begun::Yes)
             }
@@ -72,11 +69,12 @@ impl Session {
     }
 
     async fn probe(&mut self, phase: &Arc<PhaseView>) -> Result<Probe, ActorError> {
-        let method = "server/discover";
-        self.era = Era::Modern(MODERN.to_owned());
+        let method = McpMethod::ServerDiscover.as_str();
+        let newest = McpRevision::LATEST.to_string();
+        self.stateless = Some(newest.clone());
         let patience = PROBE.min(self.context.limits().response_timeout);
         let outcome = self.request(phase, method, None, None, patience).await;
-        self.era = Era::Legacy;
+        self.stateless = None;
         let (outcome, raw) = match outcome {
             Outcome::Answered { outcome, raw, .. } => (outcome, raw),
             Outcome::Failed {
@@ -99,12 +97,8 @@ impl Session {
                 },
                 None => Probe::Legacy,
             },
-            Err(error)
-                if error["code"]
-                    .as_i64()
-                    .is_some_and(|c| MODERN_ERRORS.contains(&c)) =>
-            {
-                let told = &error["data"]["supported"];
+            Err(refusal) if refusal["code"].as_i64().is_some_and(error::is_modern) => {
+                let told = &refusal["data"]["supported"];
                 match supported(told) {
                     Some(version) => Probe::Modern {
                         version,
@@ -113,7 +107,7 @@ impl Session {
                     // It names only versions of the legacy era.
                     None if told.as_array().is_some_and(|told| !told.is_empty()) => Probe::Legacy,
                     None => Probe::Modern {
-                        version: MODERN.to_owned(),
+                        version: newest,
                         discovered: None,
                     },
                 }
@@ -126,12 +120,12 @@ impl Session {
     /// that a document finds both under one name.
     fn met(&mut self, discovered: Option<&Value>) {
         let Some(discovered) = discovered else { return };
-        let Era::Modern(version) = &self.era else {
+        let Some(version) = &self.stateless else {
             return;
         };
-        let info = match &discovered["_meta"]["io.modelcontextprotocol/serverInfo"] {
-            Value::Null => &discovered["serverInfo"],
-            info => info,
+        let info = match meta::get(discovered, meta::SERVER_INFO) {
+            None | Some(Value::Null) => &discovered["serverInfo"],
+            Some(info) => info,
         };
         let mut content = json!({
             "protocolVersion": version,
@@ -142,9 +136,10 @@ impl Session {
             content["instructions"] = instructions.clone();
         }
         let raw = Some(discovered.clone());
+        let event = McpMethod::Initialize.as_str();
         let turn = self
             .context
-            .received("initialize", Direction::Response, &content, raw);
+            .received(event, Direction::Response, &content, raw);
         drop(turn);
     }
 
@@ -158,12 +153,12 @@ impl Session {
             (link.session, link.version) = (None, None);
         }
         let params = json!({
-            "protocolVersion": version.unwrap_or(LEGACY),
+            "protocolVersion": version.unwrap_or(McpRevision::LATEST_WITH_SESSIONS.as_str()),
             "capabilities": self.capabilities,
             "clientInfo": self.client_info,
         });
         let patience = self.context.limits().response_timeout;
-        let method = "initialize";
+        let method = McpMethod::Initialize.as_str();
         let outcome = self
             .request(phase, method, Some(&params), None, patience)
             .await;
@@ -181,7 +176,8 @@ impl Session {
             .received(method, Direction::Response, content, Some(raw));
         match &outcome {
             Ok(result) => {
-                let agreed = result["protocolVersion"].as_str().unwrap_or(LEGACY);
+                let agreed = result["protocolVersion"].as_str();
+                let agreed = agreed.unwrap_or(McpRevision::LATEST_WITH_SESSIONS.as_str());
                 if let Link::Http(link) = &mut self.link {
                     link.version = Some(agreed.to_owned());
                 }
@@ -191,7 +187,8 @@ impl Session {
                 self.context.warn(&warning);
             }
         }
-        self.notify(phase, "notifications/initialized", None).await;
+        let initialized = McpNotification::Initialized.as_str();
+        self.notify(phase, initialized, None).await;
         if let Link::Http(link) = &mut self.link {
             link.listen();
             // Servers drop what they want to say on this stream while it is not open.
@@ -230,15 +227,16 @@ impl Session {
 /// The version to speak of those that a server supports, if it supports a modern one.
 pub(super) fn supported(versions: &Value) -> Option<String> {
     let versions = versions.as_array()?.iter().filter_map(Value::as_str);
-    let modern: Vec<&str> = versions.filter(|version| is_modern(version)).collect();
-    // Versions are dates. Ours if it is there, otherwise the nearest that could be meant.
-    let ours = modern.iter().find(|version| **version == MODERN);
-    ours.or(modern.first()).map(|version| (*version).to_owned())
+    newest_offered(versions).map(str::to_owned)
 }
 
-fn is_modern(version: &str) -> bool {
-    let is_date = version.len() == MODERN.len() && version.is_ascii();
-    is_date && version >= MODERN
+/// The content of a response. Those to calls of tools and prompts tell which call it was.
+pub(super) fn enriched(
+    method: &str,
+    params: Option<&Value>,
+    outcome: Result<Value, Value>,
+) -> Value {
+    answer_with_call(method, params, outcome.unwrap_or_else(|error| error))
 }
 
 #[cfg(test)]
@@ -247,16 +245,25 @@ mod tests {
 
     #[test]
     fn only_modern_versions_make_a_server_modern() {
+        let (legacy, modern) = (McpRevision::LATEST_WITH_SESSIONS, McpRevision::LATEST);
+        let (legacy, modern) = (legacy.as_str(), modern.as_str());
         for (versions, expected) in [
-            (json!(["2025-11-25", "2026-07-28"]), Some("2026-07-28")),
-            (json!(["2027-01-01", "2026-07-28"]), Some("2026-07-28")),
-            (json!(["2027-01-01"]), Some("2027-01-01")),
-            (json!(["2025-11-25"]), None),
+            (json!([legacy, modern]), Some(modern)),
+            (json!(["2099-01-01", modern]), Some(modern)),
+            (json!(["2099-01-01"]), Some("2099-01-01")),
+            (json!([legacy]), None),
             (json!(["zzz", 7]), None),
             (json!([]), None),
             (json!(null), None),
         ] {
             assert_eq!(supported(&versions).as_deref(), expected, "{versions}");
         }
+    }
+
+    #[test]
+    fn responses_to_calls_tell_which_call_it_was() {
+        let params = json!({"name": "x", "content": "hidden", "_meta": {}});
+        let error = enriched("prompts/get", Some(&params), Err(json!({"code": 1})));
+        assert_eq!(error, json!({"code": 1, "name": "x", "content": "hidden"}));
     }
 }

@@ -2,8 +2,6 @@
 
 mod answers;
 mod calls;
-mod content;
-mod envelope;
 mod era;
 mod link;
 mod play;

@@ -1,13 +1,14 @@
 //! The other side of the conversation: what the server sends without being asked.
 
 use proofhouse_oatf::Direction;
-use proofhouse_wire::rpc::{self, Message};
+use proofhouse_protocol::mcp::content_of_params;
+use proofhouse_protocol::rpc::{self, Message};
 use serde_json::Value;
 
 use super::answers;
-use super::content::{content_of, enriched};
+use super::era::enriched;
 use super::link::{End, Inbound, Source, What};
-use super::session::{Era, Remembered, Session};
+use super::session::{Remembered, Session};
 
 impl Session {
     /// Takes in what came while nothing was waited for.
@@ -43,12 +44,12 @@ impl Session {
         let raw = message.clone();
         match rpc::from_value(message) {
             Ok(Message::Request { id, method, params }) => {
-                self.asked(&id, &method, &content_of(Some(&params)), raw)
+                self.asked(&id, &method, &content_of_params(Some(&params)), raw)
                     .await;
             }
             Ok(Message::Notification { method, params }) => {
                 // What a server says unasked stands on its side of the protocol.
-                let (direction, content) = (Direction::Response, content_of(Some(&params)));
+                let (direction, content) = (Direction::Response, content_of_params(Some(&params)));
                 let turn = self
                     .context
                     .received(&method, direction, &content, Some(raw));
@@ -65,7 +66,7 @@ impl Session {
     async fn asked(&mut self, id: &Value, method: &str, params: &Value, raw: Value) {
         let context = self.context.clone();
         let turn = context.received(method, Direction::Request, params, Some(raw));
-        if let Era::Modern(_) = self.era {
+        if self.stateless.is_some() {
             let warning = format!("`{method}`: servers of this version must not send requests");
             context.warn(&warning);
             return;

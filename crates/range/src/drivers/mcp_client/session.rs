@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use proofhouse_oatf::Direction;
-use proofhouse_wire::rpc::{self, Message};
+use proofhouse_protocol::mcp::{
+    McpMethod, McpNotification, ToolHeaders, content_of_params, headers_of, wrap_params,
+};
+use proofhouse_protocol::rpc::{self, Message};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -12,8 +15,6 @@ use crate::actor::ActorContext;
 use crate::delivery::DeliveryModifiers;
 use crate::phases::PhaseView;
 
-use super::content::content_of;
-use super::envelope::{self, ToolHeaders};
 use super::link::{End, Inbound, Link, Outgoing, Receiver, Source, What};
 
 /// Requests whose late or repeated answers can still be told apart from inventions.
@@ -22,20 +23,13 @@ const MAX_REMEMBERED: usize = 64;
 /// How long a server may take to take note of a notification.
 const SETTLE: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Which protocol the server speaks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Era {
-    /// Sessions that begin with `initialize`. Until that is done, too.
-    Legacy,
-    /// Every request for itself, in this version.
-    Modern(String),
-}
-
 /// The conversation with one server.
 pub(super) struct Session {
     pub(super) context: ActorContext,
     pub(super) link: Link,
-    pub(super) era: Era,
+    /// The version that every request names, where the server is of the modern era. `None` in sessions that begin
+    /// with `initialize`, and until it is known what the server speaks.
+    pub(super) stateless: Option<String>,
     pub(super) capabilities: Value,
     pub(super) client_info: Value,
     pub(super) tools: ToolHeaders,
@@ -92,7 +86,7 @@ impl Session {
         Self {
             context,
             link,
-            era: Era::Legacy,
+            stateless: None,
             capabilities,
             client_info,
             tools: ToolHeaders::default(),
@@ -159,7 +153,7 @@ impl Session {
         };
         let waiting = Waiting {
             id,
-            cancellable: !matches!(method, "initialize" | "server/discover"),
+            cancellable: McpMethod::parse(method).is_none_or(McpMethod::is_cancellable),
             source,
             status: None,
         };
@@ -180,7 +174,7 @@ impl Session {
         let wire = self.wrapped(params, extra);
         let message = rpc::request(&self.next_id.into(), method, wire.as_ref());
         let raw = Some(message.clone());
-        let content = content_of(params);
+        let content = content_of_params(params);
         self.context
             .sent(phase, method, Direction::Request, &content, raw);
         let headers = self.headers(method, wire.as_ref());
@@ -221,7 +215,7 @@ impl Session {
                 What::Head { status, session } if is_own => {
                     waiting.status = Some(status);
                     if let (Link::Http(link), Some(session)) = (&mut self.link, session)
-                        && self.era == Era::Legacy
+                        && self.stateless.is_none()
                     {
                         link.session.get_or_insert(session);
                     }
@@ -254,12 +248,12 @@ impl Session {
     /// Tells the server that an answer is not waited for any more.
     async fn give_up(&mut self, waiting: &Waiting) {
         // Over HTTP in the modern era, closing the stream does it.
-        let is_told = self.era == Era::Legacy || !self.link.is_http();
+        let is_told = self.stateless.is_none() || !self.link.is_http();
         if waiting.cancellable && is_told && !self.dead {
             let params = json!({"requestId": waiting.id, "reason": "no answer in time"});
             let phase = self.context.phase();
-            self.notify(&phase, "notifications/cancelled", Some(&params))
-                .await;
+            let method = McpNotification::Cancelled.as_str();
+            self.notify(&phase, method, Some(&params)).await;
         }
     }
 
@@ -270,13 +264,10 @@ impl Session {
         method: &str,
         params: Option<&Value>,
     ) {
-        let wire = match self.era {
-            Era::Legacy => params.cloned(),
-            Era::Modern(_) => self.wrapped(params, None),
-        };
+        let wire = self.wrapped(params, None);
         let message = rpc::notification(method, wire.as_ref());
         let raw = Some(message.clone());
-        let content = content_of(params);
+        let content = content_of_params(params);
         self.context
             .sent(phase, method, Direction::Request, &content, raw);
         let headers = self.headers(method, wire.as_ref());
@@ -332,10 +323,10 @@ impl Session {
     }
 
     fn wrapped(&self, params: Option<&Value>, extra: Option<&Value>) -> Option<Value> {
-        let Era::Modern(version) = &self.era else {
+        let Some(version) = &self.stateless else {
             return params.cloned();
         };
-        let mut wire = envelope::wrap(params, version, &self.capabilities, &self.client_info);
+        let mut wire = wrap_params(params, version, &self.capabilities, &self.client_info);
         if let (Value::Object(wire), Some(Value::Object(extra))) = (&mut wire, extra) {
             wire.extend(extra.clone());
         }
@@ -343,9 +334,9 @@ impl Session {
     }
 
     fn headers(&self, method: &str, params: Option<&Value>) -> Vec<(String, String)> {
-        match &self.era {
-            Era::Modern(version) if self.link.is_http() => {
-                envelope::headers(method, params.unwrap_or(&Value::Null), version, &self.tools)
+        match &self.stateless {
+            Some(version) if self.link.is_http() => {
+                headers_of(method, params.unwrap_or(&Value::Null), version, &self.tools)
             }
             _ => Vec::new(),
         }

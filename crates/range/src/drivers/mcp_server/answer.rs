@@ -4,15 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use proofhouse_oatf::Direction;
-use proofhouse_wire::rpc;
+use proofhouse_protocol::mcp::{
+    McpEra, McpLogLevel, McpMethod, McpRevision, meta, result_type, subscription_filter,
+};
+use proofhouse_protocol::rpc;
 use serde_json::{Map, Value, json};
 
-use super::call::{
-    CLIENT_INFO_KEY, Call, Era, Failure, LEGACY_VERSIONS, Listener, MODERN_VERSION, Outcome,
-    SERVER_INFO_KEY, VERSION_KEY,
-};
+use super::call::{Call, Failure, Outcome};
 use super::content::Kind;
-use super::peer;
 use super::service::Service;
 use super::surface::{List, Surface};
 use crate::phases::PhaseView;
@@ -66,14 +65,14 @@ impl Service {
     /// no waiting.
     pub(super) fn begin(&self, call: &Call) -> Begun {
         let mut advances = Vec::new();
-        if call.era == Era::Modern {
+        if call.era == McpEra::Modern {
             advances.extend(self.contact(call));
         }
         if let Some(kind) = Kind::of(&call.method) {
             return self.begin_use(call, kind, advances);
         }
-        let probed = call.era == Era::Legacy
-            && call.method == "initialize"
+        let probed = call.era == McpEra::Legacy
+            && call.method == McpMethod::Initialize.as_str()
             && self.contacts.was_probe(&client_name(call));
         let phase = if probed {
             self.context
@@ -106,13 +105,14 @@ impl Service {
             return None;
         }
         let content = json!({
-            "protocolVersion": call.meta(VERSION_KEY),
+            "protocolVersion": call.meta(meta::PROTOCOL_VERSION),
             "capabilities": *call.capabilities,
-            "clientInfo": call.meta(CLIENT_INFO_KEY),
+            "clientInfo": call.meta(meta::CLIENT_INFO),
         });
+        let event = McpMethod::Initialize.as_str();
         let turn = self
             .context
-            .received("initialize", Direction::Request, &content, None);
+            .received(event, Direction::Request, &content, None);
         Some(turn.advance)
     }
 
@@ -124,14 +124,17 @@ impl Service {
         carried: &mut Carried,
     ) -> Result<Work, Failure> {
         let unknown = || Failure::unknown_method(&call.method, call.era);
-        let result = match (call.method.as_str(), call.era) {
-            ("initialize", Era::Legacy) => {
+        let method = McpMethod::parse(&call.method)
+            .filter(|method| method.exists_in(call.era.latest()))
+            .ok_or_else(unknown)?;
+        let result = match method {
+            McpMethod::Initialize => {
                 *carried = Carried::Instructions;
                 self.initialize(call, surface)
             }
-            ("ping", Era::Legacy) => json!({}),
-            ("logging/setLevel", Era::Legacy) => {
-                let level = peer::level(call.text("level")).ok_or_else(|| {
+            McpMethod::Ping => json!({}),
+            McpMethod::LoggingSetLevel => {
+                let level = McpLogLevel::parse(call.text("level")).ok_or_else(|| {
                     Failure::new(rpc::INVALID_PARAMS, "there is no such log level")
                 })?;
                 if let Some(peer) = &call.peer {
@@ -139,13 +142,13 @@ impl Service {
                 }
                 json!({})
             }
-            ("resources/subscribe" | "resources/unsubscribe", Era::Legacy) => {
+            McpMethod::ResourcesSubscribe | McpMethod::ResourcesUnsubscribe => {
                 let uri = call.text("uri");
                 if uri.is_empty() {
                     return Err(Failure::new(rpc::INVALID_PARAMS, "`uri` is missing"));
                 }
                 if let Some(peer) = &call.peer {
-                    if call.method == "resources/unsubscribe" {
+                    if method == McpMethod::ResourcesUnsubscribe {
                         peer.unsubscribe(uri);
                     } else if !peer.subscribe(uri) {
                         return Err(Failure::new(rpc::INVALID_PARAMS, "too many subscriptions"));
@@ -153,38 +156,48 @@ impl Service {
                 }
                 json!({})
             }
-            ("server/discover", Era::Modern) => {
+            McpMethod::ServerDiscover => {
                 *carried = Carried::Instructions;
                 self.discover(call, surface)
             }
-            ("subscriptions/listen", Era::Modern) => {
+            McpMethod::SubscriptionsListen => {
                 let wanted = call.params.get("notifications").ok_or_else(|| {
                     Failure::new(rpc::INVALID_PARAMS, "`notifications` is missing")
                 })?;
-                return Ok(Work::Listen(Listener::honoured(wanted)));
+                return Ok(Work::Listen(subscription_filter(wanted)));
             }
-            ("tools/list", _) => {
+            McpMethod::ToolsList => {
                 let kind = CarrierKind::ToolListed;
                 self.list(call, surface, &surface.tools, "tools", kind, carried)?
             }
-            ("resources/list", _) => {
+            McpMethod::ResourcesList => {
                 let kind = CarrierKind::ResourceListed;
                 let list = &surface.resources;
                 self.list(call, surface, list, "resources", kind, carried)?
             }
-            ("resources/templates/list", _) => {
+            McpMethod::ResourcesTemplatesList => {
                 let kind = CarrierKind::ResourceListed;
                 let list = &surface.templates;
                 self.list(call, surface, list, "resourceTemplates", kind, carried)?
             }
-            ("prompts/list", _) => {
+            McpMethod::PromptsList => {
                 let kind = CarrierKind::PromptListed;
                 self.list(call, surface, &surface.prompts, "prompts", kind, carried)?
             }
-            ("completion/complete", _) => complete(call, surface),
-            _ => return Err(unknown()),
+            McpMethod::CompletionComplete => complete(call, surface),
+            // Items are used elsewhere; the rest is what servers ask, and tasks, which this one has none of.
+            McpMethod::ToolsCall
+            | McpMethod::ResourcesRead
+            | McpMethod::PromptsGet
+            | McpMethod::SamplingCreateMessage
+            | McpMethod::ElicitationCreate
+            | McpMethod::RootsList
+            | McpMethod::TasksGet
+            | McpMethod::TasksResult
+            | McpMethod::TasksList
+            | McpMethod::TasksCancel => return Err(unknown()),
         };
-        let cacheable = call.method == "server/discover" || call.method.ends_with("/list");
+        let cacheable = method.is_cacheable();
         Ok(Work::Ready(Outcome::Result(finish(
             result, call.era, surface, cacheable,
         ))))
@@ -192,13 +205,9 @@ impl Service {
 
     fn initialize(&self, call: &Call, surface: &Surface) -> Value {
         let asked = call.text("protocolVersion");
-        let latest = LEGACY_VERSIONS[LEGACY_VERSIONS.len() - 1];
         let version = match &surface.version {
             Some(version) => version,
-            None if LEGACY_VERSIONS.contains(&asked) => asked,
-            // Also for those who ask for the modern version with a handshake: one that is both
-            // would confuse its client.
-            None => latest,
+            None => McpRevision::negotiate(asked).as_str(),
         };
         if let Some(peer) = &call.peer {
             let capabilities = call.params.get("capabilities");
@@ -281,7 +290,9 @@ impl Service {
                 let list = match (kind, call.method.as_str()) {
                     (CarrierKind::ToolListed, _) => &surface.tools,
                     (CarrierKind::PromptListed, _) => &surface.prompts,
-                    (_, "resources/templates/list") => &surface.templates,
+                    (_, method) if method == McpMethod::ResourcesTemplatesList.as_str() => {
+                        &surface.templates
+                    }
                     _ => &surface.resources,
                 };
                 for item in list.items.get(range.clone()).unwrap_or_default() {
@@ -297,25 +308,28 @@ impl Service {
 pub(super) fn supported_versions(surface: &Surface) -> Value {
     match &surface.version {
         Some(version) => json!([version]),
-        None => json!([MODERN_VERSION]),
+        None => McpRevision::all_stateless()
+            .map(McpRevision::as_str)
+            .collect(),
     }
 }
 
 /// The result with what the modern era wants on every one.
-pub(super) fn finish(mut result: Value, era: Era, surface: &Surface, cacheable: bool) -> Value {
-    if era == Era::Legacy {
+pub(super) fn finish(mut result: Value, era: McpEra, surface: &Surface, cacheable: bool) -> Value {
+    if era == McpEra::Legacy {
         return result;
     }
     if let Value::Object(map) = &mut result {
-        map.entry("resultType").or_insert_with(|| "complete".into());
+        map.entry(result_type::KEY)
+            .or_insert_with(|| result_type::COMPLETE.into());
         if cacheable {
             // Clients would not ask again after a change otherwise.
             map.entry("ttlMs").or_insert_with(|| 0.into());
             map.entry("cacheScope").or_insert_with(|| "private".into());
         }
-        let meta = map.entry("_meta").or_insert_with(|| json!({}));
+        let meta = map.entry(meta::KEY).or_insert_with(|| json!({}));
         if let Value::Object(meta) = meta {
-            meta.entry(SERVER_INFO_KEY)
+            meta.entry(meta::SERVER_INFO)
                 .or_insert_with(|| surface.server_info.clone());
         }
     }
@@ -352,8 +366,8 @@ fn complete(call: &Call, surface: &Surface) -> Value {
 /// What tells clients of the modern era apart.
 fn client_name(call: &Call) -> String {
     let info = match call.era {
-        Era::Modern => call.meta(CLIENT_INFO_KEY),
-        Era::Legacy => call.params.get("clientInfo"),
+        McpEra::Modern => call.meta(meta::CLIENT_INFO),
+        McpEra::Legacy => call.params.get("clientInfo"),
     };
     let mut name = format!("{} {}", call.origin, info.unwrap_or(&Value::Null));
     name.truncate(name.floor_char_boundary(500));

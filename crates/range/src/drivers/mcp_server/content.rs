@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use proofhouse_oatf::{Direction, select_response};
-use proofhouse_wire::rpc;
+use proofhouse_protocol::mcp::{McpEra, McpMethod, error, result_type};
+use proofhouse_protocol::rpc;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Begun, Carried, Script, Work, finish};
-use super::call::{Call, Era, Failure, MISSING_CAPABILITY, Outcome, RESOURCE_NOT_FOUND};
+use super::call::{Call, Failure, Outcome};
 use super::results::{Built, choose};
 use super::rounds::Round;
 use super::service::{Service, carrier};
@@ -28,20 +29,25 @@ pub(super) enum Kind {
 impl Kind {
     /// The kind that a method uses.
     pub(super) fn of(method: &str) -> Option<Self> {
-        Some(match method {
-            "tools/call" => Self::Tool,
-            "prompts/get" => Self::Prompt,
-            "resources/read" => Self::Resource,
+        Some(match McpMethod::parse(method)? {
+            McpMethod::ToolsCall => Self::Tool,
+            McpMethod::PromptsGet => Self::Prompt,
+            McpMethod::ResourcesRead => Self::Resource,
             _ => return None,
         })
     }
 
+    fn method(self) -> McpMethod {
+        match self {
+            Self::Tool => McpMethod::ToolsCall,
+            Self::Prompt => McpMethod::PromptsGet,
+            Self::Resource => McpMethod::ResourcesRead,
+        }
+    }
+
     /// The parameter that names the item.
     pub(super) fn name_key(self) -> &'static str {
-        match self {
-            Self::Tool | Self::Prompt => "name",
-            Self::Resource => "uri",
-        }
+        self.method().item_param().unwrap_or_default()
     }
 
     fn carrier(self) -> CarrierKind {
@@ -58,7 +64,7 @@ impl Service {
         let name = call.text(kind.name_key());
         let state = call.params.get("requestState").filter(|state| {
             // In the legacy era the key has no meaning.
-            call.era == Era::Modern && !state.is_null()
+            call.era == McpEra::Modern && !state.is_null()
         });
         let round = state.map(|state| self.rounds.resume(state.as_str()?, &call.method, name));
         let phase = if round.is_none() {
@@ -121,7 +127,7 @@ impl Service {
         let asks = asks(call, kind, item, surface, &self.context);
         let is_news = round.as_ref().is_none_or(|round| !round.resumed);
         let mut answers = round.map(|round| round.answers).unwrap_or_default();
-        if call.era == Era::Modern {
+        if call.era == McpEra::Modern {
             let given = self.take_answers(call, &asks, &mut answers, is_news)?;
             advances.extend(given);
             let open = asks.iter().filter(|ask| !answers.contains_key(&ask.key));
@@ -134,8 +140,8 @@ impl Service {
         }
         *carried = Carried::One(kind.carrier(), name.to_owned());
         let view = view(&call.params, &answers, variables);
-        let waits = |step: &Step| call.era == Era::Legacy || !matches!(step, Step::Ask(_));
-        let has_to_wait = (call.era == Era::Legacy && !asks.is_empty())
+        let waits = |step: &Step| call.era == McpEra::Legacy || !matches!(step, Step::Ask(_));
+        let has_to_wait = (call.era == McpEra::Legacy && !asks.is_empty())
             || item.steps.iter().any(waits)
             || choose(item, &view).is_some_and(|entry| entry.synthesize.is_some());
         if has_to_wait {
@@ -228,7 +234,7 @@ impl Service {
             resumed: false,
         });
         json!({
-            "resultType": "input_required",
+            result_type::KEY: result_type::INPUT_REQUIRED,
             "inputRequests": requests,
             "requestState": state,
         })
@@ -269,7 +275,7 @@ pub(super) fn asks(
         let params = entry.fields.iter();
         asks.push(Ask {
             key: "elicitation".to_owned(),
-            method: "elicitation/create".to_owned(),
+            method: McpMethod::ElicitationCreate.as_str().to_owned(),
             params: Value::Object(params.map(|(key, v)| (key.clone(), v.clone())).collect()),
             round: 1,
             force: false,
@@ -321,22 +327,17 @@ fn check_capabilities(call: &Call, item: &Item) -> Result<(), Failure> {
     }
     let message = "the client did not declare a capability that this needs";
     Err(match call.era {
-        Era::Legacy => Failure::new(rpc::INVALID_PARAMS, message),
-        Era::Modern => Failure::new(MISSING_CAPABILITY, message)
+        McpEra::Legacy => Failure::new(rpc::INVALID_PARAMS, message),
+        McpEra::Modern => Failure::new(error::MISSING_CAPABILITY, message)
             .with_data(json!({"requiredCapabilities": item.requires}))
             .with_status(400),
     })
 }
 
-fn not_found(kind: Kind, name: &str, era: Era) -> Failure {
+fn not_found(kind: Kind, name: &str, era: McpEra) -> Failure {
     match (kind, era) {
-        (Kind::Resource, era) => {
-            let code = match era {
-                Era::Legacy => RESOURCE_NOT_FOUND,
-                Era::Modern => rpc::INVALID_PARAMS,
-            };
-            Failure::new(code, "Resource not found").with_data(json!({"uri": name}))
-        }
+        (Kind::Resource, era) => Failure::new(era.resource_not_found_code(), "Resource not found")
+            .with_data(json!({"uri": name})),
         (Kind::Tool, _) => Failure::new(rpc::INVALID_PARAMS, format!("Unknown tool: {name}")),
         (Kind::Prompt, _) => Failure::new(rpc::INVALID_PARAMS, format!("Unknown prompt: {name}")),
     }

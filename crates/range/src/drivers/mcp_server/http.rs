@@ -4,25 +4,25 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use proofhouse_oatf::Direction;
-use proofhouse_wire::rpc::{self, Message};
+use proofhouse_protocol::mcp::{
+    McpEra, McpLogLevel, McpMethod, McpNotification, McpRevision, era_of, header, meta, tag_params,
+};
+use proofhouse_protocol::rpc::{self, Message};
 use proofhouse_wire::server::{Body, Handler, Reply, Request, StreamWriter, stream};
 use proofhouse_wire::{Method, StatusCode, origin};
 use serde_json::{Value, json};
 
 use super::answer::{Begun, Work};
-use super::call::{
-    CAPABILITIES_KEY, Call, Era, Failure, LEGACY_VERSIONS, LOG_LEVEL_KEY, Listener, Outcome, tagged,
-};
-use super::envelope::{self, VERSION_HEADER};
+use super::call::{Call, Failure, Listener, Outcome};
+use super::envelope::{self, lookup};
 use super::ids;
 use super::outlet::{Outlet, write_body};
-use super::peer::{self, Peer};
+use super::peer::Peer;
 use super::service::Service;
 use super::streams::{STANDALONE, parse_id};
 
 /// The path of the endpoint.
 pub(super) const PATH: &str = "/mcp";
-const SESSION_HEADER: &str = "mcp-session-id";
 
 /// Answers HTTP requests.
 #[derive(Debug)]
@@ -87,22 +87,22 @@ impl Http {
             }
             Message::Response { .. } => ("", &Value::Null),
         };
-        match envelope::era(method, params, Some(&request.headers)) {
-            Era::Legacy => self.post_legacy(&request, message).await,
-            Era::Modern => self.post_modern(&request, message).await,
+        match era_of(method, params, Some(&lookup(&request.headers))) {
+            McpEra::Legacy => self.post_legacy(&request, message).await,
+            McpEra::Modern => self.post_modern(&request, message).await,
         }
     }
 
     async fn post_legacy(&self, request: &Request, message: Message) -> Reply {
         let service = &self.service;
         if let Message::Request { id, method, params } = message {
-            if method == "initialize" {
+            if method == McpMethod::Initialize.as_str() {
                 let peer = Arc::new(Peer::new(ids::unguessable(), None));
                 let session = peer.id.clone();
                 service.admit(Arc::clone(&peer));
                 let call = self.legacy_call(request, peer, id, method, params);
                 let reply = self.answer(call).await;
-                return reply.with_header(SESSION_HEADER, &session);
+                return reply.with_header(header::SESSION_ID, &session);
             }
             let peer = match self.session(request) {
                 Ok(peer) => peer,
@@ -147,14 +147,17 @@ impl Http {
         if let Err(failure) = envelope::check(&method, &params, Some(&request.headers), &surface) {
             return self.refuse(StatusCode::BAD_REQUEST, &id, &method, &params, failure);
         }
-        let meta = |key: &str| params.get("_meta").and_then(|meta| meta.get(key));
         let call = Call {
-            era: Era::Modern,
+            era: McpEra::Modern,
             peer: None,
-            capabilities: Arc::new(meta(CAPABILITIES_KEY).cloned().unwrap_or_default()),
-            level: meta(LOG_LEVEL_KEY)
+            capabilities: Arc::new(
+                meta::get(&params, meta::CLIENT_CAPABILITIES)
+                    .cloned()
+                    .unwrap_or_default(),
+            ),
+            level: meta::get(&params, meta::LOG_LEVEL)
                 .and_then(Value::as_str)
-                .and_then(peer::level),
+                .and_then(McpLogLevel::parse),
             origin: request.peer.ip().to_string(),
             id,
             method,
@@ -175,9 +178,9 @@ impl Http {
             id,
             method,
             params,
-            era: Era::Legacy,
+            era: McpEra::Legacy,
             capabilities: peer.capabilities(),
-            level: Some(peer.level().unwrap_or(0)),
+            level: Some(peer.level().unwrap_or(McpLogLevel::Debug)),
             peer: Some(peer),
             origin: request.peer.ip().to_string(),
         }
@@ -186,14 +189,14 @@ impl Http {
     /// The session that a request belongs to, or why there is none.
     fn session(&self, request: &Request) -> Result<Arc<Peer>, (StatusCode, Failure)> {
         let failed = |status, message| (status, Failure::new(rpc::INVALID_REQUEST, message));
-        if let Some(version) = request.header(VERSION_HEADER)
-            && !LEGACY_VERSIONS.contains(&version)
+        if let Some(version) = request.header(header::PROTOCOL_VERSION)
+            && !McpRevision::parse(version).is_some_and(McpRevision::has_sessions)
             && self.service.surface().version.as_deref() != Some(version)
         {
             let message = format!("the version {version} is not supported");
             return Err(failed(StatusCode::BAD_REQUEST, message));
         }
-        let Some(id) = request.header(SESSION_HEADER) else {
+        let Some(id) = request.header(header::SESSION_ID) else {
             let message = "the session id is missing; start with `initialize`".to_owned();
             return Err(failed(StatusCode::BAD_REQUEST, message));
         };
@@ -203,10 +206,7 @@ impl Http {
     }
 
     fn get(&self, request: &Request) -> Reply {
-        if request
-            .header(VERSION_HEADER)
-            .is_some_and(envelope::is_modern)
-        {
+        if is_modern(request) {
             return not_allowed("POST");
         }
         let peer = match self.session(request) {
@@ -215,7 +215,7 @@ impl Http {
         };
         let (reply, writer) = Reply::events();
         let prime = peer.knows_priming();
-        let last = request.header("last-event-id").and_then(parse_id);
+        let last = request.header(header::LAST_EVENT_ID).and_then(parse_id);
         let resumed = last.is_some_and(|(number, event)| {
             peer.streams()
                 .attach(number, Some(event), writer.clone(), prime)
@@ -227,10 +227,7 @@ impl Http {
     }
 
     fn delete(&self, request: &Request) -> Reply {
-        if request
-            .header(VERSION_HEADER)
-            .is_some_and(envelope::is_modern)
-        {
+        if is_modern(request) {
             return not_allowed("POST");
         }
         match self.session(request) {
@@ -290,7 +287,7 @@ impl Http {
         let (reply, writer) = Reply::events();
         let service = Arc::clone(&self.service);
         let outlet = match (&call.era, &call.peer) {
-            (Era::Legacy, Some(peer)) => Outlet::Stream {
+            (McpEra::Legacy, Some(peer)) => Outlet::Stream {
                 number: peer.streams().open(writer.clone(), peer.knows_priming()),
                 peer: Arc::clone(peer),
             },
@@ -314,6 +311,12 @@ impl Http {
         let outcome = self.service.refused(method, params, failure);
         Reply::json(status, outcome.to_text(id))
     }
+}
+
+/// Whether a request without a body says that it is of the modern era.
+fn is_modern(request: &Request) -> bool {
+    let version = request.header(header::PROTOCOL_VERSION);
+    version.and_then(McpEra::of_version) == Some(McpEra::Modern)
 }
 
 /// Plays a call on its stream. `writer` keeps nothing open: a stream that can be resumed lets go of
@@ -343,8 +346,8 @@ async fn in_stream(
 pub(super) async fn listen(service: &Arc<Service>, call: &Call, filter: Value, outlet: &Outlet) {
     // Cancelled as soon as the client can know of it.
     let token = call.peer.as_ref().and_then(|peer| peer.start(&call.id));
-    let params = tagged(&json!({"notifications": filter}), &call.id);
-    let method = "notifications/subscriptions/acknowledged";
+    let params = tag_params(&json!({"notifications": filter}), &call.id);
+    let method = McpNotification::SubscriptionsAcknowledged.as_str();
     let phase = service.context.phase();
     service
         .context

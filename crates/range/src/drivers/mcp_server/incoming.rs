@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proofhouse_oatf::Direction;
+use proofhouse_protocol::mcp::McpNotification;
 use serde_json::{Value, json};
 
 use super::call::{Failure, Outcome};
@@ -17,9 +18,9 @@ impl Service {
             .context
             .received(method, Direction::Request, params, None);
         if let Some(peer) = peer {
-            match method {
-                "notifications/initialized" => self.ready_now(peer).await,
-                "notifications/cancelled" => {
+            match McpNotification::parse(method) {
+                Some(McpNotification::Initialized) => self.ready_now(peer).await,
+                Some(McpNotification::Cancelled) => {
                     let id = params.get("requestId").unwrap_or(&Value::Null);
                     // Too late is not an error: the answer may be on its way.
                     peer.cancel(id);

@@ -5,7 +5,6 @@
 //! phase, and [`play`] does what has to happen before.
 
 mod answer;
-mod base64;
 mod call;
 mod contacts;
 mod content;
@@ -30,6 +29,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use proofhouse_oatf::{Action, ActionKind, Mode};
+use proofhouse_protocol::mcp::McpMethod;
 use proofhouse_wire::server::Bound;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -186,7 +186,10 @@ fn plan(context: &ActorContext) {
             context.planned(CarrierKind::ResourceListed, &item.name);
         }
         if !surface.elicitations.is_empty() {
-            context.planned(CarrierKind::Elicitation, "elicitation/create");
+            context.planned(
+                CarrierKind::Elicitation,
+                McpMethod::ElicitationCreate.as_str(),
+            );
         }
     }
     let actors = context.document().attack.execution.actors();

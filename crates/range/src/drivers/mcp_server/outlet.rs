@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proofhouse_protocol::mcp::{McpLogLevel, McpNotification};
+use proofhouse_protocol::rpc;
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::server::StreamWriter;
 use proofhouse_wire::sse::Event;
@@ -285,10 +287,8 @@ fn half(text: &str) -> usize {
 
 /// One of many notifications that nobody asked for.
 fn flood(number: usize) -> String {
-    json!({
-        "jsonrpc": "2.0",
-        "method": "notifications/message",
-        "params": {"level": "info", "data": format!("notice {}", number + 1)},
-    })
-    .to_string()
+    let params = json!({
+        "level": McpLogLevel::Info.as_str(), "data": format!("notice {}", number + 1),
+    });
+    rpc::notification(McpNotification::Message.as_str(), Some(&params)).to_string()
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use proofhouse_protocol::mcp::{McpLogLevel, McpRevision};
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
@@ -23,23 +24,6 @@ const MAX_SUBSCRIPTIONS: usize = 1_000;
 const MAX_SUBSCRIPTION_BYTES: usize = 256 << 10;
 /// Bytes of JSON that are kept of what a client says it can do, for the same reason.
 const MAX_CAPABILITY_BYTES: usize = 64 << 10;
-
-/// The levels of log messages, the least urgent first.
-const LEVELS: [&str; 8] = [
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
-];
-
-/// How urgent a level is; `None` when there is no such level.
-pub(super) fn level(name: &str) -> Option<usize> {
-    LEVELS.iter().position(|level| *level == name)
-}
 
 /// A client.
 #[derive(Debug)]
@@ -60,7 +44,7 @@ struct Known {
     version: String,
     capabilities: Arc<Value>,
     initialized: bool,
-    level: Option<usize>,
+    level: Option<McpLogLevel>,
     subscriptions: HashSet<String>,
 }
 
@@ -116,14 +100,19 @@ impl Peer {
 
     /// Whether a stream may begin with an empty event; older clients would read it as a message.
     pub(super) fn knows_priming(&self) -> bool {
-        lock(&self.known).version.as_str() >= "2025-11-25"
+        let version = &lock(&self.known).version;
+        match McpRevision::parse(version) {
+            Some(revision) => revision.primes_streams(),
+            // A document may insist on a version to come.
+            None => version.as_str() > McpRevision::LATEST_WITH_SESSIONS.as_str(),
+        }
     }
 
-    pub(super) fn level(&self) -> Option<usize> {
+    pub(super) fn level(&self) -> Option<McpLogLevel> {
         lock(&self.known).level
     }
 
-    pub(super) fn set_level(&self, level: usize) {
+    pub(super) fn set_level(&self, level: McpLogLevel) {
         lock(&self.known).level = Some(level);
     }
 
@@ -244,11 +233,11 @@ mod tests {
         let peer = Peer::new("a".to_owned(), None);
         let long = "x".repeat(MAX_CAPABILITY_BYTES);
         peer.introduce(
-            "2025-11-25",
+            McpRevision::LATEST_WITH_SESSIONS.as_str(),
             &json!({"big": long, "sampling": {}, "roots": {}}),
         );
         assert_eq!(*peer.capabilities(), json!({"sampling": {}, "roots": {}}));
-        peer.introduce("2025-11-25", &json!("nonsense"));
+        peer.introduce("", &json!("nonsense"));
         assert_eq!(*peer.capabilities(), json!({}));
 
         let name = |number: usize| format!("{number}{}", "x".repeat(MAX_SUBSCRIPTION_BYTES / 4));

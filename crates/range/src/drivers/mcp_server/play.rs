@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use proofhouse_oatf::Direction;
-use proofhouse_wire::rpc;
+use proofhouse_protocol::mcp::{McpEra, McpLogLevel, McpNotification};
+use proofhouse_protocol::rpc;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Begun, Script, finish};
-use super::call::{Call, Era, Failure, Outcome};
+use super::call::{Call, Failure, Outcome};
 use super::content::{Kind, asks, find, view};
 use super::outlet::{Gone, Outlet};
-use super::peer;
 use super::results::Built;
 use super::service::{Service, carrier};
 use super::steps::{Ask, Step};
@@ -100,11 +100,11 @@ impl Service {
             return Ok(Outcome::Error(Failure::new(rpc::INTERNAL_ERROR, "gone")));
         };
         let mut answers = match script.view.get("inputResponses") {
-            Some(Value::Object(answers)) if call.era == Era::Modern => answers.clone(),
+            Some(Value::Object(answers)) if call.era == McpEra::Modern => answers.clone(),
             _ => Map::new(),
         };
         let asks = asks(call, script.kind, item, &begun.surface, &self.context);
-        if call.era == Era::Legacy {
+        if call.era == McpEra::Legacy {
             let steps: Vec<&str> = item
                 .steps
                 .iter()
@@ -131,7 +131,7 @@ impl Service {
                     self.notify(&begun.phase, method, &params).await;
                 }
                 Step::Ask(ask) => {
-                    let wanted = call.era == Era::Legacy && asks.contains(ask);
+                    let wanted = call.era == McpEra::Legacy && asks.contains(ask);
                     if wanted
                         && let Some(answer) = self.ask(call, begun, ask, &view, outlet).await?
                     {
@@ -149,15 +149,17 @@ impl Service {
                     let mut params = Map::from_iter([("progressToken".to_owned(), token.clone())]);
                     params.extend(progress.clone());
                     let params = self.resolved(&Value::Object(params), &view);
-                    self.say(begun, "notifications/progress", &params, outlet)
+                    self.say(begun, McpNotification::Progress.as_str(), &params, outlet)
                         .await?;
                 }
                 Step::Log(message) => {
                     let level = message.get("level").and_then(Value::as_str);
-                    let level = level.and_then(peer::level).unwrap_or(1);
+                    let level = level
+                        .and_then(McpLogLevel::parse)
+                        .unwrap_or(McpLogLevel::Info);
                     if call.level.is_some_and(|least| level >= least) {
                         let params = self.resolved(&Value::Object(message.clone()), &view);
-                        self.say(begun, "notifications/message", &params, outlet)
+                        self.say(begun, McpNotification::Message.as_str(), &params, outlet)
                             .await?;
                     }
                 }
@@ -231,7 +233,7 @@ impl Service {
                 let warning = format!("the client did not answer `{}` in time", ask.method);
                 self.context.warn(&warning);
                 let params = json!({"requestId": id, "reason": "no answer in time"});
-                self.say(begun, "notifications/cancelled", &params, outlet)
+                self.say(begun, McpNotification::Cancelled.as_str(), &params, outlet)
                     .await?;
                 Ok(None)
             }

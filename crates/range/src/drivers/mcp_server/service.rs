@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_oatf::{ActionKind, Direction};
-use proofhouse_wire::rpc;
+use proofhouse_protocol::mcp::{McpMethod, McpNotification, tag_params};
+use proofhouse_protocol::rpc;
 use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::call::{Listener, tagged};
+use super::call::Listener;
 use super::contacts::Contacts;
 use super::outlet::Outlet;
 use super::peer::Peer;
@@ -189,7 +190,7 @@ impl Service {
             match action {
                 ActionKind::Send { method, params } => {
                     let params = params.unwrap_or_default();
-                    if method.starts_with("notifications/") {
+                    if method.starts_with(McpNotification::PREFIX) {
                         self.notify(&entry.phase, &method, &params).await;
                     } else {
                         self.request(&entry.phase, &method, &params).await;
@@ -235,7 +236,7 @@ impl Service {
             .cloned()
             .collect();
         for listener in listeners {
-            let params = tagged(params, &listener.subscription);
+            let params = tag_params(params, &listener.subscription);
             let text = rpc::notification(method, Some(&params)).to_string();
             let told = listener.outlet.tell(&text, self.patience()).await;
             reached |= told.is_ok();
@@ -291,7 +292,7 @@ impl Service {
     fn audience(&self, method: &str, params: &Value) -> Vec<Arc<Peer>> {
         let ready = self.ready();
         let uri = params.get("uri").and_then(Value::as_str);
-        if method == "notifications/resources/updated"
+        if method == McpNotification::ResourcesUpdated.as_str()
             && let Some(uri) = uri
             && ready.iter().any(|peer| peer.is_subscribed(uri))
         {
@@ -322,10 +323,10 @@ impl Service {
 
 /// What a request of ours carries.
 pub(super) fn carrier(method: &str) -> CarrierKind {
-    match method {
-        "sampling/createMessage" => CarrierKind::Sampling,
-        "elicitation/create" => CarrierKind::Elicitation,
-        method if method.starts_with("notifications/") => CarrierKind::Notification,
+    match McpMethod::parse(method) {
+        Some(McpMethod::SamplingCreateMessage) => CarrierKind::Sampling,
+        Some(McpMethod::ElicitationCreate) => CarrierKind::Elicitation,
+        None if method.starts_with(McpNotification::PREFIX) => CarrierKind::Notification,
         _ => CarrierKind::Message,
     }
 }

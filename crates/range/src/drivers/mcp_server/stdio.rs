@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use proofhouse_wire::rpc::{self, Message};
+use proofhouse_protocol::mcp::{McpEra, McpLogLevel, McpMethod, era_of, meta};
+use proofhouse_protocol::rpc::{self, Message};
 use proofhouse_wire::{Line, LineReader};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 
 use super::answer::Work;
-use super::call::{CAPABILITIES_KEY, Call, Era, Failure, LOG_LEVEL_KEY, Outcome};
+use super::call::{Call, Failure, Outcome};
 use super::envelope;
 use super::http::listen;
 use super::outlet::{Lines, Outlet};
-use super::peer::{self, Peer};
+use super::peer::Peer;
 use super::service::Service;
 
 /// Serves one client until it is gone or the run is over.
@@ -87,25 +88,31 @@ async fn take(service: &Arc<Service>, peer: &Arc<Peer>, lines: &Arc<Lines>, mess
         }
         Message::Response { id, outcome } => return service.responded(peer, &id, outcome),
     };
-    let era = envelope::era(&method, &params, None);
-    let meta = |key: &str| params.get("_meta").and_then(|meta| meta.get(key));
+    let era = era_of(&method, &params, None);
+    let meta = |key: &str| meta::get(&params, key);
     let (capabilities, level) = match era {
-        Era::Legacy => (peer.capabilities(), Some(peer.level().unwrap_or(0))),
-        Era::Modern => (
-            Arc::new(meta(CAPABILITIES_KEY).cloned().unwrap_or_default()),
-            meta(LOG_LEVEL_KEY)
+        McpEra::Legacy => (
+            peer.capabilities(),
+            Some(peer.level().unwrap_or(McpLogLevel::Debug)),
+        ),
+        McpEra::Modern => (
+            Arc::new(meta(meta::CLIENT_CAPABILITIES).cloned().unwrap_or_default()),
+            meta(meta::LOG_LEVEL)
                 .and_then(Value::as_str)
-                .and_then(peer::level),
+                .and_then(McpLogLevel::parse),
         ),
     };
     let outlet = Outlet::Lines(Arc::clone(lines));
-    if era == Era::Modern {
+    if era == McpEra::Modern {
         let surface = service.surface();
         if let Err(failure) = envelope::check(&method, &params, None, &surface) {
             let refused = service.refused(&method, &params, failure);
             return say(service, lines, &refused.to_text(&id)).await;
         }
-    } else if method != "initialize" && method != "ping" {
+    } else if !matches!(
+        McpMethod::parse(&method),
+        Some(McpMethod::Initialize | McpMethod::Ping)
+    ) {
         service.ready_now(peer).await;
     }
     let call = Call {

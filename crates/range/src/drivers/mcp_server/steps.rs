@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proofhouse_oatf::parse_duration;
+use proofhouse_protocol::mcp::McpMethod;
 use serde_json::{Map, Value, json};
 
 /// The longest a step may pause, whatever the document says.
@@ -45,12 +46,7 @@ pub(super) struct Ask {
 impl Ask {
     /// What the client must have declared to be asked.
     pub(super) fn capability(&self) -> Option<&'static str> {
-        match self.method.as_str() {
-            "elicitation/create" => Some("elicitation"),
-            "sampling/createMessage" => Some("sampling"),
-            "roots/list" => Some("roots"),
-            _ => None,
-        }
+        McpMethod::parse(&self.method).and_then(McpMethod::client_capability)
     }
 }
 

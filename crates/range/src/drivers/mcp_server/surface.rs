@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use proofhouse_oatf::{Fragment, ResponseEntry};
+use proofhouse_protocol::mcp::header_arguments;
 use serde_json::{Map, Value, json};
 
 use super::steps::{self, Step};
@@ -188,7 +189,9 @@ impl Item {
         Self {
             responses: entries(value.get("responses"), &place, warnings),
             listed_has_templates: has_templates(&listed),
-            header_arguments: header_arguments(value),
+            header_arguments: header_arguments(value.get("inputSchema").unwrap_or(&Value::Null))
+                .map(|(argument, header)| (argument.to_owned(), header.to_owned()))
+                .collect(),
             content: value.get("content").cloned(),
             completions: map("x-completions"),
             name,
@@ -206,20 +209,6 @@ impl Item {
             map.insert("inputSchema".to_owned(), json!({"type": "object"}));
         }
     }
-}
-
-fn header_arguments(value: &Value) -> Vec<(String, String)> {
-    let properties = value.pointer("/inputSchema/properties");
-    let Some(Value::Object(properties)) = properties else {
-        return Vec::new();
-    };
-    properties
-        .iter()
-        .filter_map(|(name, schema)| {
-            let header = schema.get("x-mcp-header")?.as_str()?;
-            Some((name.clone(), header.to_owned()))
-        })
-        .collect()
 }
 
 fn entries(value: Option<&Value>, place: &str, warnings: &mut Vec<String>) -> Vec<ResponseEntry> {

@@ -1,5 +1,6 @@
 //! Content: from what a tool of an MCP server answered to what an action yields.
 
+use proofhouse_protocol::text;
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
@@ -25,8 +26,7 @@ pub(super) fn result(called: CallToolResult, most: usize) -> Value {
 /// The texts of an answer, one below the other.
 pub(super) fn texts(called: &CallToolResult) -> String {
     let content = serde_json::to_value(&called.content).unwrap_or_default();
-    let parts = content.as_array().into_iter().flatten();
-    let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
+    let texts: Vec<&str> = text::of_parts(&content).collect();
     texts.join("\n")
 }
 

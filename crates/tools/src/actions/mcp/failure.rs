@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use proofhouse_protocol::mcp::error;
 use rmcp::ServiceError;
 use rmcp::model::ErrorData;
 use rmcp::service::ClientInitializeError;
@@ -145,7 +146,7 @@ pub(super) fn may_be_legacy(error: &ClientInitializeError) -> bool {
         ClientInitializeError::NoCompatibleProtocolVersion { .. }
         | ClientInitializeError::LegacyFallbackFailed { .. }
         | ClientInitializeError::Cancelled => false,
-        ClientInitializeError::JsonRpcError(said) => !(-32022..=-32020).contains(&said.code.0),
+        ClientInitializeError::JsonRpcError(said) => !error::is_modern(said.code.0.into()),
         other => link_error_of_start(other).is_none_or(|error| match error.failure {
             Failure::HttpStatus => !matches!(status(&error), Some(401 | 403)),
             Failure::Broken | Failure::Response => true,

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use proofhouse_protocol::mcp::header;
+use proofhouse_protocol::{ACCEPT_JSON_OR_EVENTS, EVENT_STREAM, JSON};
 use proofhouse_wire::client::{Events, Response};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method};
 use rmcp::model::{
@@ -68,7 +70,7 @@ impl HttpLink {
             .filter(|request| matches!(request.request, ClientRequest::DiscoverRequest(_)))
             .map(|request| request.id.clone());
         let mut all = protocol_headers(headers, session)?;
-        all.insert("content-type", HeaderValue::from_static("application/json"));
+        all.insert("content-type", HeaderValue::from_static(JSON));
         let body = serde_json::to_vec(message)?;
         let url = url(uri)?;
         let sending = self
@@ -83,7 +85,7 @@ impl HttpLink {
         };
         let response = response.map_err(StreamableHttpError::Client)?;
         let status = response.status.as_u16();
-        let new_session = response.header("mcp-session-id").map(str::to_owned);
+        let new_session = response.header(header::SESSION_ID).map(str::to_owned);
         if matches!(status, 202 | 204) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
@@ -199,14 +201,14 @@ fn protocol_headers(
     session: Option<&str>,
 ) -> Answer<HeaderMap> {
     let mut all: HeaderMap = headers.into_iter().collect();
-    let accept = HeaderValue::from_static("application/json, text/event-stream");
+    let accept = HeaderValue::from_static(ACCEPT_JSON_OR_EVENTS);
     all.insert("accept", accept);
     if let Some(session) = session {
         let session = HeaderValue::from_str(session).map_err(|_| {
             let error = LinkError::new(Failure::Response, "the session's id is no header");
             StreamableHttpError::Client(error)
         })?;
-        all.insert("mcp-session-id", session);
+        all.insert(header::SESSION_ID, session);
     }
     Ok(all)
 }
@@ -260,11 +262,11 @@ impl StreamableHttpClient for HttpLink {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }
         let mut headers = protocol_headers(custom_headers, session_id.as_deref())?;
-        headers.insert("accept", HeaderValue::from_static("text/event-stream"));
+        headers.insert("accept", HeaderValue::from_static(EVENT_STREAM));
         if let Some(id) = last_event_id
             && let Ok(id) = HeaderValue::from_str(&id)
         {
-            headers.insert("last-event-id", id);
+            headers.insert(header::LAST_EVENT_ID, id);
         }
         let url = url(&uri)?;
         let sent = self

@@ -7,6 +7,7 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
+use proofhouse_protocol::mcp::McpNotification;
 use rmcp::model::ServerJsonRpcMessage;
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
@@ -52,13 +53,13 @@ impl Sieve {
         match (message.get("method"), message.contains_key("id")) {
             (Some(_), true) if !self.requests.take() => return None,
             (Some(_), true) => {}
-            (Some(method), false) => match method.as_str() {
-                Some("notifications/tools/list_changed") => {
+            (Some(method), false) => match method.as_str().and_then(McpNotification::parse) {
+                Some(McpNotification::ToolsListChanged) => {
                     self.poke();
                     return None;
                 }
                 // The start and the end of a subscription; of everything else there is no use.
-                Some("notifications/subscriptions/acknowledged" | "notifications/cancelled")
+                Some(McpNotification::SubscriptionsAcknowledged | McpNotification::Cancelled)
                     if self.requests.take() => {}
                 _ => return None,
             },

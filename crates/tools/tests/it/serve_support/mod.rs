@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use proofhouse_mcp_serve::{
-    Level, McpAnswer, McpBackend, McpCall, McpServer, McpTool, McpTools, Scope, ServeLimits,
+    McpAnswer, McpBackend, McpCall, McpLogLevel, McpServer, McpTool, McpTools, Scope, ServeLimits,
     ServerInfo, UnknownTool,
 };
 use proofhouse_wire::client::{Client, Events, Response};
@@ -109,8 +109,8 @@ impl McpTools for DemoTools {
                     for step in [1.0, 2.0, 2.0, 1.0, 3.0] {
                         call.sink.progress(step, Some(3.0), Some("on the way"));
                     }
-                    call.sink.log(Level::Debug, "demo", &json!("quiet"));
-                    call.sink.log(Level::Warning, "demo", &json!("loud"));
+                    call.sink.log(McpLogLevel::Debug, "demo", &json!("quiet"));
+                    call.sink.log(McpLogLevel::Warning, "demo", &json!("loud"));
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     Ok(McpAnswer::text("done"))
                 }

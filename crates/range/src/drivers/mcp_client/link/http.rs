@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use proofhouse_protocol::mcp::header;
+use proofhouse_protocol::{ACCEPT_JSON_OR_EVENTS, EVENT_STREAM, JSON};
 use proofhouse_wire::client::{ClientError, Response};
 use proofhouse_wire::{HeaderMap, Method};
 use serde_json::Value;
@@ -53,10 +55,11 @@ impl HttpLink {
     }
 
     fn headers(&self, accept: &str, more: &[(String, String)]) -> HeaderMap {
-        let session = self.session.as_deref().map(|id| ("mcp-session-id", id));
-        let version = self.version.as_deref().map(|v| ("mcp-protocol-version", v));
+        let session = self.session.as_deref().map(|id| (header::SESSION_ID, id));
+        let version = self.version.as_deref();
+        let version = version.map(|version| (header::PROTOCOL_VERSION, version));
         let more = more.iter().map(|(name, value)| (&**name, &**value));
-        let own = [("content-type", "application/json"), ("accept", accept)];
+        let own = [("content-type", JSON), ("accept", accept)];
         self.poster
             .headers(own.into_iter().chain(session).chain(version).chain(more))
     }
@@ -67,8 +70,7 @@ impl HttpLink {
         if self.tasks.len() >= MAX_POSTS {
             return Err(SendError::TooManyWait { limit: MAX_POSTS });
         }
-        let accept = "application/json, text/event-stream";
-        let headers = self.headers(accept, &outgoing.headers);
+        let headers = self.headers(ACCEPT_JSON_OR_EVENTS, &outgoing.headers);
         let text = outgoing.delivery.shape(outgoing.message.to_string());
         let copies = if outgoing.delivery.duplicate_ids {
             2
@@ -95,7 +97,7 @@ impl HttpLink {
                     .and(outgoing.message.get("id"))
                     .cloned(),
                 headers: headers.clone(),
-                resume: self.headers("text/event-stream", &[]),
+                resume: self.headers(EVENT_STREAM, &[]),
             };
             let (text, delivery) = (text.clone(), outgoing.delivery.clone());
             self.tasks.spawn(post.run(text, delivery));
@@ -114,7 +116,7 @@ impl HttpLink {
             },
             id: None,
             headers: HeaderMap::new(),
-            resume: self.headers("text/event-stream", &[]),
+            resume: self.headers(EVENT_STREAM, &[]),
         };
         self.tasks.spawn(listening.listen());
     }
@@ -123,7 +125,7 @@ impl HttpLink {
     pub(super) async fn close(mut self) {
         self.tasks.shutdown().await;
         if self.session.is_some() {
-            let headers = self.headers("application/json", &[]);
+            let headers = self.headers(JSON, &[]);
             let goodbye = self.poster.bare(Method::DELETE, headers);
             let _ = tokio::time::timeout(GOODBYE, goodbye).await;
         }
@@ -185,7 +187,7 @@ impl Post {
     }
 
     async fn take(&self, response: Response) -> End {
-        let session = response.header("mcp-session-id").map(str::to_owned);
+        let session = response.header(header::SESSION_ID).map(str::to_owned);
         let status = response.status.as_u16();
         self.to.push(What::Head { status, session }).await;
         if !response.is_event_stream() {
@@ -259,7 +261,7 @@ impl Post {
     async fn get(&self, last: Option<&str>) -> Result<Response, ClientError> {
         let mut headers = self.resume.clone();
         if let Some(last) = last.and_then(|last| last.parse().ok()) {
-            headers.insert("last-event-id", last);
+            headers.insert(header::LAST_EVENT_ID, last);
         }
         self.poster.bare(Method::GET, headers).await
     }

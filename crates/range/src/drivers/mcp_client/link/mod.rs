@@ -3,7 +3,8 @@
 mod http;
 mod stdio;
 
-use proofhouse_wire::rpc;
+use proofhouse_protocol::mcp::McpNotification;
+use proofhouse_protocol::rpc;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -127,7 +128,7 @@ impl Link {
 fn flood(delivery: &DeliveryModifiers) -> impl Iterator<Item = String> + use<> {
     (1..=delivery.notification_flood.unwrap_or(0)).map(|number| {
         let params = json!({"progressToken": "flood", "progress": number});
-        rpc::notification("notifications/progress", Some(&params)).to_string()
+        rpc::notification(McpNotification::Progress.as_str(), Some(&params)).to_string()
     })
 }
 

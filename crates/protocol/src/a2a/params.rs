@@ -1,38 +1,48 @@
 //! The parameters of requests, of either generation in the wanted one.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::methods::{Generation, Operation};
 use super::values::{self, each, object};
+use super::{A2aMethod, A2aVersion};
 
-/// The parameters of an operation in a generation.
-pub(in crate::drivers) fn translate(operation: Operation, params: &Value, to: Generation) -> Value {
-    object(params, |map| match operation {
-        Operation::Send | Operation::Stream => {
+/// The parameters of a request of either generation, in the wanted one.
+///
+/// ```
+/// use proofhouse_protocol::a2a::{A2aMethod, A2aVersion, translate_params};
+/// use serde_json::json;
+///
+/// let old = json!({"id": "1", "pushNotificationConfigId": "c"});
+/// let new = translate_params(A2aMethod::GetPushConfig, &old, A2aVersion::V1_0);
+/// assert_eq!(new, json!({"taskId": "1", "id": "c"}));
+/// ```
+#[must_use]
+pub fn translate_params(method: A2aMethod, params: &Value, to: A2aVersion) -> Value {
+    object(params, |map| match method {
+        A2aMethod::SendMessage | A2aMethod::StreamMessage => {
             each(map, "message", |value| values::message(value, to));
             each(map, "configuration", |value| {
                 object(value, |map| configuration(map, to))
             });
         }
-        Operation::ListTasks => each(map, "status", |value| values::state(value, to)),
-        Operation::SetPush => set_push(map, to),
-        Operation::GetPush | Operation::DeletePush => rename(
+        A2aMethod::ListTasks => each(map, "status", |value| values::state(value, to)),
+        A2aMethod::SetPushConfig => set_push(map, to),
+        A2aMethod::GetPushConfig | A2aMethod::DeletePushConfig => rename(
             map,
             to,
             [("id", "taskId"), ("pushNotificationConfigId", "id")],
         ),
-        Operation::ListPush => rename(map, to, [("id", "taskId")]),
-        Operation::GetTask
-        | Operation::CancelTask
-        | Operation::Resubscribe
-        | Operation::ExtendedCard => {}
+        A2aMethod::ListPushConfigs => rename(map, to, [("id", "taskId")]),
+        A2aMethod::GetTask
+        | A2aMethod::CancelTask
+        | A2aMethod::ResubscribeTask
+        | A2aMethod::GetExtendedCard => {}
     })
 }
 
-fn configuration(map: &mut Map<String, Value>, to: Generation) {
+fn configuration(map: &mut Map<String, Value>, to: A2aVersion) {
     let (old, new) = match to {
-        Generation::Legacy => ("taskPushNotificationConfig", "pushNotificationConfig"),
-        Generation::Modern => ("pushNotificationConfig", "taskPushNotificationConfig"),
+        A2aVersion::V0_3 => ("taskPushNotificationConfig", "pushNotificationConfig"),
+        A2aVersion::V1_0 => ("pushNotificationConfig", "taskPushNotificationConfig"),
     };
     if let Some(config) = map.shift_remove(old) {
         map.entry(new).or_insert(config);
@@ -40,8 +50,8 @@ fn configuration(map: &mut Map<String, Value>, to: Generation) {
     each(map, new, |value| values::push_config(value, to));
     // One says whether to wait, the other whether not to.
     let (old, new) = match to {
-        Generation::Legacy => ("returnImmediately", "blocking"),
-        Generation::Modern => ("blocking", "returnImmediately"),
+        A2aVersion::V0_3 => ("returnImmediately", "blocking"),
+        A2aVersion::V1_0 => ("blocking", "returnImmediately"),
     };
     if let Some(Value::Bool(flag)) = map.get(old).cloned() {
         map.shift_remove(old);
@@ -50,9 +60,9 @@ fn configuration(map: &mut Map<String, Value>, to: Generation) {
 }
 
 /// 0.3 nests the settings, 1.0 has them beside the task.
-pub(super) fn set_push(map: &mut Map<String, Value>, to: Generation) {
+pub(super) fn set_push(map: &mut Map<String, Value>, to: A2aVersion) {
     match to {
-        Generation::Modern => {
+        A2aVersion::V1_0 => {
             if let Some(Value::Object(config)) = map.get("pushNotificationConfig").cloned() {
                 map.shift_remove("pushNotificationConfig");
                 let config = values::push_config(&config.into(), to);
@@ -61,7 +71,7 @@ pub(super) fn set_push(map: &mut Map<String, Value>, to: Generation) {
                 }
             }
         }
-        Generation::Legacy if !map.contains_key("pushNotificationConfig") => {
+        A2aVersion::V0_3 if !map.contains_key("pushNotificationConfig") => {
             let mut config = Map::new();
             for key in ["id", "url", "token", "authentication"] {
                 if let Some(value) = map.shift_remove(key) {
@@ -71,7 +81,7 @@ pub(super) fn set_push(map: &mut Map<String, Value>, to: Generation) {
             let config = values::push_config(&config.into(), to);
             map.insert("pushNotificationConfig".to_owned(), config);
         }
-        Generation::Legacy => {
+        A2aVersion::V0_3 => {
             each(map, "pushNotificationConfig", |value| {
                 values::push_config(value, to)
             });
@@ -80,17 +90,17 @@ pub(super) fn set_push(map: &mut Map<String, Value>, to: Generation) {
 }
 
 /// Renames members; 1.0 is told by `taskId`, which 0.3 does not have here.
-fn rename<const N: usize>(map: &mut Map<String, Value>, to: Generation, names: [(&str, &str); N]) {
+fn rename<const N: usize>(map: &mut Map<String, Value>, to: A2aVersion, names: [(&str, &str); N]) {
     let is_modern = map.contains_key("taskId");
-    if is_modern == (to == Generation::Modern) {
+    if is_modern == (to == A2aVersion::V1_0) {
         return;
     }
     // All are taken out first: the new name of one is the old name of another.
     let taken: Vec<(&str, Option<Value>)> = names
         .iter()
         .map(|(legacy, modern)| match to {
-            Generation::Legacy => (*legacy, map.shift_remove(*modern)),
-            Generation::Modern => (*modern, map.shift_remove(*legacy)),
+            A2aVersion::V0_3 => (*legacy, map.shift_remove(*modern)),
+            A2aVersion::V1_0 => (*modern, map.shift_remove(*legacy)),
         })
         .collect();
     for (name, value) in taken {
@@ -101,24 +111,20 @@ fn rename<const N: usize>(map: &mut Map<String, Value>, to: Generation, names: [
 }
 
 /// The settings of push notifications with their task, as a result.
-pub(super) fn task_push_config(value: &Value, to: Generation) -> Value {
+pub(super) fn task_push_config(value: &Value, to: A2aVersion) -> Value {
     object(value, |map| set_push(map, to))
-}
-
-/// The parameters, which documents may leave out.
-pub(in crate::drivers) fn or_empty(params: Value) -> Value {
-    if params.is_null() { json!({}) } else { params }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn both_generations_ask_the_same() {
         for (operation, legacy, modern) in [
             (
-                Operation::Send,
+                A2aMethod::SendMessage,
                 json!({"message": {"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "hi"}]},
                     "configuration": {"blocking": true, "acceptedOutputModes": ["text"], "pushNotificationConfig":
                         {"url": "http://x", "authentication": {"schemes": ["Bearer"], "credentials": "c"}}}}),
@@ -127,42 +133,42 @@ mod tests {
                         {"url": "http://x", "authentication": {"scheme": "Bearer", "credentials": "c"}}}}),
             ),
             (
-                Operation::GetTask,
+                A2aMethod::GetTask,
                 json!({"id": "1", "historyLength": 3}),
                 json!({"id": "1", "historyLength": 3}),
             ),
             (
-                Operation::ListTasks,
+                A2aMethod::ListTasks,
                 json!({"status": "auth-required"}),
                 json!({"status": "TASK_STATE_AUTH_REQUIRED"}),
             ),
             (
-                Operation::SetPush,
+                A2aMethod::SetPushConfig,
                 json!({"taskId": "1", "pushNotificationConfig": {"id": "c", "url": "http://x", "token": "t"}}),
                 json!({"taskId": "1", "id": "c", "url": "http://x", "token": "t"}),
             ),
             (
-                Operation::GetPush,
+                A2aMethod::GetPushConfig,
                 json!({"id": "1", "pushNotificationConfigId": "c"}),
                 json!({"taskId": "1", "id": "c"}),
             ),
             (
-                Operation::ListPush,
+                A2aMethod::ListPushConfigs,
                 json!({"id": "1"}),
                 json!({"taskId": "1"}),
             ),
         ] {
             for from in [&legacy, &modern] {
-                assert_eq!(translate(operation, from, Generation::Legacy), legacy);
-                assert_eq!(translate(operation, from, Generation::Modern), modern);
+                assert_eq!(translate_params(operation, from, A2aVersion::V0_3), legacy);
+                assert_eq!(translate_params(operation, from, A2aVersion::V1_0), modern);
             }
             for odd in [
                 json!([1]),
                 json!("x"),
                 json!({"message": 3, "configuration": []}),
             ] {
-                let _ = translate(operation, &odd, Generation::Legacy);
-                let _ = translate(operation, &odd, Generation::Modern);
+                let _ = translate_params(operation, &odd, A2aVersion::V0_3);
+                let _ = translate_params(operation, &odd, A2aVersion::V1_0);
             }
         }
     }

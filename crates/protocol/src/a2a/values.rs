@@ -5,48 +5,21 @@
 
 use serde_json::{Map, Value, json};
 
-use super::methods::Generation;
-
-const STATE_PREFIX: &str = "TASK_STATE_";
-const ROLE_PREFIX: &str = "ROLE_";
-
-/// The states, as 0.3 writes them.
-const STATES: &[&str] = &[
-    "submitted",
-    "working",
-    "input-required",
-    "completed",
-    "canceled",
-    "failed",
-    "rejected",
-    "auth-required",
-];
+use super::{A2aRole, A2aTaskState, A2aVersion};
 
 /// Marks a data part whose value 0.3 could not say and that is wrapped therefore; the name is that
 /// of the official SDKs.
 const WRAPPED_DATA: &str = "data_part_compat";
 
-/// Whether nothing more comes after this state (as 0.3 writes it).
-pub(in crate::drivers) fn is_terminal(state: &str) -> bool {
-    matches!(state, "completed" | "canceled" | "failed" | "rejected")
-}
-
-/// Whether a text is a state, of either generation.
-pub(in crate::drivers) fn is_state(text: &str) -> bool {
-    text == "unknown"
-        || STATES.contains(&text)
-        || text
-            .strip_prefix(STATE_PREFIX)
-            .is_some_and(|name| name == "UNSPECIFIED" || STATES.contains(&&*lower(name)))
-}
-
 /// The state of a task or a status update in 0.3.
-pub(in crate::drivers) fn state_of(value: &Value) -> Option<&str> {
+#[must_use]
+pub fn state_of(value: &Value) -> Option<&str> {
     value.get("status")?.get("state")?.as_str()
 }
 
 /// A task.
-pub(in crate::drivers) fn task(value: &Value, to: Generation) -> Value {
+#[must_use]
+pub fn task(value: &Value, to: A2aVersion) -> Value {
     object(value, |map| {
         kind(map, "task", to);
         each(map, "status", |value| status(value, to));
@@ -56,7 +29,8 @@ pub(in crate::drivers) fn task(value: &Value, to: Generation) -> Value {
 }
 
 /// A message.
-pub(in crate::drivers) fn message(value: &Value, to: Generation) -> Value {
+#[must_use]
+pub fn message(value: &Value, to: A2aVersion) -> Value {
     object(value, |map| {
         kind(map, "message", to);
         each(map, "role", |value| role(value, to));
@@ -65,22 +39,25 @@ pub(in crate::drivers) fn message(value: &Value, to: Generation) -> Value {
 }
 
 /// A status update.
-pub(in crate::drivers) fn status_update(value: &Value, to: Generation) -> Value {
+#[must_use]
+pub fn status_update(value: &Value, to: A2aVersion) -> Value {
     object(value, |map| {
         kind(map, "status-update", to);
         each(map, "status", |value| status(value, to));
-        if to == Generation::Modern {
+        if to == A2aVersion::V1_0 {
             map.shift_remove("final");
         } else if !map.contains_key("final") {
             let state = map.get("status").and_then(|status| status.get("state"));
-            let ends = state.and_then(Value::as_str).is_some_and(is_terminal);
+            let state = state.and_then(Value::as_str).and_then(A2aTaskState::parse);
+            let ends = state.is_some_and(A2aTaskState::is_terminal);
             map.insert("final".to_owned(), ends.into());
         }
     })
 }
 
 /// An artifact update.
-pub(in crate::drivers) fn artifact_update(value: &Value, to: Generation) -> Value {
+#[must_use]
+pub fn artifact_update(value: &Value, to: A2aVersion) -> Value {
     object(value, |map| {
         kind(map, "artifact-update", to);
         each(map, "artifact", |value| artifact(value, to));
@@ -88,14 +65,16 @@ pub(in crate::drivers) fn artifact_update(value: &Value, to: Generation) -> Valu
 }
 
 /// An artifact.
-pub(in crate::drivers) fn artifact(value: &Value, to: Generation) -> Value {
+#[must_use]
+pub fn artifact(value: &Value, to: A2aVersion) -> Value {
     object(value, |map| {
         each_item(map, "parts", |value| part(value, to));
     })
 }
 
 /// The status of a task.
-pub(in crate::drivers) fn status(value: &Value, to: Generation) -> Value {
+#[must_use]
+pub fn status(value: &Value, to: A2aVersion) -> Value {
     object(value, |map| {
         each(map, "state", |value| state(value, to));
         each(map, "message", |value| message(value, to));
@@ -104,45 +83,39 @@ pub(in crate::drivers) fn status(value: &Value, to: Generation) -> Value {
 }
 
 /// A state.
-pub(in crate::drivers) fn state(value: &Value, to: Generation) -> Value {
+#[must_use]
+pub fn state(value: &Value, to: A2aVersion) -> Value {
     let Some(text) = value.as_str() else {
         return value.clone();
     };
-    match (to, text.strip_prefix(STATE_PREFIX)) {
-        (Generation::Modern, None) if text == "unknown" => "TASK_STATE_UNSPECIFIED".into(),
-        (Generation::Modern, None) if STATES.contains(&text) => {
-            format!("{STATE_PREFIX}{}", upper(text)).into()
-        }
-        (Generation::Legacy, Some("UNSPECIFIED")) => "unknown".into(),
-        (Generation::Legacy, Some(name)) if STATES.contains(&&*lower(name)) => lower(name).into(),
-        _ => value.clone(),
+    // What is in the wanted form already stays as it is written.
+    if A2aTaskState::version_of(text) == to {
+        return value.clone();
     }
+    A2aTaskState::parse(text).map_or_else(|| value.clone(), |state| state.as_str(to).into())
 }
 
-fn role(value: &Value, to: Generation) -> Value {
-    match (to, value.as_str()) {
-        (Generation::Modern, Some("user")) => "ROLE_USER".into(),
-        (Generation::Modern, Some("agent")) => "ROLE_AGENT".into(),
-        (Generation::Legacy, Some("ROLE_USER" | "ROLE_AGENT")) => {
-            let name = value
-                .as_str()
-                .and_then(|text| text.strip_prefix(ROLE_PREFIX));
-            name.map_or_else(|| value.clone(), |name| lower(name).into())
-        }
-        _ => value.clone(),
+/// A role.
+#[must_use]
+pub fn role(value: &Value, to: A2aVersion) -> Value {
+    match value.as_str().and_then(A2aRole::parse) {
+        Some(role) => role.as_str(to).into(),
+        None => value.clone(),
     }
 }
 
 /// A part.
-pub(in crate::drivers) fn part(value: &Value, to: Generation) -> Value {
+#[must_use]
+pub fn part(value: &Value, to: A2aVersion) -> Value {
     object(value, |map| match to {
-        Generation::Legacy if !map.contains_key("kind") => legacy_part(map),
-        Generation::Legacy => {}
-        Generation::Modern => modern_part(map),
+        A2aVersion::V0_3 if !map.contains_key("kind") => legacy_part(map),
+        A2aVersion::V0_3 => {}
+        A2aVersion::V1_0 => modern_part(map),
     })
 }
 
-const FILE_MEMBERS: [(&str, &str); 4] = [
+/// What a file has in 0.3, and where that is in a part of 1.0.
+pub const FILE_MEMBERS: [(&str, &str); 4] = [
     ("bytes", "raw"),
     ("uri", "url"),
     ("mimeType", "mediaType"),
@@ -220,11 +193,12 @@ fn unwrap_data(map: &mut Map<String, Value>) {
 }
 
 /// The settings of push notifications, without the task: 0.3 lists schemes, 1.0 has one.
-pub(in crate::drivers) fn push_config(value: &Value, to: Generation) -> Value {
+#[must_use]
+pub fn push_config(value: &Value, to: A2aVersion) -> Value {
     object(value, |map| {
         each(map, "authentication", |value| {
             object(value, |map| match to {
-                Generation::Modern => {
+                A2aVersion::V1_0 => {
                     let first = match map.get("schemes") {
                         Some(Value::Array(schemes)) if !map.contains_key("scheme") => {
                             schemes.first().map(|first| (first.clone(), schemes.len()))
@@ -238,7 +212,7 @@ pub(in crate::drivers) fn push_config(value: &Value, to: Generation) -> Value {
                         }
                     }
                 }
-                Generation::Legacy => {
+                A2aVersion::V0_3 => {
                     if let Some(scheme) = map.shift_remove("scheme") {
                         map.entry("schemes").or_insert_with(|| json!([scheme]));
                     }
@@ -269,15 +243,15 @@ fn zoned(value: &Value) -> Value {
 }
 
 /// 0.3 says by `kind` what 1.0 says by the place.
-fn kind(map: &mut Map<String, Value>, kind: &str, to: Generation) {
+fn kind(map: &mut Map<String, Value>, kind: &str, to: A2aVersion) {
     match to {
-        Generation::Legacy => {
+        A2aVersion::V0_3 => {
             map.entry("kind").or_insert_with(|| kind.into());
         }
-        Generation::Modern if map.get("kind").is_some_and(|value| value == kind) => {
+        A2aVersion::V1_0 if map.get("kind").is_some_and(|value| value == kind) => {
             map.shift_remove("kind");
         }
-        Generation::Modern => {}
+        A2aVersion::V1_0 => {}
     }
 }
 
@@ -304,12 +278,4 @@ pub(super) fn each_item(map: &mut Map<String, Value>, key: &str, change: impl Fn
             *item = change(item);
         }
     }
-}
-
-fn upper(text: &str) -> String {
-    text.to_ascii_uppercase().replace('-', "_")
-}
-
-fn lower(text: &str) -> String {
-    text.to_ascii_lowercase().replace('_', "-")
 }

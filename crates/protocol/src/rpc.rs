@@ -61,7 +61,7 @@ impl InvalidMessage {
     /// The error that a server answers with.
     ///
     /// ```
-    /// use proofhouse_wire::rpc;
+    /// use proofhouse_protocol::rpc;
     ///
     /// let invalid = rpc::parse(b"{").unwrap_err();
     /// assert_eq!(invalid.to_response()["error"]["code"], rpc::PARSE_ERROR);
@@ -82,7 +82,7 @@ impl InvalidMessage {
 /// Returns what is wrong, in a form that can be answered.
 ///
 /// ```
-/// use proofhouse_wire::rpc::{self, Message};
+/// use proofhouse_protocol::rpc::{self, Message};
 /// use serde_json::json;
 ///
 /// let message = rpc::parse(br#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#).unwrap();
@@ -178,14 +178,28 @@ pub fn response(id: &Value, result: Value) -> Value {
 /// An error response.
 #[must_use]
 pub fn error(id: &Value, code: i64, message: &str, data: Option<Value>) -> Value {
+    let mut object = head();
+    object.insert("id".to_owned(), id.clone());
+    object.insert("error".to_owned(), error_object(code, message, data));
+    Value::Object(object)
+}
+
+/// The error object of an error response.
+///
+/// ```
+/// use proofhouse_protocol::rpc;
+/// use serde_json::json;
+///
+/// let error = rpc::error_object(rpc::INVALID_PARAMS, "no such cursor", None);
+/// assert_eq!(error, json!({"code": -32602, "message": "no such cursor"}));
+/// ```
+#[must_use]
+pub fn error_object(code: i64, message: &str, data: Option<Value>) -> Value {
     let mut error = json!({"code": code, "message": message});
     if let Some(data) = data {
         error["data"] = data;
     }
-    let mut object = head();
-    object.insert("id".to_owned(), id.clone());
-    object.insert("error".to_owned(), error);
-    Value::Object(object)
+    error
 }
 
 fn head() -> Map<String, Value> {

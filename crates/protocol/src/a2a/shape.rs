@@ -2,34 +2,80 @@
 
 use serde_json::{Value, json};
 
-use super::methods::Generation;
-use super::values;
+use super::{A2aTaskState, A2aVersion, values};
 
 /// What results and stream items can be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::drivers) enum Shape {
+///
+/// ```
+/// use proofhouse_protocol::a2a::{A2aShape, A2aVersion, translate_item};
+/// use serde_json::json;
+///
+/// let new = json!({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}});
+/// let (shape, old) = A2aShape::recognise(&new).unwrap();
+/// assert_eq!((shape, &old["kind"], &old["role"]), (A2aShape::Message, &json!("message"), &json!("agent")));
+/// assert_eq!(translate_item(&old, A2aVersion::V1_0), new);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum A2aShape {
+    /// A task.
     Task,
+    /// A message.
     Message,
+    /// How far a task is now.
     StatusUpdate,
+    /// What a task has come to.
     ArtifactUpdate,
 }
 
-/// The shape, its `kind` in 0.3 and its member in 1.0.
-const SHAPES: [(Shape, &str, &str); 4] = [
-    (Shape::Task, "task", "task"),
-    (Shape::Message, "message", "message"),
-    (Shape::StatusUpdate, "status-update", "statusUpdate"),
-    (Shape::ArtifactUpdate, "artifact-update", "artifactUpdate"),
-];
+impl A2aShape {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::Task,
+        Self::Message,
+        Self::StatusUpdate,
+        Self::ArtifactUpdate,
+    ];
 
-impl Shape {
-    fn member(self) -> &'static str {
-        let row = SHAPES.iter().find(|(shape, ..)| *shape == self);
-        row.map_or("", |(_, _, member)| member)
+    /// Its `kind` in 0.3.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Message => "message",
+            Self::StatusUpdate => "status-update",
+            Self::ArtifactUpdate => "artifact-update",
+        }
+    }
+
+    /// The member of a result or stream item that holds it in 1.0.
+    #[must_use]
+    pub const fn member(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Message => "message",
+            Self::StatusUpdate => "statusUpdate",
+            Self::ArtifactUpdate => "artifactUpdate",
+        }
+    }
+
+    /// The one with this `kind`.
+    #[must_use]
+    pub fn of_kind(kind: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|shape| shape.kind() == kind)
+    }
+
+    /// A value that is in the form of a generation already, as a result or a stream item of it: 1.0 wraps it.
+    #[must_use]
+    pub fn wrap(self, value: Value, version: A2aVersion) -> Value {
+        match version {
+            A2aVersion::V0_3 => value,
+            A2aVersion::V1_0 => json!({ self.member(): value }),
+        }
     }
 
     /// The value in a generation, not wrapped.
-    pub(in crate::drivers) fn bare(self, value: &Value, to: Generation) -> Value {
+    #[must_use]
+    pub fn translate(self, value: &Value, to: A2aVersion) -> Value {
         match self {
             Self::Task => values::task(value, to),
             Self::Message => values::message(value, to),
@@ -39,63 +85,65 @@ impl Shape {
     }
 
     /// The value as a result or a stream item of a generation.
-    pub(in crate::drivers) fn wire(self, value: &Value, to: Generation) -> Value {
-        let bare = self.bare(value, to);
-        match to {
-            Generation::Legacy => bare,
-            Generation::Modern => json!({ self.member(): bare }),
-        }
+    #[must_use]
+    pub fn to_item(self, value: &Value, to: A2aVersion) -> Value {
+        self.wrap(self.translate(value, to), to)
+    }
+
+    /// What a value is, with the value as 0.3 has it; `None` for what is neither generation's.
+    #[must_use]
+    pub fn recognise(value: &Value) -> Option<(Self, Value)> {
+        recognise(value)
     }
 }
 
-/// What a value is, with the value as 0.3 has it; `None` for what is neither generation's.
-pub(in crate::drivers) fn recognise(value: &Value) -> Option<(Shape, Value)> {
+fn recognise(value: &Value) -> Option<(A2aShape, Value)> {
     let map = value.as_object()?;
-    if let Some(kind) = map.get("kind").and_then(Value::as_str)
-        && let Some((shape, ..)) = SHAPES.iter().find(|(_, name, _)| *name == kind)
-    {
-        return Some((*shape, shape.bare(value, Generation::Legacy)));
+    let kind = map.get("kind").and_then(Value::as_str);
+    if let Some(shape) = kind.and_then(A2aShape::of_kind) {
+        return Some((shape, shape.translate(value, A2aVersion::V0_3)));
     }
     let shape = if map.get("artifact").is_some_and(Value::is_object) {
-        Shape::ArtifactUpdate
+        A2aShape::ArtifactUpdate
     } else if map.contains_key("taskId") && has_status(value) {
-        Shape::StatusUpdate
+        A2aShape::StatusUpdate
     } else if has_status(value) || map.get("artifacts").is_some_and(Value::is_array) {
-        Shape::Task
+        A2aShape::Task
     } else if map.get("parts").is_some_and(Value::is_array) {
-        Shape::Message
+        A2aShape::Message
     } else {
         return unwrapped(value);
     };
-    Some((shape, shape.bare(value, Generation::Legacy)))
+    Some((shape, shape.translate(value, A2aVersion::V0_3)))
 }
 
 /// Documents also write the bare state.
 fn has_status(value: &Value) -> bool {
     match value.get("status") {
         Some(Value::Object(_)) => true,
-        Some(Value::String(state)) => values::is_state(state),
+        Some(Value::String(state)) => A2aTaskState::parse(state).is_some(),
         _ => false,
     }
 }
 
 /// The wrapper of 1.0 holds exactly one of its members.
-fn unwrapped(value: &Value) -> Option<(Shape, Value)> {
-    let mut found = SHAPES.iter().filter_map(|(shape, _, member)| {
-        let inner = value.get(member)?;
+fn unwrapped(value: &Value) -> Option<(A2aShape, Value)> {
+    let mut found = A2aShape::ALL.iter().filter_map(|shape| {
+        let inner = value.get(shape.member())?;
         inner.is_object().then_some((*shape, inner))
     });
     let (shape, inner) = found.next()?;
     found
         .next()
         .is_none()
-        .then(|| (shape, shape.bare(inner, Generation::Legacy)))
+        .then(|| (shape, shape.translate(inner, A2aVersion::V0_3)))
 }
 
 /// A result or a stream item in a generation; what is not recognised stays as it is.
-pub(in crate::drivers) fn translate(value: &Value, to: Generation) -> Value {
+#[must_use]
+pub fn translate_item(value: &Value, to: A2aVersion) -> Value {
     match recognise(value) {
-        Some((shape, legacy)) => shape.wire(&legacy, to),
+        Some((shape, legacy)) => shape.to_item(&legacy, to),
         None => value.clone(),
     }
 }
@@ -138,8 +186,8 @@ mod tests {
             ),
         ] {
             for from in [&legacy, &modern] {
-                assert_eq!(translate(from, Generation::Legacy), legacy);
-                assert_eq!(translate(from, Generation::Modern), modern);
+                assert_eq!(translate_item(from, A2aVersion::V0_3), legacy);
+                assert_eq!(translate_item(from, A2aVersion::V1_0), modern);
             }
         }
     }
@@ -157,16 +205,16 @@ mod tests {
             json!({"status": "gone fishing"}),
         ] {
             assert_eq!(recognise(&odd), None, "{odd}");
-            assert_eq!(translate(&odd, Generation::Modern), odd);
+            assert_eq!(translate_item(&odd, A2aVersion::V1_0), odd);
         }
         let odd = json!({"kind": "task", "id": 3, "status": {"state": "resting", "timestamp": "soon"},
             "artifacts": [7, {"parts": [{"kind": "video", "text": "x"}, {"kind": "file", "file": {"bytes": "a", "uri": "b"}}]}],
             "history": "none", "extra": {"role": "user"}});
-        let modern = translate(&odd, Generation::Modern);
+        let modern = translate_item(&odd, A2aVersion::V1_0);
         assert_eq!(modern["task"]["status"], odd["status"]);
         assert_eq!(modern["task"]["artifacts"], odd["artifacts"]);
         assert_eq!(modern["task"]["extra"], odd["extra"]);
-        assert_eq!(translate(&modern, Generation::Legacy), {
+        assert_eq!(translate_item(&modern, A2aVersion::V0_3), {
             let mut odd = odd;
             let kind = odd.as_object_mut().unwrap().shift_remove("kind").unwrap();
             odd["kind"] = kind;
@@ -185,8 +233,8 @@ mod tests {
             ("yesterday", "yesterday"),
         ] {
             let task = json!({"id": "1", "status": {"state": "working", "timestamp": time}});
-            for to in [Generation::Legacy, Generation::Modern] {
-                let translated = translate(&task, to);
+            for to in [A2aVersion::V0_3, A2aVersion::V1_0] {
+                let translated = translate_item(&task, to);
                 let task = translated.get("task").unwrap_or(&translated);
                 assert_eq!(task["status"]["timestamp"], zoned);
             }
