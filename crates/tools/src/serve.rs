@@ -2,7 +2,8 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use proofhouse_mcp_serve::{McpServer, ManifestTools, ServeLimits, ServerInfo};
+//! use proofhouse_mcp_serve::{McpServer, ServeLimits, ServerInfo};
+//! use proofhouse_tools::serve::ManifestTools;
 //! use proofhouse_wire::CancellationToken;
 //! # use proofhouse_tools::http::EgressPolicy;
 //! # use proofhouse_manifest::Bundle;
