@@ -295,7 +295,7 @@ pub struct KubernetesJob {
     pub spec: BodyTemplate,
 }
 
-/// Something that can reach the agent; see [`receive`](crate::receive).
+/// Something that can reach the agent.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// Its name.
