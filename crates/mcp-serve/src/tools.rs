@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use proofhouse_protocol::mcp::{McpLogLevel, McpNotification};
 use proofhouse_protocol::rpc;
-use proofhouse_wire::sync::lock;
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
 
