@@ -69,13 +69,14 @@ async fn serve() -> Result<SocketAddr, String> {
         let request: Value = serde_json::from_slice(&body).unwrap_or_default();
         let last = request["messages"].as_array().and_then(|list| list.last());
         let greets = last.is_some_and(|message| message["content"] == "greet");
-        let message = match greets {
-            true => json!({"role": "assistant", "content": null, "tool_calls": [{
+        let message = if greets {
+            json!({"role": "assistant", "content": null, "tool_calls": [{
                 "id": "call-1",
                 "type": "function",
                 "function": {"name": "greeter", "arguments": "{\"name\": \"Ada\"}"},
-            }]}),
-            false => json!({"role": "assistant", "content": "Hello, and welcome."}),
+            }]})
+        } else {
+            json!({"role": "assistant", "content": "Hello, and welcome."})
         };
         let reason = if greets { "tool_calls" } else { "stop" };
         let answer = json!({
@@ -147,9 +148,10 @@ fn start(host: &Host) -> Result<Task, String> {
 
 async fn say(task: &Task, message: &str) -> Result<(), String> {
     let output = task.send(Input::message(message)).await;
-    match output.message.is_empty() {
-        false => Ok(()),
-        true => Err(format!("there is no answer: {output:?}")),
+    if output.message.is_empty() {
+        Err(format!("there is no answer: {output:?}"))
+    } else {
+        Ok(())
     }
 }
 
@@ -170,9 +172,10 @@ async fn turns(options: &Options, address: SocketAddr, calls: bool) -> Result<()
         spent: Mutex::default(),
     });
     let host = host(Arc::clone(&timed) as Arc<dyn Model>)?;
-    let (name, message, model_turns) = match calls {
-        false => ("agent-turn", "hello", 1),
-        true => ("agent-turn-with-call", "greet", 2),
+    let (name, message, model_turns) = if calls {
+        ("agent-turn-with-call", "greet", 2)
+    } else {
+        ("agent-turn", "hello", 1)
     };
     let tasks = if options.quick { 20 } else { 1_000 };
     let (mut whole, mut bare, mut added) = (Vec::new(), Vec::new(), Vec::new());
@@ -242,10 +245,7 @@ async fn idle(address: SocketAddr) -> Result<(), String> {
 }
 
 fn verdict(held: bool) -> &'static str {
-    match held {
-        true => "held",
-        false => "NOT held",
-    }
+    if held { "held" } else { "NOT held" }
 }
 
 /// Microseconds of the one at a part of the way, in hundredths.

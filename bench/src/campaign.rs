@@ -91,9 +91,10 @@ pub(crate) fn run(options: &CampaignOptions) -> Result<(), String> {
         directory: directory.path().to_owned(),
         model,
     };
-    let (rounds, alone, together) = match options.options.quick {
-        true => (1, 4, JOBS * 2),
-        false => (3, JOBS, JOBS * 10),
+    let (rounds, alone, together) = if options.options.quick {
+        (1, 4, JOBS * 2)
+    } else {
+        (3, JOBS, JOBS * 10)
     };
     let (mut one_by_one, mut side_by_side, mut grown) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
@@ -164,12 +165,13 @@ fn binary(given: Option<&Path>) -> Result<PathBuf, String> {
     }
     let name = format!("proofhouse{}", std::env::consts::EXE_SUFFIX);
     let binary = here.with_file_name(name);
-    match binary.is_file() {
-        true => Ok(binary),
-        false => Err(format!(
+    if binary.is_file() {
+        Ok(binary)
+    } else {
+        Err(format!(
             "{}: there is no such file; name the binary with --proofhouse",
             binary.display()
-        )),
+        ))
     }
 }
 
@@ -197,18 +199,15 @@ async fn serve() -> Result<String, String> {
             ),
         };
         let usage = json!({"prompt_tokens": 50, "completion_tokens": 5});
-        match request["stream"] == true {
-            true => {
-                let chunk = json!({"model": "bench", "usage": usage,
+        if request["stream"] == true {
+            let chunk = json!({"model": "bench", "usage": usage,
                     "choices": [{"index": 0, "delta": message, "finish_reason": reason}]});
-                let body = format!("data: {chunk}\n\ndata: [DONE]\n\n");
-                ([(CONTENT_TYPE, "text/event-stream")], body)
-            }
-            false => {
-                let answer = json!({"model": "bench", "usage": usage,
+            let body = format!("data: {chunk}\n\ndata: [DONE]\n\n");
+            ([(CONTENT_TYPE, "text/event-stream")], body)
+        } else {
+            let answer = json!({"model": "bench", "usage": usage,
                     "choices": [{"index": 0, "message": message, "finish_reason": reason}]});
-                ([(CONTENT_TYPE, "application/json")], answer.to_string())
-            }
+            ([(CONTENT_TYPE, "application/json")], answer.to_string())
         }
     };
     let router = axum::Router::new().route("/chat/completions", axum::routing::post(handler));
@@ -285,9 +284,10 @@ fn check(path: &Path, runs: u32) -> Result<(), String> {
             run["outcome"], run["error"]
         ));
     }
-    match made.len() == runs as usize {
-        true => Ok(()),
-        false => Err(format!("{} of {runs} runs were made", made.len())),
+    if made.len() == runs as usize {
+        Ok(())
+    } else {
+        Err(format!("{} of {runs} runs were made", made.len()))
     }
 }
 
@@ -297,8 +297,5 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn verdict(held: bool) -> &'static str {
-    match held {
-        true => "held",
-        false => "NOT held",
-    }
+    if held { "held" } else { "NOT held" }
 }

@@ -235,9 +235,10 @@ fn spoken(document: &Document, own: Vec<String>, given: Option<&str>) -> Vec<Str
     if actors.any(|actor| actor.mode.is_client()) {
         return Vec::new();
     }
-    match own.is_empty() {
-        false => own,
-        true => vec![given.map_or_else(|| usual_prompt(document), str::to_owned)],
+    if own.is_empty() {
+        vec![given.map_or_else(|| usual_prompt(document), str::to_owned)]
+    } else {
+        own
     }
 }
 

@@ -111,9 +111,10 @@ impl Run {
             endpoints: self.places(),
             grace: pace.grace,
             // Who is asked something says when it is done; until then, silence is thinking.
-            quiet: match self.has_clients() {
-                true => pace.quiet,
-                false => pace.deadline,
+            quiet: if self.has_clients() {
+                pace.quiet
+            } else {
+                pace.deadline
             },
             max_session: pace.deadline,
             headers: self.subject.headers(),

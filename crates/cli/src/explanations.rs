@@ -26,9 +26,10 @@ pub(crate) fn explanations() -> impl Iterator<Item = Explanation> {
     let is_warning = move |code: &str| warnings.iter().any(|codes| codes.contains(&code));
     let tools = tools.map(move |(code, text)| Explanation {
         code,
-        kind: match is_warning(code) {
-            true => ExplanationKind::Warning,
-            false => ExplanationKind::Error,
+        kind: if is_warning(code) {
+            ExplanationKind::Warning
+        } else {
+            ExplanationKind::Error
         },
         title: (*text).to_owned(),
         text: (*text).to_owned(),

@@ -83,12 +83,13 @@ impl TelemetryOptions {
     /// Begins to tell.
     pub(crate) fn begin(&self) -> Result<Telemetry, CommandError> {
         let filter = ours(self.log.filter());
-        let (lines, json) = match self.log_json {
-            false => (
+        let (lines, json) = if self.log_json {
+            (None, Some(fmt::layer().json().with_writer(std::io::stderr)))
+        } else {
+            (
                 Some(fmt::layer().with_writer(std::io::stderr).with_ansi(false)),
                 None,
-            ),
-            true => (None, Some(fmt::layer().json().with_writer(std::io::stderr))),
+            )
         };
         let lines = lines.map(|layer| layer.with_filter(filter.clone()));
         let json = json.map(|layer| layer.with_filter(filter));

@@ -151,14 +151,15 @@ impl Bundle {
                 .trim_start_matches("---")
                 .trim_start()
                 .starts_with('{');
-            match is_flow {
-                true => piece
+            if is_flow {
+                piece
                     .match_indices("kind")
-                    .any(|(at, _)| says_kind(&piece[at..])),
-                false => piece
+                    .any(|(at, _)| says_kind(&piece[at..]))
+            } else {
+                piece
                     .lines()
                     .map(|line| line.trim_start_matches(['"', '\'']))
-                    .any(says_kind),
+                    .any(says_kind)
             }
         })
     }

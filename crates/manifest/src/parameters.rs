@@ -134,9 +134,10 @@ impl ParameterSchema {
             .map(|error| {
                 let path = error.instance_path().to_string();
                 // The masked form names the rule, not the value.
-                match path.is_empty() {
-                    true => error.to_string(),
-                    false => format!("{}: {}", path.trim_start_matches('/'), error.masked()),
+                if path.is_empty() {
+                    error.to_string()
+                } else {
+                    format!("{}: {}", path.trim_start_matches('/'), error.masked())
                 }
             })
             .collect();

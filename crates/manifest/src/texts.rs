@@ -58,9 +58,10 @@ impl<'s> Decoder<'s> {
                     reference.range.start,
                     reference.range.end,
                 );
-                let severity = match unknown.warning {
-                    true => DiagnosticSeverity::Warning,
-                    false => DiagnosticSeverity::Error,
+                let severity = if unknown.warning {
+                    DiagnosticSeverity::Warning
+                } else {
+                    DiagnosticSeverity::Error
                 };
                 self.push(severity, unknown.code, span, unknown.message, unknown.help);
             }

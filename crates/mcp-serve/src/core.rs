@@ -246,9 +246,10 @@ impl Core {
         request: &Request,
         by_id: bool,
     ) -> Result<Underway, Failure> {
-        let (key, most) = match by_id {
-            true => (Some(&request.id), self.limits.max_session_calls),
-            false => (None, self.limits.max_calls + self.limits.max_listeners),
+        let (key, most) = if by_id {
+            (Some(&request.id), self.limits.max_session_calls)
+        } else {
+            (None, self.limits.max_calls + self.limits.max_listeners)
         };
         session.begin(key, most).map_err(|refused| match refused {
             Refused::SameId => Failure::new(

@@ -18,9 +18,10 @@ pub(super) fn answer(request: &ModelRequest) -> SimReply {
     let steps = steps(&conversation.user, &toolbox);
     if let Some(step) = next(&steps, &toolbox, &conversation) {
         let tool = &toolbox.tools[step.tool];
-        let so_far = match step.flows {
-            true => data(&conversation, &toolbox).0,
-            false => String::new(),
+        let so_far = if step.flows {
+            data(&conversation, &toolbox).0
+        } else {
+            String::new()
         };
         let filled = arguments(step, tool, &conversation.user, &so_far, false);
         return SimReply {

@@ -36,13 +36,15 @@ pub(super) fn answer(request: &ModelRequest) -> SimReply {
         toolbox,
         told,
     };
-    let calls = match mind.conversation.recent().count() < MAX_CALLS {
-        true => mind.next_calls(),
-        false => Vec::new(),
+    let calls = if mind.conversation.recent().count() < MAX_CALLS {
+        mind.next_calls()
+    } else {
+        Vec::new()
     };
-    let text = match calls.is_empty() {
-        true => mind.closing(),
-        false => String::new(),
+    let text = if calls.is_empty() {
+        mind.closing()
+    } else {
+        String::new()
     };
     SimReply { text, calls }
 }
@@ -209,9 +211,10 @@ impl Responder<'_> {
     /// A step of the user, with whatever others want to have in it.
     fn taken(&self, step: &PlanStep) -> (String, Map<String, Value>) {
         let tool = &self.toolbox.tools[step.tool];
-        let so_far = match step.flows {
-            true => self.results(0, None),
-            false => String::new(),
+        let so_far = if step.flows {
+            self.results(0, None)
+        } else {
+            String::new()
         };
         let mut filled = arguments(step, tool, &self.conversation.user, &so_far, true);
         self.add_ordered(step.tool, tool, &mut filled);

@@ -123,9 +123,10 @@ impl Functions {
                 };
                 let name = unique(&fitting(&wanted), &taken);
                 taken.insert(name.clone());
-                let description = match action.description.trim().is_empty() {
-                    true => reference.description,
-                    false => &action.description,
+                let description = if action.description.trim().is_empty() {
+                    reference.description
+                } else {
+                    &action.description
                 };
                 list.push(Function {
                     name,

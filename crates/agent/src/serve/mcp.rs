@@ -107,9 +107,10 @@ impl Tools {
         }
         let taken = functions.iter().any(|other| other.name == agent.name);
         McpTool {
-            name: match taken {
-                true => format!("ask_{}", agent.name),
-                false => agent.name.clone(),
+            name: if taken {
+                format!("ask_{}", agent.name)
+            } else {
+                agent.name.clone()
             },
             description: agent.description.clone(),
             input_schema: schema,

@@ -352,12 +352,13 @@ fn told(
         Ok(outcome) => Called::new(function, arguments, outcome.value, CallStatus::Successful),
         Err(error) => {
             let called = Called::new(function, arguments, error.to_json(), CallStatus::Errored);
-            match error.is_recoverable() {
-                true => called,
-                false => called.ending(
+            if error.is_recoverable() {
+                called
+            } else {
+                called.ending(
                     EndReason::UnrecoverableError,
                     &format!("`{function}` cannot be used: {error}"),
-                ),
+                )
             }
         }
     }
@@ -422,13 +423,12 @@ async fn delegate(
     let mut called = match failed {
         Some(message) => Called::refused(function, whole, "delegation_failed", &message),
         None => {
-            let result = match output.exposes.is_empty() {
-                true => Value::String(output.message),
-                false => {
-                    let mut result = output.exposes;
-                    result.insert("message".to_owned(), output.message.into());
-                    Value::Object(result)
-                }
+            let result = if output.exposes.is_empty() {
+                Value::String(output.message)
+            } else {
+                let mut result = output.exposes;
+                result.insert("message".to_owned(), output.message.into());
+                Value::Object(result)
             };
             Called::new(function, whole, result, CallStatus::Successful)
         }

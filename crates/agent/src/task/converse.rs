@@ -104,12 +104,12 @@ impl Runner {
                     };
                     self.said(&partial).await?;
                 }
-                Err(match cancel.is_cancelled() {
-                    true => Stop::Cancelled,
-                    false if error.is_recoverable() => {
-                        Stop::Failed(format!("the model failed: {error}"))
-                    }
-                    false => Stop::End(End::new(EndReason::ModelError, error.to_string())),
+                Err(if cancel.is_cancelled() {
+                    Stop::Cancelled
+                } else if error.is_recoverable() {
+                    Stop::Failed(format!("the model failed: {error}"))
+                } else {
+                    Stop::End(End::new(EndReason::ModelError, error.to_string()))
                 })
             }
         }
@@ -132,9 +132,10 @@ impl Runner {
             text: reply.text.clone(),
             calls: reply.calls.clone(),
         });
-        self.open = match reply.calls.is_empty() {
-            true => Open::Answer(reply.text.clone()),
-            false => Open::Model,
+        self.open = if reply.calls.is_empty() {
+            Open::Answer(reply.text.clone())
+        } else {
+            Open::Model
         };
         Ok(())
     }

@@ -19,9 +19,12 @@ impl Runner {
     pub(super) async fn prepare(&mut self, cancel: &CancellationToken) -> Result<(), Stop> {
         let environment = self.shared.environment.clone();
         let found = Capabilities::new(&self.shared.host, &self.agent, &environment, cancel).await;
-        let found = found.map_err(|error| match cancel.is_cancelled() {
-            true => Stop::Cancelled,
-            false => Stop::End(End::new(EndReason::UnrecoverableError, error.to_string())),
+        let found = found.map_err(|error| {
+            if cancel.is_cancelled() {
+                Stop::Cancelled
+            } else {
+                Stop::End(End::new(EndReason::UnrecoverableError, error.to_string()))
+            }
         })?;
         for name in found.names().map(str::to_owned).collect::<Vec<_>>() {
             self.context.know(&name);

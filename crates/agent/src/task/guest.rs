@@ -90,9 +90,10 @@ impl Runner {
                         arguments: call.arguments.object().cloned().unwrap_or_default(),
                         result: Value::String(content.clone()),
                         output: None,
-                        status: match is_error {
-                            true => CallStatus::Errored,
-                            false => CallStatus::Successful,
+                        status: if *is_error {
+                            CallStatus::Errored
+                        } else {
+                            CallStatus::Successful
                         },
                         task: None,
                     })

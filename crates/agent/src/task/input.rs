@@ -220,9 +220,10 @@ impl Runner {
             self.note(&call, called).await?;
             self.messages.push(message);
         }
-        match rest.is_empty() {
-            true => Ok(()),
-            false => self.carry_out(&rest, cancel).await,
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            self.carry_out(&rest, cancel).await
         }
     }
 

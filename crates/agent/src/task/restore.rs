@@ -105,9 +105,10 @@ impl Reading {
                 });
                 self.unanswered.clone_from(calls);
                 self.begun.clear();
-                self.open = match calls.is_empty() {
-                    true => Open::Answer(text.clone()),
-                    false => Open::Model,
+                self.open = if calls.is_empty() {
+                    Open::Answer(text.clone())
+                } else {
+                    Open::Model
                 };
             }
             Turn::Calling { call, step, .. } => {

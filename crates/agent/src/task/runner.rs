@@ -155,9 +155,10 @@ pub(super) fn start(start: Start) -> Task {
     let environment = environment(&host, &agent, &options.id);
     let restored = options.restored.unwrap_or_default();
     let now = environment.now();
-    let started_at = match restored.started_at.is_empty() {
-        true => now.clone(),
-        false => restored.started_at,
+    let started_at = if restored.started_at.is_empty() {
+        now.clone()
+    } else {
+        restored.started_at
     };
     let mut context = TaskContext::new(
         &agent.name,
@@ -312,10 +313,11 @@ impl Runner {
                 self.reply(output, reply).await
             }
             Command::Interrupt(reply) => {
-                let output = match self.shared.interrupt.take() {
-                    true => self.interrupted().await,
+                let output = if self.shared.interrupt.take() {
+                    self.interrupted().await
+                } else {
                     // The answer that was under way has noted it.
-                    false => super::Output::default(),
+                    super::Output::default()
                 };
                 self.reply(output, reply).await
             }
@@ -418,9 +420,10 @@ impl Runner {
         allowed: Vec<AllowedValue>,
     ) -> Result<(), Stop> {
         if self.shared.keeper.is_there() {
-            let delivery = match turn.settles() {
-                true => self.delivery.take(),
-                false => None,
+            let delivery = if turn.settles() {
+                self.delivery.take()
+            } else {
+                None
             };
             let entry = Entry {
                 state: turn.state(),

@@ -100,11 +100,12 @@ impl Site<'_> {
         match &step.action {
             StepAction::Assert(program) => {
                 let value = self.evaluate_with_reviews(program).await?;
-                match truthy(&value) {
-                    true => Ok(()),
-                    false => Err(Fault::Failed(
+                if truthy(&value) {
+                    Ok(())
+                } else {
+                    Err(Fault::Failed(
                         "an assertion of the agent does not hold".to_owned(),
-                    )),
+                    ))
                 }
             }
             StepAction::Transform(program) => {

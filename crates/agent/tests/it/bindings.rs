@@ -241,16 +241,15 @@ fn attempts() -> impl Strategy<Value = (bool, Arguments)> {
     (any::<bool>(), any::<bool>(), pairs).prop_map(|(drops, as_text, mut pairs)| {
         // The plain attempt is part of every one.
         pairs.push(("tenant".to_owned(), json!(EVIL)));
-        let arguments = match as_text {
-            false => Arguments::Object(pairs.into_iter().collect()),
-            true => {
-                let written: Vec<String> = pairs
-                    .iter()
-                    .chain(&pairs)
-                    .map(|(name, value)| format!("{}:{value}", Value::from(name.as_str())))
-                    .collect();
-                Arguments::parse(&format!("{{{}}}", written.join(",")))
-            }
+        let arguments = if as_text {
+            let written: Vec<String> = pairs
+                .iter()
+                .chain(&pairs)
+                .map(|(name, value)| format!("{}:{value}", Value::from(name.as_str())))
+                .collect();
+            Arguments::parse(&format!("{{{}}}", written.join(",")))
+        } else {
+            Arguments::Object(pairs.into_iter().collect())
         };
         (drops, arguments)
     })

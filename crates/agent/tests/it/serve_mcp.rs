@@ -66,9 +66,10 @@ impl<'s> Session<'s> {
     async fn ask(&self, method: &str, params: Value) -> Value {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let response = self.post(&body).await;
-        match response.is_event_stream() {
-            true => all(response).await.pop().unwrap(),
-            false => json_of(response).await,
+        if response.is_event_stream() {
+            all(response).await.pop().unwrap()
+        } else {
+            json_of(response).await
         }
     }
 

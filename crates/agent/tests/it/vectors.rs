@@ -242,9 +242,10 @@ async fn documents_work_on_the_gullible_and_not_on_the_careful() {
     let shown = shown.map(Document::shown_by_agents);
     for document in documents.into_iter().chain(shown) {
         let played = document.play(&SimulatedModel::GULLIBLE).await;
-        let tier = match WITHOUT_BREACH.contains(&document.id.as_str()) {
-            true => "local_action",
-            false => "boundary_breach",
+        let tier = if WITHOUT_BREACH.contains(&document.id.as_str()) {
+            "local_action"
+        } else {
+            "boundary_breach"
         };
         let breached = document.matched(&played, tier);
         assert!(!breached.is_empty(), "{} fails: {played:#?}", document.id);

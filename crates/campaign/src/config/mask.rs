@@ -42,9 +42,10 @@ pub(super) fn masked(text: &str) -> String {
 
 /// As many stars as a character has bytes; blanks stay.
 fn stars(c: char) -> impl Iterator<Item = char> {
-    let (c, count) = match c.is_whitespace() && c.len_utf8() == 1 {
-        true => (c, 1),
-        false => ('*', c.len_utf8()),
+    let (c, count) = if c.is_whitespace() && c.len_utf8() == 1 {
+        (c, 1)
+    } else {
+        ('*', c.len_utf8())
     };
     std::iter::repeat_n(c, count)
 }

@@ -152,9 +152,12 @@ impl<'s, 'v> Reader<'s, 'v> {
     /// A path, from where the file is.
     pub(super) fn path(&mut self, node: NodeRef<'s>) -> Option<PathBuf> {
         let directory = self.directory;
-        self.parsed(node, |text| match text.is_empty() {
-            true => Err("write a path".to_owned()),
-            false => Ok(directory.join(text)),
+        self.parsed(node, |text| {
+            if text.is_empty() {
+                Err("write a path".to_owned())
+            } else {
+                Ok(directory.join(text))
+            }
         })
     }
 
@@ -280,9 +283,12 @@ impl ConfigFields for Fields<'_, '_, '_> {
 
     fn some_text(&mut self, key: &'static str) -> Option<String> {
         self.read(key, |reader, node| {
-            reader.parsed(node, |text| match text.trim().is_empty() {
-                true => Err("write something".to_owned()),
-                false => Ok(text.to_owned()),
+            reader.parsed(node, |text| {
+                if text.trim().is_empty() {
+                    Err("write something".to_owned())
+                } else {
+                    Ok(text.to_owned())
+                }
             })
         })
     }
@@ -397,9 +403,12 @@ impl ConfigFields for Fields<'_, '_, '_> {
     fn some_texts(&mut self, key: &'static str) -> Vec<String> {
         let read = self.read(key, |reader, node| {
             Some(reader.one_or_more(node, |reader, item| {
-                reader.parsed(item, |text| match text.is_empty() {
-                    true => Err("write something".to_owned()),
-                    false => Ok(text.to_owned()),
+                reader.parsed(item, |text| {
+                    if text.is_empty() {
+                        Err("write something".to_owned())
+                    } else {
+                        Ok(text.to_owned())
+                    }
                 })
             }))
         });

@@ -180,11 +180,10 @@ fn name(text: &str) -> Result<String, String> {
     let is_model = ["sim:", "model:"]
         .iter()
         .any(|start| text.starts_with(start));
-    match is_file || is_model {
-        true => {
-            Err("on the command line it would mean something else; write another name".to_owned())
-        }
-        false => Ok(text.to_owned()),
+    if is_file || is_model {
+        Err("on the command line it would mean something else; write another name".to_owned())
+    } else {
+        Ok(text.to_owned())
     }
 }
 

@@ -105,9 +105,10 @@ pub(crate) fn question(review: &Review) -> String {
     let reviewer = printable_line(&review.reviewer);
     let whole = |value: &Value| escaped_json(&format!("{value:#}"));
     let arguments = whole(&Value::Object(review.arguments.clone()));
-    let what = match function.is_empty() {
-        true => "this message".to_owned(),
-        false => format!("{BOLD}{function}{PLAIN}"),
+    let what = if function.is_empty() {
+        "this message".to_owned()
+    } else {
+        format!("{BOLD}{function}{PLAIN}")
     };
     match &review.result {
         None => format!("{reviewer} is asked to approve {what} {arguments}"),
@@ -121,9 +122,10 @@ pub(crate) fn question(review: &Review) -> String {
 /// What is said of a model that is a simulation.
 pub(crate) fn model_line(model: &str, simulation: bool) -> String {
     let model = printable_line(model);
-    match simulation {
-        true => format!("model: {model} (a simulation: rules about words, nobody thinks there)"),
-        false => format!("model: {model}"),
+    if simulation {
+        format!("model: {model} (a simulation: rules about words, nobody thinks there)")
+    } else {
+        format!("model: {model}")
     }
 }
 

@@ -23,13 +23,12 @@ pub(super) fn file(project: &Project) -> Written {
     for name in &project.variables {
         let _ = writeln!(environment, "          {name}: ${{{{ secrets.{name} }}}}");
     }
-    let environment = match environment.is_empty() {
-        true => {
-            "        # Secrets that proofhouse.yaml names as ${NAME}:\n        # env:\n        #   \
+    let environment = if environment.is_empty() {
+        "        # Secrets that proofhouse.yaml names as ${NAME}:\n        # env:\n        #   \
                  NAME: ${{ secrets.NAME }}\n"
-                .to_owned()
-        }
-        false => format!("        env:\n{environment}"),
+            .to_owned()
+    } else {
+        format!("        env:\n{environment}")
     };
     // Where proofhouse itself is made, another source is another binary.
     let source = match project.source {

@@ -31,15 +31,14 @@ pub(super) fn file(project: &Project) -> Written {
         .replace("    @ENTER@\n", &enter.unwrap_or_default())
         .replace("@PREFIX@", &prefix);
     let mut next = String::new();
-    let path = match project.has_gitlab_file {
-        true => {
-            let _ = write!(
-                next,
-                "add to .gitlab-ci.yml: include: [{{local: {INCLUDED}}}]"
-            );
-            INCLUDED
-        }
-        false => ALONE,
+    let path = if project.has_gitlab_file {
+        let _ = write!(
+            next,
+            "add to .gitlab-ci.yml: include: [{{local: {INCLUDED}}}]"
+        );
+        INCLUDED
+    } else {
+        ALONE
     };
     if !project.variables.is_empty() {
         let and = if next.is_empty() { "" } else { "; " };

@@ -50,9 +50,10 @@ pub(crate) struct DemoService {
 impl DemoService {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let ended = CancellationToken::new();
-        let served = match self.mcp_stdio {
-            true => until_interrupted(&ended, speak(&ended))?,
-            false => until_interrupted(&ended, self.serve(&ended))?,
+        let served = if self.mcp_stdio {
+            until_interrupted(&ended, speak(&ended))?
+        } else {
+            until_interrupted(&ended, self.serve(&ended))?
         };
         served.into_inner()?;
         Ok(Exit::Success)

@@ -68,9 +68,10 @@ impl Fmt {
                 return Ok(false);
             }
         };
-        let other = match config::is_meant_by(&input.name(), &text) {
-            true => Some("the configuration of a project"),
-            false => Bundle::is_meant_by(&text).then_some("a tool manifest"),
+        let other = if config::is_meant_by(&input.name(), &text) {
+            Some("the configuration of a project")
+        } else {
+            Bundle::is_meant_by(&text).then_some("a tool manifest")
         };
         if let Some(other) = other {
             // They have no canonical form, and may stand beside threat documents in a directory.

@@ -71,18 +71,18 @@ impl Init {
         let asks = !self.yes && io::stdin().is_terminal() && io::stderr().is_terminal();
         let agents = std::mem::take(&mut found.agents);
         let everything = Draft::of_all(self.command.clone(), agents, endpoints);
-        let draft = match asks {
-            true => {
-                let input = io::stdin().lock();
-                let output = anstream::stderr();
-                let draft = ask(&mut Asked { input, output }, everything, &found);
-                draft.ok_or_else(|| CommandError {
-                    message: "the input ended; nothing was written".to_owned(),
-                    exit: Exit::Interrupted,
-                })?
-            }
-            false if self.endpoints.is_empty() => everything.without_strangers(),
-            false => everything,
+        let draft = if asks {
+            let input = io::stdin().lock();
+            let output = anstream::stderr();
+            let draft = ask(&mut Asked { input, output }, everything, &found);
+            draft.ok_or_else(|| CommandError {
+                message: "the input ended; nothing was written".to_owned(),
+                exit: Exit::Interrupted,
+            })?
+        } else if self.endpoints.is_empty() {
+            everything.without_strangers()
+        } else {
+            everything
         };
         let text = config::text(&draft, &found);
         let (_, findings) = config::read(&text, Path::new(""), Variables::Unread, &|_| true);
@@ -142,9 +142,10 @@ impl Init {
 /// Whether a text can be split into a program and its arguments.
 fn is_command(text: &str) -> Result<(), String> {
     let words = shlex::split(text).unwrap_or_default();
-    match words.first().is_some_and(|word| !word.is_empty()) && !text.contains('\0') {
-        true => Ok(()),
-        false => Err("write a command; quotes and backslashes must be closed".to_owned()),
+    if words.first().is_some_and(|word| !word.is_empty()) && !text.contains('\0') {
+        Ok(())
+    } else {
+        Err("write a command; quotes and backslashes must be closed".to_owned())
     }
 }
 

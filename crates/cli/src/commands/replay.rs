@@ -132,9 +132,10 @@ fn tell(one: &Replayed<'_>) {
     let recording = &again.recording;
     let name = shown_path(&recording.path);
     for problem in recording.problems.iter().take(TOLD_PROBLEMS) {
-        let then = match problem.kind.is_warning() {
-            true => "kept",
-            false => "skipped",
+        let then = if problem.kind.is_warning() {
+            "kept"
+        } else {
+            "skipped"
         };
         let line = format!("{name}:{}: {} ({then})", problem.line, problem.message);
         talk(&printable_line(&line));

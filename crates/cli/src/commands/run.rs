@@ -411,9 +411,10 @@ impl Run {
         talk(
             "These were simulations. Your own agent: proofhouse init, or proofhouse run --command 'python agent.py {mcp_url} {prompt}'",
         );
-        match surprises.is_empty() && result.complete {
-            true => Exit::Success,
-            false => Exit::Failure,
+        if surprises.is_empty() && result.complete {
+            Exit::Success
+        } else {
+            Exit::Failure
         }
     }
 }

@@ -404,13 +404,14 @@ fn rate(per_second: u32) -> RateQuota {
 /// soon as is promised.
 fn lease(text: &str) -> Result<Duration, String> {
     let lease = duration(text).map_err(|error| error.to_string())?;
-    match (MIN_LEASE..=MAX_LEASE).contains(&lease) {
-        true => Ok(lease),
-        false => Err(format!(
+    if (MIN_LEASE..=MAX_LEASE).contains(&lease) {
+        Ok(lease)
+    } else {
+        Err(format!(
             "a lease is from {} ms to {} s",
             MIN_LEASE.as_millis(),
             MAX_LEASE.as_secs()
-        )),
+        ))
     }
 }
 
@@ -421,13 +422,13 @@ fn check_public(text: &str) -> Result<(), CommandError> {
         let is_anonymous = url.username().is_empty() && url.password().is_none();
         ["http", "https"].contains(&url.scheme()) && url.has_host() && is_plain && is_anonymous
     };
-    match url::Url::parse(text).is_ok_and(|url| fits(&url)) {
-        true => Ok(()),
-        // It may hold a password, so that it is not repeated.
-        false => Err(CommandError::usage(
-            "--public-url: write an address such as https://hooks.example.com/path, without a user, `?` and `#`",
-        )),
+    if url::Url::parse(text).is_ok_and(|url| fits(&url)) {
+        return Ok(());
     }
+    // It may hold a password, so that it is not repeated.
+    Err(CommandError::usage(
+        "--public-url: write an address such as https://hooks.example.com/path, without a user, `?` and `#`",
+    ))
 }
 
 /// Every connection is an open file, and what a shell allows a process is often less than there is room for.
@@ -460,9 +461,10 @@ fn directory(path: &Path) -> Result<PathBuf, CommandError> {
     let found = path
         .canonicalize()
         .map_err(|error| wrong(error.to_string()))?;
-    match found.is_dir() {
-        true => Ok(found),
-        false => Err(wrong("this is not a directory".to_owned())),
+    if found.is_dir() {
+        Ok(found)
+    } else {
+        Err(wrong("this is not a directory".to_owned()))
     }
 }
 
@@ -473,10 +475,11 @@ fn pem(path: &Path) -> Result<Vec<u8>, CommandError> {
     #[expect(clippy::disallowed_methods, reason = "`take` caps it")]
     let read = file.take(MAX_PEM + 1).read_to_end(&mut bytes);
     read.map_err(|error| failed(error.to_string()))?;
-    match bytes.len() as u64 > MAX_PEM {
-        true => Err(failed(
+    if bytes.len() as u64 > MAX_PEM {
+        Err(failed(
             "this is too large for a certificate or a key".to_owned(),
-        )),
-        false => Ok(bytes),
+        ))
+    } else {
+        Ok(bytes)
     }
 }

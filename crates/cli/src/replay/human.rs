@@ -52,9 +52,10 @@ fn line(data: &mut Data, one: &Replayed<'_>) -> Result<(), CommandError> {
             let mark = if one.differs() { '≠' } else { '=' };
             let now = again.judged.outcome.word();
             data.line(&format!("{mark} {then:<11} {now:<11} {id}"))?;
-            match one.differs() {
-                true => reasons(data, one),
-                false => Ok(()),
+            if one.differs() {
+                reasons(data, one)
+            } else {
+                Ok(())
             }
         }
     }
@@ -90,9 +91,10 @@ fn page(data: &mut Data, one: &Replayed<'_>, full: bool) -> Result<(), CommandEr
         DocumentState::Changed => "changed since the run",
     };
     let (delivered, carriers) = record.carriers;
-    let reached = match record.reached {
-        true => "the attack reached the subject",
-        false => "nothing of the attack reached the subject",
+    let reached = if record.reached {
+        "the attack reached the subject"
+    } else {
+        "nothing of the attack reached the subject"
     };
     for (label, text) in [
         ("subject", format!("{}, {about}", record.subject)),
@@ -127,12 +129,11 @@ fn page(data: &mut Data, one: &Replayed<'_>, full: bool) -> Result<(), CommandEr
         let text = format!("       {}: {}{why}", indicator.id, indicator.result);
         data.line(&printable_line(&text))?;
     }
-    match one.differs() {
-        true => {
-            data.line("differs:")?;
-            reasons(data, one)
-        }
-        false => data.line("the same verdict as recorded"),
+    if one.differs() {
+        data.line("differs:")?;
+        reasons(data, one)
+    } else {
+        data.line("the same verdict as recorded")
     }
 }
 
@@ -169,13 +170,12 @@ fn talk(
             message.sequence, message.protocol, message.operation
         ));
         data.line(head.trim_end())?;
-        match full {
-            false => data.line(&format!("          {}", conversation::gist(message)))?,
-            true => {
-                for line in conversation::full(message) {
-                    data.line(&format!("          {line}"))?;
-                }
+        if full {
+            for line in conversation::full(message) {
+                data.line(&format!("          {line}"))?;
             }
+        } else {
+            data.line(&format!("          {}", conversation::gist(message)))?;
         }
         for evidence in conversation::evidence(&again.judged.indicators, message.sequence) {
             data.line(&format!("     ▲    {evidence}"))?;

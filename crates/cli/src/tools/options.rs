@@ -68,9 +68,10 @@ impl OperatorOptions {
         let Some(path) = &self.settings else {
             return Ok(OperatorConfig::default());
         };
-        let input = match self.read_stdin() {
-            true => Input::Stdin,
-            false => Input::File(path.clone()),
+        let input = if self.read_stdin() {
+            Input::Stdin
+        } else {
+            Input::File(path.clone())
         };
         let text = input.read(MAX_SETTINGS).map_err(|error| {
             CommandError::usage(format!("--settings {}: {error}", input.shown()))
@@ -80,12 +81,13 @@ impl OperatorOptions {
         for finding in &findings {
             talk(&shown(&input, finding));
         }
-        match findings
+        if findings
             .iter()
             .any(|finding| finding.severity == DiagnosticSeverity::Error)
         {
-            true => Err(CommandError::cannot_run("the settings cannot be used")),
-            false => Ok(config),
+            Err(CommandError::cannot_run("the settings cannot be used"))
+        } else {
+            Ok(config)
         }
     }
 }

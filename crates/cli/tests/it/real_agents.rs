@@ -112,9 +112,10 @@ fn attacked(agent: &Agent, model: &str) -> Option<(i32, Value)> {
     let mut campaign = Command::new(env!("CARGO_BIN_EXE_proofhouse"));
     campaign.args(["run", "--jobs", JOBS, "--format", "json"]);
     for id in DOCUMENTS {
-        match agent.twins {
-            true => campaign.args(["--id", id]),
-            false => campaign.arg(without_twin(id, elsewhere.path())),
+        if agent.twins {
+            campaign.args(["--id", id])
+        } else {
+            campaign.arg(without_twin(id, elsewhere.path()))
         };
     }
     let output = campaign

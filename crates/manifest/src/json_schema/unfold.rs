@@ -158,9 +158,10 @@ impl<'a> Finder<'a> {
     fn pointed(&self, reference: &str) -> Option<&'a Value> {
         let pointer = percent_decode_str(reference.strip_prefix('#')?);
         let pointer = pointer.decode_utf8().ok()?;
-        match pointer.is_empty() {
-            true => Some(self.start),
-            false => self.root.pointer(&pointer),
+        if pointer.is_empty() {
+            Some(self.start)
+        } else {
+            self.root.pointer(&pointer)
         }
     }
 }

@@ -136,15 +136,17 @@ impl Cron {
     pub fn next_after(&self, instant: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let clock = zone.to_datetime(instant);
         // A clock that goes back past midnight shows yesterday again.
-        let mut date = match clock.hour() < MOST_HOURS_BACK {
-            true => clock.date().checked_sub(1.day()).ok()?,
-            false => clock.date(),
+        let mut date = if clock.hour() < MOST_HOURS_BACK {
+            clock.date().checked_sub(1.day()).ok()?
+        } else {
+            clock.date()
         };
         let mut earlier: Option<Timestamp> = None;
         for _ in 0..MAX_DAYS {
-            let from = match date == clock.date() {
-                true => clock.hour().saturating_sub(MOST_HOURS_BACK),
-                false => 0,
+            let from = if date == clock.date() {
+                clock.hour().saturating_sub(MOST_HOURS_BACK)
+            } else {
+                0
             };
             let first = self.first_on(date, from, instant, zone);
             // For the same reason, a tick of a day may come after one of the next.

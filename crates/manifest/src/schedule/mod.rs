@@ -93,9 +93,10 @@ impl Cadence {
         while let Some(tick) = due.next.filter(|tick| *tick <= now) {
             passed = passed.saturating_add(1);
             due.fire = Some(tick);
-            let after = match passed >= MAX_COUNTED && tick < horizon {
-                true => horizon,
-                false => tick,
+            let after = if passed >= MAX_COUNTED && tick < horizon {
+                horizon
+            } else {
+                tick
             };
             due.next = self.next_after(after);
         }

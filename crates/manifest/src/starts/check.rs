@@ -60,13 +60,11 @@ fn input_problems(agent: &Agent, inputs: &Map<String, Value>, span: Span) -> Vec
     let mut given = inputs.clone();
     let declared = agent.parameters.properties();
     // The message is an input of every agent, declared or not.
-    match declared.contains_key("message") {
-        false => drop(given.shift_remove("message")),
-        true if !given.contains_key("message") => {
-            // A trigger may start a task without one, and a schedule is checked for it above.
-            given.insert("message".to_owned(), Value::Null);
-        }
-        true => {}
+    if !declared.contains_key("message") {
+        given.shift_remove("message");
+    } else if !given.contains_key("message") {
+        // A trigger may start a task without one, and a schedule is checked for it above.
+        given.insert("message".to_owned(), Value::Null);
     }
     let problems = agent.parameters.complete(given).err().unwrap_or_default();
     let of_message = |problem: &String| problem.starts_with("message:");

@@ -35,9 +35,10 @@ pub(crate) async fn meet_missing(
             }
         }
     }
-    match met.is_empty() {
-        true => "none".to_owned(),
-        false => met.join(","),
+    if met.is_empty() {
+        "none".to_owned()
+    } else {
+        met.join(",")
     }
 }
 

@@ -25,13 +25,15 @@ impl Responder<'_> {
             }
             Requested::Secrets => {
                 let found = self.secrets();
-                let found = match found.is_empty() {
-                    true => self.results(0, None),
-                    false => found,
+                let found = if found.is_empty() {
+                    self.results(0, None)
+                } else {
+                    found
                 };
-                match found.is_empty() {
-                    true => found,
-                    false => format!("credentials: {found}"),
+                if found.is_empty() {
+                    found
+                } else {
+                    format!("credentials: {found}")
                 }
             }
             Requested::UserRequest => self.conversation.user.clone(),

@@ -48,9 +48,10 @@ impl Service {
                 }
             }
             ("DELETE", ["notes", id]) => {
-                match id.parse().is_ok_and(|id| lock(&self.notes).remove(id)) {
-                    true => Reply::empty(StatusCode::NO_CONTENT),
-                    false => error(StatusCode::NOT_FOUND, "there is no such note"),
+                if id.parse().is_ok_and(|id| lock(&self.notes).remove(id)) {
+                    Reply::empty(StatusCode::NO_CONTENT)
+                } else {
+                    error(StatusCode::NOT_FOUND, "there is no such note")
                 }
             }
             ("GET", ["sessions"]) => json_reply(
@@ -59,10 +60,13 @@ impl Service {
             ),
             ("POST", ["sessions"]) => self.open_session(),
             ("POST", ["sessions", id, "add"]) => self.add(request, id),
-            ("DELETE", ["sessions", id]) => match lock(&self.sessions).close(id) {
-                true => Reply::empty(StatusCode::NO_CONTENT),
-                false => error(StatusCode::NOT_FOUND, "there is no such session"),
-            },
+            ("DELETE", ["sessions", id]) => {
+                if lock(&self.sessions).close(id) {
+                    Reply::empty(StatusCode::NO_CONTENT)
+                } else {
+                    error(StatusCode::NOT_FOUND, "there is no such session")
+                }
+            }
             ("POST", ["oauth", "token"]) => self.token(request),
             ("GET", ["account"]) => self.account(request),
             ("POST", ["mcp"]) => mcp::answer_http(request),
@@ -163,12 +167,13 @@ impl Service {
 
     fn account(&self, request: &Request) -> Reply {
         let token = bearer(request).unwrap_or_default();
-        match lock(&self.tokens).is_good(token) {
-            true => json_reply(StatusCode::OK, &json!({"account": "demo", "plan": "free"})),
-            false => error(
+        if lock(&self.tokens).is_good(token) {
+            json_reply(StatusCode::OK, &json!({"account": "demo", "plan": "free"}))
+        } else {
+            error(
                 StatusCode::UNAUTHORIZED,
                 "this needs a token of /oauth/token",
-            ),
+            )
         }
     }
 }

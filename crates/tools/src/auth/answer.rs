@@ -23,9 +23,10 @@ pub(super) async fn ask(
     repeatable: bool,
     secrets: &Secrets,
 ) -> Result<Value, AuthError> {
-    let sent = match repeatable {
-        true => client.send_repeatable(request).await,
-        false => client.send(request).await,
+    let sent = if repeatable {
+        client.send_repeatable(request).await
+    } else {
+        client.send(request).await
     };
     let answer = sent.map_err(|error| AuthError::Unavailable(secrets.redact(&error.message)))?;
     let json: Option<Value> = serde_json::from_slice(&answer.body).ok();

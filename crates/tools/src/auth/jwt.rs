@@ -48,9 +48,10 @@ impl SigningKey {
         if text.len() > MAX_PEM_BYTES {
             return Err(KeyError::NotPem);
         }
-        let unfolded = match text.trim().contains('\n') {
-            true => text.to_owned(),
-            false => text.replace("\\n", "\n"),
+        let unfolded = if text.trim().contains('\n') {
+            text.to_owned()
+        } else {
+            text.replace("\\n", "\n")
         };
         let der =
             PrivateKeyDer::from_pem_slice(unfolded.as_bytes()).map_err(|_| KeyError::NotPem)?;

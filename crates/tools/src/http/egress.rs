@@ -122,12 +122,13 @@ impl AddressGuard for EgressPolicy {
         let stays = |network: &IpNet| network.network().is_loopback();
         let is_here = name.trim_end_matches('.').eq_ignore_ascii_case("localhost");
         // Where no address beyond this machine is allowed, a name need not be told to others either.
-        match self.is_closed && !is_here && self.allow.iter().all(stays) {
-            true => Err(AddressDenied(format!(
+        if self.is_closed && !is_here && self.allow.iter().all(stays) {
+            Err(AddressDenied(format!(
                 "`{name}` is not on this machine, and tools may not leave it; to permit it, give its network \
                  with `--allow`"
-            ))),
-            false => Ok(()),
+            )))
+        } else {
+            Ok(())
         }
     }
 }

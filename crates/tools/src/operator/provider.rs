@@ -249,9 +249,10 @@ impl<'s, 'l> Block<'_, 's, 'l> {
                 }
             }
         });
-        let api_url = match self.has("api_url") {
-            true => self.url("api_url"),
-            false => Url::parse(GITHUB_API).ok(),
+        let api_url = if self.has("api_url") {
+            self.url("api_url")
+        } else {
+            Url::parse(GITHUB_API).ok()
         };
         let repositories = self.read("repositories", |reader, node| {
             Some(

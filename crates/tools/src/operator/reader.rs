@@ -158,9 +158,10 @@ impl<'s, 'l> Reader<'s, 'l> {
     fn fill(&mut self, text: &str) -> Option<String> {
         let filled = variables::fill(text, self.lookup).and_then(|filled| {
             self.filled = self.filled.saturating_add(filled.len());
-            match self.filled > MAX_FILLED {
-                true => Err(Problem::TooLong),
-                false => Ok(filled),
+            if self.filled > MAX_FILLED {
+                Err(Problem::TooLong)
+            } else {
+                Ok(filled)
             }
         });
         match filled {

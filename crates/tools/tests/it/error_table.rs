@@ -196,9 +196,12 @@ async fn oversized_answers_are_refused() {
         ),
     ] {
         let shown = sent[..40].to_owned();
-        let server = Server::start(move |_, _| match sent.ends_with("\r\n\r\n") {
-            true => Reply::Stall(sent.clone().into_bytes()),
-            false => Reply::Bytes(sent.clone().into_bytes()),
+        let server = Server::start(move |_, _| {
+            if sent.ends_with("\r\n\r\n") {
+                Reply::Stall(sent.clone().into_bytes())
+            } else {
+                Reply::Bytes(sent.clone().into_bytes())
+            }
         })
         .await;
         let url = format!("http://127.0.0.1:{}/", server.port);

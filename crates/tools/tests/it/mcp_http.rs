@@ -484,13 +484,16 @@ async fn a_refused_token_is_replaced_once_and_never_shown() {
 #[tokio::test]
 async fn the_old_transport_is_tried_when_nobody_posts() {
     // The stream names an address elsewhere, which must get nothing.
-    let server = Server::start(|_, request| match request.starts_with("GET") {
-        true => reply(
-            "200 OK",
-            "content-type: text/event-stream\r\n",
-            "event: endpoint\ndata: http://127.0.0.1:1/steal\n\n",
-        ),
-        false => reply("405 Method Not Allowed", "", ""),
+    let server = Server::start(|_, request| {
+        if request.starts_with("GET") {
+            reply(
+                "200 OK",
+                "content-type: text/event-stream\r\n",
+                "event: endpoint\ndata: http://127.0.0.1:1/steal\n\n",
+            )
+        } else {
+            reply("405 Method Not Allowed", "", "")
+        }
     })
     .await;
     let url = format!(

@@ -61,9 +61,12 @@ async fn serve(
     answer: impl Fn(&str) -> Reply + Send + Sync + 'static,
 ) -> Server {
     let description = description.clone();
-    Server::start(move |_, request| match request.starts_with("GET /api ") {
-        true => json_reply(&description),
-        false => answer(request),
+    Server::start(move |_, request| {
+        if request.starts_with("GET /api ") {
+            json_reply(&description)
+        } else {
+            answer(request)
+        }
     })
     .await
 }
@@ -73,9 +76,10 @@ fn ok(_: &str) -> Reply {
 }
 
 fn pets(version: &str) -> Value {
-    let nullable = match version.starts_with("3.0") {
-        true => json!({"type": "string", "nullable": true}),
-        false => json!({"type": ["string", "null"]}),
+    let nullable = if version.starts_with("3.0") {
+        json!({"type": "string", "nullable": true})
+    } else {
+        json!({"type": ["string", "null"]})
     };
     json!({
         "openapi": version,
@@ -349,9 +353,10 @@ impl TokenSource for Tokens {
 async fn a_refused_token_is_fetched_anew_once() {
     let scheme = json!({"type": "openIdConnect"});
     let server = serve(&secured(&scheme), |request| {
-        match request.contains("Bearer fresh-token") {
-            true => echo(request),
-            false => reply("401 Unauthorized", "", "not stale-token"),
+        if request.contains("Bearer fresh-token") {
+            echo(request)
+        } else {
+            reply("401 Unauthorized", "", "not stale-token")
         }
     })
     .await;

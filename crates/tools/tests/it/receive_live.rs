@@ -103,11 +103,14 @@ async fn open(server: &Server) -> (Subscribed, Opening) {
 
 #[tokio::test]
 async fn a_channel_is_opened_and_closed_with_what_each_knows() {
-    let server = Server::start(|_, request| match request.starts_with("POST /watch") {
-        true => json_reply(&json!({
-            "resourceId": "r-1", "expiration": "1767276000000", "echo": "sk-secret/1",
-        })),
-        false => reply("204 No Content", "", ""),
+    let server = Server::start(|_, request| {
+        if request.starts_with("POST /watch") {
+            json_reply(&json!({
+                "resourceId": "r-1", "expiration": "1767276000000", "echo": "sk-secret/1",
+            }))
+        } else {
+            reply("204 No Content", "", "")
+        }
     })
     .await;
     let (opened, opening) = open(&server).await;

@@ -580,10 +580,7 @@ proptest! {
             let verdict = keys.verify(&delivery(&map, &body));
             prop_assert_eq!(verdict.whole(), &verified(name));
             let mut other = body.clone();
-            match other.is_empty() {
-                true => other.push(0),
-                false => { let at = at % other.len(); other[at] ^= 1; }
-            }
+            if other.is_empty() {other.push(0)} else { let at = at % other.len(); other[at] ^= 1; }
             let verdict = keys.verify(&delivery(&map, &other));
             prop_assert_eq!(verdict.whole(), &refused(Refusal::Mismatch));
         }

@@ -93,13 +93,14 @@ async fn service() -> Server {
             Some("DELETE") => return reply("204 No Content", "", ""),
             _ => request.split(' ').nth(1).unwrap_or_default(),
         };
-        match text.ends_with("/missing") {
-            true => reply("404 Not Found", "", "there is no sk-secret-1"),
-            false => reply(
+        if text.ends_with("/missing") {
+            reply("404 Not Found", "", "there is no sk-secret-1")
+        } else {
+            reply(
                 "200 OK",
                 "content-type: text/plain\r\n",
                 format!("read {text}"),
-            ),
+            )
         }
     })
     .await

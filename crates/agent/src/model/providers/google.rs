@@ -75,9 +75,10 @@ impl Dialect for Google {
         if generation != json!({}) {
             body["generationConfig"] = generation;
         }
-        let action = match stream {
-            true => ":streamGenerateContent?alt=sse",
-            false => ":generateContent",
+        let action = if stream {
+            ":streamGenerateContent?alt=sse"
+        } else {
+            ":generateContent"
         };
         Outgoing {
             url: format!("{}{action}", self.url),

@@ -206,9 +206,10 @@ fn message(message: &ChatMessage) -> Value {
             ..
         } => {
             // There is no field for it; the model should know all the same.
-            let content = match is_error {
-                true => format!("Error: {content}"),
-                false => content.clone(),
+            let content = if *is_error {
+                format!("Error: {content}")
+            } else {
+                content.clone()
             };
             json!({"role": "tool", "tool_call_id": call_id, "content": content})
         }

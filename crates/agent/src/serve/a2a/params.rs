@@ -50,9 +50,10 @@ pub(super) fn accepts_text(settings: Option<&Value>) -> Result<(), Problem> {
         let mode = mode.as_str().unwrap_or_default();
         mode.starts_with("text") || mode == "*/*" || mode == "application/json"
     };
-    match modes.iter().any(is_text) {
-        true => Ok(()),
-        false => Err(Problem::ContentType),
+    if modes.iter().any(is_text) {
+        Ok(())
+    } else {
+        Err(Problem::ContentType)
     }
 }
 

@@ -103,9 +103,10 @@ fn finish(record: &Record, output: Output, is_late: bool) {
         if record.cancel.is_cancelled() {
             return record.reach(A2aTaskState::Canceled, None);
         }
-        let why = match is_late {
-            true => "the answer took too long".to_owned(),
-            false => why,
+        let why = if is_late {
+            "the answer took too long".to_owned()
+        } else {
+            why
         };
         return record.reach(A2aTaskState::Failed, Some(Message::of_agent(why)));
     }

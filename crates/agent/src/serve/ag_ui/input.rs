@@ -277,9 +277,10 @@ fn resume(object: &Map<String, Value>) -> Result<Vec<(String, Decision)>, String
                 || keys
                     .iter()
                     .any(|key| payload.get(key).is_some_and(approves)));
-        let decision = match approved {
-            true => Decision::Approve,
-            false => Decision::Deny,
+        let decision = if approved {
+            Decision::Approve
+        } else {
+            Decision::Deny
         };
         Ok((id(entry, "interruptId")?, decision))
     };

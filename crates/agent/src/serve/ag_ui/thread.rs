@@ -145,18 +145,19 @@ impl Thread {
             })
         };
         let goes_on = !matches!(last.said, ClientSaid::User(_));
-        self.asked = Some(match goes_on {
-            true => Asked::Conversation,
-            false => Asked::Message(last.id.clone()),
+        self.asked = Some(if goes_on {
+            Asked::Conversation
+        } else {
+            Asked::Message(last.id.clone())
         });
-        let message = match goes_on {
-            false => {
-                preceding.pop();
-                last_words(&fresh)
-            }
+        let message = if !goes_on {
+            preceding.pop();
+            last_words(&fresh)
+        } else if !self.has_input {
             // The rules of the agent see the words that the run is about, whoever wrote them down.
-            true if !self.has_input => Some(last_words(&fresh).unwrap_or_default()),
-            true => None,
+            Some(last_words(&fresh).unwrap_or_default())
+        } else {
+            None
         };
         self.has_input = true;
         let is_parameter = |name: &String| parameters.contains(&name.as_str());

@@ -177,14 +177,15 @@ impl Http {
                 return refuse(StatusCode::GATEWAY_TIMEOUT, "the reply took too long");
             }
         };
-        match question.stream {
-            false => Reply::json(StatusCode::OK, write::whole(&reply)),
-            true => Reply::empty(StatusCode::OK)
+        if question.stream {
+            Reply::empty(StatusCode::OK)
                 .with_header("content-type", "text/event-stream")
                 .with_header("cache-control", "no-store")
                 .with_body(Body::Whole(
                     write::events(&reply, &events, question.tell_usage).into(),
-                )),
+                ))
+        } else {
+            Reply::json(StatusCode::OK, write::whole(&reply))
         }
     }
 }
@@ -200,9 +201,10 @@ fn status(error: &ModelError) -> StatusCode {
 }
 
 fn refuse(status: StatusCode, message: &str) -> Reply {
-    let kind = match status.is_server_error() {
-        true => "server_error",
-        false => "invalid_request_error",
+    let kind = if status.is_server_error() {
+        "server_error"
+    } else {
+        "invalid_request_error"
     };
     let error = json!({"message": message, "type": kind, "param": null, "code": null});
     Reply::json(status, json!({"error": error}).to_string())

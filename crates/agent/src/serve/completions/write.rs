@@ -36,9 +36,10 @@ impl Head {
 
 /// The whole reply.
 pub(super) fn whole(reply: &ModelReply) -> String {
-    let content = match reply.text.is_empty() && !reply.calls.is_empty() {
-        true => Value::Null,
-        false => reply.text.as_str().into(),
+    let content = if reply.text.is_empty() && !reply.calls.is_empty() {
+        Value::Null
+    } else {
+        reply.text.as_str().into()
     };
     let mut message = json!({"role": "assistant", "content": content, "refusal": null});
     if !reply.calls.is_empty() {

@@ -74,9 +74,10 @@ impl Run {
         let answered = worked.into_inner()?;
         self.print(&prepared, &answered)?;
         prepared.finish()?;
-        Ok(match interrupted {
-            true => Exit::Interrupted,
-            false => ending::exit(&answered.output),
+        Ok(if interrupted {
+            Exit::Interrupted
+        } else {
+            ending::exit(&answered.output)
         })
     }
 
@@ -141,9 +142,10 @@ impl Run {
 
     /// Answers all open questions as the command line says.
     fn decide(&self, task: &Task, reviews: &mut Vec<Value>) {
-        let (decision, word) = match self.approve {
-            true => (Decision::Approve, "approved"),
-            false => (Decision::Deny, "denied"),
+        let (decision, word) = if self.approve {
+            (Decision::Approve, "approved")
+        } else {
+            (Decision::Deny, "denied")
         };
         for review in task.reviews() {
             if !task.decide(review.id, decision) {
@@ -151,9 +153,10 @@ impl Run {
             }
             if self.format == Format::Human {
                 talk_styled(&show::question(&review));
-                let hint = match self.approve || self.deny {
-                    true => "",
-                    false => "; --approve would have approved it",
+                let hint = if self.approve || self.deny {
+                    ""
+                } else {
+                    "; --approve would have approved it"
                 };
                 talk(&format!("{word}{hint}"));
             }

@@ -162,9 +162,10 @@ impl Call {
                 Ok(Exit::Success)
             }
             Err(error) => {
-                let exit = match error.is_recoverable() {
-                    true => Exit::Failure,
-                    false => Exit::CannotRun,
+                let exit = if error.is_recoverable() {
+                    Exit::Failure
+                } else {
+                    Exit::CannotRun
                 };
                 self.print(&Called {
                     target,
@@ -312,9 +313,10 @@ impl Call {
             return Ok(Target {
                 from: Located::clone(from),
                 action: wanted.strip_prefix(&prefix).unwrap_or(wanted).to_owned(),
-                function: match wanted.starts_with(&prefix) {
-                    true => wanted.to_owned(),
-                    false => format!("{prefix}{wanted}"),
+                function: if wanted.starts_with(&prefix) {
+                    wanted.to_owned()
+                } else {
+                    format!("{prefix}{wanted}")
                 },
                 properties: Map::new(),
             });

@@ -77,9 +77,10 @@ impl List {
             }
         }
         data.finish()?;
-        Ok(match failed {
-            true => Exit::CannotRun,
-            false => Exit::Success,
+        Ok(if failed {
+            Exit::CannotRun
+        } else {
+            Exit::Success
         })
     }
 }

@@ -95,12 +95,11 @@ impl Bench {
         let mut all = String::new();
         let mut open = vec![self.path(out)];
         while let Some(path) = open.pop() {
-            match path.is_dir() {
-                true => {
-                    let entries = std::fs::read_dir(path).unwrap();
-                    open.extend(entries.map(|entry| entry.unwrap().path()));
-                }
-                false => all.push_str(&String::from_utf8_lossy(&bytes(&path))),
+            if path.is_dir() {
+                let entries = std::fs::read_dir(path).unwrap();
+                open.extend(entries.map(|entry| entry.unwrap().path()));
+            } else {
+                all.push_str(&String::from_utf8_lossy(&bytes(&path)));
             }
         }
         all

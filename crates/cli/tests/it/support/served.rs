@@ -66,9 +66,10 @@ fn reply(answer: &str) -> Option<Reply> {
         .is_some_and(|coding| coding == "chunked");
     Some(Reply {
         status: status.parse().unwrap(),
-        text: match is_chunked {
-            true => body.split("\r\n").skip(1).step_by(2).collect(),
-            false => body.to_owned(),
+        text: if is_chunked {
+            body.split("\r\n").skip(1).step_by(2).collect()
+        } else {
+            body.to_owned()
         },
         headers,
     })

@@ -144,9 +144,10 @@ impl Catalog {
             return Err(self.unknown(&declared.name));
         };
         let action = entry.completed.get_or_init(|| {
-            let description = match declared.description.is_empty() {
-                true => entry.derived.description.clone(),
-                false => declared.description.clone(),
+            let description = if declared.description.is_empty() {
+                entry.derived.description.clone()
+            } else {
+                declared.description.clone()
             };
             Arc::new(Action {
                 name: declared.name.clone(),
@@ -164,9 +165,10 @@ impl Catalog {
         if let Some(near) = did_you_mean(name, names.iter().map(String::as_str)) {
             message.push_str(&format!("; did you mean `{near}`?"));
         }
-        let more = match names.len() > MAX_NAMES_TOLD {
-            true => ", …",
-            false => "",
+        let more = if names.len() > MAX_NAMES_TOLD {
+            ", …"
+        } else {
+            ""
         };
         let told: Vec<&str> = names
             .iter()

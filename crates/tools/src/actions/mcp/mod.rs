@@ -243,9 +243,10 @@ impl Server {
         let most = self.connector.limits.max_result_bytes;
         if called.is_error == Some(true) {
             let said = secrets.redact(&content::texts(&called));
-            let message = match said.trim().is_empty() {
-                true => "the tool reports an error",
-                false => head(&said, MAX_SAID),
+            let message = if said.trim().is_empty() {
+                "the tool reports an error"
+            } else {
+                head(&said, MAX_SAID)
             };
             let mut error = ActionError::new(Failure::Tool, message);
             if called.structured_content.is_some() {

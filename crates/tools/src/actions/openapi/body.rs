@@ -235,14 +235,16 @@ impl Part<'_> {
         }
         bytes.extend_from_slice(head.as_bytes());
         bytes.extend_from_slice(b"\r\n\r\n");
-        match self.binary {
-            true => bytes.extend(decoded(self.value, self.name)?),
-            false => bytes.extend_from_slice(text_of(self.value).as_bytes()),
+        if self.binary {
+            bytes.extend(decoded(self.value, self.name)?);
+        } else {
+            bytes.extend_from_slice(text_of(self.value).as_bytes());
         }
         bytes.extend_from_slice(b"\r\n");
-        match bytes.len() > MAX_BODY {
-            true => Err(format!("the body has more than {MAX_BODY} bytes")),
-            false => Ok(()),
+        if bytes.len() > MAX_BODY {
+            Err(format!("the body has more than {MAX_BODY} bytes"))
+        } else {
+            Ok(())
         }
     }
 }

@@ -46,9 +46,10 @@ pub(super) fn request(
         if any_text(value, &breaks_line) {
             return Err(refused(parameter, "it holds a line break or NUL"));
         }
-        let value = &match parameter.json {
-            true => Value::String(value.to_string()),
-            false => value.clone(),
+        let value = &if parameter.json {
+            Value::String(value.to_string())
+        } else {
+            value.clone()
         };
         match parameter.place {
             Place::Path => {}
@@ -183,9 +184,10 @@ fn path(
             if any_text(value, &climbs) {
                 return Err(refused(parameter, "it holds a `..` segment"));
             }
-            let written = match parameter.json {
-                true => encode(&value.to_string()),
-                false => in_path(&parameter.name, value, parameter.shape),
+            let written = if parameter.json {
+                encode(&value.to_string())
+            } else {
+                in_path(&parameter.name, value, parameter.shape)
             };
             path.push_str(&written);
             segment.value(&written, parameter);

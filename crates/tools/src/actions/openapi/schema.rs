@@ -209,10 +209,11 @@ impl<'d> Builder<'d> {
         let Some(target) = reference(self.description, id) else {
             return Value::Object(self.own(id, depth));
         };
-        let mut beside = match self.description.is_3_0 {
+        let mut beside = if self.description.is_3_0 {
             // There, what stands beside a reference has no meaning; its description is meant all the same.
-            true => self.only(id, &["description", "nullable"]),
-            false => self.own(id, depth),
+            self.only(id, &["description", "nullable"])
+        } else {
+            self.own(id, depth)
         };
         let Ok(target) = target else {
             return self.note(NOWHERE);
@@ -367,14 +368,13 @@ impl<'d> Builder<'d> {
         if self.direction == Direction::Request
             && let Some(one_of) = made.shift_remove("oneOf")
         {
-            match made.contains_key("anyOf") {
-                false => {
-                    made.insert("anyOf".to_owned(), one_of);
-                }
-                true => match made.entry("allOf").or_insert_with(|| json!([])) {
+            if made.contains_key("anyOf") {
+                match made.entry("allOf").or_insert_with(|| json!([])) {
                     Value::Array(all) => all.push(json!({"anyOf": one_of})),
                     other => *other = json!([{"anyOf": one_of}]),
-                },
+                }
+            } else {
+                made.insert("anyOf".to_owned(), one_of);
             }
         }
         if tree.flag_at(id, "nullable") == Some(true) {

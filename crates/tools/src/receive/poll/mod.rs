@@ -134,9 +134,10 @@ pub async fn step(
     PollStep {
         state: next,
         items,
-        wait: match more {
-            true => BACKLOG_PAUSE,
-            false => jittered(poll.interval, chance),
+        wait: if more {
+            BACKLOG_PAUSE
+        } else {
+            jittered(poll.interval, chance)
         },
         more,
         problem: None,

@@ -189,9 +189,10 @@ impl Scheme {
             (false, Some(_)) => return Err(SchemeError::TimestampNotSigned),
             _ => {}
         }
-        match holds("{id}") && self.id_header.is_none() {
-            true => Err(SchemeError::NoIdHeader),
-            false => Ok(()),
+        if holds("{id}") && self.id_header.is_none() {
+            Err(SchemeError::NoIdHeader)
+        } else {
+            Ok(())
         }
     }
 
@@ -201,17 +202,17 @@ impl Scheme {
     ///
     /// Returns an error when the secret is empty or not written as the scheme wants it.
     pub fn key(&self, secret: &str) -> Result<Vec<u8>, SchemeError> {
-        let bytes = match self.base64_secrets {
-            false => secret.as_bytes().to_vec(),
-            true => {
-                let written = secret.trim();
-                let written = written.strip_prefix("whsec_").unwrap_or(written);
-                base64(written).ok_or(SchemeError::NotBase64)?
-            }
+        let bytes = if self.base64_secrets {
+            let written = secret.trim();
+            let written = written.strip_prefix("whsec_").unwrap_or(written);
+            base64(written).ok_or(SchemeError::NotBase64)?
+        } else {
+            secret.as_bytes().to_vec()
         };
-        match bytes.is_empty() {
-            true => Err(SchemeError::EmptySecret),
-            false => Ok(bytes),
+        if bytes.is_empty() {
+            Err(SchemeError::EmptySecret)
+        } else {
+            Ok(bytes)
         }
     }
 
@@ -276,9 +277,10 @@ impl Scheme {
             })
             .filter(|bytes| bytes.len() == self.hash.length())
             .collect();
-        match signatures.is_empty() {
-            true => Err(Refusal::Malformed),
-            false => Ok(signatures),
+        if signatures.is_empty() {
+            Err(Refusal::Malformed)
+        } else {
+            Ok(signatures)
         }
     }
 
@@ -330,9 +332,10 @@ impl Scheme {
 
 /// A header that must be there, once.
 fn one<'a>(delivery: &Delivery<'a>, name: &str) -> Result<&'a str, Refusal> {
-    match delivery.headers.contains_key(name) {
-        false => Err(Refusal::Missing),
-        true => delivery.header(name).ok_or(Refusal::Malformed),
+    if delivery.headers.contains_key(name) {
+        delivery.header(name).ok_or(Refusal::Malformed)
+    } else {
+        Err(Refusal::Missing)
     }
 }
 

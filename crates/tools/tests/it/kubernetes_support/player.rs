@@ -549,9 +549,10 @@ impl Inner {
             .filter(|(_, byte)| **byte == b'\n')
             .map(|(at, _)| at + 1)
             .collect();
-        let from = match breaks.len() >= lines {
-            true => breaks[breaks.len() - lines],
-            false => 0,
+        let from = if breaks.len() >= lines {
+            breaks[breaks.len() - lines]
+        } else {
+            0
         };
         let tail = &log[from..];
         let tail = tail[..tail.len().min(bytes)].to_vec();
