@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// How many values one parameter may have. A model that calls an action in a loop must not make the list,
 /// which is stored with every call, grow without end.
@@ -22,8 +22,8 @@ pub const MAX_VALUE_BYTES: usize = 4_096;
 ///
 /// let mut list = AllowList::default();
 /// list.seal("owner", json!("acme"));
-/// let call = json!({"owner": "other", "author": "alice"});
-/// list.add_call(call.as_object().unwrap());
+/// list.add("owner", &json!("other"));
+/// list.add("author", &json!("alice"));
 /// assert_eq!(list.values("owner"), [json!("acme")]);
 /// assert_eq!(list.values("author"), [json!("alice")]);
 /// assert!(list.values("repo").is_empty());
@@ -51,15 +51,6 @@ pub enum Addition {
     Unchanged,
     /// It is too large, or one too many.
     LeftOut,
-}
-
-/// What a call added to an [`AllowList`].
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Added {
-    /// The values that are new, by name; what a store has to write.
-    pub values: Vec<(String, Value)>,
-    /// The names whose value was not kept: too large, or one too many.
-    pub left_out: Vec<String>,
 }
 
 impl AllowEntry {
@@ -106,19 +97,6 @@ impl AllowList {
         Addition::Added
     }
 
-    /// Adds the resolved values of a dispatched call.
-    pub fn add_call(&mut self, parameters: &Map<String, Value>) -> Added {
-        let mut added = Added::default();
-        for (name, value) in parameters {
-            match self.add(name, value) {
-                Addition::Added => added.values.push((name.clone(), value.clone())),
-                Addition::LeftOut => added.left_out.push(name.clone()),
-                Addition::Unchanged => {}
-            }
-        }
-        added
-    }
-
     /// The values of a parameter; none where no call had one.
     #[must_use]
     pub fn values(&self, name: &str) -> &[Value] {
@@ -143,30 +121,24 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn call(value: &Value) -> Map<String, Value> {
-        value.as_object().cloned().unwrap_or_default()
-    }
-
     #[test]
     fn values_grow_from_calls_and_each_is_kept_once() {
         let mut list = AllowList::default();
-        let added = list.add_call(&call(&json!({"author": "alice", "n": 1, "none": null})));
-        assert_eq!(added.values.len(), 2);
-        list.add_call(&call(&json!({"author": "bob"})));
-        let added = list.add_call(&call(&json!({"author": "alice"})));
-        assert_eq!(added, Added::default());
+        assert_eq!(list.add("author", &json!("alice")), Addition::Added);
+        assert_eq!(list.add("n", &json!(1)), Addition::Added);
+        assert_eq!(list.add("none", &Value::Null), Addition::Unchanged);
+        assert_eq!(list.add("author", &json!("bob")), Addition::Added);
+        assert_eq!(list.add("author", &json!("alice")), Addition::Unchanged);
         assert_eq!(list.values("author"), [json!("alice"), json!("bob")]);
         assert!(list.values("none").is_empty());
+        assert_eq!(list.entries().count(), 2);
     }
 
     #[test]
     fn a_sealed_parameter_never_grows() {
         let mut list = AllowList::default();
         list.seal("owner", json!("acme"));
-        assert_eq!(
-            list.add_call(&call(&json!({"owner": "evil"}))),
-            Added::default()
-        );
+        assert_eq!(list.add("owner", &json!("evil")), Addition::Unchanged);
         assert_eq!(list.values("owner"), [json!("acme")]);
         assert!(list.is_sealed("owner"));
     }
@@ -175,13 +147,13 @@ mod tests {
     fn what_is_too_much_is_left_out_and_told() {
         let mut list = AllowList::default();
         let long = "x".repeat(MAX_VALUE_BYTES + 1);
-        let added = list.add_call(&call(&json!({"text": long, "list": [long], "id": 1})));
-        assert_eq!(added.left_out, ["text", "list"]);
-        assert_eq!(list.entries().count(), 1);
+        assert_eq!(list.add("text", &json!(long)), Addition::LeftOut);
+        assert_eq!(list.add("list", &json!([long])), Addition::LeftOut);
+        assert_eq!(list.entries().count(), 0);
         for number in 0..=MAX_VALUES {
-            list.add_call(&call(&json!({"id": number})));
+            list.add("id", &json!(number));
         }
         assert_eq!(list.values("id").len(), MAX_VALUES);
-        assert_eq!(list.add_call(&call(&json!({"id": "new"}))).left_out, ["id"]);
+        assert_eq!(list.add("id", &json!("new")), Addition::LeftOut);
     }
 }

@@ -49,8 +49,9 @@ fn list() -> AllowList {
     let mut list = AllowList::default();
     list.seal("owner", json!("acme"));
     for author in ["alice", "bob"] {
-        let call = json!({"owner": "evil", "author": author, "number": 7});
-        list.add_call(call.as_object().expect("the test is set up"));
+        list.add("owner", &json!("evil"));
+        list.add("author", &json!(author));
+        list.add("number", &json!(7));
     }
     list
 }
