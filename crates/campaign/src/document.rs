@@ -7,7 +7,7 @@
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use proofhouse_oatf::{Document, Mode, Protocol, serialize};
+use proofhouse_oatf::{Document, Mode, OatfError, Protocol, serialize};
 use proofhouse_wire::fnv;
 use serde_json::{Map, Value};
 
@@ -66,13 +66,44 @@ pub enum DocumentError {
         message: String,
     },
     /// The twin cannot be used.
-    #[error("the twin `{file}`: {message}")]
+    #[error("the twin `{file}`: {error}")]
     Twin {
         /// The file.
         file: String,
         /// What is wrong.
-        message: String,
+        error: TwinError,
     },
+}
+
+/// Why the twin of a document cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TwinError {
+    /// Nobody knows which files are beside the document.
+    #[error("a document from stdin has no file beside it")]
+    FromStdin,
+    /// No file has the name.
+    #[error("there is no such file")]
+    NoFile,
+    /// No document of the library has the name.
+    #[error("it is not in the library")]
+    NotInLibrary,
+    /// It is no document.
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableDocument),
+    /// It is a document that no campaign can use.
+    #[error(transparent)]
+    Unfit(Box<DocumentError>),
+}
+
+/// Why a text is no document.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnreadableDocument {
+    /// What is wrong with it was told before.
+    #[error("it cannot be used")]
+    Told,
+    /// The first that is wrong with it.
+    #[error(transparent)]
+    Invalid(Box<OatfError>),
 }
 
 /// Whether a file is the twin of another document, by its name.
@@ -93,7 +124,7 @@ impl CampaignDocument {
         path: &str,
         document: Document,
         prompt: Option<&str>,
-        twin: impl FnOnce(&str) -> Result<Document, String>,
+        twin: impl FnOnce(&str) -> Result<Document, TwinError>,
     ) -> Result<Self, DocumentError> {
         if document.attack.indicators().is_empty() {
             return Err(DocumentError::NoIndicators);
@@ -110,14 +141,15 @@ impl CampaignDocument {
         let twin_script = match twin_file(&ours)? {
             None => None,
             Some(file) => {
-                let unfit = |message: String| DocumentError::Twin {
+                let unfit = |error| DocumentError::Twin {
                     file: file.clone(),
-                    message,
+                    error,
                 };
                 let twin = twin(&file).map_err(unfit)?;
                 let script =
                     twin_script(twin, &attack, explicit.then_some(&attack.prompts), prompt);
-                Some(Arc::new(script.map_err(|error| unfit(error.to_string()))?))
+                let script = script.map_err(|error| unfit(TwinError::Unfit(Box::new(error))));
+                Some(Arc::new(script?))
             }
         };
         attack.twin = twin_script

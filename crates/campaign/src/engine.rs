@@ -1,6 +1,7 @@
 //! The engine: makes the runs of a plan side by side, keeps what comes of them, and tells how far it is.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -123,9 +124,7 @@ pub async fn execute(
             spared: 0,
         },
         saving: Saving::default(),
-        scratch: Scratch::new()
-            .map(Arc::new)
-            .map_err(|error| error.to_string()),
+        scratch: Scratch::new().map(Arc::new).map_err(Arc::new),
     };
     if let Some(trouble) = trouble {
         campaign.tell(None, 0, Some(&trouble));
@@ -175,7 +174,7 @@ struct Campaign<'a> {
     listener: Listener<'a>,
     result: CampaignResult,
     saving: Saving,
-    scratch: Result<Arc<Scratch>, String>,
+    scratch: Result<Arc<Scratch>, Arc<io::Error>>,
 }
 
 /// When the result was written last, and how long that took.

@@ -7,7 +7,7 @@ use proofhouse_subjects::Notice;
 use proofhouse_wire::files::{CollectError, DOCUMENTS, Input, collect};
 
 use crate::config;
-use crate::document::{CampaignDocument, is_twin_file};
+use crate::document::{CampaignDocument, TwinError, UnreadableDocument, is_twin_file};
 use crate::library;
 
 /// Why the documents of a campaign cannot be used.
@@ -123,14 +123,14 @@ pub(crate) fn load_one(
     let document = load_document(input, limits, notify)?;
     let twin = |file: &str| {
         let Input::File(path) = input else {
-            return Err("a document from stdin has no file beside it".to_owned());
+            return Err(TwinError::FromStdin);
         };
         let path = path.with_file_name(file);
         if !path.is_file() {
-            return Err("there is no such file".to_owned());
+            return Err(TwinError::NoFile);
         }
-        load_document(&Input::File(path), limits, notify)
-            .ok_or_else(|| "it cannot be used".to_owned())
+        let loaded = load_document(&Input::File(path), limits, notify);
+        Ok(loaded.ok_or(UnreadableDocument::Told)?)
     };
     ready(&input.name(), document, prompt, twin, notify)
 }
@@ -145,14 +145,16 @@ fn shipped(
     let read = |text: &str| {
         let loaded = load_with(text, limits);
         loaded.map(|loaded| loaded.document).map_err(|errors| {
-            let first = errors.first().map(ToString::to_string);
-            first.unwrap_or_else(|| "it cannot be used".to_owned())
+            let first = errors.into_iter().next();
+            first.map_or(UnreadableDocument::Told, |error| {
+                UnreadableDocument::Invalid(Box::new(error))
+            })
         })
     };
     let document = match read(text) {
         Ok(document) => document,
-        Err(reason) => {
-            let name = path.to_owned();
+        Err(error) => {
+            let (name, reason) = (path.to_owned(), error.to_string());
             notify(Notice::Unusable { name, reason });
             return None;
         }
@@ -162,8 +164,8 @@ fn shipped(
         let path = path.to_string_lossy().replace('\\', "/");
         let mut files = library::all().iter();
         let found = files.find(|(other, _)| *other == path);
-        let (_, text) = found.ok_or_else(|| "it is not in the library".to_owned())?;
-        read(text)
+        let (_, text) = found.ok_or(TwinError::NotInLibrary)?;
+        Ok(read(text)?)
     };
     ready(&format!("scenarios/{path}"), document, prompt, twin, notify)
 }
@@ -172,7 +174,7 @@ fn ready(
     name: &str,
     document: Document,
     prompt: Option<&str>,
-    twin: impl FnOnce(&str) -> Result<Document, String>,
+    twin: impl FnOnce(&str) -> Result<Document, TwinError>,
     notify: &dyn Fn(Notice),
 ) -> Option<CampaignDocument> {
     match CampaignDocument::new(name, document, prompt, twin) {

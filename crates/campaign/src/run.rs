@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use proofhouse_detect::Redactor;
+use proofhouse_detect::{RedactError, Redactor};
 use proofhouse_oatf::{Direction, Mode};
 use proofhouse_protocol::a2a::A2aMethod;
 use proofhouse_protocol::ag_ui::AgUiEventType;
@@ -32,6 +32,18 @@ use crate::scratch::Scratch;
 /// Warnings of a run that are kept.
 const MAX_WARNINGS: usize = 10;
 
+/// Why a run came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum AttemptError {
+    #[error("cannot make a directory for the run: {0}")]
+    Directory(Arc<io::Error>),
+    #[error("secrets cannot be kept out of the result: {0}")]
+    Secrets(#[from] RedactError),
+    /// What the attack said, without secrets.
+    #[error("{0}")]
+    Range(String),
+}
+
 /// Everything a run needs.
 pub(crate) struct Run {
     pub(crate) planned: PlannedRun,
@@ -43,7 +55,7 @@ pub(crate) struct Run {
     /// Who may be in a run with the subject now, if not everyone.
     pub(crate) turns: Option<Arc<Semaphore>>,
     /// Where its directory is made, or why it cannot be.
-    pub(crate) scratch: Result<Arc<Scratch>, String>,
+    pub(crate) scratch: Result<Arc<Scratch>, Arc<io::Error>>,
 }
 
 impl Run {
@@ -85,9 +97,9 @@ impl Run {
         let started = Instant::now();
         let mut record = self.record();
         let made = self.attempt(&cancel, &mut record).await;
-        if let Err(message) = made {
+        if let Err(error) = made {
             record.outcome = Outcome::Error;
-            record.error = Some(line(&message));
+            record.error = Some(line(&error.to_string()));
         }
         record.milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         (!cancel.is_cancelled()).then_some(record)
@@ -97,15 +109,13 @@ impl Run {
         &self,
         cancel: &CancellationToken,
         record: &mut RunRecord,
-    ) -> Result<(), String> {
+    ) -> Result<(), AttemptError> {
         let pace = self.subject.pace();
-        let unmade =
-            |error: &dyn std::fmt::Display| format!("cannot make a directory for the run: {error}");
-        let scratch = self.scratch.as_ref().map_err(|error| unmade(error))?;
-        let scratch = scratch.run().map_err(|error| unmade(&error))?;
+        let scratch = self.scratch.clone();
+        let scratch = scratch.and_then(|scratch| scratch.run().map_err(Arc::new));
+        let scratch = scratch.map_err(AttemptError::Directory)?;
         let secrets = self.subject.secrets();
-        let redactor = Redactor::new(&secrets)
-            .map_err(|error| format!("secrets cannot be kept out of the result: {error}"))?;
+        let redactor = Redactor::new(&secrets)?;
         let (handover, arrival) = oneshot::channel();
         let mut options = RunOptions {
             endpoints: self.places(),
@@ -187,7 +197,9 @@ impl Run {
             Ok(answer) => Ok(answer.map(|text| redactor.redact(&text).into_owned())),
             Err(SubjectError(message)) => Err(SubjectError(redactor.redact(&message).into_owned())),
         };
-        let report = report.map_err(|error| redactor.redact(&error.to_string()).into_owned())?;
+        let report = report.map_err(|error| {
+            AttemptError::Range(redactor.redact(&error.to_string()).into_owned())
+        })?;
         self.judge(&report, said, &redactor, record);
         Ok(())
     }

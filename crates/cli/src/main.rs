@@ -14,6 +14,7 @@ mod generation_options;
 mod init;
 mod input;
 mod interrupt;
+mod listen_address;
 mod live;
 mod notices;
 mod output;

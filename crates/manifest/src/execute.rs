@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use proofhouse_expr::FunctionError;
 use proofhouse_source::format::{FormatReader, TypeSpec};
 use proofhouse_source::{NodeRef, Scalar, Segment};
 use serde_json_path::JsonPath;
@@ -30,7 +31,7 @@ impl<'s> Decoder<'s> {
             BackendKind::Cel => block.read(key, |decoder, node| {
                 let mut fields = decoder.fields(node, &fields::CEL)?;
                 let expression = fields.read("expression", |decoder, node| {
-                    let only = |_: &[serde_json::Value]| Err("only in a task".to_owned());
+                    let only = |_: &[serde_json::Value]| Err(FunctionError::new("only in a task"));
                     let files = crate::mount::mount_functions(only, only);
                     decoder.cel_with(node, &["context", "input", "now", "runtime"], &files)
                 })?;

@@ -31,7 +31,7 @@ pub use model::{
     Webhook,
 };
 pub use mount::mount_functions;
-pub use parameters::ParameterSchema;
+pub use parameters::{InvalidParameters, ParameterSchema};
 pub use schema::{
     agent_json_schema, agent_reference, json_schema, reference, schedule_json_schema,
     schedule_reference, trigger_json_schema, trigger_reference,

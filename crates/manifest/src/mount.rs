@@ -6,14 +6,10 @@ use serde_json::Value;
 
 /// A compiler that knows `mount.read` and `mount.write`.
 pub fn mount_functions(
-    read: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
-    write: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
+    read: impl Fn(&[Value]) -> Result<Value, FunctionError> + Send + Sync + 'static,
+    write: impl Fn(&[Value]) -> Result<Value, FunctionError> + Send + Sync + 'static,
 ) -> Compiler {
     Compiler::new(ExprLimits::default())
-        .function("mount.read", Form::Global, move |arguments| {
-            read(arguments).map_err(FunctionError::new)
-        })
-        .function("mount.write", Form::Global, move |arguments| {
-            write(arguments).map_err(FunctionError::new)
-        })
+        .function("mount.read", Form::Global, read)
+        .function("mount.write", Form::Global, write)
 }

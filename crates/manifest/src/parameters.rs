@@ -7,9 +7,16 @@ use serde_json::{Map, Value, json};
 
 use crate::json_schema;
 
-/// What is wrong with a schema that leads out of itself or that is too much with all references followed.
-const UNBEARABLE: &str =
-    "its references lead out of it, or are too many when they are all followed";
+/// Why properties do not make a schema.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidParameters {
+    /// The schema leads out of itself, or is too much with all references followed.
+    #[error("its references lead out of it, or are too many when they are all followed")]
+    References,
+    /// It breaks the rules of JSON Schema.
+    #[error(transparent)]
+    Schema(Box<jsonschema::ValidationError<'static>>),
+}
 
 /// The parameters of a tool, an action or an event, or the settings of a tool.
 ///
@@ -38,12 +45,13 @@ impl ParameterSchema {
     /// # Errors
     ///
     /// Returns what is wrong with the schema.
-    pub fn new(properties: Map<String, Value>) -> Result<Self, String> {
+    pub fn new(properties: Map<String, Value>) -> Result<Self, InvalidParameters> {
         let schema = object_schema(&properties);
         if !json_schema::is_bearable(&schema) {
-            return Err(UNBEARABLE.to_owned());
+            return Err(InvalidParameters::References);
         }
-        let validator = jsonschema::validator_for(&schema).map_err(|error| error.to_string())?;
+        let validator = jsonschema::validator_for(&schema)
+            .map_err(|error| InvalidParameters::Schema(Box::new(error)))?;
         Ok(Self {
             properties,
             given: None,
@@ -101,7 +109,7 @@ impl ParameterSchema {
     }
 
     /// These parameters and others; a name in both is the other's.
-    pub(super) fn and(&self, other: &Self) -> Result<Self, String> {
+    pub(super) fn and(&self, other: &Self) -> Result<Self, InvalidParameters> {
         let mut properties = self.properties.clone();
         properties.extend(other.properties.clone());
         Self::new(properties)

@@ -104,8 +104,8 @@ impl<'s> Decoder<'s> {
             .unwrap_or_default();
         let parameters = match tool.and(&own) {
             Ok(parameters) => parameters,
-            Err(message) => {
-                fields.reader.error("TM-011", message, None);
+            Err(error) => {
+                fields.reader.error("TM-011", error.to_string(), None);
                 return None;
             }
         };
@@ -207,7 +207,7 @@ impl<'s> Decoder<'s> {
                 map.extend(property.map(|property| (key.to_owned(), property)));
             }
             ParameterSchema::new(map)
-                .map_err(|message| decoder.error("TM-011", message, None))
+                .map_err(|error| decoder.error("TM-011", error.to_string(), None))
                 .ok()
         })
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proofhouse_agent::SteppedClock;
 use proofhouse_agent::model::{Model, ModelOptions, RecordError, Recorder, Redactor, Replay};
-use proofhouse_agent::task::ModelSource;
+use proofhouse_agent::task::{ModelSource, ModelUnavailable};
 
 use crate::EnvironmentLookup;
 use crate::models::{DEFAULT_MODEL, ModelError, open};
@@ -128,7 +128,7 @@ impl ModelChoice {
             let (base_url, environment) = (self.base_url.clone(), Arc::clone(environment));
             models.others = Some(Arc::new(move |spec: &str| {
                 let opened = open(spec, base_url.as_deref(), Path::new("."), &environment);
-                opened.map_err(|error| error.to_string())
+                opened.map_err(ModelUnavailable::new)
             }));
         }
         Ok(models)

@@ -1,6 +1,6 @@
 //! A PostgreSQL for tests: the one that PROOFHOUSE_POSTGRES_URL names, or a private one.
 
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -15,14 +15,25 @@ pub struct Postgres {
     server: Option<Child>,
 }
 
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum NoPostgres {
+    /// The script that starts one is not there or may not be run.
+    #[error("scripts/postgres cannot be started: {0}")]
+    Script(io::Error),
+    /// PostgreSQL is not installed; this is what the script says.
+    #[error("{0}")]
+    NotInstalled(String),
+}
+
 impl Postgres {
     /// The address of the server that all tests of this process share; says loudly when there is none.
     pub fn shared(test: &str) -> Option<String> {
-        static SHARED: OnceLock<Result<Postgres, String>> = OnceLock::new();
+        static SHARED: OnceLock<Result<Postgres, NoPostgres>> = OnceLock::new();
         match SHARED.get_or_init(Self::find) {
             Ok(server) => Some(server.url.clone()),
-            Err(reason) => {
-                skipped(test, reason);
+            Err(error) => {
+                skipped(test, &error.to_string());
                 None
             }
         }
@@ -31,12 +42,12 @@ impl Postgres {
     /// The one that is named, or a private one; says loudly when there is none.
     pub fn for_test(test: &str) -> Option<Self> {
         Self::find()
-            .inspect_err(|reason| skipped(test, reason))
+            .inspect_err(|error| skipped(test, &error.to_string()))
             .ok()
     }
 
     /// The one that is named, or a private one; an error says why there is none.
-    fn find() -> Result<Self, String> {
+    fn find() -> Result<Self, NoPostgres> {
         workspace::setting("PROOFHOUSE_POSTGRES_URL")
             .map_or_else(|| Self::start(&[]), |url| Ok(Self { url, server: None }))
     }
@@ -50,7 +61,7 @@ impl Postgres {
     /// # Panics
     ///
     /// If it is installed and does not start.
-    pub fn start(more: &[&Path]) -> Result<Self, String> {
+    pub fn start(more: &[&Path]) -> Result<Self, NoPostgres> {
         // The script removes the directory.
         let directory = tempfile::tempdir().unwrap().keep();
         let mut server = Command::new(workspace::root().join("scripts/postgres"))
@@ -60,7 +71,7 @@ impl Postgres {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| format!("scripts/postgres cannot be started: {error}"))?;
+            .map_err(NoPostgres::Script)?;
         let mut url = String::new();
         if let Some(output) = server.stdout.take() {
             BufReader::new(output).read_line(&mut url).unwrap();
@@ -74,7 +85,7 @@ impl Postgres {
                 Some(3),
                 "PostgreSQL does not start: {complaint}"
             );
-            return Err(complaint);
+            return Err(NoPostgres::NotInstalled(complaint));
         }
         Ok(Self {
             url: url.trim().to_owned(),

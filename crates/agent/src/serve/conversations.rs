@@ -39,7 +39,7 @@ pub(super) struct Conversations<S> {
 }
 
 /// Why a conversation cannot be had.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum NoConversation {
     #[error("too many conversations, and all of them are in use")]
     TooMany,

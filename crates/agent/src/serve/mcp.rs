@@ -15,7 +15,7 @@ use super::Service;
 use super::conversations::end;
 use super::run::{Run, Step};
 use crate::model::ToolSpec;
-use crate::task::{CallStatus, Decision, Input, Output, Task, TaskEvent};
+use crate::task::{CallStatus, Decision, Input, Output, StartError, Task, TaskEvent};
 
 /// A server of the agent.
 pub(super) fn server(service: &Arc<Service>) -> McpServer {
@@ -63,7 +63,7 @@ struct Tools {
 impl Tools {
     /// The task of the session. Clients of the modern protocol share one: when it is over, the others
     /// must not be without, so another begins. The rules of a session end with its task.
-    fn task(&self) -> Result<Task, String> {
+    fn task(&self) -> Result<Task, StartError> {
         let mut session = lock(&self.session);
         let is_over = |task: &Task| task.ended().is_some();
         if self.scope == Scope::Shared && session.as_ref().is_some_and(is_over) {
@@ -72,8 +72,7 @@ impl Tools {
         if let Some(task) = &*session {
             return Ok(task.clone());
         }
-        let task = self.service.begin(Vec::new());
-        let task = task.map_err(|error| error.to_string())?;
+        let task = self.service.begin(Vec::new())?;
         Ok(session.insert(task).clone())
     }
 
@@ -163,7 +162,7 @@ impl Tools {
     ) -> McpAnswer {
         let task = match self.task() {
             Ok(task) => task,
-            Err(error) => return McpAnswer::error(error),
+            Err(error) => return McpAnswer::error(error.to_string()),
         };
         let mut events = task.events();
         let calling = task.call(function, arguments, cancel);

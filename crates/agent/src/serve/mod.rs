@@ -138,7 +138,10 @@ impl AgentServer {
     ) -> Result<Self, ServeError> {
         // A task that begins and goes at once shows what is wrong before anybody comes.
         drop(host.start(namespace, agent, TaskOptions::default())?);
-        let missing = || StartError(format!("there is no agent `{agent}`"));
+        let missing = || StartError::NoAgent {
+            agent: agent.to_owned(),
+            near: None,
+        };
         let agent = host.find(namespace, agent).ok_or_else(missing)?;
         Ok(Self {
             ag_ui: bound("AG-UI", places.ag_ui).await?,

@@ -10,7 +10,7 @@ use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
-use super::capabilities::{self, Callable, Capabilities, Granted, Remote, Target};
+use super::capabilities::{self, BindingError, Callable, Capabilities, Granted, Remote, Target};
 use super::context::{Scope, TaskContext};
 use super::journal::{Entry, Lost};
 use super::restore;
@@ -128,9 +128,9 @@ async fn attempt(
     };
     let arguments = match resolve(shared, callable.granted, context, said.clone()) {
         Ok(arguments) => arguments,
-        Err(message) => {
+        Err(error) => {
             tell(&said);
-            return Called::refused(&call.name, said, "binding_failed", &message);
+            return Called::refused(&call.name, said, "binding_failed", &error.to_string());
         }
     };
     tell(&arguments);
@@ -180,7 +180,7 @@ fn resolve(
     granted: &Granted,
     context: &TaskContext,
     said: Map<String, Value>,
-) -> Result<Map<String, Value>, String> {
+) -> Result<Map<String, Value>, BindingError> {
     let bindings = &granted.rules.bindings;
     let bound = capabilities::bound(
         bindings,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use proofhouse_expr::Program;
-use proofhouse_manifest::interpolate::{Root, Scope as TemplateScope};
+use proofhouse_expr::{EvaluateError, Program};
+use proofhouse_manifest::interpolate::{ResolveError, Root, Scope as TemplateScope};
 use proofhouse_manifest::{
     Action, Agent, Binding, Capability, CelCall, Execute, ParameterSchema, Referent, StepAction,
     Tool,
@@ -367,6 +367,15 @@ fn binding_sources(bindings: &[(String, Binding)]) -> impl Iterator<Item = Strin
     })
 }
 
+/// Why a bound parameter has no value.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BindingError {
+    #[error("the binding of `{name}` failed: {source}")]
+    Cel { name: String, source: EvaluateError },
+    #[error("the binding of `{name}` failed: {source}")]
+    Template { name: String, source: ResolveError },
+}
+
 /// The values of bindings now.
 pub(super) fn bound(
     bindings: &[(String, Binding)],
@@ -375,7 +384,7 @@ pub(super) fn bound(
     now: &str,
     environment: &Environment,
     runtime: &Value,
-) -> Result<Map<String, Value>, String> {
+) -> Result<Map<String, Value>, BindingError> {
     let mut values = Map::new();
     for (name, binding) in bindings {
         let value = match binding {
@@ -383,7 +392,10 @@ pub(super) fn bound(
             Binding::Cel(program) => {
                 let variables = context::variables(program.source(), context, scope, now, runtime);
                 let result = program.evaluate(&variables);
-                result.map_err(|error| format!("the binding of `{name}` failed: {error}"))?
+                result.map_err(|source| BindingError::Cel {
+                    name: name.clone(),
+                    source,
+                })?
             }
             Binding::Template(template) => {
                 let mut templates = TemplateScope::default();
@@ -391,8 +403,10 @@ pub(super) fn bound(
                     templates.set(Root::Mount, mount.clone());
                 }
                 let value = templates.value(template);
-                let value =
-                    value.map_err(|error| format!("the binding of `{name}` failed: {error}"))?;
+                let value = value.map_err(|source| BindingError::Template {
+                    name: name.clone(),
+                    source,
+                })?;
                 value.into_exposed()
             }
         };

@@ -6,7 +6,7 @@ use proofhouse_manifest::{Agent, Binding, Referent};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
 
-use super::capabilities::{self, Capabilities, Target};
+use super::capabilities::{self, BindingError, Capabilities, Target};
 use super::context::{self, Scope, TaskContext};
 use super::restore::Open;
 use super::runner::{self, Runner, Stop};
@@ -178,7 +178,7 @@ impl Runner {
     }
 }
 
-type Bound = Result<Map<String, Value>, String>;
+type Bound = Result<Map<String, Value>, BindingError>;
 
 /// Seals what is bound and not sealed yet. A binding that cannot be evaluated yet is sealed later.
 fn seal(

@@ -1,5 +1,6 @@
 //! The host of tasks: the manifests, the runtimes of tools and the models that all tasks share.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +26,19 @@ pub(super) const MAX_DEPTH: usize = 5;
 const MAX_PARALLEL: usize = 16;
 
 /// Gives an agent's model by the name its manifest asks for.
-pub type ModelSource = dyn Fn(&str) -> Result<Arc<dyn Model>, String> + Send + Sync;
+pub type ModelSource = dyn Fn(&str) -> Result<Arc<dyn Model>, ModelUnavailable> + Send + Sync;
+
+/// Why a [`ModelSource`] has no model of a name, in the words of whoever brings the source.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct ModelUnavailable(Box<dyn Error + Send + Sync>);
+
+impl ModelUnavailable {
+    /// An error of the source.
+    pub fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self(error.into())
+    }
+}
 
 /// Who talks to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,9 +79,44 @@ pub struct TaskOptions {
 }
 
 /// Why a task cannot begin.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct StartError(pub String);
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// No agent has that name.
+    #[error("there is no agent `{agent}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+    NoAgent {
+        /// The name that was asked for.
+        agent: String,
+        /// An agent with a name like it.
+        near: Option<String>,
+    },
+    /// Agents that ask agents do not end.
+    #[error("agents ask agents more than {MAX_DEPTH} deep")]
+    TooDeep,
+    /// The agent's manifest cannot be used as it is.
+    #[error("{agent}: {message} ({code})")]
+    Manifest {
+        /// The agent.
+        agent: String,
+        /// What is wrong.
+        message: String,
+        /// The code of the rule.
+        code: String,
+    },
+    /// The agent asks for something that no model here has built in.
+    #[error(
+        "{agent}: the model capability `{capability}` cannot be used here; use one of: {}",
+        BUILT_IN.join(", ")
+    )]
+    ModelCapability {
+        /// The agent.
+        agent: String,
+        /// What it asks for.
+        capability: String,
+    },
+    /// There is no model for the agent.
+    #[error(transparent)]
+    Model(#[from] ModelUnavailable),
+}
 
 /// What all tasks share. Cheap to clone.
 #[derive(Clone)]
@@ -232,9 +280,10 @@ impl Host {
     ) -> Result<Task, StartError> {
         let Some(found) = self.find(namespace, agent) else {
             let known = self.inner.catalog.agents().map(|agent| agent.name.as_str());
-            let near = did_you_mean(agent, known);
-            let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-            return Err(StartError(format!("there is no agent `{agent}`{near}")));
+            return Err(StartError::NoAgent {
+                agent: agent.to_owned(),
+                near: did_you_mean(agent, known).map(str::to_owned),
+            });
         };
         self.start_agent(found, options, 0)
     }
@@ -246,27 +295,25 @@ impl Host {
         depth: usize,
     ) -> Result<Task, StartError> {
         if depth > MAX_DEPTH {
-            return Err(StartError(format!(
-                "agents ask agents more than {MAX_DEPTH} deep"
-            )));
+            return Err(StartError::TooDeep);
         }
         let findings = self.inner.catalog.check(&agent);
         if let Some(finding) = findings.first() {
-            return Err(StartError(format!(
-                "{}: {} ({})",
-                agent.name, finding.message, finding.code
-            )));
+            return Err(StartError::Manifest {
+                agent: agent.name.clone(),
+                message: finding.message.clone(),
+                code: finding.code.to_string(),
+            });
         }
         let unknown = |name: &&String| !BUILT_IN.contains(&name.as_str());
         if let Some(name) = agent.model_capabilities.iter().find(unknown) {
-            return Err(StartError(format!(
-                "{}: the model capability `{name}` cannot be used here; use one of: {}",
-                agent.name,
-                BUILT_IN.join(", ")
-            )));
+            return Err(StartError::ModelCapability {
+                agent: agent.name.clone(),
+                capability: name.clone(),
+            });
         }
         let model = match (&agent.model, &self.inner.models) {
-            (Some(name), Some(models)) => models(name).map_err(StartError)?,
+            (Some(name), Some(models)) => models(name)?,
             _ => Arc::clone(&self.inner.model),
         };
         if options.id.is_empty() {

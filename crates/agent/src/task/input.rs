@@ -21,6 +21,14 @@ enum What {
     Rest(Open),
 }
 
+/// What the steps around an event come to.
+enum PassedEvent {
+    /// The message as they leave it.
+    Taken(String),
+    /// Why the event stays out.
+    Discarded(String),
+}
+
 impl Runner {
     /// Answers one input.
     pub(super) async fn input(&mut self, mut input: Input) -> Output {
@@ -153,8 +161,8 @@ impl Runner {
         if let Some((mut message, parameters)) = said {
             if let Some(event) = &event {
                 message = match self.pass_event(event, message, cancel).await? {
-                    Ok(message) => message,
-                    Err(reason) => return self.discard(event, reason).await,
+                    PassedEvent::Taken(message) => message,
+                    PassedEvent::Discarded(reason) => return self.discard(event, reason).await,
                 };
             }
             self.take_in(message, parameters, event.as_ref(), goes_on, cancel)
@@ -267,7 +275,7 @@ impl Runner {
         event: &InputEvent,
         message: String,
         cancel: &CancellationToken,
-    ) -> Result<Result<String, String>, Stop> {
+    ) -> Result<PassedEvent, Stop> {
         let agent = Arc::clone(&self.agent);
         let mut grants = agent.capabilities.iter();
         let Some((_, grant)) = grants.find(|(reference, _)| *reference == event.capability) else {
@@ -275,10 +283,10 @@ impl Runner {
                 "the agent has no capability `{}` any more",
                 event.capability
             );
-            return Ok(Err(reason));
+            return Ok(PassedEvent::Discarded(reason));
         };
         let (Some(rules), Some(capabilities)) = (&grant.capability, &self.capabilities) else {
-            return Ok(Ok(message));
+            return Ok(PassedEvent::Taken(message));
         };
         let mut site = Site {
             context: &mut self.context,
@@ -303,9 +311,10 @@ impl Runner {
         match passed {
             Passed::Yes => {
                 let said = context::text_of(&site.input);
-                Ok(Ok(said.unwrap_or_else(|| site.input.to_string())))
+                let said = said.unwrap_or_else(|| site.input.to_string());
+                Ok(PassedEvent::Taken(said))
             }
-            Passed::Blocked(reason) => Ok(Err(reason)),
+            Passed::Blocked(reason) => Ok(PassedEvent::Discarded(reason)),
             Passed::Locked(reason) => Err(Stop::End(End::new(EndReason::Locked, reason))),
             Passed::Cancelled => Err(Stop::Cancelled),
         }

@@ -62,7 +62,7 @@ mod watch;
 pub use allow_list::TaskAllowList;
 pub use event::TaskEvent;
 pub use handle::{CallOutput, Input, InputEvent, Output, Task};
-pub use host::{Host, ModelSource, StartError, TaskOptions, User};
+pub use host::{Host, ModelSource, ModelUnavailable, StartError, TaskOptions, User};
 pub use journal::{AllowedValue, Entry, Journal, JournalError, TaskState};
 pub use mount::DirectoryMount;
 pub use restore::{Restored, last_output, state_of};

@@ -1,11 +1,11 @@
 //! Mounts: a directory that expressions of an agent's tools may read and write, and nothing outside.
 
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use proofhouse_manifest::MountScope;
-use proofhouse_tools::runtime::Files;
+use proofhouse_tools::runtime::{Files, MountError};
 
 /// What one file may hold.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -49,45 +49,51 @@ impl DirectoryMount {
 }
 
 impl Files for DirectoryMount {
-    fn read(&self, path: &str) -> Result<String, String> {
+    fn read(&self, path: &str) -> Result<String, MountError> {
         let file = self.resolve(path)?;
-        let file = fs::File::open(&file).map_err(|error| told(path, &error))?;
+        let file = fs::File::open(&file).map_err(|error| failed(path, error))?;
         let mut bytes = Vec::new();
         #[expect(clippy::disallowed_methods, reason = "`take` caps it")]
         file.take(MAX_FILE_BYTES + 1)
             .read_to_end(&mut bytes)
-            .map_err(|error| told(path, &error))?;
+            .map_err(|error| failed(path, error))?;
         if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(format!("`{path}` has more than {MAX_FILE_BYTES} bytes"));
+            return Err(MountError::TooLarge {
+                path: path.to_owned(),
+                max_bytes: MAX_FILE_BYTES,
+            });
         }
-        String::from_utf8(bytes).map_err(|_| format!("`{path}` is not text"))
+        String::from_utf8(bytes).map_err(|_| MountError::NotText {
+            path: path.to_owned(),
+        })
     }
 
-    fn write(&self, path: &str, content: &str) -> Result<(), String> {
+    fn write(&self, path: &str, content: &str) -> Result<(), MountError> {
         if content.len() as u64 > MAX_FILE_BYTES {
-            return Err(format!(
-                "`{path}` would have more than {MAX_FILE_BYTES} bytes"
-            ));
+            return Err(MountError::TooLargeToWrite {
+                path: path.to_owned(),
+                max_bytes: MAX_FILE_BYTES,
+            });
         }
         let file = self.resolve(path)?;
         if let Some(parent) = file.parent() {
-            fs::create_dir_all(parent).map_err(|error| told(path, &error))?;
+            fs::create_dir_all(parent).map_err(|error| failed(path, error))?;
         }
         // Directories may be there since before; a link among them must not lead out.
         self.stays_inside(&file, path)?;
-        fs::write(&file, content).map_err(|error| told(path, &error))
+        fs::write(&file, content).map_err(|error| failed(path, error))
     }
 }
 
 impl DirectoryMount {
-    fn resolve(&self, path: &str) -> Result<PathBuf, String> {
+    fn resolve(&self, path: &str) -> Result<PathBuf, MountError> {
         let relative = Path::new(path.trim_start_matches('/'));
         let plain = relative
             .components()
             .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         let depth = relative.components().count();
         if !plain || depth == 0 || depth > MAX_DEPTH || path.contains('\0') {
-            return Err(format!("`{path}` is not a path inside the mount"));
+            return Err(outside(path));
         }
         let file = self.root.join(relative);
         self.stays_inside(&file, path)?;
@@ -95,25 +101,33 @@ impl DirectoryMount {
     }
 
     /// Whether what is there already of a path, links resolved, lies inside the mount.
-    fn stays_inside(&self, file: &Path, path: &str) -> Result<(), String> {
-        let outside = || format!("`{path}` is not a path inside the mount");
-        fs::create_dir_all(&self.root).map_err(|error| told(path, &error))?;
+    fn stays_inside(&self, file: &Path, path: &str) -> Result<(), MountError> {
+        fs::create_dir_all(&self.root).map_err(|error| failed(path, error))?;
         let root = self
             .root
             .canonicalize()
-            .map_err(|error| told(path, &error))?;
+            .map_err(|error| failed(path, error))?;
         let there = file
             .ancestors()
             .find(|part| part.symlink_metadata().is_ok());
         match there.map(Path::canonicalize) {
             Some(Ok(real)) if real.starts_with(&root) => Ok(()),
-            _ => Err(outside()),
+            _ => Err(outside(path)),
         }
     }
 }
 
-fn told(path: &str, error: &std::io::Error) -> String {
-    format!("`{path}`: {error}")
+fn outside(path: &str) -> MountError {
+    MountError::Outside {
+        path: path.to_owned(),
+    }
+}
+
+fn failed(path: &str, source: io::Error) -> MountError {
+    MountError::Io {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// A name as one part of a path.

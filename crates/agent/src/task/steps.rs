@@ -3,15 +3,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use proofhouse_expr::{Compiler, ExprLimits, Form, FunctionError, Program};
+use proofhouse_expr::{
+    CompileError, Compiler, EvaluateError, ExprLimits, Form, FunctionError, Program,
+};
 use proofhouse_manifest::interpolate::{Root, Scope as TemplateScope};
 use proofhouse_manifest::{OnFail, Step, StepAction};
-use proofhouse_tools::runtime::{Environment, Invocation};
+use proofhouse_tools::runtime::{ActionError, Environment, Invocation};
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value, json};
 
-use super::capabilities::{self, Capabilities};
+use super::capabilities::{self, BindingError, Capabilities};
 use super::context::{self, Scope, TaskContext};
 use super::journal::Keeper;
 use super::review::Reviews;
@@ -53,10 +55,36 @@ pub(super) enum Passed {
     Cancelled,
 }
 
-/// Why a step failed.
+/// Why a step was not taken to its end.
 enum Fault {
-    Failed(String),
+    Failed(StepError),
     Cancelled,
+}
+
+impl From<StepError> for Fault {
+    fn from(error: StepError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+enum StepError {
+    #[error("an assertion of the agent does not hold")]
+    Assertion,
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    #[error(transparent)]
+    Evaluate(#[from] EvaluateError),
+    #[error(transparent)]
+    Binding(#[from] BindingError),
+    #[error("there is no tool `{0}`")]
+    NoTool(String),
+    #[error("`{tool}` failed: {source}")]
+    Tool {
+        tool: String,
+        source: Box<ActionError>,
+    },
 }
 
 impl Site<'_> {
@@ -73,12 +101,12 @@ impl Site<'_> {
             let taken = match self.applies(step) {
                 Ok(false) => continue,
                 Ok(true) => self.step(step).await,
-                Err(message) => Err(Fault::Failed(message)),
+                Err(error) => Err(error.into()),
             };
             let fault = match taken {
                 Ok(()) => continue,
                 Err(Fault::Cancelled) => return Passed::Cancelled,
-                Err(Fault::Failed(message)) => self.message(step, message),
+                Err(Fault::Failed(error)) => self.message(step, &error),
             };
             match step.on_fail {
                 OnFail::Continue => {}
@@ -89,7 +117,7 @@ impl Site<'_> {
         Passed::Yes
     }
 
-    fn applies(&self, step: &Step) -> Result<bool, String> {
+    fn applies(&self, step: &Step) -> Result<bool, StepError> {
         match &step.condition {
             None => Ok(true),
             Some(condition) => Ok(truthy(&self.evaluate(condition)?)),
@@ -103,13 +131,11 @@ impl Site<'_> {
                 if truthy(&value) {
                     Ok(())
                 } else {
-                    Err(Fault::Failed(
-                        "an assertion of the agent does not hold".to_owned(),
-                    ))
+                    Err(StepError::Assertion.into())
                 }
             }
             StepAction::Transform(program) => {
-                let value = self.evaluate(program).map_err(Fault::Failed)?;
+                let value = self.evaluate(program)?;
                 match &mut self.output {
                     Some(output) => *output = value,
                     None => self.input = value,
@@ -139,8 +165,8 @@ impl Site<'_> {
             self.environment,
             self.runtime,
         );
-        let arguments = arguments.map_err(Fault::Failed)?;
-        let gone = || Fault::Failed(format!("there is no tool `{tool}`"));
+        let arguments = arguments.map_err(StepError::from)?;
+        let gone = || StepError::NoTool(tool.to_owned());
         let only = || {
             let (task, _) = self.capabilities.helper(tool, "")?;
             task.tool()
@@ -189,7 +215,10 @@ impl Site<'_> {
         match result {
             Ok(_) => Ok(()),
             Err(_) if self.cancel.is_cancelled() => Err(Fault::Cancelled),
-            Err(error) => Err(Fault::Failed(format!("`{tool}` failed: {error}"))),
+            Err(source) => {
+                let (tool, source) = (tool.to_owned(), Box::new(source));
+                Err(StepError::Tool { tool, source }.into())
+            }
         }
     }
 
@@ -201,12 +230,12 @@ impl Site<'_> {
         }
     }
 
-    fn evaluate(&self, program: &Program) -> Result<Value, String> {
+    fn evaluate(&self, program: &Program) -> Result<Value, StepError> {
         let compiled = with_functions(program, &[], &Asked::default())?;
-        self.run(&compiled).map_err(|error| error.to_string())
+        Ok(self.run(&compiled)?)
     }
 
-    fn run(&self, program: &Program) -> Result<Value, proofhouse_expr::EvaluateError> {
+    fn run(&self, program: &Program) -> Result<Value, EvaluateError> {
         let now = self.environment.now();
         let scope = self.scope();
         let variables =
@@ -220,7 +249,7 @@ impl Site<'_> {
         let mut answers: Vec<(String, bool)> = Vec::new();
         loop {
             let asked = Asked::default();
-            let compiled = with_functions(program, &answers, &asked).map_err(Fault::Failed)?;
+            let compiled = with_functions(program, &answers, &asked).map_err(StepError::from)?;
             let error = match self.run(&compiled) {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
@@ -228,7 +257,7 @@ impl Site<'_> {
             let asked = lock(&asked).take();
             let reviewer = match asked {
                 Some(reviewer) if answers.len() < MAX_REVIEWS => reviewer,
-                _ => return Err(Fault::Failed(error.to_string())),
+                _ => return Err(StepError::from(error).into()),
             };
             let arguments = self.input.as_object().cloned().unwrap_or_default();
             let (review, decision) = self.reviews.ask(
@@ -259,9 +288,9 @@ impl Site<'_> {
     }
 
     /// What is told of a failed step: the manifest's words, if it has any.
-    fn message(&self, step: &Step, fault: String) -> String {
+    fn message(&self, step: &Step, error: &StepError) -> String {
         let Some(template) = &step.error_message else {
-            return fault;
+            return error.to_string();
         };
         let mut variables = Map::new();
         variables.insert("input".to_owned(), self.input.clone());
@@ -281,7 +310,7 @@ impl Site<'_> {
         scope.set(Root::Runtime, self.runtime.clone());
         match scope.text(template) {
             Ok(text) => text.into_exposed(),
-            Err(_) => fault,
+            Err(_) => error.to_string(),
         }
     }
 }
@@ -297,7 +326,7 @@ fn with_functions(
     program: &Program,
     answers: &[(String, bool)],
     asked: &Asked,
-) -> Result<Program, String> {
+) -> Result<Program, CompileError> {
     let special = |name: &str| matches!(name, "put" | "review");
     if !program.functions().any(special) {
         return Ok(program.clone());
@@ -325,7 +354,6 @@ fn with_functions(
             }
         })
         .compile(program.source())
-        .map_err(|error| error.to_string())
 }
 
 /// What counts as holding.

@@ -183,9 +183,7 @@ fn root<'s>(
     let filter = fields.read("filters", |reader, node| filter(reader, node));
     let conditions = fields.read("fail_on", |reader, node| {
         Some(reader.one_or_more(node, |reader, item| {
-            reader.parsed(item, |text| {
-                text.parse::<FailOn>().map_err(|error| error.to_string())
-            })
+            reader.parsed(item, str::parse::<FailOn>)
         }))
     });
     let conditions = conditions.unwrap_or_default();

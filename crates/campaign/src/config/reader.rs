@@ -1,5 +1,6 @@
 //! Reads the nodes of `proofhouse.yaml` by the table of its keys. No finding shows a value that may be secret.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,6 +23,27 @@ pub enum Variables<'v> {
     Unread,
     /// From here; what is not set is an error.
     From(&'v dyn Fn(&str) -> Option<String>),
+}
+
+/// What to write instead of a text that cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum InvalidText {
+    #[error("did you mean `{0}`?")]
+    NearWord(&'static str),
+    #[error("write one of {}", .0.join(", "))]
+    UnknownWord(Vec<&'static str>),
+    #[error("write something")]
+    Empty,
+    #[error("write a path")]
+    NoPath,
+    #[error("write more than no time")]
+    NoTime,
+    #[error(transparent)]
+    NotDuration(#[from] NotDuration),
+    #[error("write an address and a port, such as 127.0.0.1:8080")]
+    NotAddress,
+    #[error("write it as `10.1.0.0/16` or `fd00::/8`")]
+    NotNetwork,
 }
 
 /// Walks a file.
@@ -117,16 +139,16 @@ impl<'s, 'v> Reader<'s, 'v> {
     }
 
     /// A text that stands for something, which `read` finds out.
-    pub(super) fn parsed<T>(
+    pub(super) fn parsed<T, E: fmt::Display>(
         &mut self,
         node: NodeRef<'s>,
-        read: impl FnOnce(&str) -> Result<T, String>,
+        read: impl FnOnce(&str) -> Result<T, E>,
     ) -> Option<T> {
         let text = self.text(node)?;
         match read(&text) {
             Ok(value) => Some(value),
-            Err(help) => {
-                self.unusable(&help);
+            Err(error) => {
+                self.unusable(&error.to_string());
                 None
             }
         }
@@ -143,8 +165,8 @@ impl<'s, 'v> Reader<'s, 'v> {
             found
                 .copied()
                 .ok_or_else(|| match did_you_mean(text, words.iter().copied()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("write one of {}", words.join(", ")),
+                    Some(near) => InvalidText::NearWord(near),
+                    None => InvalidText::UnknownWord(words.to_vec()),
                 })
         })
     }
@@ -154,7 +176,7 @@ impl<'s, 'v> Reader<'s, 'v> {
         let directory = self.directory;
         self.parsed(node, |text| {
             if text.is_empty() {
-                Err("write a path".to_owned())
+                Err(InvalidText::NoPath)
             } else {
                 Ok(directory.join(text))
             }
@@ -285,7 +307,7 @@ impl ConfigFields for Fields<'_, '_, '_> {
         self.read(key, |reader, node| {
             reader.parsed(node, |text| {
                 if text.trim().is_empty() {
-                    Err("write something".to_owned())
+                    Err(InvalidText::Empty)
                 } else {
                     Ok(text.to_owned())
                 }
@@ -346,8 +368,8 @@ impl ConfigFields for Fields<'_, '_, '_> {
                 Durations::POSITIVE
                     .parse(text)
                     .map_err(|error| match error {
-                        DurationError::Zero => "write more than no time".to_owned(),
-                        DurationError::Malformed => NotDuration.to_string(),
+                        DurationError::Zero => InvalidText::NoTime,
+                        DurationError::Malformed => NotDuration.into(),
                     })
             })
         })
@@ -360,9 +382,7 @@ impl ConfigFields for Fields<'_, '_, '_> {
                 reader.unusable("write a number of bytes above 0");
                 None
             }
-            _ => reader.parsed(node, |text| {
-                Ok(parse_size(text).map_err(|error| error.to_string())? as u64)
-            }),
+            _ => reader.parsed(node, |text| parse_size(text).map(|size| size as u64)),
         })
     }
 
@@ -382,7 +402,7 @@ impl ConfigFields for Fields<'_, '_, '_> {
         self.read(key, |reader, node| {
             reader.parsed(node, |text| {
                 let parsed = text.parse();
-                parsed.map_err(|_| "write an address and a port, such as 127.0.0.1:8080".to_owned())
+                parsed.map_err(|_| InvalidText::NotAddress)
             })
         })
     }
@@ -391,9 +411,7 @@ impl ConfigFields for Fields<'_, '_, '_> {
         let read = self.read(key, |reader, node| {
             Some(reader.one_or_more(node, |reader, item| {
                 reader.parsed(item, |text| {
-                    proofhouse_subjects::spec::network(text)
-                        .map_err(|error| error.to_string())
-                        .map_err(|_| "write it as `10.1.0.0/16` or `fd00::/8`".to_owned())
+                    proofhouse_subjects::spec::network(text).map_err(|_| InvalidText::NotNetwork)
                 })
             }))
         });
@@ -405,7 +423,7 @@ impl ConfigFields for Fields<'_, '_, '_> {
             Some(reader.one_or_more(node, |reader, item| {
                 reader.parsed(item, |text| {
                     if text.is_empty() {
-                        Err("write something".to_owned())
+                        Err(InvalidText::Empty)
                     } else {
                         Ok(text.to_owned())
                     }

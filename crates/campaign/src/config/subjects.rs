@@ -167,21 +167,30 @@ pub(super) fn elsewhere(spec: &TypeSpec, key: &str) -> Option<String> {
     (!others.is_empty()).then(|| format!("only subjects with {} have it", others.join(" or ")))
 }
 
+/// Why a text cannot name a subject.
+#[derive(Debug, thiserror::Error)]
+enum InvalidName {
+    #[error(
+        "write at most {MAX_NAME} letters, digits and `-`, `_`, `.` or `:`, with a letter or digit first"
+    )]
+    Characters,
+    #[error("on the command line it would mean something else; write another name")]
+    Ambiguous,
+}
+
 /// A name that can be told from a simulation and from a file on the command line.
-fn name(text: &str) -> Result<String, String> {
+fn name(text: &str) -> Result<String, InvalidName> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
     let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric());
     if !begins || !text.chars().all(plain) || text.len() > MAX_NAME {
-        return Err(format!(
-            "write at most {MAX_NAME} letters, digits and `-`, `_`, `.` or `:`, with a letter or digit first"
-        ));
+        return Err(InvalidName::Characters);
     }
     let is_file = [".yaml", ".yml"].iter().any(|end| text.ends_with(end));
     let is_model = ["sim:", "model:"]
         .iter()
         .any(|start| text.starts_with(start));
     if is_file || is_model {
-        Err("on the command line it would mean something else; write another name".to_owned())
+        Err(InvalidName::Ambiguous)
     } else {
         Ok(text.to_owned())
     }

@@ -7,9 +7,20 @@ use tokio::sync::mpsc;
 /// The longest line that is taken; no message to a model is as long.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
+/// Why there is no next line.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LineError {
+    #[error("stdin cannot be read: {0}")]
+    Io(io::Error),
+    #[error("a line of stdin has more than {MAX_LINE_BYTES} bytes")]
+    TooLong,
+    #[error("stdin is not UTF-8")]
+    NotUtf8,
+}
+
 /// The lines of stdin until its end. They are read by a thread that nobody waits for, because a terminal
 /// may never give another line.
-pub(crate) fn lines() -> io::Result<mpsc::Receiver<Result<String, String>>> {
+pub(crate) fn lines() -> io::Result<mpsc::Receiver<Result<String, LineError>>> {
     let (sender, receiver) = mpsc::channel(1);
     std::thread::Builder::new().spawn(move || {
         let mut stdin = io::stdin().lock();
@@ -23,19 +34,16 @@ pub(crate) fn lines() -> io::Result<mpsc::Receiver<Result<String, String>>> {
     Ok(receiver)
 }
 
-fn next(input: &mut impl BufRead) -> Option<Result<String, String>> {
+fn next(input: &mut impl BufRead) -> Option<Result<String, LineError>> {
     let mut bytes = Vec::new();
     let read = input.take(MAX_LINE_BYTES + 1).read_until(b'\n', &mut bytes);
     match read {
-        Err(error) => Some(Err(format!("stdin cannot be read: {error}"))),
+        Err(error) => Some(Err(LineError::Io(error))),
         Ok(0) => None,
-        Ok(_) if bytes.len() as u64 > MAX_LINE_BYTES => {
-            let limit = MAX_LINE_BYTES;
-            Some(Err(format!("a line of stdin has more than {limit} bytes")))
-        }
+        Ok(_) if bytes.len() as u64 > MAX_LINE_BYTES => Some(Err(LineError::TooLong)),
         Ok(_) => Some(match String::from_utf8(bytes) {
             Ok(line) => Ok(line.trim_end_matches(['\n', '\r']).to_owned()),
-            Err(_) => Err("stdin is not UTF-8".to_owned()),
+            Err(_) => Err(LineError::NotUtf8),
         }),
     }
 }
@@ -47,17 +55,23 @@ mod tests {
     #[test]
     fn lines_end_at_their_end() {
         let mut input = "one\r\n\nthree".as_bytes();
-        let mut read = || next(&mut input);
-        assert_eq!(read(), Some(Ok("one".to_owned())));
-        assert_eq!(read(), Some(Ok(String::new())));
-        assert_eq!(read(), Some(Ok("three".to_owned())));
+        let mut read = || next(&mut input).map(Result::unwrap);
+        assert_eq!(read(), Some("one".to_owned()));
+        assert_eq!(read(), Some(String::new()));
+        assert_eq!(read(), Some("three".to_owned()));
         assert_eq!(read(), None);
     }
 
     #[test]
     fn what_is_no_line_is_an_error() {
         let long = vec![b'a'; 2 << 20];
-        assert!(matches!(next(&mut long.as_slice()), Some(Err(_))));
-        assert!(matches!(next(&mut b"\xff\n".as_slice()), Some(Err(_))));
+        assert!(matches!(
+            next(&mut long.as_slice()),
+            Some(Err(LineError::TooLong))
+        ));
+        assert!(matches!(
+            next(&mut b"\xff\n".as_slice()),
+            Some(Err(LineError::NotUtf8))
+        ));
     }
 }

@@ -10,9 +10,14 @@ use proofhouse_campaign::result::CampaignResult;
 
 use crate::output::{CommandError, shown_path};
 
+/// A name that no format of reports has.
+#[derive(Debug, thiserror::Error)]
+#[error("write one of {}", FORMAT_NAMES.join(", "))]
+pub(crate) struct UnknownFormat;
+
 /// Reads the name of a format.
-pub(crate) fn format(name: &str) -> Result<Format, String> {
-    Format::named(name).ok_or_else(|| format!("write one of {}", FORMAT_NAMES.join(", ")))
+pub(crate) fn format(name: &str) -> Result<Format, UnknownFormat> {
+    Format::named(name).ok_or(UnknownFormat)
 }
 
 /// What `--help` says of the option that takes the name of a format.

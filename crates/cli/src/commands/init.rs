@@ -139,13 +139,18 @@ impl Init {
     }
 }
 
+/// A text that is no program with its arguments.
+#[derive(Debug, thiserror::Error)]
+#[error("write a command; quotes and backslashes must be closed")]
+struct NotACommand;
+
 /// Whether a text can be split into a program and its arguments.
-fn is_command(text: &str) -> Result<(), String> {
+fn is_command(text: &str) -> Result<(), NotACommand> {
     let words = shlex::split(text).unwrap_or_default();
     if words.first().is_some_and(|word| !word.is_empty()) && !text.contains('\0') {
         Ok(())
     } else {
-        Err("write a command; quotes and backslashes must be closed".to_owned())
+        Err(NotACommand)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proofhouse_agent::model::Redactor;
-use proofhouse_campaign::config::duration;
+use proofhouse_campaign::config::{NotDuration, duration};
 use proofhouse_server::api::{Api, ApiConfig};
 use proofhouse_server::engine::{Engine, EngineOptions, MAX_LEASE, MIN_LEASE, ManifestSource};
 use proofhouse_server::keys::KeyScope;
@@ -400,18 +400,23 @@ fn rate(per_second: u32) -> RateQuota {
     }
 }
 
+/// A text that is no lease.
+#[derive(Debug, thiserror::Error)]
+enum InvalidLease {
+    #[error(transparent)]
+    NotDuration(#[from] NotDuration),
+    #[error("a lease is from {} ms to {} s", MIN_LEASE.as_millis(), MAX_LEASE.as_secs())]
+    OutOfRange,
+}
+
 /// Reads a lease. A shorter one could not be renewed in time on a loaded machine; with a longer one, work would not move as
 /// soon as is promised.
-fn lease(text: &str) -> Result<Duration, String> {
-    let lease = duration(text).map_err(|error| error.to_string())?;
+fn lease(text: &str) -> Result<Duration, InvalidLease> {
+    let lease = duration(text)?;
     if (MIN_LEASE..=MAX_LEASE).contains(&lease) {
         Ok(lease)
     } else {
-        Err(format!(
-            "a lease is from {} ms to {} s",
-            MIN_LEASE.as_millis(),
-            MAX_LEASE.as_secs()
-        ))
+        Err(InvalidLease::OutOfRange)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The few questions of `proofhouse init`, each with a default. The end of the input ends it.
 
+use std::fmt;
 use std::io::{BufRead, Read, Write};
 
 /// How often an answer that makes no sense is asked for again.
@@ -36,11 +37,11 @@ impl<R: BufRead, W: Write> Asked<R, W> {
     }
 
     /// A text that `check` accepts. `None` at the end of the input.
-    pub(crate) fn text(
+    pub(crate) fn text<E: fmt::Display>(
         &mut self,
         question: &str,
         default: &str,
-        check: impl Fn(&str) -> Result<(), String>,
+        check: impl Fn(&str) -> Result<(), E>,
     ) -> Option<String> {
         let shown = match default {
             "" => format!("{question} "),

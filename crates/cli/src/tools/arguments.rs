@@ -84,11 +84,16 @@ fn object(given: &str) -> Result<Map<String, Value>, CommandError> {
     }
 }
 
+/// A text that is no name with a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("write NAME=VALUE")]
+pub(crate) struct NotAPair;
+
 /// `NAME=VALUE`, at the first equals sign.
-pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
+pub(crate) fn pair(text: &str) -> Result<(String, String), NotAPair> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write NAME=VALUE".to_owned()),
+        _ => Err(NotAPair),
     }
 }
 

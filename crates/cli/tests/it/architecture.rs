@@ -1,4 +1,5 @@
-//! Holds ARCHITECTURE.md to the truth: the map, who may use whom, and the sentence each file opens with.
+//! Holds ARCHITECTURE.md to the truth: the map, who may use whom, the sentence each file opens with, and that errors have
+//! types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -231,6 +232,142 @@ fn every_file_opens_with_a_sentence() {
         silent.is_empty(),
         "no `//!` sentence at the top: {silent:#?}"
     );
+}
+
+#[test]
+fn errors_have_types() {
+    let mut files = Vec::new();
+    for Member { directory, .. } in members().values() {
+        let source = root().join(directory).join("src");
+        if directory.starts_with("crates/") {
+            rust_files(&source, &mut files);
+        }
+    }
+    assert!(files.len() > 50, "only {} files were found", files.len());
+    let read: Vec<_> = files
+        .iter()
+        .map(|file| {
+            #[expect(clippy::disallowed_methods, reason = "our own source")]
+            let text = fs::read_to_string(file).expect("the file is text");
+            (file, without_tests(&text))
+        })
+        .collect();
+    let tests: BTreeSet<PathBuf> = read
+        .iter()
+        .flat_map(|(file, (_, modules))| modules.iter().map(|module| file.with_file_name(module)))
+        .collect();
+    let untyped: Vec<String> = read
+        .iter()
+        .filter(|(file, _)| !tests.contains(*file))
+        .flat_map(|(file, (code, _))| {
+            let lines = untyped_errors(code).into_iter();
+            lines.map(|line| format!("{}:{line}", file.display()))
+        })
+        .collect();
+    assert!(
+        untyped.is_empty(),
+        "{} times `Result<_, String>`, which says nothing of what can go wrong: {untyped:#?}",
+        untyped.len()
+    );
+}
+
+#[test]
+fn untyped_errors_are_found_outside_of_tests() {
+    let text = "\
+/// Not this: Result<(), String>.
+fn one() -> Result<(), String> {
+    Ok(())
+}
+type Two = Option<Result<Vec<(u8, String)>, String>>;
+fn three(
+    read: impl Fn(&str) -> Result<
+        Map<String, Value>,
+        String,
+    >,
+) -> Result<String, MyError> {}
+#[cfg(test)]
+#[path = \"more.rs\"]
+mod tests;
+#[cfg(test)]
+mod odd;
+#[cfg(test)]
+mod inner {
+    fn four() -> Result<(), String> {
+        Ok(())
+    }
+}
+fn five() -> Result<Result<u8, String>, Error> {}
+";
+    let (code, modules) = without_tests(text);
+    assert_eq!(untyped_errors(&code), [2, 5, 7, 23]);
+    assert_eq!(modules, ["more.rs", "odd.rs"]);
+}
+
+/// A file's code without comments and without items that only tests have, each of their lines left empty, and the files
+/// of the modules among those items. It relies on the layout that rustfmt gives.
+fn without_tests(text: &str) -> (String, Vec<String>) {
+    let (mut code, mut modules) = (String::new(), Vec::new());
+    // The indentation of the item that is left out, and the file it names.
+    let mut item: Option<(usize, Option<String>)> = None;
+    for line in text.lines() {
+        let words = line.trim_start();
+        let indent = line.len() - words.len();
+        match &mut item {
+            None if words == "#[cfg(test)]" => item = Some((indent, None)),
+            None if words.starts_with("//") => {}
+            None => code.push_str(line),
+            Some((at, file)) if *at == indent => {
+                if let Some(path) = words.strip_prefix("#[path = ") {
+                    *file = Some(path.trim_matches(['"', ']']).to_owned());
+                } else if let Some(name) = words
+                    .strip_prefix("mod ")
+                    .and_then(|name| name.strip_suffix(';'))
+                {
+                    modules.push(file.take().unwrap_or_else(|| format!("{name}.rs")));
+                    item = None;
+                } else if words.starts_with('}') || words.ends_with([';', '}']) {
+                    item = None;
+                }
+            }
+            Some(_) => {}
+        }
+        code.push('\n');
+    }
+    (code, modules)
+}
+
+/// The lines, from 1, where a `Result` has a text for its error.
+fn untyped_errors(code: &str) -> Vec<usize> {
+    let results = code.match_indices("Result<").filter(|(start, opening)| {
+        let arguments = arguments(&code[start + opening.len()..]);
+        matches!(arguments[..], [_, "String"])
+    });
+    let newlines = |end: usize| code[..end].matches('\n').count();
+    results.map(|(start, _)| newlines(start) + 1).collect()
+}
+
+/// The arguments of a type, up to the bracket that closes them.
+fn arguments(text: &str) -> Vec<&str> {
+    let (mut arguments, mut start, mut depth, mut before) = (Vec::new(), 0, 0_usize, ' ');
+    for (at, c) in text.char_indices() {
+        // An arrow closes nothing.
+        let closes = matches!(c, '>' | ')' | ']') && before != '-';
+        let ends = depth == 0 && (closes || c == ',');
+        if ends {
+            arguments.push(text[start..at].trim());
+            start = at + 1;
+        }
+        if matches!(c, '<' | '(' | '[') {
+            depth += 1;
+        } else if closes && depth > 0 {
+            depth -= 1;
+        } else if closes {
+            break;
+        }
+        before = c;
+    }
+    arguments.retain(|argument| !argument.is_empty());
+    arguments
 }
 
 fn rust_files(directory: &Path, files: &mut Vec<PathBuf>) {

@@ -90,11 +90,48 @@ pub enum CronError {
         /// What stands there, cut to a bounded length.
         text: String,
         /// What is wrong.
-        reason: String,
+        reason: CronFieldError,
     },
     /// No day fits, such as the 31st of February.
     #[error("no day fits the expression, so it would never fire")]
     Never,
+}
+
+/// Why a field of a cron expression cannot be read, as the rest of a sentence that begins with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CronFieldError {
+    /// No field needs as much.
+    #[error("is too long")]
+    TooLong,
+    /// A step is only of many numbers.
+    #[error("has a step without a range or `*`")]
+    StepWithoutRange,
+    /// Something else than a number or a name of the field.
+    #[error("has `{text}`, which is not a number from {low} to {high}")]
+    Number {
+        /// What stands there, cut to a bounded length.
+        text: String,
+        /// The least that fits.
+        low: u8,
+        /// The most that fits.
+        high: u8,
+    },
+    /// Something else than a step of the field.
+    #[error("has the step `{text}`, which is not from 1 to {high}")]
+    Step {
+        /// What stands there, cut to a bounded length.
+        text: String,
+        /// The longest step that fits.
+        high: u8,
+    },
+    /// A range that ends before it begins.
+    #[error("goes from {low} down to {high}")]
+    Descending {
+        /// Where it begins.
+        low: u8,
+        /// Where it ends.
+        high: u8,
+    },
 }
 
 impl Cron {
@@ -231,13 +268,13 @@ fn ones(mask: u64) -> impl Iterator<Item = i8> {
 }
 
 fn read(text: &str, field: &Field) -> Result<u64, CronError> {
-    let wrong = |reason: String| CronError::Field {
+    let wrong = |reason: CronFieldError| CronError::Field {
         field: field.name,
         text: text.chars().take(40).collect(),
         reason,
     };
     if text.len() > MAX_BYTES {
-        return Err(wrong("is too long".to_owned()));
+        return Err(wrong(CronFieldError::TooLong));
     }
     let mut mask = 0_u64;
     for part in text.split(',') {
@@ -255,7 +292,7 @@ fn read(text: &str, field: &Field) -> Result<u64, CronError> {
                 number(high, field).map_err(wrong)?,
             ),
             None if step.is_some() => {
-                return Err(wrong("has a step without a range or `*`".to_owned()));
+                return Err(wrong(CronFieldError::StepWithoutRange));
             }
             None => {
                 let only = number(range, field).map_err(wrong)?;
@@ -266,15 +303,14 @@ fn read(text: &str, field: &Field) -> Result<u64, CronError> {
             None => 1,
             Some((_, Ok(step))) if (1..=field.high).contains(&step) => step,
             Some((step, _)) => {
-                let shown: String = step.chars().take(10).collect();
-                return Err(wrong(format!(
-                    "has the step `{shown}`, which is not from 1 to {}",
-                    field.high
-                )));
+                return Err(wrong(CronFieldError::Step {
+                    text: step.chars().take(10).collect(),
+                    high: field.high,
+                }));
             }
         };
         if low > high {
-            return Err(wrong(format!("goes from {low} down to {high}")));
+            return Err(wrong(CronFieldError::Descending { low, high }));
         }
         let mut at = low;
         while at <= high {
@@ -285,7 +321,7 @@ fn read(text: &str, field: &Field) -> Result<u64, CronError> {
     Ok(mask)
 }
 
-fn number(text: &str, field: &Field) -> Result<u8, String> {
+fn number(text: &str, field: &Field) -> Result<u8, CronFieldError> {
     let word = text.to_ascii_lowercase();
     if let Some(at) = field.words.iter().position(|known| *known == word) {
         return Ok(field.low + u8::try_from(at).unwrap_or_default());
@@ -293,13 +329,11 @@ fn number(text: &str, field: &Field) -> Result<u8, String> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse::<u8>() {
         Ok(number) if digits && (field.low..=field.high).contains(&number) => Ok(number),
-        _ => {
-            let shown: String = text.chars().take(10).collect();
-            let (low, high) = (field.low, field.high);
-            Err(format!(
-                "has `{shown}`, which is not a number from {low} to {high}"
-            ))
-        }
+        _ => Err(CronFieldError::Number {
+            text: text.chars().take(10).collect(),
+            low: field.low,
+            high: field.high,
+        }),
     }
 }
 

@@ -9,7 +9,7 @@ mod cron;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp};
 
-pub use cron::{Cron, CronError};
+pub use cron::{Cron, CronError, CronFieldError};
 
 /// A missed tick older than this is skipped, however long its period: a report of the morning is not
 /// wanted at night.

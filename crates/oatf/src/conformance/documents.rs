@@ -3,7 +3,7 @@
 use crate::{Diagnostic, DiagnosticSeverity, Document, ReadLimits};
 use serde_json::Value;
 
-use super::{Case, Outcome, expect_value};
+use super::{Case, CaseFailure, Outcome, expect_value};
 
 /// A text that must be parsed, or must not be.
 pub(super) fn parse_case(text: &str, must_parse: bool) -> Outcome {
@@ -11,15 +11,18 @@ pub(super) fn parse_case(text: &str, must_parse: bool) -> Outcome {
         .map(|_| ())
         .map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default());
     match parsed {
-        Ok(()) if !must_parse => Err("parsed, but must not".to_owned()),
-        Err(reason) if must_parse => Err(reason),
+        Ok(()) if !must_parse => Err(CaseFailure::Parsed),
+        Err(reason) if must_parse => Err(CaseFailure::Unreadable(reason)),
         Ok(()) | Err(_) => Ok(()),
     }
 }
 
 /// A document's findings hold at least the expected ones. `warnings: []` means none at all.
 pub(super) fn validate_case(case: &Case<'_>) -> Outcome {
-    let text = case.input.as_str().ok_or("the input is not a text")?;
+    let text = case
+        .input
+        .as_str()
+        .ok_or(CaseFailure::Malformed("the input is not a text"))?;
     let findings = crate::check(text, &ReadLimits::default());
     let (errors, warnings): (Vec<_>, Vec<_>) = findings
         .iter()
@@ -27,9 +30,9 @@ pub(super) fn validate_case(case: &Case<'_>) -> Outcome {
     let list = |key: &str| case.expected.get(key).and_then(Value::as_array);
     let expects_errors = list("errors").is_some_and(|errors| !errors.is_empty());
     if !expects_errors && !errors.is_empty() {
-        return Err(format!(
-            "expected a valid document, found {}",
-            describe(&errors)
+        return Err(CaseFailure::different(
+            "a valid document",
+            describe(&errors),
         ));
     }
     let source = super::Source::read_leniently(text, &ReadLimits::default()).0;
@@ -39,15 +42,12 @@ pub(super) fn validate_case(case: &Case<'_>) -> Outcome {
                 .iter()
                 .any(|finding| is_wanted(finding, wanted, source.as_ref()))
             {
-                return Err(format!("expected {wanted}, found {}", describe(found)));
+                return Err(CaseFailure::different(wanted.to_string(), describe(found)));
             }
         }
     }
     if list("warnings").is_some_and(Vec::is_empty) && !warnings.is_empty() {
-        return Err(format!(
-            "expected no warning, found {}",
-            describe(&warnings)
-        ));
+        return Err(CaseFailure::different("no warning", describe(&warnings)));
     }
     Ok(())
 }
@@ -134,7 +134,7 @@ pub(super) fn normalize_case(case: &Case<'_>) -> Outcome {
     if again == normalized {
         Ok(())
     } else {
-        Err("normalizing twice changes it".to_owned())
+        Err(CaseFailure::NormalizedTwice)
     }
 }
 
@@ -144,22 +144,17 @@ pub(super) fn roundtrip_case(case: &Case<'_>) -> Outcome {
     let text = crate::serialize(&first);
     let second = crate::normalize(parse(&Value::String(text.clone()))?);
     if first != second {
-        return Err("the document changes on the way".to_owned());
+        return Err(CaseFailure::DocumentChanges);
     }
     if crate::serialize(&second) == text {
         Ok(())
     } else {
-        Err("the canonical text changes on the way".to_owned())
+        Err(CaseFailure::TextChanges)
     }
 }
 
-fn parse(text: &Value) -> Result<Document, String> {
-    let text = text.as_str().ok_or("the document is not a text")?;
-    crate::parse(text).map_err(|errors| {
-        errors
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join("; ")
-    })
+fn parse(text: &Value) -> Result<Document, CaseFailure> {
+    let text = text.as_str();
+    let text = text.ok_or(CaseFailure::Malformed("the document is not a text"))?;
+    crate::parse(text).map_err(CaseFailure::refused)
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-use super::{Case, Outcome, expect, expect_value, part};
+use super::{Case, CaseFailure, Outcome, expect, expect_value, part};
 
 /// Answers every text with the score the case gives.
 struct FixedScore(f64);
@@ -48,7 +48,8 @@ pub(super) fn indicator_case(case: &Case<'_>) -> Outcome {
         .get("expected_error_kind")
         .and_then(Value::as_str)
     {
-        let expression = indicator.expression.as_ref().ok_or("not an expression")?;
+        let expression = indicator.expression.as_ref();
+        let expression = expression.ok_or(CaseFailure::Malformed("not an expression"))?;
         let found = evaluate_expression(expression, message, cel).err();
         expect(found.map(|error| error.kind.as_str()), Some(kind))?;
     }
@@ -64,7 +65,9 @@ pub(super) fn verdict_case(case: &Case<'_>) -> Outcome {
         if let Some(map) = entry.as_object_mut() {
             map.entry("target").or_insert_with(|| json!(""));
         }
-        indicators.push(Indicator::from_value(&entry).map_err(|errors| format!("{errors:?}"))?);
+        let indicator = Indicator::from_value(&entry)
+            .map_err(|errors| CaseFailure::Unreadable(format!("{errors:?}")))?;
+        indicators.push(indicator);
     }
     attack.indicators = (!case.field("indicators").is_null()).then_some(indicators);
     let logic = case
@@ -73,7 +76,7 @@ pub(super) fn verdict_case(case: &Case<'_>) -> Outcome {
         .map(str::parse)
         .transpose();
     attack.correlation = Some(Correlation {
-        logic: logic.map_err(|error| format!("{error}"))?,
+        logic: logic.map_err(CaseFailure::unreadable)?,
     });
     let mut verdicts = HashMap::new();
     for entry in case.field("verdicts").as_array().into_iter().flatten() {
@@ -82,7 +85,7 @@ pub(super) fn verdict_case(case: &Case<'_>) -> Outcome {
         let result = text("result").unwrap_or_default().parse();
         let verdict = IndicatorVerdict {
             indicator_id: indicator_id.clone(),
-            result: result.map_err(|error| format!("{error}"))?,
+            result: result.map_err(CaseFailure::unreadable)?,
             timestamp: None,
             evidence: None,
             source: None,
@@ -90,10 +93,14 @@ pub(super) fn verdict_case(case: &Case<'_>) -> Outcome {
         verdicts.insert(indicator_id, verdict);
     }
     let verdict = compute_verdict(&attack, &verdicts);
-    let found = serde_json::to_value(&verdict).map_err(|error| error.to_string())?;
+    let found = serde_json::to_value(&verdict).map_err(CaseFailure::unreadable)?;
     for (key, wanted) in case.expected.as_object().into_iter().flatten() {
-        expect_value(found.get(key).unwrap_or(&Value::Null), wanted)
-            .map_err(|failure| format!("{key}: {failure}"))?;
+        expect_value(found.get(key).unwrap_or(&Value::Null), wanted).map_err(|failure| {
+            CaseFailure::At {
+                key: key.clone(),
+                failure: Box::new(failure),
+            }
+        })?;
     }
     Ok(())
 }

@@ -11,6 +11,8 @@ mod primitives;
 use proofhouse_source::{ReadLimits, Source};
 use serde_json::Value;
 
+use crate::ParseError;
+
 /// How large a suite may be.
 pub const MAX_BYTES: usize = 16 << 20;
 
@@ -28,7 +30,62 @@ pub struct CaseResult {
 }
 
 /// What a case checks: `Ok` when it holds, and otherwise what was found instead.
-type Outcome = Result<(), String>;
+type Outcome = Result<(), CaseFailure>;
+
+/// Why a case does not hold.
+#[derive(Debug, thiserror::Error)]
+enum CaseFailure {
+    /// The case itself lacks something, or has it in a form that no case has.
+    #[error("{0}")]
+    Malformed(&'static str),
+    /// Something of the case cannot be read, for these reasons.
+    #[error("{0}")]
+    Unreadable(String),
+    #[error("parsed, but must not")]
+    Parsed,
+    #[error("expected {expected}, found {found}")]
+    Different { expected: String, found: String },
+    /// The value at a key is not the expected one.
+    #[error("{key}: {failure}")]
+    At {
+        key: String,
+        failure: Box<CaseFailure>,
+    },
+    #[error("normalizing twice changes it")]
+    NormalizedTwice,
+    #[error("the document changes on the way")]
+    DocumentChanges,
+    #[error("the canonical text changes on the way")]
+    TextChanges,
+}
+
+impl CaseFailure {
+    /// Something of the case that a reader refuses.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers pass the errors that they map"
+    )]
+    fn unreadable(error: impl ToString) -> Self {
+        Self::Unreadable(error.to_string())
+    }
+
+    /// A part of the case that a parser refuses, with everything it says.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers pass the errors that they map"
+    )]
+    fn refused(errors: Vec<ParseError>) -> Self {
+        let errors = errors.iter().map(ToString::to_string);
+        Self::Unreadable(errors.collect::<Vec<_>>().join("; "))
+    }
+
+    fn different(expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self::Different {
+            expected: expected.into(),
+            found: found.into(),
+        }
+    }
+}
 
 /// A function that runs one case of a suite.
 type RunCase = fn(&Case<'_>) -> Outcome;
@@ -106,7 +163,8 @@ pub enum SuiteError {
 /// Judges a document of a folder: the reason why its case fails, if it does.
 #[must_use]
 pub fn parse_failure(text: &str, must_parse: bool) -> Option<String> {
-    documents::parse_case(text, must_parse).err()
+    let failure = documents::parse_case(text, must_parse).err();
+    failure.map(|failure| failure.to_string())
 }
 
 /// Runs the cases of a suite, given the name of its file and its text.
@@ -141,7 +199,7 @@ pub fn run_suite(file: &str, text: &str) -> Result<Vec<CaseResult>, SuiteError> 
             suite: file.trim_end_matches(".yaml").to_owned(),
             id: text("id").unwrap_or_else(|| format!("#{}", index + 1)),
             name: text("name").unwrap_or_default(),
-            failure: run_case(&case).err(),
+            failure: run_case(&case).err().map(|failure| failure.to_string()),
         }
     });
     Ok(results.collect())
@@ -156,7 +214,10 @@ fn expect<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Outcome {
     if found == expected {
         Ok(())
     } else {
-        Err(format!("expected {expected:?}, found {found:?}"))
+        Err(CaseFailure::different(
+            format!("{expected:?}"),
+            format!("{found:?}"),
+        ))
     }
 }
 
@@ -165,17 +226,14 @@ fn expect_value(found: &Value, expected: &Value) -> Outcome {
     if crate::deep_equal(found, expected) {
         Ok(())
     } else {
-        Err(format!("expected {expected}, found {found}"))
+        Err(CaseFailure::different(
+            expected.to_string(),
+            found.to_string(),
+        ))
     }
 }
 
 /// Reads a part of a document from a case.
-fn part<T: crate::Fragment>(value: &Value) -> Result<T, String> {
-    T::from_value(value).map_err(|errors| {
-        errors
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join("; ")
-    })
+fn part<T: crate::Fragment>(value: &Value) -> Result<T, CaseFailure> {
+    T::from_value(value).map_err(CaseFailure::refused)
 }

@@ -11,13 +11,15 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-use super::{Case, Outcome, expect, expect_value, part};
+use super::{Case, CaseFailure, Outcome, expect, expect_value, part};
 
 pub(super) fn effective_state(case: &Case<'_>) -> Outcome {
-    let phases = case.field("phases").as_array().ok_or("no phases")?;
+    let phases = case.field("phases").as_array();
+    let phases = phases.ok_or(CaseFailure::Malformed("no phases"))?;
     let phases = phases.iter().map(part).collect::<Result<Vec<Phase>, _>>()?;
-    let index = case.field("phase_index").as_u64().ok_or("no phase_index")?;
-    let index = usize::try_from(index).map_err(|error| error.to_string())?;
+    let index = case.field("phase_index").as_u64();
+    let index = index.ok_or(CaseFailure::Malformed("no phase_index"))?;
+    let index = usize::try_from(index).map_err(CaseFailure::unreadable)?;
     expect_value(
         compute_effective_state(&phases, index).unwrap_or(&Value::Null),
         case.expected,
@@ -35,7 +37,7 @@ pub(super) fn condition(case: &Case<'_>) -> Outcome {
 pub(super) fn extractor(case: &Case<'_>) -> Outcome {
     let extractor: Extractor = part(case.field("extractor"))?;
     let direction = case.field("direction").as_str().unwrap_or_default();
-    let direction: ExtractorSource = direction.parse().map_err(|error| format!("{error}"))?;
+    let direction: ExtractorSource = direction.parse().map_err(CaseFailure::unreadable)?;
     let found = evaluate_extractor(&extractor, case.field("message"), direction);
     expect(found.as_deref(), case.expected.as_str())
 }
@@ -59,7 +61,7 @@ pub(super) fn trigger(case: &Case<'_>) -> Outcome {
             content: event.get("content").cloned().unwrap_or_default(),
         });
     let elapsed = parse_duration(case.field("elapsed").as_str().unwrap_or_default())
-        .map_err(|error| error.to_string())?;
+        .map_err(CaseFailure::unreadable)?;
     let count = case
         .field("state")
         .get("event_count")
@@ -143,7 +145,8 @@ pub(super) fn wildcard_path(case: &Case<'_>) -> Outcome {
 }
 
 pub(super) fn response(case: &Case<'_>) -> Outcome {
-    let entries = case.field("entries").as_array().ok_or("no entries")?;
+    let entries = case.field("entries").as_array();
+    let entries = entries.ok_or(CaseFailure::Malformed("no entries"))?;
     let entries = entries
         .iter()
         .map(part)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use proofhouse_expr::{Program, Variables};
+use proofhouse_expr::{FunctionError, Program, Variables};
 use serde_json::{Value, json};
 
 use crate::runtime::{ActionError, ActionRuntime, ActionSession, Call, Environment, Failure};
@@ -71,14 +71,18 @@ fn with_files(expression: &Program, environment: &Environment) -> Result<Program
     let (reading, writing) = (Arc::clone(files), Arc::clone(files));
     mount_functions(
         move |arguments| match arguments {
-            [Value::String(path)] => reading.read(path).map(Value::String),
-            _ => Err("mount.read takes a path".to_owned()),
+            [Value::String(path)] => reading
+                .read(path)
+                .map(Value::String)
+                .map_err(|error| FunctionError::new(error.to_string())),
+            _ => Err(FunctionError::new("mount.read takes a path")),
         },
         move |arguments| match arguments {
             [Value::String(path), Value::String(content)] => writing
                 .write(path, content)
-                .map(|()| Value::String(content.clone())),
-            _ => Err("mount.write takes a path and a text".to_owned()),
+                .map(|()| Value::String(content.clone()))
+                .map_err(|error| FunctionError::new(error.to_string())),
+            _ => Err(FunctionError::new("mount.write takes a path and a text")),
         },
     )
     .compile(expression.source())

@@ -88,34 +88,51 @@ impl EgressPolicy {
     /// # Errors
     ///
     /// Returns why not, and what would allow it.
-    pub fn check(&self, address: IpAddr) -> Result<(), String> {
+    pub fn check(&self, address: IpAddr) -> Result<(), EgressDenied> {
         if self.allow.iter().any(|network| network.contains(&address)) {
             return Ok(());
         }
         if self.is_closed {
-            return Err(format!(
-                "{address} is not on this machine, and tools may not leave it; to permit it, give its network \
-                 with `--allow`"
-            ));
+            return Err(EgressDenied::Elsewhere { address });
         }
         let inner = embedded(address).map(IpAddr::V4);
         let found = std::iter::once(address).chain(inner).find_map(kind);
         match found {
             None => Ok(()),
-            Some(kind) => {
-                let bits = if address.is_ipv4() { 32 } else { 128 };
-                Err(format!(
-                    "{address} is {kind}, which tools may not reach; to permit it, add \
-                     `{address}/{bits}` to `egress.allow` in the operator's file, or give it with `--allow`"
-                ))
-            }
+            Some(kind) => Err(EgressDenied::Internal { address, kind }),
         }
     }
 }
 
+/// Why an address may not be connected to, and what would allow it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EgressDenied {
+    /// The policy keeps tools on this machine, and the address is elsewhere.
+    #[error(
+        "{address} is not on this machine, and tools may not leave it; to permit it, give its network \
+         with `--allow`"
+    )]
+    Elsewhere {
+        /// The address.
+        address: IpAddr,
+    },
+    /// The address belongs to this machine or its network, not to the public.
+    #[error(
+        "{address} is {kind}, which tools may not reach; to permit it, add \
+         `{address}/{bits}` to `egress.allow` in the operator's file, or give it with `--allow`",
+        bits = if address.is_ipv4() { 32 } else { 128 }
+    )]
+    Internal {
+        /// The address.
+        address: IpAddr,
+        /// What sort of address it is, such as "a private address".
+        kind: &'static str,
+    },
+}
+
 impl AddressGuard for EgressPolicy {
     fn check(&self, address: IpAddr) -> Result<(), AddressDenied> {
-        Self::check(self, address).map_err(AddressDenied)
+        Self::check(self, address).map_err(|denied| AddressDenied(denied.to_string()))
     }
 
     fn check_name(&self, name: &str) -> Result<(), AddressDenied> {
@@ -216,6 +233,7 @@ mod tests {
             "168.63.129.16",
         ] {
             let error = policy.check(denied.parse().unwrap()).unwrap_err();
+            let error = error.to_string();
             assert!(error.contains("egress.allow"), "{denied}: {error}");
         }
         for open in [

@@ -7,6 +7,6 @@ mod request;
 
 pub(crate) use client::chance;
 pub use client::{Answer, HttpClient};
-pub use egress::EgressPolicy;
+pub use egress::{EgressDenied, EgressPolicy};
 pub use request::Request;
 pub(crate) use request::references;

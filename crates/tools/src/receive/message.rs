@@ -1,6 +1,6 @@
 //! What a task is told of an event: its aliases, and the message with them in place.
 
-use proofhouse_expr::{Program, Variables};
+use proofhouse_expr::{EvaluateError, Program, Variables};
 use serde_json::{Map, Value};
 
 use proofhouse_manifest::interpolate::{Part, Root, Scope, Template};
@@ -33,8 +33,8 @@ pub fn compose(event: &Event, value: &Value) -> Composed {
     let mut whole: Map<String, Value> = value.as_object().cloned().unwrap_or_default();
     if let EventParameters::Aliases(aliases) = &event.parameters {
         for (name, program) in aliases {
-            let found = alias(program, value).unwrap_or_else(|message| {
-                note(&mut problems, format!("`event.{name}` is empty: {message}"));
+            let found = alias(program, value).unwrap_or_else(|error| {
+                note(&mut problems, format!("`event.{name}` is empty: {error}"));
                 Value::Null
             });
             // The payload stays what it is, whatever an alias is called.
@@ -77,12 +77,12 @@ pub fn render(template: &Template, event: &Value, problems: &mut Vec<String>) ->
     (text, false)
 }
 
-fn alias(program: &Program, event: &Value) -> Result<Value, String> {
+fn alias(program: &Program, event: &Value) -> Result<Value, EvaluateError> {
     let nothing = Value::Null;
     let mut variables = Variables::new();
     variables.bind("event", event);
     variables.bind("item", event.get("payload").unwrap_or(&nothing));
-    program.evaluate(&variables).map_err(|error| error.message)
+    program.evaluate(&variables)
 }
 
 fn note(problems: &mut Vec<String>, problem: String) {

@@ -1,6 +1,7 @@
 //! Environments: what a task knows beside the parameters of a call.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -78,15 +79,56 @@ pub trait Files: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns one sentence about why it cannot be read.
-    fn read(&self, path: &str) -> Result<String, String>;
+    /// Returns why it cannot be read.
+    fn read(&self, path: &str) -> Result<String, MountError>;
 
     /// Writes a file.
     ///
     /// # Errors
     ///
-    /// Returns one sentence about why it cannot be written.
-    fn write(&self, path: &str, content: &str) -> Result<(), String>;
+    /// Returns why it cannot be written.
+    fn write(&self, path: &str, content: &str) -> Result<(), MountError>;
+}
+
+/// Why a file of an agent cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The path leads out of the mount, or is none.
+    #[error("`{path}` is not a path inside the mount")]
+    Outside {
+        /// The path as the expression gave it.
+        path: String,
+    },
+    /// The file is larger than an expression may read.
+    #[error("`{path}` has more than {max_bytes} bytes")]
+    TooLarge {
+        /// The path as the expression gave it.
+        path: String,
+        /// What a file may have.
+        max_bytes: u64,
+    },
+    /// The text is larger than an expression may write.
+    #[error("`{path}` would have more than {max_bytes} bytes")]
+    TooLargeToWrite {
+        /// The path as the expression gave it.
+        path: String,
+        /// What a file may have.
+        max_bytes: u64,
+    },
+    /// The file holds something else than text in UTF-8.
+    #[error("`{path}` is not text")]
+    NotText {
+        /// The path as the expression gave it.
+        path: String,
+    },
+    /// The system refuses.
+    #[error("`{path}`: {source}")]
+    Io {
+        /// The path as the expression gave it.
+        path: String,
+        /// What it says.
+        source: io::Error,
+    },
 }
 
 /// What a task knows: settings, the runtime, the agent, tokens and the time.

@@ -15,7 +15,7 @@ use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
 
 pub(crate) use environment::sounds_secret;
-pub use environment::{Environment, Files, NoTokens, TokenError, TokenSource};
+pub use environment::{Environment, Files, MountError, NoTokens, TokenError, TokenSource};
 pub use error::{ActionError, Class, ERROR_TABLE, Failure};
 pub use limits::{JobLimits, Limits, Retry};
 pub use observe::{CallEvent, Observer};

@@ -159,7 +159,8 @@ impl Inner {
     /// Takes a message: a new task, or the answer to a question of one that waits.
     fn take(self: &Arc<Self>, call: &Call) -> Result<Taken, Problem> {
         let message = call.params.get("message").unwrap_or(&Value::Null);
-        let (text, said) = Message::read(message).map_err(Problem::Params)?;
+        let (text, said) =
+            Message::read(message).map_err(|error| Problem::Params(error.to_string()))?;
         let settings = call.params.get("configuration");
         let push = ["pushNotificationConfig", "taskPushNotificationConfig"];
         let wants_push =

@@ -106,6 +106,17 @@ impl Part {
     }
 }
 
+/// Why a message of a client cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum InvalidMessage {
+    #[error("`message.messageId` must be a text")]
+    Id,
+    #[error("`message.parts` must be a list of 1 to {MAX_PARTS}")]
+    Parts,
+    #[error("`message.parts` holds something that is no part")]
+    Part,
+}
+
 /// A message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Message {
@@ -124,15 +135,15 @@ impl Message {
     }
 
     /// Reads the parts of a message: what the model is told, and what is kept.
-    pub(super) fn read(message: &Value) -> Result<(String, Self), String> {
+    pub(super) fn read(message: &Value) -> Result<(String, Self), InvalidMessage> {
         let id = message.get("messageId").and_then(Value::as_str);
         let id = id.filter(|id| !id.is_empty() && id.len() <= 512);
-        let id = id.ok_or("`message.messageId` must be a text")?;
+        let id = id.ok_or(InvalidMessage::Id)?;
         let parts = message.get("parts").and_then(Value::as_array);
         let parts = parts.filter(|parts| !parts.is_empty() && parts.len() <= MAX_PARTS);
-        let parts = parts.ok_or("`message.parts` must be a list of 1 to 256")?;
+        let parts = parts.ok_or(InvalidMessage::Parts)?;
         let parts: Option<Vec<Part>> = parts.iter().map(Part::read).collect();
-        let parts = parts.ok_or("`message.parts` holds something that is no part")?;
+        let parts = parts.ok_or(InvalidMessage::Part)?;
         let texts: Vec<String> = parts.iter().map(Part::to_text).collect();
         let kept = Self {
             id: id.to_owned(),

@@ -62,13 +62,76 @@ impl ClientSaid {
     }
 }
 
+/// Why an input cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InvalidAgUiInput {
+    #[error("not JSON: {0}")]
+    NotJson(serde_json::Error),
+    #[error("the input must be an object")]
+    NotAnObject,
+    #[error(transparent)]
+    Field(#[from] InvalidField),
+    #[error("`messages` is missing")]
+    NoMessages,
+    #[error("more than {0} messages")]
+    TooManyMessages(usize),
+    #[error("messages[{at}]: {source}")]
+    Message { at: usize, source: InvalidMessage },
+    #[error("more than {0} tools")]
+    TooManyTools(usize),
+    #[error("tools[{at}]: {source}")]
+    Tool { at: usize, source: InvalidTool },
+    #[error("context[{at}]: `{key}` is missing")]
+    Context { at: usize, key: &'static str },
+    #[error("`resume` must hold objects")]
+    Resume,
+}
+
+/// Why a field of an object does not hold what it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum InvalidField {
+    #[error("`{0}` must be a text")]
+    NotText(&'static str),
+    #[error("`{0}` has more than {MAX_ID_BYTES} bytes")]
+    TooLong(&'static str),
+    #[error("`{0}` must be a list")]
+    NotAList(&'static str),
+}
+
+/// Why a message of the history cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum InvalidMessage {
+    #[error("must be an object")]
+    NotAnObject,
+    #[error("`role` is not one of the roles")]
+    Role,
+    #[error("more than {MAX_CALLS} calls")]
+    TooManyCalls,
+    #[error("a call must be an object")]
+    CallNotAnObject,
+    #[error("a call needs a `function`")]
+    CallWithoutFunction,
+    #[error(transparent)]
+    Field(#[from] InvalidField),
+}
+
+/// Why a tool of the client cannot be offered to a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum InvalidTool {
+    #[error("must be an object")]
+    NotAnObject,
+    #[error("`name` has letters, digits, `_` and `-`, 64 at most")]
+    Name,
+    #[error(transparent)]
+    Field(#[from] InvalidField),
+}
+
 impl RunInput {
     /// Reads what was sent.
-    pub(super) fn read(body: &[u8], limits: &AgentLimits) -> Result<Self, String> {
-        let value: Value =
-            serde_json::from_slice(body).map_err(|error| format!("not JSON: {error}"))?;
+    pub(super) fn read(body: &[u8], limits: &AgentLimits) -> Result<Self, InvalidAgUiInput> {
+        let value: Value = serde_json::from_slice(body).map_err(InvalidAgUiInput::NotJson)?;
         let Value::Object(object) = value else {
-            return Err("the input must be an object".to_owned());
+            return Err(InvalidAgUiInput::NotAnObject);
         };
         let (messages, instructions) = messages(&object, limits)?;
         let properties = match object.get("forwardedProps") {
@@ -87,21 +150,22 @@ impl RunInput {
     }
 }
 
-fn id(object: &Map<String, Value>, key: &str) -> Result<String, String> {
+fn id(object: &Map<String, Value>, key: &'static str) -> Result<String, InvalidField> {
     match object.get(key).and_then(Value::as_str) {
-        Some("") | None => Err(format!("`{key}` must be a text")),
-        Some(id) if id.len() > MAX_ID_BYTES => {
-            Err(format!("`{key}` has more than {MAX_ID_BYTES} bytes"))
-        }
+        Some("") | None => Err(InvalidField::NotText(key)),
+        Some(id) if id.len() > MAX_ID_BYTES => Err(InvalidField::TooLong(key)),
         Some(id) => Ok(id.to_owned()),
     }
 }
 
-fn list<'a>(object: &'a Map<String, Value>, key: &str) -> Result<&'a [Value], String> {
+fn list<'a>(
+    object: &'a Map<String, Value>,
+    key: &'static str,
+) -> Result<&'a [Value], InvalidField> {
     match object.get(key) {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(list)) => Ok(list),
-        Some(_) => Err(format!("`{key}` must be a list")),
+        Some(_) => Err(InvalidField::NotAList(key)),
     }
 }
 
@@ -109,52 +173,59 @@ fn list<'a>(object: &'a Map<String, Value>, key: &str) -> Result<&'a [Value], St
 fn messages(
     object: &Map<String, Value>,
     limits: &AgentLimits,
-) -> Result<(Vec<ClientMessage>, Vec<String>), String> {
+) -> Result<(Vec<ClientMessage>, Vec<String>), InvalidAgUiInput> {
     if !object.contains_key("messages") {
-        return Err("`messages` is missing".to_owned());
+        return Err(InvalidAgUiInput::NoMessages);
     }
     let list = list(object, "messages")?;
     if list.len() > limits.max_messages {
-        return Err(format!("more than {} messages", limits.max_messages));
+        return Err(InvalidAgUiInput::TooManyMessages(limits.max_messages));
     }
     let mut instructions = Vec::new();
     let mut messages = Vec::new();
     for (at, message) in list.iter().enumerate() {
-        let wrong = |what: String| format!("messages[{at}]: {what}");
-        let Value::Object(message) = message else {
-            return Err(wrong("must be an object".to_owned()));
-        };
-        let said = match message.get("role").and_then(Value::as_str) {
-            Some("user") => ClientSaid::User(content(message)),
-            Some("assistant") => {
-                ClientSaid::Assistant(content(message), calls(message).map_err(wrong)?)
-            }
-            Some("tool") => {
-                let error = message.get("error").and_then(Value::as_str);
-                let said = content(message);
-                ClientSaid::Tool {
-                    call: id(message, "toolCallId").map_err(wrong)?,
-                    content: if said.is_empty() {
-                        error.unwrap_or_default().to_owned()
-                    } else {
-                        said
-                    },
-                    is_error: error.is_some(),
-                }
-            }
-            Some("system" | "developer") => {
-                instructions.push(content(message));
-                ClientSaid::Other
-            }
-            Some("activity" | "reasoning") => ClientSaid::Other,
-            _ => return Err(wrong("`role` is not one of the roles".to_owned())),
-        };
-        messages.push(ClientMessage {
-            id: id(message, "id").map_err(wrong)?,
-            said,
-        });
+        let message = read_message(message, &mut instructions)
+            .map_err(|source| InvalidAgUiInput::Message { at, source })?;
+        messages.push(message);
     }
     Ok((messages, instructions))
+}
+
+/// One message; what it says besides the conversation is added to the instructions.
+fn read_message(
+    message: &Value,
+    instructions: &mut Vec<String>,
+) -> Result<ClientMessage, InvalidMessage> {
+    let Value::Object(message) = message else {
+        return Err(InvalidMessage::NotAnObject);
+    };
+    let said = match message.get("role").and_then(Value::as_str) {
+        Some("user") => ClientSaid::User(content(message)),
+        Some("assistant") => ClientSaid::Assistant(content(message), calls(message)?),
+        Some("tool") => {
+            let error = message.get("error").and_then(Value::as_str);
+            let said = content(message);
+            ClientSaid::Tool {
+                call: id(message, "toolCallId")?,
+                content: if said.is_empty() {
+                    error.unwrap_or_default().to_owned()
+                } else {
+                    said
+                },
+                is_error: error.is_some(),
+            }
+        }
+        Some("system" | "developer") => {
+            instructions.push(content(message));
+            ClientSaid::Other
+        }
+        Some("activity" | "reasoning") => ClientSaid::Other,
+        _ => return Err(InvalidMessage::Role),
+    };
+    Ok(ClientMessage {
+        id: id(message, "id")?,
+        said,
+    })
 }
 
 /// The text of a message: all of it, or its parts.
@@ -177,15 +248,15 @@ fn content(message: &Map<String, Value>) -> String {
     }
 }
 
-fn calls(message: &Map<String, Value>) -> Result<Vec<ToolCall>, String> {
+fn calls(message: &Map<String, Value>) -> Result<Vec<ToolCall>, InvalidMessage> {
     let list = list(message, "toolCalls")?;
     if list.len() > MAX_CALLS {
-        return Err(format!("more than {MAX_CALLS} calls"));
+        return Err(InvalidMessage::TooManyCalls);
     }
     let call = |call: &Value| {
-        let call = call.as_object().ok_or("a call must be an object")?;
+        let call = call.as_object().ok_or(InvalidMessage::CallNotAnObject)?;
         let function = call.get("function").and_then(Value::as_object);
-        let function = function.ok_or("a call needs a `function`")?;
+        let function = function.ok_or(InvalidMessage::CallWithoutFunction)?;
         let arguments = match function.get("arguments") {
             Some(Value::String(text)) => Arguments::parse(text),
             Some(other) => Arguments::from_value(other.clone()),
@@ -201,34 +272,37 @@ fn calls(message: &Map<String, Value>) -> Result<Vec<ToolCall>, String> {
     list.iter().map(call).collect()
 }
 
-fn tools(object: &Map<String, Value>, most: usize) -> Result<Vec<ToolSpec>, String> {
+fn tools(object: &Map<String, Value>, most: usize) -> Result<Vec<ToolSpec>, InvalidAgUiInput> {
     let list = list(object, "tools")?;
     if list.len() > most {
-        return Err(format!("more than {most} tools"));
+        return Err(InvalidAgUiInput::TooManyTools(most));
     }
     let tool = |(at, tool): (usize, &Value)| {
-        let wrong = |what: &str| format!("tools[{at}]: {what}");
-        let tool = tool.as_object().ok_or_else(|| wrong("must be an object"))?;
-        let name = id(tool, "name").map_err(|error| wrong(&error))?;
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        // Providers refuse a whole request for the sake of one odd name.
-        if name.len() > 64 || !name.chars().all(is_name) {
-            return Err(wrong("`name` has letters, digits, `_` and `-`, 64 at most"));
-        }
-        let parameters = match tool.get("parameters") {
-            Some(Value::Object(schema)) if schema.get("type") == Some(&"object".into()) => {
-                Value::Object(schema.clone())
-            }
-            _ => serde_json::json!({"type": "object"}),
-        };
-        let description = tool.get("description").and_then(Value::as_str);
-        Ok(ToolSpec {
-            name,
-            description: description.unwrap_or_default().to_owned(),
-            parameters,
-        })
+        read_tool(tool).map_err(|source| InvalidAgUiInput::Tool { at, source })
     };
     list.iter().enumerate().map(tool).collect()
+}
+
+fn read_tool(tool: &Value) -> Result<ToolSpec, InvalidTool> {
+    let tool = tool.as_object().ok_or(InvalidTool::NotAnObject)?;
+    let name = id(tool, "name")?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    // Providers refuse a whole request for the sake of one odd name.
+    if name.len() > 64 || !name.chars().all(is_name) {
+        return Err(InvalidTool::Name);
+    }
+    let parameters = match tool.get("parameters") {
+        Some(Value::Object(schema)) if schema.get("type") == Some(&"object".into()) => {
+            Value::Object(schema.clone())
+        }
+        _ => serde_json::json!({"type": "object"}),
+    };
+    let description = tool.get("description").and_then(Value::as_str);
+    Ok(ToolSpec {
+        name,
+        description: description.unwrap_or_default().to_owned(),
+        parameters,
+    })
 }
 
 /// What the client says about the circumstances, as the model is told it.
@@ -236,13 +310,13 @@ fn circumstances(
     object: &Map<String, Value>,
     instructions: &[String],
     most: usize,
-) -> Result<Option<String>, String> {
+) -> Result<Option<String>, InvalidAgUiInput> {
     let mut lines: Vec<String> = instructions.to_vec();
     for (at, entry) in list(object, "context")?.iter().enumerate() {
-        let text = |key: &str| match entry.get(key) {
+        let text = |key: &'static str| match entry.get(key) {
             Some(Value::String(text)) => Ok(text.clone()),
             Some(other) => Ok(other.to_string()),
-            None => Err(format!("context[{at}]: `{key}` is missing")),
+            None => Err(InvalidAgUiInput::Context { at, key }),
         };
         lines.push(format!("{}: {}", text("description")?, text("value")?));
     }
@@ -262,9 +336,9 @@ fn circumstances(
 }
 
 /// Answers to interrupts. Whatever is not clearly an approval denies.
-fn resume(object: &Map<String, Value>) -> Result<Vec<(String, Decision)>, String> {
+fn resume(object: &Map<String, Value>) -> Result<Vec<(String, Decision)>, InvalidAgUiInput> {
     let entry = |entry: &Value| {
-        let entry = entry.as_object().ok_or("`resume` must hold objects")?;
+        let entry = entry.as_object().ok_or(InvalidAgUiInput::Resume)?;
         let approves = |value: &Value| match value {
             Value::Bool(approves) => *approves,
             Value::String(word) => decision(word) == Some(Decision::Approve),
@@ -293,7 +367,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn read(value: &Value) -> Result<RunInput, String> {
+    fn read(value: &Value) -> Result<RunInput, InvalidAgUiInput> {
         RunInput::read(value.to_string().as_bytes(), &AgentLimits::default())
     }
 
@@ -365,7 +439,7 @@ mod tests {
                 "2000",
             ),
         ] {
-            let error = read(&wrong).unwrap_err();
+            let error = read(&wrong).unwrap_err().to_string();
             assert!(error.contains(says), "{error} about {says}");
         }
     }

@@ -64,7 +64,7 @@ impl Handler for Http {
         };
         match RunInput::read(body, &self.service.limits) {
             Ok(input) => self.run(input),
-            Err(message) => refuse(StatusCode::BAD_REQUEST, &message),
+            Err(error) => refuse(StatusCode::BAD_REQUEST, &error.to_string()),
         }
     }
 }

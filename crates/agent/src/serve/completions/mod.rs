@@ -148,7 +148,7 @@ impl Handler for Http {
         };
         match Question::read(body, &self.limits) {
             Ok(question) => self.answer(&question).await,
-            Err(message) => refuse(StatusCode::BAD_REQUEST, &message),
+            Err(error) => refuse(StatusCode::BAD_REQUEST, &error.to_string()),
         }
     }
 }

@@ -15,24 +15,68 @@ pub(super) struct Question {
     pub(super) tell_usage: bool,
 }
 
+/// Why a request cannot be answered.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InvalidCompletionsRequest {
+    #[error("the body is no JSON: {0}")]
+    NotJson(serde_json::Error),
+    #[error("`messages` must have at least one message")]
+    NoMessages,
+    #[error("`n`: there is one choice only")]
+    ManyChoices,
+    #[error(transparent)]
+    List(#[from] InvalidList),
+    #[error("messages[{place}]: {source}")]
+    Message {
+        place: usize,
+        source: InvalidMessage,
+    },
+}
+
+/// Why a key does not hold a list that is taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum InvalidList {
+    #[error("`{key}` must be a list")]
+    NotAList { key: &'static str },
+    #[error("`{key}` may have at most {most} entries")]
+    TooLong { key: &'static str, most: usize },
+}
+
+/// Why a message has no place in a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum InvalidMessage {
+    #[error("`content` must be a text or a list of parts")]
+    Content,
+    #[error("there is no role `{0}`: write system, developer, user, assistant or tool")]
+    Role(String),
+    #[error("no call before it has its `tool_call_id`")]
+    NoCall,
+    #[error(transparent)]
+    Calls(#[from] InvalidList),
+}
+
 impl Question {
-    /// Reads a body; what is wrong with it is said in one sentence.
-    pub(super) fn read(body: &[u8], limits: &ModelServerLimits) -> Result<Self, String> {
-        let body: Value = serde_json::from_slice(body)
-            .map_err(|error| format!("the body is no JSON: {error}"))?;
+    /// Reads a body.
+    pub(super) fn read(
+        body: &[u8],
+        limits: &ModelServerLimits,
+    ) -> Result<Self, InvalidCompletionsRequest> {
+        let body: Value =
+            serde_json::from_slice(body).map_err(InvalidCompletionsRequest::NotJson)?;
         let messages = list(&body, "messages", limits.max_messages)?;
         if messages.is_empty() {
-            return Err("`messages` must have at least one message".to_owned());
+            return Err(InvalidCompletionsRequest::NoMessages);
         }
         if body.get("n").and_then(Value::as_u64).is_some_and(|n| n > 1) {
-            return Err("`n`: there is one choice only".to_owned());
+            return Err(InvalidCompletionsRequest::ManyChoices);
         }
         let mut request = ModelRequest {
             options: options(&body),
             ..ModelRequest::default()
         };
         for (place, message) in messages.iter().enumerate() {
-            add(message, &mut request).map_err(|reason| format!("messages[{place}]: {reason}"))?;
+            add(message, &mut request)
+                .map_err(|source| InvalidCompletionsRequest::Message { place, source })?;
         }
         let tools = list(&body, "tools", limits.max_tools)?;
         if body.get("tool_choice").and_then(Value::as_str) != Some("none") {
@@ -50,12 +94,12 @@ impl Question {
 }
 
 /// A list of at most so many things; one that is absent is empty.
-fn list<'b>(body: &'b Value, key: &str, most: usize) -> Result<&'b [Value], String> {
+fn list<'b>(body: &'b Value, key: &'static str, most: usize) -> Result<&'b [Value], InvalidList> {
     match body.get(key) {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(items)) if items.len() <= most => Ok(items),
-        Some(Value::Array(_)) => Err(format!("`{key}` may have at most {most} entries")),
-        Some(_) => Err(format!("`{key}` must be a list")),
+        Some(Value::Array(_)) => Err(InvalidList::TooLong { key, most }),
+        Some(_) => Err(InvalidList::NotAList { key }),
     }
 }
 
@@ -87,7 +131,7 @@ fn tool(function: &Value) -> ToolSpec {
 }
 
 /// Adds a message to the conversation. All that operators say is one instruction.
-fn add(message: &Value, request: &mut ModelRequest) -> Result<(), String> {
+fn add(message: &Value, request: &mut ModelRequest) -> Result<(), InvalidMessage> {
     let content = words(message.get("content").unwrap_or(&Value::Null))?;
     let added = match text(message, "role") {
         "system" | "developer" => {
@@ -107,7 +151,7 @@ fn add(message: &Value, request: &mut ModelRequest) -> Result<(), String> {
             let call_id = text(message, "tool_call_id");
             ChatMessage::Tool {
                 name: called(&request.messages, call_id)
-                    .ok_or("no call before it has its `tool_call_id`")?
+                    .ok_or(InvalidMessage::NoCall)?
                     .to_owned(),
                 call_id: call_id.to_owned(),
                 content,
@@ -116,9 +160,7 @@ fn add(message: &Value, request: &mut ModelRequest) -> Result<(), String> {
         }
         other => {
             let shown: String = other.chars().take(40).collect();
-            return Err(format!(
-                "there is no role `{shown}`: write system, developer, user, assistant or tool"
-            ));
+            return Err(InvalidMessage::Role(shown));
         }
     };
     request.messages.push(added);
@@ -126,7 +168,7 @@ fn add(message: &Value, request: &mut ModelRequest) -> Result<(), String> {
 }
 
 /// The text of a content, which is one text or several parts. Pictures and sounds say nothing here.
-fn words(content: &Value) -> Result<String, String> {
+fn words(content: &Value) -> Result<String, InvalidMessage> {
     match content {
         Value::Null => Ok(String::new()),
         Value::String(text) => Ok(text.clone()),
@@ -138,11 +180,11 @@ fn words(content: &Value) -> Result<String, String> {
             });
             Ok(texts.collect::<Vec<_>>().join("\n"))
         }
-        _ => Err("`content` must be a text or a list of parts".to_owned()),
+        _ => Err(InvalidMessage::Content),
     }
 }
 
-fn calls(message: &Value) -> Result<Vec<ToolCall>, String> {
+fn calls(message: &Value) -> Result<Vec<ToolCall>, InvalidList> {
     // The body's size bounds their number.
     let calls = list(message, "tool_calls", usize::MAX)?.iter();
     let read = calls.map(|call| {
@@ -179,7 +221,7 @@ mod tests {
 
     use super::*;
 
-    fn read(body: &Value) -> Result<Question, String> {
+    fn read(body: &Value) -> Result<Question, InvalidCompletionsRequest> {
         Question::read(body.to_string().as_bytes(), &ModelServerLimits::default())
     }
 
@@ -272,9 +314,10 @@ mod tests {
                 "messages[0]: no call before it has its `tool_call_id`",
             ),
         ] {
-            assert_eq!(read(&body).unwrap_err(), expected);
+            assert_eq!(read(&body).unwrap_err().to_string(), expected);
         }
         let error = Question::read(b"{", &ModelServerLimits::default()).unwrap_err();
+        let error = error.to_string();
         assert!(error.starts_with("the body is no JSON: "), "{error}");
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::mpsc;
 
 use crate::agents::ending;
-use crate::agents::lines::lines;
+use crate::agents::lines::{LineError, lines};
 use crate::agents::options::AgentOptions;
 use crate::agents::show::{self, Screen};
 use crate::exit_code::Exit;
@@ -39,7 +39,7 @@ struct Conversation<'a> {
     prepared: &'a PreparedAgent,
     task: Task,
     events: Events,
-    lines: mpsc::Receiver<Result<String, String>>,
+    lines: mpsc::Receiver<Result<String, LineError>>,
     signals: Signals,
     screen: Screen,
     /// Whether somebody sits there.
@@ -109,7 +109,7 @@ impl Conversation<'_> {
             };
             let message = match line {
                 None => return Ok(exit),
-                Some(Err(reason)) => return Err(CommandError::cannot_run(reason)),
+                Some(Err(error)) => return Err(CommandError::cannot_run(error.to_string())),
                 Some(Ok(line)) if line.trim().is_empty() => continue,
                 Some(Ok(line)) => line,
             };

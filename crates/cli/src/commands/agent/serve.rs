@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::agents::options::AgentOptions;
 use crate::agents::show;
 use crate::exit_code::Exit;
+use crate::listen_address::{NotAnAddress, listen_address};
 use crate::output::{CommandError, Data, printable_line, talk};
 use crate::tools::work::until_interrupted;
 
@@ -34,11 +35,11 @@ pub(crate) struct Serve {
     options: AgentOptions,
 
     /// Serve AG-UI at this address, such as 127.0.0.1:8000; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     ag_ui: Option<SocketAddr>,
 
     /// Serve A2A at this address
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     a2a: Option<SocketAddr>,
 
     /// Listen at addresses that other machines can reach; whoever reaches them can use the agent
@@ -200,19 +201,10 @@ impl Serve {
     }
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let text = match text.strip_prefix("localhost:") {
-        Some(port) => format!("127.0.0.1:{port}"),
-        None => text.to_owned(),
-    };
-    let address = text.parse();
-    address.map_err(|_| "write an address and a port, such as 127.0.0.1:8080".to_owned())
-}
-
-fn place(text: &str) -> Result<Place, String> {
+fn place(text: &str) -> Result<Place, NotAnAddress> {
     match text {
         "stdio" => Ok(Place::Stdio),
-        text => address(text).map(Place::At),
+        text => listen_address(text).map(Place::At),
     }
 }
 

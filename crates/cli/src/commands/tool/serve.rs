@@ -14,6 +14,7 @@ use proofhouse_wire::server::Bound;
 use serde_json::json;
 
 use crate::exit_code::Exit;
+use crate::listen_address::listen_address;
 use crate::output::{CommandError, Data, printable_line, talk};
 use crate::report::plural;
 use crate::tools::manifests;
@@ -43,7 +44,7 @@ pub(crate) struct Serve {
     stdio: bool,
 
     /// Serve over HTTP at this address, such as 127.0.0.1:8080; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     listen: Option<SocketAddr>,
 
     /// Listen at an address that other machines can reach; whoever reaches it can call every tool
@@ -171,27 +172,4 @@ fn instructions(tools: &[Arc<Tool>]) -> String {
         format!("{}: {description}", tool.name)
     });
     lines.collect::<Vec<_>>().join("\n")
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let text = match text.strip_prefix("localhost:") {
-        Some(port) => format!("127.0.0.1:{port}"),
-        None => text.to_owned(),
-    };
-    let address = text.parse();
-    address.map_err(|_| "write an address and a port, such as 127.0.0.1:8080".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_have_a_port() {
-        assert_eq!(address("localhost:0").unwrap().to_string(), "127.0.0.1:0");
-        assert_eq!(address("[::1]:80").unwrap().to_string(), "[::1]:80");
-        for wrong in ["8080", "localhost", "example.com:80", ""] {
-            assert!(address(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use proofhouse_store::{PostgresOptions, Store};
-use proofhouse_test_support::postgres::{self, Postgres};
+use proofhouse_test_support::postgres::{self, NoPostgres, Postgres};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 use crate::contract::support::refused;
@@ -28,13 +28,13 @@ struct Servers {
     alone: Postgres,
 }
 
-static SERVERS: OnceLock<Result<Servers, String>> = OnceLock::new();
+static SERVERS: OnceLock<Result<Servers, NoPostgres>> = OnceLock::new();
 
 fn servers(test: &str) -> Option<&'static Servers> {
     match SERVERS.get_or_init(Servers::start) {
         Ok(servers) => Some(servers),
-        Err(reason) => {
-            postgres::skipped(test, reason);
+        Err(error) => {
+            postgres::skipped(test, &error.to_string());
             None
         }
     }
@@ -48,11 +48,9 @@ fn authority(name: &str) -> CertificateParams {
 }
 
 impl Servers {
-    fn start() -> Result<Self, String> {
+    fn start() -> Result<Self, NoPostgres> {
         // It is small, and lives as long as the servers.
-        let directory = tempfile::tempdir()
-            .map_err(|error| error.to_string())?
-            .keep();
+        let directory = tempfile::tempdir().unwrap().keep();
         let write = |name: &str, text: String| {
             let path = directory.join(name);
             std::fs::write(&path, text).unwrap();

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 use serde_json::{Value, json};
 
 use super::description::{Description, Operation};
+use super::error::ReferenceError;
 use super::keywords::{BASE64, cut_text, is_binary, is_readable};
 use super::style::{Shape, Style, in_query, text_of};
 use super::tree::Id;
@@ -39,6 +40,19 @@ pub(super) struct Body {
     encoding: Option<Id>,
 }
 
+/// Why a value cannot be sent as a body.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BodyError {
+    #[error("the body has more than {MAX_BODY} bytes")]
+    TooLarge,
+    #[error("the body must be an object")]
+    NotAnObject,
+    #[error("{0}: bytes are given as a text in base64")]
+    NotText(String),
+    #[error("{0}: this is not base64")]
+    NotBase64(String),
+}
+
 /// A body that is ready to be sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Written {
@@ -51,7 +65,7 @@ impl Body {
     pub(super) fn new(
         description: &Description,
         operation: &Operation,
-    ) -> Result<Option<Self>, String> {
+    ) -> Result<Option<Self>, ReferenceError> {
         let tree = &description.tree;
         let Some(node) = tree.get(operation.node, "requestBody") else {
             return Ok(None);
@@ -107,7 +121,7 @@ impl Body {
         &self,
         description: &Description,
         value: &Value,
-    ) -> Result<Written, String> {
+    ) -> Result<Written, BodyError> {
         let mut content_type = self.media.clone();
         let bytes = match self.kind {
             Kind::Json => value.to_string().into_bytes(),
@@ -121,7 +135,7 @@ impl Body {
             }
         };
         if bytes.len() > MAX_BODY {
-            return Err(format!("the body has more than {MAX_BODY} bytes"));
+            return Err(BodyError::TooLarge);
         }
         Ok(Written {
             content_type,
@@ -129,10 +143,10 @@ impl Body {
         })
     }
 
-    fn form(&self, description: &Description, value: &Value) -> Result<String, String> {
+    fn form(&self, description: &Description, value: &Value) -> Result<String, BodyError> {
         let tree = &description.tree;
         let Value::Object(fields) = value else {
-            return Err("the body must be an object".to_owned());
+            return Err(BodyError::NotAnObject);
         };
         let mut pairs = Vec::new();
         for (name, value) in fields {
@@ -167,10 +181,10 @@ impl Body {
         description: &Description,
         value: &Value,
         boundary: &str,
-    ) -> Result<Vec<u8>, String> {
+    ) -> Result<Vec<u8>, BodyError> {
         let tree = &description.tree;
         let Value::Object(fields) = value else {
-            return Err("the body must be an object".to_owned());
+            return Err(BodyError::NotAnObject);
         };
         let mut bytes = Vec::new();
         for (name, value) in fields {
@@ -217,7 +231,7 @@ struct Part<'p> {
 }
 
 impl Part<'_> {
-    fn write(&self, boundary: &str, bytes: &mut Vec<u8>) -> Result<(), String> {
+    fn write(&self, boundary: &str, bytes: &mut Vec<u8>) -> Result<(), BodyError> {
         // As browsers write names, so that none ends its header.
         let quoted = self.name.replace('"', "%22");
         let quoted = quoted.replace('\r', "%0D").replace('\n', "%0A");
@@ -242,7 +256,7 @@ impl Part<'_> {
         }
         bytes.extend_from_slice(b"\r\n");
         if bytes.len() > MAX_BODY {
-            Err(format!("the body has more than {MAX_BODY} bytes"))
+            Err(BodyError::TooLarge)
         } else {
             Ok(())
         }
@@ -320,15 +334,15 @@ fn items_of(description: &Description, schema: Id) -> Id {
     items.unwrap_or(schema)
 }
 
-fn decoded(value: &Value, name: &str) -> Result<Vec<u8>, String> {
+fn decoded(value: &Value, name: &str) -> Result<Vec<u8>, BodyError> {
     let text = value
         .as_str()
-        .ok_or_else(|| format!("{name}: bytes are given as a text in base64"))?;
+        .ok_or_else(|| BodyError::NotText(name.to_owned()))?;
     let text: String = text.split_ascii_whitespace().collect();
     [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD]
         .iter()
         .find_map(|engine| engine.decode(&text).ok())
-        .ok_or_else(|| format!("{name}: this is not base64"))
+        .ok_or_else(|| BodyError::NotBase64(name.to_owned()))
 }
 
 /// A line that no part holds, since nobody can guess it.

@@ -14,7 +14,7 @@ fn body(version: &str, content: &Value) -> (Description, Option<Body>) {
     (description, body)
 }
 
-fn written(content: &Value, value: &Value) -> Result<(String, String), String> {
+fn written(content: &Value, value: &Value) -> Result<(String, String), BodyError> {
     let (description, body) = body("3.1.0", content);
     let written = body.unwrap().write(&description, value)?;
     let text = String::from_utf8_lossy(&written.bytes).into_owned();
@@ -245,8 +245,10 @@ fn what_cannot_be_written_is_told() {
         ),
     ] {
         assert_eq!(
-            written(&json!({media: {}}), &value),
-            Err(message.to_owned()),
+            written(&json!({media: {}}), &value)
+                .unwrap_err()
+                .to_string(),
+            message,
             "{media}"
         );
     }

@@ -6,17 +6,18 @@ use percent_encoding::percent_decode_str;
 use proofhouse_source::did_you_mean;
 use url::Url;
 
+use super::error::{DescriptionError, PathError, ReferenceError};
 use super::names::{Names, name_of};
 use super::tree::{Id, Tree};
 
 /// How many operations a description may have: four times as many as the largest that are known.
-const MAX_OPERATIONS: usize = 5000;
+pub(super) const MAX_OPERATIONS: usize = 5000;
 
 /// How many references may lead to one another before something that is none.
-const MAX_REF_STEPS: usize = 32;
+pub(super) const MAX_REF_STEPS: usize = 32;
 
 /// How long a path may be, and what a reference says.
-const MAX_PATH: usize = 2000;
+pub(super) const MAX_PATH: usize = 2000;
 
 /// The methods of a path item, as keys of the description.
 const METHODS: [&str; 8] = [
@@ -33,7 +34,7 @@ pub(super) struct Description {
     pub(super) is_3_0: bool,
     pub(super) operations: Vec<Operation>,
     /// Why the first of the paths that cannot be used cannot be.
-    left_out: Option<String>,
+    left_out: Option<PathError>,
     by_name: HashMap<String, usize>,
 }
 
@@ -54,22 +55,20 @@ pub(super) struct Operation {
 
 impl Description {
     /// Finds the operations.
-    pub(super) fn new(tree: Tree, url: Option<Url>) -> Result<Self, String> {
-        let root = tree.root().ok_or("it is empty")?;
+    pub(super) fn new(tree: Tree, url: Option<Url>) -> Result<Self, DescriptionError> {
+        let root = tree.root().ok_or(DescriptionError::Empty)?;
         let version = tree.get(root, "openapi");
         let is_3_0 = match version.and_then(|version| tree.text(version)) {
             Some(version) if version == "3.0" || version.starts_with("3.0.") => true,
             Some(version) if version == "3.1" || version.starts_with("3.1.") => false,
             Some(version) => {
                 let version: String = version.chars().take(20).collect();
-                return Err(format!(
-                    "it says `openapi: {version}`; 3.0 and 3.1 can be used"
-                ));
+                return Err(DescriptionError::UnknownVersion(version));
             }
             None if tree.get(root, "swagger").is_some() => {
-                return Err("it is written in Swagger 2.0; OpenAPI 3.0 and 3.1 can be used".into());
+                return Err(DescriptionError::Swagger2);
             }
-            None => return Err("it has no `openapi: 3.0.x` or `3.1.x`".into()),
+            None => return Err(DescriptionError::NoVersion),
         };
         let mut description = Self {
             tree,
@@ -83,7 +82,7 @@ impl Description {
         Ok(description)
     }
 
-    fn find_operations(&mut self, root: Id) -> Result<(), String> {
+    fn find_operations(&mut self, root: Id) -> Result<(), DescriptionError> {
         let Some(paths) = self.tree.get(root, "paths") else {
             return Ok(());
         };
@@ -96,13 +95,13 @@ impl Description {
                 continue;
             }
             if path.len() > MAX_PATH {
-                left_out.get_or_insert(format!("a path has more than {MAX_PATH} bytes"));
+                left_out.get_or_insert(PathError::TooLong);
                 continue;
             }
             let item = match self.resolve(item) {
                 Ok(item) => item,
                 Err(reason) => {
-                    left_out.get_or_insert(reason);
+                    left_out.get_or_insert(reason.into());
                     continue;
                 }
             };
@@ -114,7 +113,7 @@ impl Description {
                     continue;
                 }
                 if operations.len() >= MAX_OPERATIONS {
-                    return Err(format!("it has more than {MAX_OPERATIONS} operations"));
+                    return Err(DescriptionError::TooManyOperations);
                 }
                 let id = self.tree.text_at(node, "operationId").unwrap_or_default();
                 let mut wanted = name_of(id);
@@ -163,7 +162,7 @@ impl Description {
     }
 
     /// The value itself, or the one that it refers to.
-    pub(super) fn resolve(&self, id: Id) -> Result<Id, String> {
+    pub(super) fn resolve(&self, id: Id) -> Result<Id, ReferenceError> {
         let mut at = id;
         for _ in 0..MAX_REF_STEPS {
             match self.tree.text_at(at, "$ref") {
@@ -171,25 +170,20 @@ impl Description {
                 Some(reference) => at = self.target(reference)?,
             }
         }
-        Err(format!(
-            "more than {MAX_REF_STEPS} references lead to one another"
-        ))
+        Err(ReferenceError::TooManySteps)
     }
 
     /// What a reference names.
-    pub(super) fn target(&self, reference: &str) -> Result<Id, String> {
+    pub(super) fn target(&self, reference: &str) -> Result<Id, ReferenceError> {
         if reference.len() > MAX_PATH {
-            return Err(format!("a `$ref` has more than {MAX_PATH} bytes"));
+            return Err(ReferenceError::TooLong);
         }
         let Some(pointer) = reference.strip_prefix('#') else {
-            return Err(format!(
-                "`$ref: {reference}` leads out of the description, which is not supported; \
-                 bundle the description into one document"
-            ));
+            return Err(ReferenceError::LeadsOut(reference.to_owned()));
         };
         let pointer = percent_decode_str(pointer).decode_utf8_lossy();
         let found = self.tree.pointer(&pointer);
-        found.ok_or_else(|| format!("`$ref: {reference}` leads nowhere"))
+        found.ok_or_else(|| ReferenceError::LeadsNowhere(reference.to_owned()))
     }
 }
 
@@ -198,7 +192,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn describe(value: &Value) -> Result<Description, String> {
+    fn describe(value: &Value) -> Result<Description, DescriptionError> {
         Description::new(Tree::from_value(value), None)
     }
 
@@ -248,12 +242,13 @@ mod tests {
             (json!({"openapi": "4.0.0"}), "it says `openapi: 4.0.0`"),
             (json!({"swagger": "2.0"}), "it is written in Swagger 2.0"),
         ] {
-            let error = describe(&value).unwrap_err();
+            let error = describe(&value).unwrap_err().to_string();
             assert!(error.starts_with(message), "{value}: {error}");
         }
         let paths = (0..=MAX_OPERATIONS).map(|number| (format!("/{number}"), json!({"get": {}})));
         let paths: serde_json::Map<String, Value> = paths.collect();
         let error = describe(&json!({"openapi": "3.0.0", "paths": paths})).unwrap_err();
+        let error = error.to_string();
         assert_eq!(error, "it has more than 5000 operations");
     }
 
@@ -295,7 +290,8 @@ mod tests {
         let description = describe(&value).unwrap();
         for operation in &description.operations {
             let input = super::super::input::Input::new(&description, operation);
-            assert!(input.unwrap_err().ends_with("has more than 300 parameters"));
+            let error = input.unwrap_err().to_string();
+            assert!(error.ends_with("has more than 300 parameters"));
         }
     }
 

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::body::Body;
 use super::description::{Description, Operation};
+use super::error::{OperationError, ReferenceError};
 use super::keywords::cut_text;
 use super::names::{Names, property_of};
 use super::schema::{Direction, derive};
@@ -11,7 +12,7 @@ use super::style::{Shape, Style};
 use super::tree::Id;
 
 /// How many parameters an operation may have.
-const MAX_PARAMETERS: usize = 300;
+pub(super) const MAX_PARAMETERS: usize = 300;
 
 /// How long the name of a parameter may be.
 const MAX_NAME: usize = 256;
@@ -71,7 +72,10 @@ pub(super) struct Input {
 
 impl Input {
     /// Reads the parameters of an operation and of its path, and its body.
-    pub(super) fn new(description: &Description, operation: &Operation) -> Result<Self, String> {
+    pub(super) fn new(
+        description: &Description,
+        operation: &Operation,
+    ) -> Result<Self, OperationError> {
         let mut found: Vec<Parameter> = Vec::new();
         for place in [operation.item, operation.node] {
             let Some(list) = description.tree.get(place, "parameters") else {
@@ -173,9 +177,10 @@ impl Input {
     }
 }
 
-fn too_many(operation: &Operation) -> String {
-    let name = &operation.name;
-    format!("`{name}` has more than {MAX_PARAMETERS} parameters")
+fn too_many(operation: &Operation) -> OperationError {
+    OperationError::TooManyParameters {
+        operation: operation.name.clone(),
+    }
 }
 
 /// What an operation does, for models.
@@ -218,7 +223,7 @@ fn describe(schema: &mut Map<String, Value>, text: &str) {
     schema.insert("description".to_owned(), whole.into());
 }
 
-fn parameter(description: &Description, node: Id) -> Result<Option<Parameter>, String> {
+fn parameter(description: &Description, node: Id) -> Result<Option<Parameter>, ReferenceError> {
     let tree = &description.tree;
     let (Some(name), Some(place)) = (tree.text_at(node, "name"), tree.text_at(node, "in")) else {
         return Ok(None);
@@ -311,7 +316,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn schema_of(item: &Value) -> Result<Value, String> {
+    fn schema_of(item: &Value) -> Result<Value, OperationError> {
         let value = json!({
             "openapi": "3.1.0", "paths": {"/a/{id}": item},
             "components": {
@@ -376,14 +381,17 @@ mod tests {
         assert!(
             schema_of(&broken)
                 .unwrap_err()
+                .to_string()
                 .contains("leads out of the description")
         );
         let broken = json!({"get": {"requestBody": {"$ref": "#/none"}}});
-        assert!(schema_of(&broken).unwrap_err().contains("leads nowhere"));
+        let error = schema_of(&broken).unwrap_err().to_string();
+        assert!(error.contains("leads nowhere"));
         let many: Vec<Value> = (0..400)
             .map(|n| json!({"name": format!("p{n}"), "in": "query"}))
             .collect();
         let error = schema_of(&json!({"get": {"parameters": many}})).unwrap_err();
+        let error = error.to_string();
         assert!(error.ends_with("has more than 300 parameters"), "{error}");
     }
 

@@ -10,6 +10,7 @@ use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method};
 use url::Url;
 
 use super::description::Description;
+use super::error::DescriptionError;
 use super::tree::Tree;
 use crate::actions::response;
 use crate::http::{Answer, HttpClient, Request};
@@ -41,7 +42,7 @@ pub(super) async fn load(
     // Reading ten megabytes keeps a thread busy for a while; others must not wait for it.
     let reading = tokio::task::spawn_blocking(move || Description::new(read(&bytes)?, url));
     match reading.await {
-        Ok(read) => read.map_err(|reason| unusable(&reason)),
+        Ok(read) => read.map_err(|error| unusable(&error.to_string())),
         Err(_) => Err(unusable("reading it was given up")),
     }
 }
@@ -157,26 +158,29 @@ fn read_file(path: &str, base: Option<&Path>) -> Result<Bytes, ActionError> {
 }
 
 /// Reads JSON or YAML.
-pub(super) fn read(bytes: &[u8]) -> Result<Tree, String> {
+pub(super) fn read(bytes: &[u8]) -> Result<Tree, DescriptionError> {
     if bytes.len() > MAX_BYTES {
-        return Err(format!("it has more than {MAX_BYTES} bytes"));
+        return Err(DescriptionError::TooLarge);
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'{') {
-        return Tree::from_json(bytes).map_err(|error| format!("it is not JSON: {error}"));
+        return Tree::from_json(bytes).map_err(DescriptionError::NotJson);
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
+    let text = std::str::from_utf8(bytes).map_err(|_| DescriptionError::NotText)?;
     let limits = ReadLimits {
         max_bytes: MAX_BYTES,
         max_nodes: MAX_YAML_NODES,
         ..ReadLimits::default()
     };
     let source = Source::read(text, &limits).map_err(|errors| match errors.first() {
-        Some(error) => format!("line {}: {}", error.span.line, error.message),
-        None => "it is not YAML".to_owned(),
+        Some(error) => DescriptionError::Yaml {
+            line: error.span.line,
+            message: error.message.clone(),
+        },
+        None => DescriptionError::NotYaml,
     })?;
-    Tree::from_yaml(source.root()).map_err(|error| error.to_string())
+    Ok(Tree::from_yaml(source.root())?)
 }
 
 #[cfg(test)]
@@ -186,7 +190,7 @@ mod tests {
 
     fn error(bytes: &[u8]) -> String {
         match read(bytes) {
-            Err(error) => error,
+            Err(error) => error.to_string(),
             Ok(_) => "it was read".to_owned(),
         }
     }

@@ -4,6 +4,7 @@
 mod arbitrary;
 mod body;
 mod description;
+mod error;
 mod input;
 mod keywords;
 mod load;
@@ -133,7 +134,8 @@ impl OpenApiRuntime {
     ) -> Result<Value, ActionError> {
         let description = &loaded.description;
         let operation = loaded.operation(&call.action.name)?;
-        let input = Input::new(description, operation).map_err(|reason| broken(&reason))?;
+        let input =
+            Input::new(description, operation).map_err(|error| broken(&error.to_string()))?;
         let Execute::OpenApi(api) = &call.action.execute else {
             return Err(foreign());
         };
@@ -272,7 +274,8 @@ impl Loaded {
         if let Some(known) = actions.get(name) {
             return Ok(known.clone());
         }
-        let input = Input::new(&self.description, operation).map_err(|reason| broken(&reason))?;
+        let input =
+            Input::new(&self.description, operation).map_err(|error| broken(&error.to_string()))?;
         let mut schema = input.schema(&self.description, self.max_schema);
         let own = declared.map_or(&self.common, |action| &action.parameters);
         let defaults = overlay(&mut schema, own.properties());

@@ -71,7 +71,8 @@ pub(super) fn request(
         && let Some(value) = parameters.get(property)
     {
         let written = body.write(description, value);
-        let written = written.map_err(|reason| ActionError::new(Failure::Arguments, reason))?;
+        let written =
+            written.map_err(|error| ActionError::new(Failure::Arguments, error.to_string()))?;
         content_type = HeaderValue::from_bytes(written.content_type.as_bytes()).ok();
         bytes = Bytes::from(written.bytes);
     }

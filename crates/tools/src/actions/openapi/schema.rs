@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use serde_json::{Map, Value, json};
 
 use super::description::Description;
+use super::error::ReferenceError;
 use super::keywords::{BASE64, cut_text, is_binary, is_positive, join, or_null, types};
 use super::names::{Names, name_of};
 use super::tree::{Id, Tree};
@@ -134,7 +135,7 @@ fn count_uses(description: &Description, roots: &[Id], most: usize) -> Option<Ha
 }
 
 /// What a schema refers to, if it does.
-fn reference(description: &Description, id: Id) -> Option<Result<Id, String>> {
+fn reference(description: &Description, id: Id) -> Option<Result<Id, ReferenceError>> {
     let reference = description.tree.text_at(id, "$ref")?;
     let target = description.target(reference);
     Some(target.and_then(|target| description.resolve(target)))

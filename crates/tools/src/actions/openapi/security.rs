@@ -54,6 +54,23 @@ pub(super) struct Offered<'o> {
     pub(super) headers: &'o [HeaderName],
 }
 
+/// What the operator has to configure before a scheme has its credential.
+#[derive(Debug, thiserror::Error)]
+enum MissingCredential {
+    #[error("nothing: the name of a scheme is too long")]
+    LongName,
+    #[error("nothing: the description does not define the scheme `{0}`")]
+    UndefinedScheme(String),
+    #[error("nothing: a scheme of the description does not say where its key goes")]
+    NoKeyPlace,
+    #[error("a header of the manifest: the scheme `{0}` is of a kind that is not supported")]
+    UnsupportedScheme(String),
+    #[error("the settings `{0}_username` and `{0}_password`")]
+    UserAndPassword(String),
+    #[error("the setting `{0}` or an auth provider of that name")]
+    SettingOrProvider(String),
+}
+
 /// The credentials of an operation: those of the first alternative that the operator's settings satisfy.
 pub(super) fn credentials(
     description: &Description,
@@ -80,7 +97,7 @@ pub(super) fn credentials(
         for scheme in schemes {
             match credential(description, scheme, offered) {
                 Ok(credential) => found.extend(credential),
-                Err(reason) => missing.push(reason),
+                Err(error) => missing.push(error.to_string()),
             }
         }
         if missing.is_empty() {
@@ -106,9 +123,9 @@ fn credential(
     description: &Description,
     name: &str,
     offered: &Offered<'_>,
-) -> Result<Option<Credential>, String> {
+) -> Result<Option<Credential>, MissingCredential> {
     if name.len() > MAX_NAME {
-        return Err("nothing: the name of a scheme is too long".to_owned());
+        return Err(MissingCredential::LongName);
     }
     let tree = &description.tree;
     let schemes = tree
@@ -116,9 +133,7 @@ fn credential(
         .and_then(|root| tree.at(root, &["components", "securitySchemes"]));
     let scheme = schemes.and_then(|schemes| tree.get(schemes, name));
     let Some(scheme) = scheme.and_then(|scheme| description.resolve(scheme).ok()) else {
-        return Err(format!(
-            "nothing: the description does not define the scheme `{name}`"
-        ));
+        return Err(MissingCredential::UndefinedScheme(name.to_owned()));
     };
     let authorization = || Place::Header(HeaderName::from_static("authorization"));
     let http = tree.text_at(scheme, "scheme").unwrap_or_default();
@@ -141,9 +156,7 @@ fn credential(
     let mut made_from = None;
     let origin = match prefix {
         "?" => {
-            return Err(format!(
-                "a header of the manifest: the scheme `{name}` is of a kind that is not supported"
-            ));
+            return Err(MissingCredential::UnsupportedScheme(name.to_owned()));
         }
         "Basic " => {
             let pair = setting("_username").map(|user| {
@@ -153,14 +166,13 @@ fn credential(
             });
             let pair = pair.or_else(|| setting("").filter(|pair| pair.contains(':')));
             let encoded = pair.map(|pair| Origin::Value(Sealed::new(STANDARD.encode(pair))));
-            encoded
-                .ok_or_else(|| format!("the settings `{name}_username` and `{name}_password`"))?
+            encoded.ok_or_else(|| MissingCredential::UserAndPassword(name.to_owned()))?
         }
         _ if (offered.provides)(name) => Origin::Provider(name.to_owned()),
         _ => {
             let token = setting("").or_else(|| setting("_token"));
             let token = token.map(|token| Origin::Value(Sealed::new(token)));
-            token.ok_or_else(|| format!("the setting `{name}` or an auth provider of that name"))?
+            token.ok_or_else(|| MissingCredential::SettingOrProvider(name.to_owned()))?
         }
     };
     Ok(Some(Credential {
@@ -171,18 +183,16 @@ fn credential(
     }))
 }
 
-fn key_place(description: &Description, scheme: Id) -> Result<Place, String> {
+fn key_place(description: &Description, scheme: Id) -> Result<Place, MissingCredential> {
     let tree = &description.tree;
     let name = tree.text_at(scheme, "name").unwrap_or_default();
-    let broken =
-        || "nothing: a scheme of the description does not say where its key goes".to_owned();
     match tree.text_at(scheme, "in") {
         Some("header") => HeaderName::from_bytes(name.as_bytes())
             .map(Place::Header)
-            .map_err(|_| broken()),
+            .map_err(|_| MissingCredential::NoKeyPlace),
         Some("query") if !name.is_empty() => Ok(Place::Query(name.to_owned())),
         Some("cookie") if is_cookie_name(name) => Ok(Place::Cookie(name.to_owned())),
-        _ => Err(broken()),
+        _ => Err(MissingCredential::NoKeyPlace),
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn base(
 ) -> Result<Url, ActionError> {
     if let Some(chosen) = settings(SERVER_SETTING) {
         let text = text_of(&chosen);
-        return usable(Url::parse(&text).map_err(|error| error.to_string()))
+        return usable(Url::parse(&text))
             .map_err(|reason| setting(format!("the setting `{SERVER_SETTING}`: {reason}")));
     }
     let tree = &description.tree;
@@ -40,16 +40,14 @@ pub(super) fn base(
         Some(server) => filled(description, server, settings)?,
     };
     let absolute = match (Url::parse(&text), &description.url) {
-        (Err(url::ParseError::RelativeUrlWithoutBase), Some(home)) => {
-            home.join(&text).map_err(|error| error.to_string())
-        }
+        (Err(url::ParseError::RelativeUrlWithoutBase), Some(home)) => home.join(&text),
         (Err(url::ParseError::RelativeUrlWithoutBase), None) => {
             return Err(setting(format!(
                 "the description names no server with a host, and it is a file; \
                  configure the setting `{SERVER_SETTING}`"
             )));
         }
-        (parsed, _) => parsed.map_err(|error| error.to_string()),
+        (parsed, _) => parsed,
     };
     usable(absolute).map_err(|reason| {
         let message = format!("the server of the description cannot be used: {reason}");
@@ -61,13 +59,24 @@ fn setting(message: String) -> ActionError {
     ActionError::new(Failure::Setting, message)
 }
 
-fn usable(url: Result<Url, String>) -> Result<Url, String> {
+/// Why requests cannot be sent to a URL.
+#[derive(Debug, thiserror::Error)]
+enum UnusableUrl {
+    #[error(transparent)]
+    NotAUrl(#[from] url::ParseError),
+    #[error("only http and https can be used")]
+    Scheme,
+    #[error("it holds a name or a password")]
+    Credentials,
+}
+
+fn usable(url: Result<Url, url::ParseError>) -> Result<Url, UnusableUrl> {
     let url = url?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return Err("only http and https can be used".to_owned());
+        return Err(UnusableUrl::Scheme);
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("it holds a name or a password".to_owned());
+        return Err(UnusableUrl::Credentials);
     }
     Ok(url)
 }

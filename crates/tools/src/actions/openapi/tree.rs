@@ -49,14 +49,9 @@ pub(super) struct Tree {
 }
 
 /// Why a tree could not be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it has more than {MAX_NODES} values")]
 pub(super) struct TooManyValues;
-
-impl fmt::Display for TooManyValues {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "it has more than {MAX_NODES} values")
-    }
-}
 
 impl Tree {
     /// Reads JSON text.
