@@ -15,6 +15,7 @@ mod driver;
 mod drivers;
 mod exposure;
 mod extractors;
+mod phase_gate;
 mod phases;
 mod recorder;
 mod run;

@@ -26,5 +26,6 @@ mod mcp_server_modern;
 mod mcp_server_peers;
 mod mcp_server_stdio;
 mod mcp_support;
+mod parallel_calls;
 mod puppet_support;
 mod scenarios;
