@@ -18,6 +18,7 @@ use crate::exposure::{CarrierKind, Ledger, is_armed};
 use crate::extractors::Extractors;
 use crate::phase_gate::PhaseGate;
 use crate::phases::{PhaseEntry, PhaseView, Phases};
+use crate::presence::{self, OpenPresence, Presence};
 use crate::recorder::{RecordedMessage, RunEvent, RunRecorder, Untold};
 use crate::twin_baseline::TwinBaseline;
 
@@ -33,8 +34,10 @@ pub(crate) struct RunShared {
     pub(crate) check_origin: bool,
     /// Whether an actor speaks over our own standard input and output.
     pub(crate) over_stdio: bool,
-    /// Silence after which nothing more is expected.
-    pub(crate) quiet: std::time::Duration,
+    /// Silence after which nothing more is expected of a peer that owes nothing.
+    pub(crate) settle: std::time::Duration,
+    /// Whether the subject is there.
+    pub(crate) presence: watch::Sender<Presence>,
     /// Headers that clients send.
     pub(crate) headers: Vec<(String, String)>,
     /// Counts every message, so that silence can be told.
@@ -161,14 +164,25 @@ impl ActorContext {
 
     /// How long a peer that owes nothing may be silent before nothing more is expected of it.
     #[must_use]
-    pub fn quiet(&self) -> std::time::Duration {
-        self.inner.shared.quiet
+    pub fn settle(&self) -> std::time::Duration {
+        self.inner.shared.settle
     }
 
     /// Headers that requests of clients carry besides those of the protocol.
     #[must_use]
     pub fn headers(&self) -> &[(String, String)] {
         &self.inner.shared.headers
+    }
+
+    /// The subject began a session with this actor, which lasts as long as what is returned.
+    #[must_use]
+    pub fn session_began(&self) -> OpenPresence {
+        OpenPresence::begin(&self.inner.shared.presence)
+    }
+
+    /// The subject spoke to this actor without a session, so that silence does not tell whether it is done.
+    pub fn spoken_to_without_session(&self) {
+        presence::without_session(&self.inner.shared.presence);
     }
 
     /// Cancelled when the run is over.

@@ -14,6 +14,7 @@ mod ag_ui_client;
 mod ag_ui_peers;
 mod binding;
 mod client_support;
+mod endings;
 mod four_actors;
 mod mcp_client;
 mod mcp_client_hostile;
