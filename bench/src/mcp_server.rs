@@ -138,7 +138,7 @@ async fn ours() -> Result<SocketAddr, String> {
     let (ready, address) = mpsc::channel();
     let options = RunOptions {
         endpoints: [("default".to_owned(), ActorEndpoint::Listen(loopback()))].into(),
-        quiet: Duration::from_secs(3600),
+        settle: Duration::from_secs(3600),
         max_session: Duration::from_secs(3600),
         observer: Some(std::sync::Arc::new(move |event: &RunEvent| {
             if let RunEvent::Ready {

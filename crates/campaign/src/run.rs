@@ -120,12 +120,10 @@ impl Run {
         let mut options = RunOptions {
             endpoints: self.places(),
             grace: pace.grace,
+            settle: pace.quiet,
             // Who is asked something says when it is done; until then, silence is thinking.
-            quiet: if self.has_clients() {
-                pace.quiet
-            } else {
-                pace.deadline
-            },
+            idle_limit: pace.deadline,
+            ends_with_sessions: false,
             max_session: pace.deadline,
             headers: self.subject.headers(),
             secrets: secrets.clone(),

@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = servers.next().ok_or("no server")?.name.clone();
     let options = RunOptions {
         endpoints: HashMap::from([(name, endpoint)]),
-        quiet: Duration::from_secs(86_400),
+        settle: Duration::from_secs(86_400),
         max_session: Duration::from_secs(86_400),
         observer: Some(Arc::new(move |event| match event {
             RunEvent::Ready { address, .. } if !over_stdio => {

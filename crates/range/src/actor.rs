@@ -16,8 +16,10 @@ use tokio::sync::{mpsc, watch};
 use crate::driver::{ActorError, ActorErrorKind};
 use crate::exposure::{CarrierKind, Ledger, is_armed};
 use crate::extractors::Extractors;
+use crate::phase_gate::PhaseGate;
 use crate::phases::{PhaseEntry, PhaseView, Phases};
-use crate::recorder::{RecordedMessage, RunEvent, RunRecorder};
+use crate::presence::{self, OpenPresence, Presence};
+use crate::recorder::{RecordedMessage, RunEvent, RunRecorder, Untold};
 use crate::twin_baseline::TwinBaseline;
 
 /// What all actors of a run share.
@@ -32,8 +34,10 @@ pub(crate) struct RunShared {
     pub(crate) check_origin: bool,
     /// Whether an actor speaks over our own standard input and output.
     pub(crate) over_stdio: bool,
-    /// Silence after which nothing more is expected.
-    pub(crate) quiet: std::time::Duration,
+    /// Silence after which nothing more is expected of a peer that owes nothing.
+    pub(crate) settle: std::time::Duration,
+    /// Whether the subject is there.
+    pub(crate) presence: watch::Sender<Presence>,
     /// Headers that clients send.
     pub(crate) headers: Vec<(String, String)>,
     /// Counts every message, so that silence can be told.
@@ -54,7 +58,7 @@ struct Inner {
     name: String,
     mode: Mode,
     protocol: Protocol,
-    phases: Mutex<Phases>,
+    phases: PhaseGate,
     shared: Arc<RunShared>,
     entries: mpsc::UnboundedSender<PhaseEntry>,
     waiting: Mutex<Option<mpsc::UnboundedReceiver<PhaseEntry>>>,
@@ -76,7 +80,8 @@ pub struct ActorTurn {
 /// the answer to the message that led there.
 #[derive(Debug, Default)]
 pub struct Advance {
-    entry: Option<(PhaseEntry, mpsc::UnboundedSender<PhaseEntry>)>,
+    entered: Vec<PhaseEntry>,
+    entries: Option<mpsc::UnboundedSender<PhaseEntry>>,
     /// While an answer is owed, silence is ours.
     owed: Option<Owed>,
 }
@@ -101,9 +106,11 @@ impl Drop for Owed {
 impl Drop for Advance {
     fn drop(&mut self) {
         drop(self.owed.take());
-        if let Some((entry, entries)) = self.entry.take() {
-            // Nobody listens any more when the run is over.
-            let _ = entries.send(entry);
+        for entry in self.entered.drain(..) {
+            if let Some(entries) = &self.entries {
+                // Nobody listens any more when the run is over.
+                let _ = entries.send(entry);
+            }
         }
     }
 }
@@ -116,7 +123,7 @@ impl ActorContext {
                 name: name.to_owned(),
                 mode: mode.clone(),
                 protocol: mode.protocol(),
-                phases: Mutex::new(phases),
+                phases: PhaseGate::new(Mutex::new(phases)),
                 shared,
                 entries,
                 waiting: Mutex::new(Some(waiting)),
@@ -157,14 +164,25 @@ impl ActorContext {
 
     /// How long a peer that owes nothing may be silent before nothing more is expected of it.
     #[must_use]
-    pub fn quiet(&self) -> std::time::Duration {
-        self.inner.shared.quiet
+    pub fn settle(&self) -> std::time::Duration {
+        self.inner.shared.settle
     }
 
     /// Headers that requests of clients carry besides those of the protocol.
     #[must_use]
     pub fn headers(&self) -> &[(String, String)] {
         &self.inner.shared.headers
+    }
+
+    /// The subject began a session with this actor, which lasts as long as what is returned.
+    #[must_use]
+    pub fn session_began(&self) -> OpenPresence {
+        OpenPresence::begin(&self.inner.shared.presence)
+    }
+
+    /// The subject spoke to this actor without a session, so that silence does not tell whether it is done.
+    pub fn spoken_to_without_session(&self) {
+        presence::without_session(&self.inner.shared.presence);
     }
 
     /// Cancelled when the run is over.
@@ -176,13 +194,13 @@ impl ActorContext {
     /// The phase that holds now.
     #[must_use]
     pub fn phase(&self) -> Arc<PhaseView> {
-        self.phases().current()
+        self.inner.phases.with(|phases| phases.current())
     }
 
     /// All phases, in order.
     #[must_use]
     pub fn all_phases(&self) -> Vec<Arc<PhaseView>> {
-        self.phases().all().to_vec()
+        self.inner.phases.with(|phases| phases.all().to_vec())
     }
 
     /// The phases as they are entered, the first one included; to be taken once, by the driver.
@@ -205,16 +223,24 @@ impl ActorContext {
         content: &Value,
         raw: Option<Value>,
     ) -> ActorTurn {
-        // A phase whose time is up has ended, even when nobody has noticed yet.
-        drop(self.happened(None));
-        let phase = self.note(None, operation, direction, content, raw);
         let event = ProtocolEvent {
             event_type: operation.to_owned(),
             content: content.clone(),
         };
-        let mut advance = self.happened(Some(&event));
-        advance.owed = Some(Owed::new(&self.inner.shared.owed));
-        ActorTurn { phase, advance }
+        let owed = Owed::new(&self.inner.shared.owed);
+        let admitted = self
+            .inner
+            .phases
+            .admit(Some(&event), Instant::now(), |phase| {
+                self.note(phase, operation, direction, content, raw)
+            });
+        self.tell(admitted.noted);
+        let mut advance = self.advance(admitted.entered);
+        advance.owed = Some(owed);
+        ActorTurn {
+            phase: admitted.phase,
+            advance,
+        }
     }
 
     /// A message came that is no event of its own, such as the repetition of one: it is recorded
@@ -226,7 +252,12 @@ impl ActorContext {
         content: &Value,
         raw: Option<Value>,
     ) -> Arc<PhaseView> {
-        self.note(None, operation, direction, content, raw)
+        let admitted = self.inner.phases.admit(None, Instant::now(), |phase| {
+            self.note(phase, operation, direction, content, raw)
+        });
+        self.tell(admitted.noted);
+        drop(self.advance(admitted.entered));
+        admitted.phase
     }
 
     /// A message goes to the subject, as `phase` has it.
@@ -238,7 +269,8 @@ impl ActorContext {
         content: &Value,
         raw: Option<Value>,
     ) {
-        self.note(Some(phase), operation, direction, content, raw);
+        let noted = self.note(phase, operation, direction, content, raw);
+        self.tell(noted);
     }
 
     /// Something that carries a part of the attack, as the phase that holds now has it, reached the
@@ -249,7 +281,7 @@ impl ActorContext {
 
     /// The same, as `phase` has it: an answer belongs to the phase that was asked.
     pub fn delivered_in(&self, phase: &PhaseView, kind: CarrierKind, name: &str) {
-        let disguise = self.phases().disguise().cloned();
+        let disguise = self.inner.phases.with(|phases| phases.disguise().cloned());
         let armed = is_armed(disguise.as_ref(), phase, kind, name)
             && match &self.inner.shared.twin_baseline {
                 Some(baseline) => !baseline.shows(&self.inner.name, &phase.state, kind, name),
@@ -372,7 +404,10 @@ impl ActorContext {
 
     /// The first phase begins.
     pub(crate) fn begin(&self) {
-        let entry = self.phases().begin(Instant::now());
+        let entry = self
+            .inner
+            .phases
+            .with(|phases| phases.begin(Instant::now()));
         let _ = self.inner.entries.send(entry);
     }
 
@@ -380,7 +415,7 @@ impl ActorContext {
     pub(crate) async fn keep_time(self) {
         let mut position = self.inner.position.subscribe();
         loop {
-            let left = self.phases().time_left(Instant::now());
+            let left = self.time_left();
             let pause = async {
                 match left {
                     Some(left) => tokio::time::sleep(left).await,
@@ -390,14 +425,20 @@ impl ActorContext {
             tokio::select! {
                 () = self.inner.shared.over.cancelled() => return,
                 changed = position.changed() => if changed.is_err() { return },
-                () = pause => drop(self.happened(None)),
+                () = pause => drop(self.advance(self.inner.phases.admit(None, Instant::now(), |_| ()).entered)),
             }
         }
     }
 
     /// Whether time alone will end the phase that holds.
     pub(crate) fn waits_for_time(&self) -> bool {
-        self.phases().time_left(Instant::now()).is_some()
+        self.time_left().is_some()
+    }
+
+    fn time_left(&self) -> Option<std::time::Duration> {
+        self.inner
+            .phases
+            .with(|phases| phases.time_left(Instant::now()))
     }
 
     /// Waits until the last phase has begun.
@@ -410,13 +451,14 @@ impl ActorContext {
         }
     }
 
-    fn happened(&self, event: Option<&ProtocolEvent>) -> Advance {
-        let entry = self.phases().happened(event, Instant::now());
+    /// The phases that were entered begin when what is returned is dropped.
+    fn advance(&self, entered: Vec<PhaseEntry>) -> Advance {
+        if let Some(last) = entered.last() {
+            self.inner.position.send_replace(last.phase.index);
+        }
         Advance {
-            entry: entry.map(|entry| {
-                self.inner.position.send_replace(entry.phase.index);
-                (entry, self.inner.entries.clone())
-            }),
+            entered,
+            entries: Some(self.inner.entries.clone()),
             owed: None,
         }
     }
@@ -429,15 +471,15 @@ impl ActorContext {
         });
     }
 
+    /// Records a message in its phase. What is to be told of it is told after the next one may come.
     fn note(
         &self,
-        phase: Option<&Arc<PhaseView>>,
+        phase: &PhaseView,
         operation: &str,
         direction: Direction,
         content: &Value,
         raw: Option<Value>,
-    ) -> Arc<PhaseView> {
-        let phase = phase.map_or_else(|| self.phase(), Arc::clone);
+    ) -> Untold {
         let shared = &self.inner.shared;
         // Kept before it is told, so that whoever hears of a message can count on what it held.
         let source = match direction {
@@ -450,7 +492,7 @@ impl ActorContext {
                 extractors.set(&self.inner.name, &extractor.name, value);
             }
         }
-        shared.recorder.record(RecordedMessage {
+        let untold = shared.recorder.record(RecordedMessage {
             actor: &self.inner.name,
             phase: &phase.name,
             protocol: &self.inner.protocol,
@@ -462,11 +504,12 @@ impl ActorContext {
         shared
             .activity
             .send_modify(|messages| *messages = messages.wrapping_add(1));
-        phase
+        untold
     }
 
-    fn phases(&self) -> std::sync::MutexGuard<'_, Phases> {
-        lock(&self.inner.phases)
+    /// Tells the observer, who must not hold up the next message.
+    fn tell(&self, untold: Untold) {
+        self.inner.shared.recorder.tell_all(untold);
     }
 }
 

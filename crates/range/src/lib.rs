@@ -15,7 +15,9 @@ mod driver;
 mod drivers;
 mod exposure;
 mod extractors;
+mod phase_gate;
 mod phases;
+mod presence;
 mod recorder;
 mod run;
 mod twin_baseline;
@@ -29,6 +31,7 @@ pub use driver::{
 pub use drivers::{BuiltInMode, mcp_over};
 pub use exposure::{Carrier, CarrierKind, Exposure};
 pub use phases::{PhaseEntry, PhaseView};
+pub use presence::OpenPresence;
 pub use recorder::{RunEvent, RunObserver, TraceLimits};
 pub use run::{
     ConnectError, ConnectSubject, Ending, ListeningServer, RunError, RunHandle, RunOptions,

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use proofhouse_detect::{
-    DocumentVerdict, Evidence, Message, REDACTED, Redactor, ScanOutcome, Scanner, Session,
-    TraceWriter,
+    DocumentVerdict, Evidence, Message, REDACTED, Redactor, ScanFinding, ScanOutcome, Scanner,
+    Session, TraceWriter,
 };
 use proofhouse_oatf::{AdvanceReason, Direction, LogLevel, Protocol};
 use proofhouse_wire::sync::lock;
@@ -165,6 +165,14 @@ pub(crate) struct RecordedMessage<'a> {
     pub(crate) raw: Option<Value>,
 }
 
+/// What the observer has not heard yet of a message that was recorded.
+#[must_use = "the observer wants to hear of it"]
+pub(crate) struct Untold {
+    message: RunEvent,
+    matched: Vec<ScanFinding>,
+    failed: Option<std::io::Error>,
+}
+
 impl RunRecorder {
     pub(crate) fn new(
         scanner: Option<&Arc<Scanner>>,
@@ -200,7 +208,8 @@ impl RunRecorder {
         }
     }
 
-    pub(crate) fn record(&self, recorded: RecordedMessage<'_>) -> u64 {
+    /// Writes a message down and judges it. What is to be told of it is returned, for [`tell_all`](Self::tell_all).
+    pub(crate) fn record(&self, recorded: RecordedMessage<'_>) -> Untold {
         let mut message = Message {
             sequence: 0,
             time: Some(Timestamp::now().to_string()),
@@ -239,13 +248,22 @@ impl RunRecorder {
             inner.keep(message, self.limits);
             sequence
         };
-        self.tell(&RunEvent::Message {
-            actor: recorded.actor.to_owned(),
-            sequence,
-            operation: recorded.operation.to_owned(),
-            direction: recorded.direction,
-        });
-        for found in matched {
+        Untold {
+            message: RunEvent::Message {
+                actor: recorded.actor.to_owned(),
+                sequence,
+                operation: recorded.operation.to_owned(),
+                direction: recorded.direction,
+            },
+            matched,
+            failed,
+        }
+    }
+
+    /// Tells what there is to tell of a message.
+    pub(crate) fn tell_all(&self, untold: Untold) {
+        self.tell(&untold.message);
+        for found in untold.matched {
             if let ScanOutcome::Matched(evidence) = found.outcome {
                 let indicator = self.indicator(found.document, found.indicator);
                 self.tell(&RunEvent::Matched {
@@ -254,10 +272,9 @@ impl RunRecorder {
                 });
             }
         }
-        if let Some(error) = failed {
+        if let Some(error) = untold.failed {
             self.warn(None, &format!("the trace cannot be written: {error}"));
         }
-        sequence
     }
 
     fn indicator(&self, document: usize, indicator: usize) -> String {

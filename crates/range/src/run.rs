@@ -23,6 +23,7 @@ use crate::drivers::driver_of;
 use crate::exposure::{Exposure, Ledger};
 use crate::extractors::Extractors;
 use crate::phases::Phases;
+use crate::presence::Presence;
 use crate::recorder::{RunEvent, RunObserver, RunRecorder, RunSecrets, TraceLimits};
 use crate::twin_baseline::TwinBaseline;
 
@@ -33,8 +34,14 @@ pub struct RunOptions {
     /// How long to go on observing once every actor is in its last phase and has done its part;
     /// the document's `grace_period` wins.
     pub grace: Duration,
-    /// A server has been contacted, and nothing was seen for so long: the subject is done.
-    pub quiet: Duration,
+    /// Clients have done their part, and nothing was seen for so long: the subject is done.
+    pub settle: Duration,
+    /// Nothing was seen for so long, and it was not for us to speak: the run ends, and what the subject would have done
+    /// is not known.
+    pub idle_limit: Duration,
+    /// Whether the subject is done once it has ended every session it began and waits for nothing. Not where a process
+    /// or an answer tells the end: a subject may make a session for each of its calls.
+    pub ends_with_sessions: bool,
     /// The longest a run may take.
     pub max_session: Duration,
     /// Bounds on what the subject may send.
@@ -91,13 +98,15 @@ pub type ConnectSubject = Box<
 >;
 
 impl Default for RunOptions {
-    /// Five minutes at most, thirty seconds of silence, five of grace.
+    /// Half an hour at most, five minutes of silence, five seconds of grace.
     fn default() -> Self {
         Self {
             endpoints: HashMap::new(),
             grace: Duration::from_secs(5),
-            quiet: Duration::from_secs(30),
-            max_session: Duration::from_secs(300),
+            settle: Duration::from_secs(10),
+            idle_limit: Duration::from_secs(300),
+            ends_with_sessions: true,
+            max_session: Duration::from_secs(1_800),
             limits: WireLimits::default(),
             trace_limits: TraceLimits::default(),
             check_origin: true,
@@ -164,8 +173,10 @@ pub enum RunError {
 pub enum Ending {
     /// Every actor did its part, and the grace period passed.
     Complete,
-    /// The subject fell silent, or said that it was done.
+    /// The subject said that it was done, or ended every session; or it fell silent after clients did their part.
     SubjectDone,
+    /// Nothing was seen for as long as a subject may be silent: it may still be thinking.
+    Idle,
     /// It took as long as it may.
     TimeUp,
     /// It was interrupted.
@@ -232,6 +243,13 @@ pub async fn run(
         .and_then(|grace| grace.duration())
         .unwrap_or(options.grace);
 
+    let waits = Waits {
+        grace,
+        settle: options.settle,
+        idle_limit: options.idle_limit,
+        ends_with_sessions: options.ends_with_sessions,
+    };
+
     let mut tasks = JoinSet::new();
     let mut clients = JoinSet::new();
     let mut contexts: Vec<ActorContext> = Vec::new();
@@ -282,7 +300,7 @@ pub async fn run(
         // Its only client is gone for good: there is nothing left to observe, and it may be waiting
         // for us to end.
         None = served.recv(), if only_servers => Ending::SubjectDone,
-        ending = play(&contexts, &mut clients, &mut errors, &shared, grace, handle) => ending,
+        ending = play(&contexts, &mut clients, &mut errors, &shared, waits, handle) => ending,
     };
     shared.over.cancel();
     stop(tasks, clients, &mut errors).await;
@@ -390,7 +408,8 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<RunShare
         generation: options.generation.take(),
         limits: options.limits.clone(),
         check_origin: options.check_origin,
-        quiet: options.quiet,
+        settle: options.settle,
+        presence: watch::Sender::new(Presence::default()),
         over_stdio: options
             .endpoints
             .values()
@@ -460,16 +479,26 @@ async fn prepare(
     Ok(ready)
 }
 
+/// How long what is waited for.
+#[derive(Debug, Clone, Copy)]
+struct Waits {
+    grace: Duration,
+    settle: Duration,
+    idle_limit: Duration,
+    ends_with_sessions: bool,
+}
+
 /// Plays until there is nothing more to see, then observes for the grace period.
 async fn play(
     contexts: &[ActorContext],
     clients: &mut JoinSet<Result<(), ActorError>>,
     errors: &mut Vec<ActorError>,
     shared: &RunShared,
-    grace: Duration,
+    waits: Waits,
     handle: &RunHandle,
 ) -> Ending {
     let has_clients = !clients.is_empty();
+    let ends_with_sessions = waits.ends_with_sessions && !has_clients;
     let ending = {
         let complete = async {
             // A run of servers only is complete when the subject is.
@@ -490,22 +519,23 @@ async fn play(
             // that still waits for it waits in vain.
             tokio::select! {
                 () = all_there => Ending::Complete,
-                () = silence_from_now(shared, contexts) => Ending::SubjectDone,
+                () = silence(shared, contexts, waits.settle) => Ending::SubjectDone,
             }
         };
         tokio::select! {
             ending = complete => ending,
-            () = silence(shared, contexts, has_clients) => Ending::SubjectDone,
+            () = idle(shared, contexts, waits.idle_limit, has_clients) => Ending::Idle,
+            () = farewell(shared, waits.grace), if ends_with_sessions => return Ending::SubjectDone,
             () = handle.subject_done.cancelled() => Ending::SubjectDone,
         }
     };
-    tokio::time::sleep(grace).await;
+    tokio::time::sleep(waits.grace).await;
     ending
 }
 
-/// Waits until something was seen, and then nothing more for as long as silence means something. While
+/// Waits until something was seen, and then nothing more for as long as a subject may be silent. While
 /// clients play, it is their work that tells the end; over stdio, it is the end of the input.
-async fn silence(shared: &RunShared, contexts: &[ActorContext], has_clients: bool) {
+async fn idle(shared: &RunShared, contexts: &[ActorContext], limit: Duration, has_clients: bool) {
     if has_clients || shared.over_stdio {
         return std::future::pending().await;
     }
@@ -513,20 +543,48 @@ async fn silence(shared: &RunShared, contexts: &[ActorContext], has_clients: boo
     if activity.changed().await.is_err() {
         return;
     }
-    silence_from_now(shared, contexts).await;
+    silence(shared, contexts, limit).await;
 }
 
 /// Silence is the subject's only while it waits neither for our answer nor for time to lead on.
-async fn silence_from_now(shared: &RunShared, contexts: &[ActorContext]) {
+async fn silence(shared: &RunShared, contexts: &[ActorContext], limit: Duration) {
     let mut activity = shared.activity.subscribe();
     loop {
-        let changed = tokio::time::timeout(shared.quiet, activity.changed()).await;
+        let changed = tokio::time::timeout(limit, activity.changed()).await;
         let ours = shared.owed.load(Ordering::Relaxed) > 0
             || contexts.iter().any(ActorContext::waits_for_time);
         match changed {
             Ok(Ok(())) => {}
             Err(_) if ours => {}
             _ => return,
+        }
+    }
+}
+
+/// Waits until the subject has ended every session and waits for no answer, and stays away for the grace period. Who
+/// speaks without sessions never says farewell.
+async fn farewell(shared: &RunShared, grace: Duration) {
+    let mut presence = shared.presence.subscribe();
+    let mut activity = shared.activity.subscribe();
+    loop {
+        let gone = presence
+            .wait_for(|presence| presence.is_over())
+            .await
+            .is_ok();
+        if !gone {
+            return std::future::pending().await;
+        }
+        activity.mark_unchanged();
+        let came_back = async {
+            tokio::select! {
+                _ = activity.changed() => {}
+                _ = presence.wait_for(|presence| !presence.is_over()) => {}
+            }
+        };
+        if tokio::time::timeout(grace, came_back).await.is_err()
+            && shared.owed.load(Ordering::Relaxed) == 0
+        {
+            return;
         }
     }
 }

@@ -54,12 +54,12 @@ pub(crate) struct Attack {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     grace: Option<Duration>,
 
-    /// Silence after which an agent that came to our servers counts as done
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
-    quiet: Duration,
+    /// End the run after this much silence of the agent, without knowing whether it is done
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
+    idle_limit: Duration,
 
     /// The longest the run may take
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30m")]
     max_session: Duration,
 
     /// Write every message of the run to this file, as a trace
@@ -256,7 +256,7 @@ impl Attack {
         Ok(RunOptions {
             endpoints,
             grace: self.grace.unwrap_or(usual.grace),
-            quiet: self.quiet,
+            idle_limit: self.idle_limit,
             max_session: self.max_session,
             check_origin: !self.any_origin,
             headers,

@@ -110,6 +110,7 @@ pub(crate) fn json(document: &Document, path: &str, report: &RunReport) -> Value
         "ending": match report.ending {
             Ending::Complete => "complete",
             Ending::SubjectDone => "subject_done",
+            Ending::Idle => "idle",
             Ending::TimeUp => "time_up",
             Ending::Interrupted => "interrupted",
         },
@@ -127,7 +128,8 @@ fn ending(ending: Ending, broke_off: bool) -> &'static str {
     match ending {
         Ending::Complete if broke_off => "an actor broke off",
         Ending::Complete => "every actor did its part",
-        Ending::SubjectDone => "the subject fell silent",
+        Ending::SubjectDone => "the agent ended its sessions, or fell silent after its last answer",
+        Ending::Idle => "the agent was silent for too long (--idle-limit)",
         Ending::TimeUp => "the time was up (--max-session)",
         Ending::Interrupted => "interrupted",
     }

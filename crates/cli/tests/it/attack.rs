@@ -69,10 +69,10 @@ impl Attack {
             .arg("attack")
             .arg(&path)
             .args(["--grace", "0s", "--max-session", "20s"])
-            .args(if arguments.contains(&"--quiet") {
+            .args(if arguments.contains(&"--idle-limit") {
                 &[][..]
             } else {
-                &["--quiet", "1s"]
+                &["--idle-limit", "1s"]
             })
             .args(arguments)
             .envs(environment.iter().copied())
@@ -230,7 +230,7 @@ fn an_agent_that_falls_for_it_is_exploited_with_evidence() {
     );
     let verdict: Value = serde_json::from_str(&read(&verdict)).unwrap();
     assert_eq!(verdict["verdict"]["result"], "exploited");
-    assert_eq!(verdict["ending"], "subject_done");
+    assert_eq!(verdict["ending"], "idle");
     // The trace of a run, judged again, gives the same.
     let rules = directory.path().join("attack.yaml");
     let (trace, rules) = (trace.to_str().unwrap(), rules.to_str().unwrap());

@@ -80,7 +80,7 @@ fn document() -> Result<Document, Problem> {
 /// every warning to the error output.
 pub(crate) async fn serve() -> Result<(), Problem> {
     let options = RunOptions {
-        quiet: Duration::from_secs(86_400),
+        settle: Duration::from_secs(86_400),
         max_session: Duration::from_secs(86_400),
         grace: Duration::ZERO,
         limits: limits(),

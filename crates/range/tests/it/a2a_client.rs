@@ -524,7 +524,7 @@ attack:
       - {name: never}
 "#;
     let options = RunOptions {
-        quiet: Duration::from_millis(200),
+        settle: Duration::from_millis(200),
         ..options()
     };
     let began = Instant::now();

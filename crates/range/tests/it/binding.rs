@@ -165,7 +165,8 @@ fn options() -> (RunOptions, Arc<Mutex<Vec<String>>>) {
     let teller = Arc::clone(&told);
     let options = RunOptions {
         grace: Duration::from_millis(50),
-        quiet: Duration::from_secs(1),
+        settle: Duration::from_secs(1),
+        idle_limit: Duration::from_secs(1),
         max_session: Duration::from_secs(10),
         drivers: vec![Arc::new(EchoServer), Arc::new(EchoClient)],
         observer: Some(Arc::new(move |event: &RunEvent| {
@@ -274,7 +275,7 @@ async fn phases_answer_and_follow_and_are_judged() {
         ],
         "the answer comes before what the next phase sends, and from the phase that was asked"
     );
-    assert_eq!(report.ending, Ending::SubjectDone);
+    assert_eq!(report.ending, Ending::Idle);
     assert_eq!(report.verdict.unwrap().attack.result.as_str(), "exploited");
     assert_eq!(report.messages, 6);
     let phases: Vec<_> = report
@@ -315,7 +316,7 @@ async fn a_subject_that_never_comes_is_not_reached() {
 #[tokio::test]
 async fn an_interrupted_run_is_judged_by_what_was_seen() {
     let (mut options, _) = options();
-    options.quiet = Duration::from_secs(60);
+    options.settle = Duration::from_secs(60);
     let handle = RunHandle::default();
     let ending = handle.clone();
     tokio::spawn(async move {

@@ -92,7 +92,7 @@ async fn play(document: &Document, mcp: &str, a2a: &str, secret: &str) -> (RunRe
             ("caller".to_owned(), ActorEndpoint::Url(a2a.to_owned())),
         ]),
         grace: Duration::ZERO,
-        quiet: Duration::from_secs(10),
+        settle: Duration::from_secs(10),
         max_session: Duration::from_secs(30),
         observer: Some(Arc::new(move |event: &RunEvent| match event {
             RunEvent::Ready { actor, address } => {

@@ -91,7 +91,7 @@ async fn play(document: &Document) -> RunReport {
             .map(|actor| (actor.name.clone(), ActorEndpoint::Url(puppet.url.clone())))
             .collect(),
         grace: Duration::from_millis(100),
-        quiet: Duration::from_millis(1_500),
+        settle: Duration::from_millis(1_500),
         max_session: Duration::from_secs(45),
         observer: Some(Arc::new(move |event: &RunEvent| {
             if let RunEvent::Ready {

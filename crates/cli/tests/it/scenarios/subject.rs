@@ -73,7 +73,7 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
     let options = RunOptions {
         endpoints,
         grace: Duration::ZERO,
-        quiet: Duration::from_secs(10),
+        settle: Duration::from_secs(10),
         max_session: MAX_RUN,
         observer: Some(Arc::new(move |event: &RunEvent| {
             if let RunEvent::Ready { .. } = event {

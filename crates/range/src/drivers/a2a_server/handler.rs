@@ -80,6 +80,7 @@ impl Handler for Server {
                 _ => Reply::empty(StatusCode::METHOD_NOT_ALLOWED).with_header("allow", "GET, POST"),
             };
         }
+        self.context.spoken_to_without_session();
         match &request.body {
             Ok(body) => self.rpc(&request, body).await,
             Err(problem) => {

@@ -49,7 +49,7 @@ async fn play_phases(session: &mut Session, endpoint: &ActorEndpoint) -> Result<
         } else {
             // The phase waits: for the server, or for time.
             let is_stuck = session.dead && !script.ends_with_time();
-            let quiet = session.context.quiet();
+            let settle = session.context.settle();
             tokio::select! {
                 scene = script.next() => match scene {
                     Some(scene) => {
@@ -59,7 +59,7 @@ async fn play_phases(session: &mut Session, endpoint: &ActorEndpoint) -> Result<
                     None => return Ok(()),
                 },
                 Some(inbound) = session.receive() => session.serve(inbound).await,
-                () = tokio::time::sleep(quiet), if is_stuck || !script.ends_with_time() => {
+                () = tokio::time::sleep(settle), if is_stuck || !script.ends_with_time() => {
                     script.warn_stuck();
                     return Ok(());
                 }

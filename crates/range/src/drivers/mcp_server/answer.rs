@@ -67,6 +67,10 @@ impl Service {
         let mut advances = Vec::new();
         if call.era == McpEra::Modern {
             advances.extend(self.contact(call));
+            // Asking what a server can do may lead to a session.
+            if call.method != McpMethod::ServerDiscover.as_str() {
+                self.context.spoken_to_without_session();
+            }
         }
         if let Some(kind) = Kind::of(&call.method) {
             return self.begin_use(call, kind, advances);

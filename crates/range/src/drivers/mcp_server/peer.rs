@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use super::outlet::Lines;
 use super::streams::Streams;
+use crate::presence::OpenPresence;
 
 /// Questions that wait for an answer; more would be a client that never answers.
 const MAX_ASKED: usize = 256;
@@ -37,6 +38,8 @@ pub(super) struct Peer {
     next_ask: AtomicU64,
     running: Mutex<HashMap<String, CancellationToken>>,
     used: Mutex<Instant>,
+    /// Tells the run that the session is open, until it is closed.
+    presence: Mutex<Option<OpenPresence>>,
 }
 
 #[derive(Debug)]
@@ -71,7 +74,13 @@ impl Peer {
             next_ask: AtomicU64::new(1),
             running: Mutex::default(),
             used: Mutex::new(Instant::now()),
+            presence: Mutex::default(),
         }
+    }
+
+    /// The session has begun, as the run counts it.
+    pub(super) fn is_there(&self, presence: OpenPresence) {
+        *lock(&self.presence) = Some(presence);
     }
 
     pub(super) fn streams(&self) -> &Streams {
@@ -139,6 +148,7 @@ impl Peer {
 
     /// The session ends: its calls are cancelled and its streams closed.
     pub(super) fn close(&self) {
+        drop(lock(&self.presence).take());
         for (_, token) in lock(&self.running).drain() {
             token.cancel();
         }

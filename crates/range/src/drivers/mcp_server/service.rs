@@ -81,6 +81,7 @@ impl Service {
 
     /// A new client; for it, those that were idle longest may have to go.
     pub(super) fn admit(&self, peer: Arc<Peer>) {
+        peer.is_there(self.context.session_began());
         let mut gone = Vec::new();
         {
             let mut sessions = lock(&self.sessions);

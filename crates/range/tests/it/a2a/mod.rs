@@ -39,7 +39,7 @@ pub(crate) fn small() -> WireLimits {
 pub(crate) fn options() -> RunOptions {
     RunOptions {
         grace: Duration::from_millis(20),
-        quiet: Duration::from_secs(20),
+        settle: Duration::from_secs(20),
         max_session: Duration::from_secs(60),
         limits: small(),
         trace_limits: TraceLimits {

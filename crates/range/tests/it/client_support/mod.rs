@@ -115,7 +115,7 @@ pub(crate) fn options(endpoint: ActorEndpoint) -> RunOptions {
     RunOptions {
         endpoints: HashMap::from([("default".to_owned(), endpoint)]),
         grace: Duration::from_millis(10),
-        quiet: Duration::from_millis(300),
+        settle: Duration::from_millis(300),
         max_session: Duration::from_secs(60),
         limits: WireLimits {
             connect_timeout: Duration::from_secs(10),

@@ -48,7 +48,7 @@ pub fn of_phases(phases: &Value) -> Document {
 pub fn options() -> RunOptions {
     RunOptions {
         grace: Duration::ZERO,
-        quiet: Duration::from_secs(60),
+        settle: Duration::from_secs(60),
         max_session: Duration::from_secs(120),
         ..RunOptions::default()
     }
