@@ -84,12 +84,7 @@ impl Http {
                 return Reply::json(StatusCode::BAD_REQUEST, text);
             }
         };
-        let (method, params) = match &message {
-            Message::Request { method, params, .. } | Message::Notification { method, params } => {
-                (method.as_str(), params)
-            }
-            Message::Response { .. } => ("", &Value::Null),
-        };
+        let (method, params) = message.call();
         match era_of(method, params, Some(&lookup(&request.headers))) {
             McpEra::Legacy => self.post_legacy(&request, message).await,
             McpEra::Modern => self.post_modern(&request, message).await,

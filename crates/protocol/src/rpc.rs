@@ -41,6 +41,19 @@ pub enum Message {
     },
 }
 
+impl Message {
+    /// The method and the parameters of a call; nothing of an answer.
+    #[must_use]
+    pub fn call(&self) -> (&str, &Value) {
+        match self {
+            Self::Request { method, params, .. } | Self::Notification { method, params } => {
+                (method, params)
+            }
+            Self::Response { .. } => ("", &Value::Null),
+        }
+    }
+}
+
 /// Why a text is not a message.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum InvalidMessage {
