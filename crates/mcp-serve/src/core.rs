@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use proofhouse_protocol::base64::{decode_url_safe, encode_url_safe};
 use proofhouse_protocol::mcp::{McpEra, McpLogLevel, McpMethod, McpNotification, meta};
-use proofhouse_protocol::rpc;
+use proofhouse_protocol::rpc::{self, RpcFailure};
+use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
-use proofhouse_wire::{CancellationToken, StatusCode};
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::protocol::{Failure, Notes, Outcome, Request, ServerInfo};
+use super::protocol::{Notes, Outcome, Request, ServerInfo};
 use super::session::{Refused, Session, Sessions, Underway, unguessable};
 use super::streams::{Outlet, Subscription, write_changes};
 use super::tools::{McpAnswer, McpBackend, McpCall, Scope, Sink};
@@ -117,10 +117,8 @@ impl Core {
     }
 
     /// A new session that is found by its id, in the place of an idle one if there are too many.
-    pub(super) fn admit(self: &Arc<Self>) -> Result<Arc<Session>, Failure> {
-        let unavailable = |why: &str| {
-            Failure::new(rpc::INTERNAL_ERROR, why).with_status(StatusCode::SERVICE_UNAVAILABLE)
-        };
+    pub(super) fn admit(self: &Arc<Self>) -> Result<Arc<Session>, RpcFailure> {
+        let unavailable = |why: &str| RpcFailure::new(rpc::INTERNAL_ERROR, why).with_status(503);
         let id = unguessable().ok_or_else(|| unavailable("there is no randomness"))?;
         let tools = self.backend.open(Scope::Session);
         let session = Arc::new(Session::new(id, tools, &self.stop));
@@ -193,11 +191,11 @@ impl Core {
         let asked = params.get("protocolVersion").and_then(Value::as_str);
         let Some(asked) = asked else {
             let message = "`protocolVersion` is missing";
-            return Err(Failure::new(rpc::INVALID_PARAMS, message));
+            return Err(RpcFailure::new(rpc::INVALID_PARAMS, message));
         };
         if !session.initialize() {
             let message = "the session is initialized already";
-            return Err(Failure::new(rpc::INVALID_REQUEST, message));
+            return Err(RpcFailure::new(rpc::INVALID_REQUEST, message));
         }
         Ok(self.info.initialized(asked))
     }
@@ -226,14 +224,14 @@ impl Core {
             Some(McpMethod::LoggingSetLevel) => set_level(session, &request.params),
             Some(McpMethod::Initialize) => {
                 let message = "the session is initialized already";
-                Err(Failure::new(rpc::INVALID_REQUEST, message))
+                Err(RpcFailure::new(rpc::INVALID_REQUEST, message))
             }
             // There are tools here, and nothing else.
             _ => {
-                let failure = Failure::new(rpc::METHOD_NOT_FOUND, "there is no such method");
+                let failure = RpcFailure::new(rpc::METHOD_NOT_FOUND, "there is no such method");
                 Err(match request.era {
                     McpEra::Legacy => failure,
-                    McpEra::Modern => failure.with_status(StatusCode::NOT_FOUND),
+                    McpEra::Modern => failure.with_status(404),
                 })
             }
         };
@@ -245,19 +243,19 @@ impl Core {
         session: &Arc<Session>,
         request: &Request,
         by_id: bool,
-    ) -> Result<Underway, Failure> {
+    ) -> Result<Underway, RpcFailure> {
         let (key, most) = if by_id {
             (Some(&request.id), self.limits.max_session_calls)
         } else {
             (None, self.limits.max_calls + self.limits.max_listeners)
         };
         session.begin(key, most).map_err(|refused| match refused {
-            Refused::SameId => Failure::new(
+            Refused::SameId => RpcFailure::new(
                 rpc::INVALID_REQUEST,
                 "a request of the same id is under way",
             ),
             Refused::TooMany => busy(),
-            Refused::Ended => Failure::new(rpc::INVALID_REQUEST, "the session has ended"),
+            Refused::Ended => RpcFailure::new(rpc::INVALID_REQUEST, "the session has ended"),
         })
     }
 
@@ -268,7 +266,7 @@ impl Core {
         request: &Request,
         by_id: bool,
         work: F,
-    ) -> Result<Begun, Failure>
+    ) -> Result<Begun, RpcFailure>
     where
         F: FnOnce(Arc<Self>, Job) -> W,
         W: Future<Output = Outcome> + Send + 'static,
@@ -318,7 +316,8 @@ impl Core {
         let from = match job.params.get("cursor") {
             None | Some(Value::Null) => 0,
             Some(cursor) => {
-                let wrong = || Failure::new(rpc::INVALID_PARAMS, "the cursor is not one of ours");
+                let wrong =
+                    || RpcFailure::new(rpc::INVALID_PARAMS, "the cursor is not one of ours");
                 let from = read_cursor(cursor).ok_or_else(wrong)?;
                 if from >= tools.len() {
                     return Err(wrong());
@@ -372,10 +371,10 @@ impl Core {
                 McpEra::Modern => self.info.complete(answer.into_json()),
             }),
             Err(unknown) => {
-                let failure = Failure::new(rpc::INVALID_PARAMS, unknown.to_string());
+                let failure = RpcFailure::new(rpc::INVALID_PARAMS, unknown.to_string());
                 Err(match job.era {
                     McpEra::Legacy => failure,
-                    McpEra::Modern => failure.with_status(StatusCode::BAD_REQUEST),
+                    McpEra::Modern => failure.with_status(400),
                 })
             }
         }
@@ -386,10 +385,10 @@ impl Core {
         session: &Arc<Session>,
         request: &Request,
         by_id: bool,
-    ) -> Result<Begun, Failure> {
+    ) -> Result<Begun, RpcFailure> {
         let Some(Value::Object(filter)) = request.params.get("notifications") else {
             let message = "`notifications` must be an object";
-            return Err(Failure::bad_request(rpc::INVALID_PARAMS, message));
+            return Err(RpcFailure::bad_request(rpc::INVALID_PARAMS, message));
         };
         let key = McpNotification::ToolsListChanged.subscription();
         let tools = key.and_then(|key| filter.get(key)) == Some(&Value::Bool(true));
@@ -430,10 +429,10 @@ fn too_long(limit: std::time::Duration) -> McpAnswer {
 }
 
 /// The tool and the arguments of a call.
-fn called(request: &Request) -> Result<(String, Map<String, Value>), Failure> {
+fn called(request: &Request) -> Result<(String, Map<String, Value>), RpcFailure> {
     let wrong = |message: &str| match request.era {
-        McpEra::Legacy => Failure::new(rpc::INVALID_PARAMS, message),
-        McpEra::Modern => Failure::bad_request(rpc::INVALID_PARAMS, message),
+        McpEra::Legacy => RpcFailure::new(rpc::INVALID_PARAMS, message),
+        McpEra::Modern => RpcFailure::bad_request(rpc::INVALID_PARAMS, message),
     };
     let name = request.params.get("name").and_then(Value::as_str);
     let name = name.ok_or_else(|| wrong("`name` must be a text"))?;
@@ -445,11 +444,11 @@ fn called(request: &Request) -> Result<(String, Map<String, Value>), Failure> {
     Ok((name.to_owned(), arguments))
 }
 
-fn set_level(session: &Session, params: &Value) -> Result<Begun, Failure> {
+fn set_level(session: &Session, params: &Value) -> Result<Begun, RpcFailure> {
     let level = params.get("level").and_then(Value::as_str);
     let level = level
         .and_then(McpLogLevel::parse)
-        .ok_or_else(|| Failure::new(rpc::INVALID_PARAMS, "`level` is not one of the levels"))?;
+        .ok_or_else(|| RpcFailure::new(rpc::INVALID_PARAMS, "`level` is not one of the levels"))?;
     session.set_level(level);
     Ok(Begun::Ready(Ok(json!({}))))
 }
@@ -464,7 +463,7 @@ fn read_cursor(cursor: &Value) -> Option<usize> {
     text.strip_prefix("tools:")?.parse().ok()
 }
 
-fn busy() -> Failure {
+fn busy() -> RpcFailure {
     let message = "too many calls at a time; wait for one to end";
-    Failure::new(rpc::INTERNAL_ERROR, message)
+    RpcFailure::new(rpc::INTERNAL_ERROR, message)
 }

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use proofhouse_protocol::mcp::{
     EnvelopeError, McpRevision, check_argument_headers, check_meta, header_arguments,
 };
+use proofhouse_protocol::rpc::RpcFailure;
 use proofhouse_wire::HeaderMap;
 use serde_json::{Value, json};
 
-use super::protocol::{Failure, Request, supported_versions};
+use super::protocol::{Request, supported_versions};
 
 /// Looks up the headers of a request.
 pub(super) fn lookup<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> Option<Cow<'h, str>> {
@@ -19,7 +20,7 @@ pub(super) fn lookup<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> Option<Cow<
 }
 
 /// Checks what a modern request says of itself.
-pub(super) fn check(request: &Request, headers: Option<&HeaderMap>) -> Result<(), Failure> {
+pub(super) fn check(request: &Request, headers: Option<&HeaderMap>) -> Result<(), RpcFailure> {
     let (method, params) = (&request.method, &request.params);
     let supports =
         |version: &str| McpRevision::parse(version).is_some_and(McpRevision::is_stateless);
@@ -35,12 +36,12 @@ pub(super) fn check_arguments(
     headers: &HeaderMap,
     schema: &Value,
     arguments: &Value,
-) -> Result<(), Failure> {
+) -> Result<(), RpcFailure> {
     check_argument_headers(&lookup(headers), header_arguments(schema), arguments)
         .map_err(|mismatch| refused(&mismatch.into()))
 }
 
-fn refused(error: &EnvelopeError) -> Failure {
+fn refused(error: &EnvelopeError) -> RpcFailure {
     let (message, data) = match error {
         EnvelopeError::MissingMeta(_) | EnvelopeError::Header(_) => (error.to_string(), None),
         EnvelopeError::UnsupportedVersion { requested } => {
@@ -49,7 +50,7 @@ fn refused(error: &EnvelopeError) -> Failure {
             (message, Some(data))
         }
     };
-    let mut failure = Failure::bad_request(error.code(), message);
+    let mut failure = RpcFailure::bad_request(error.code(), message);
     failure.data = data;
     failure
 }

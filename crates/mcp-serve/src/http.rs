@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proofhouse_protocol::EVENT_STREAM;
 use proofhouse_protocol::mcp::{McpEra, McpMethod, McpNotification, McpRevision, era_of, header};
-use proofhouse_protocol::rpc::{self, Message};
+use proofhouse_protocol::rpc::{self, Message, RpcFailure};
 use proofhouse_wire::server::{Bound, Handler, Reply, Request as HttpRequest};
 use proofhouse_wire::{Method, StatusCode, origin};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::PATH;
 use super::core::{Begun, Core, Running};
 use super::envelope::{self, lookup};
-use super::protocol::{Failure, Outcome, Request, response};
+use super::protocol::{Outcome, Request, response};
 use super::session::Session;
 use super::streams::{Outlet, Subscription, write_call, write_changes};
 
@@ -56,8 +56,8 @@ impl Handler for Http {
             return Reply::empty(StatusCode::NOT_FOUND);
         }
         if !origin::is_allowed(&request.headers, self.address) {
-            let failure = Failure::new(rpc::INVALID_REQUEST, "this origin is not allowed");
-            return refuse(&failure.with_status(StatusCode::FORBIDDEN));
+            let failure = RpcFailure::new(rpc::INVALID_REQUEST, "this origin is not allowed");
+            return refuse(&failure.with_status(403));
         }
         match request.method {
             Method::POST => self.post(request).await,
@@ -73,8 +73,8 @@ impl Http {
         let body = match &request.body {
             Ok(body) => body,
             Err(problem) => {
-                let failure = Failure::new(rpc::INVALID_REQUEST, problem.to_string());
-                return refuse(&failure.with_status(problem.status()));
+                let failure = RpcFailure::new(rpc::INVALID_REQUEST, problem.to_string());
+                return refuse(&failure.with_status(problem.status().as_u16()));
             }
         };
         let message = match rpc::parse(body) {
@@ -84,12 +84,7 @@ impl Http {
                 return Reply::json(StatusCode::BAD_REQUEST, text);
             }
         };
-        let (method, params) = match &message {
-            Message::Request { method, params, .. } | Message::Notification { method, params } => {
-                (method.as_str(), params)
-            }
-            Message::Response { .. } => ("", &Value::Null),
-        };
+        let (method, params) = message.call();
         match era_of(method, params, Some(&lookup(&request.headers))) {
             McpEra::Legacy => self.post_legacy(&request, message).await,
             McpEra::Modern => self.post_modern(&request, message).await,
@@ -139,7 +134,7 @@ impl Http {
 
     fn initialize(&self, id: &Value, params: &Value) -> Reply {
         if params.get("protocolVersion").is_none_or(|v| !v.is_string()) {
-            let failure = Failure::new(rpc::INVALID_PARAMS, "`protocolVersion` is missing");
+            let failure = RpcFailure::new(rpc::INVALID_PARAMS, "`protocolVersion` is missing");
             return refuse_id(id, &failure);
         }
         let session = match self.core.admit() {
@@ -161,8 +156,8 @@ impl Http {
             // A call is cancelled by closing its stream.
             Message::Notification { .. } => return Reply::empty(StatusCode::ACCEPTED),
             Message::Response { id, .. } => {
-                let failure = Failure::new(rpc::INVALID_REQUEST, "responses are not expected");
-                return refuse_id(&id, &failure.with_status(StatusCode::BAD_REQUEST));
+                let failure = RpcFailure::new(rpc::INVALID_REQUEST, "responses are not expected");
+                return refuse_id(&id, &failure.with_status(400));
             }
         };
         if let Err(failure) = envelope::check(&request, Some(&http.headers)) {
@@ -177,20 +172,19 @@ impl Http {
     }
 
     /// The session that a request belongs to, or why there is none.
-    fn session(&self, http: &HttpRequest) -> Result<Arc<Session>, Failure> {
+    fn session(&self, http: &HttpRequest) -> Result<Arc<Session>, RpcFailure> {
         if let Some(version) = lookup(&http.headers)(header::PROTOCOL_VERSION)
             && !McpRevision::parse(&version).is_some_and(McpRevision::has_sessions)
         {
             let message = "this version of the protocol is not supported";
-            return Err(Failure::bad_request(rpc::INVALID_REQUEST, message));
+            return Err(RpcFailure::bad_request(rpc::INVALID_REQUEST, message));
         }
         let Some(id) = http.header(header::SESSION_ID) else {
             let message = "the session id is missing; start with `initialize`";
-            return Err(Failure::bad_request(rpc::INVALID_REQUEST, message));
+            return Err(RpcFailure::bad_request(rpc::INVALID_REQUEST, message));
         };
         self.core.find(id).ok_or_else(|| {
-            Failure::new(rpc::INVALID_REQUEST, "there is no such session")
-                .with_status(StatusCode::NOT_FOUND)
+            RpcFailure::new(rpc::INVALID_REQUEST, "there is no such session").with_status(404)
         })
     }
 
@@ -301,7 +295,7 @@ fn check_arguments(
     http: &HttpRequest,
     session: &Session,
     request: &Request,
-) -> Result<(), Failure> {
+) -> Result<(), RpcFailure> {
     let name = request.params.get("name").and_then(Value::as_str);
     let name = name.filter(|_| request.method == McpMethod::ToolsCall.as_str());
     let arguments = request.params.get("arguments").unwrap_or(&Value::Null);
@@ -331,17 +325,21 @@ fn accepts_events(http: &HttpRequest) -> bool {
 fn whole(id: &Value, outcome: Outcome) -> Reply {
     let status = match &outcome {
         Ok(_) => StatusCode::OK,
-        Err(failure) => failure.status,
+        Err(failure) => status_of(failure),
     };
     Reply::json(status, response(id, outcome).to_string())
 }
 
-fn refuse(failure: &Failure) -> Reply {
+fn status_of(failure: &RpcFailure) -> StatusCode {
+    StatusCode::from_u16(failure.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+fn refuse(failure: &RpcFailure) -> Reply {
     refuse_id(&Value::Null, failure)
 }
 
-fn refuse_id(id: &Value, failure: &Failure) -> Reply {
-    Reply::json(failure.status, failure.to_response(id).to_string())
+fn refuse_id(id: &Value, failure: &RpcFailure) -> Reply {
+    Reply::json(status_of(failure), failure.to_response(id).to_string())
 }
 
 fn not_allowed(allow: &str) -> Reply {

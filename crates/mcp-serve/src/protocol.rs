@@ -3,45 +3,11 @@
 use std::sync::Arc;
 
 use proofhouse_protocol::mcp::{McpEra, McpRevision, meta, result_type};
-use proofhouse_protocol::rpc;
-use proofhouse_wire::StatusCode;
+use proofhouse_protocol::rpc::{self, RpcFailure};
 use serde_json::{Value, json};
 
-/// A JSON-RPC error, and the status that it has over HTTP.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Failure {
-    pub(super) code: i64,
-    pub(super) message: String,
-    pub(super) data: Option<Value>,
-    pub(super) status: StatusCode,
-}
-
-impl Failure {
-    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            data: None,
-            status: StatusCode::OK,
-        }
-    }
-
-    pub(super) fn bad_request(code: i64, message: impl Into<String>) -> Self {
-        Self::new(code, message).with_status(StatusCode::BAD_REQUEST)
-    }
-
-    pub(super) fn with_status(mut self, status: StatusCode) -> Self {
-        self.status = status;
-        self
-    }
-
-    pub(super) fn to_response(&self, id: &Value) -> Value {
-        rpc::error(id, self.code, &self.message, self.data.clone())
-    }
-}
-
 /// What a request comes to.
-pub(super) type Outcome = Result<Value, Failure>;
+pub(super) type Outcome = Result<Value, RpcFailure>;
 
 /// The answer as it stands on the wire.
 pub(super) fn response(id: &Value, outcome: Outcome) -> Value {

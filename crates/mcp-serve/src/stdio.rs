@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proofhouse_protocol::mcp::{McpEra, McpMethod, McpNotification, era_of};
-use proofhouse_protocol::rpc::{self, Message};
+use proofhouse_protocol::rpc::{self, Message, RpcFailure};
 use proofhouse_wire::{Line, LineReader};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::core::{Begun, Core};
 use super::envelope;
-use super::protocol::{Failure, Outcome, Request, response};
+use super::protocol::{Outcome, Request, response};
 use super::session::Session;
 use super::streams::{Outlet, Subscription, write_call, write_changes};
 
@@ -85,7 +85,7 @@ impl Connection {
             let text = match reader.next().await {
                 Ok(Some(Line::Whole(text) | Line::Cut(text))) => text,
                 Ok(Some(Line::TooLong { .. })) => {
-                    let failure = Failure::new(rpc::INVALID_REQUEST, "the message is too large");
+                    let failure = RpcFailure::new(rpc::INVALID_REQUEST, "the message is too large");
                     self.say(&Value::Null, Err(failure)).await;
                     continue;
                 }
@@ -152,7 +152,7 @@ impl Connection {
             McpEra::Legacy => {
                 if request.method != McpMethod::Ping.as_str() && !self.session.is_initialized() {
                     let message = "the session must begin with `initialize`";
-                    let failure = Failure::new(rpc::INVALID_REQUEST, message);
+                    let failure = RpcFailure::new(rpc::INVALID_REQUEST, message);
                     return self.say(&request.id, Err(failure)).await;
                 }
             }

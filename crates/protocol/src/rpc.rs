@@ -41,6 +41,85 @@ pub enum Message {
     },
 }
 
+impl Message {
+    /// The method and the parameters of a call; nothing of an answer.
+    #[must_use]
+    pub fn call(&self) -> (&str, &Value) {
+        match self {
+            Self::Request { method, params, .. } | Self::Notification { method, params } => {
+                (method, params)
+            }
+            Self::Response { .. } => ("", &Value::Null),
+        }
+    }
+}
+
+/// An error that a server answers a request with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RpcFailure {
+    /// The code.
+    pub code: i64,
+    /// What went wrong, for people.
+    pub message: String,
+    /// More about it, for programs.
+    pub data: Option<Value>,
+    /// The status that the answer has over HTTP.
+    pub status: u16,
+}
+
+impl RpcFailure {
+    /// An error that is told in an ordinary answer.
+    ///
+    /// ```
+    /// use proofhouse_protocol::rpc::{self, RpcFailure};
+    /// use serde_json::json;
+    ///
+    /// let failure = RpcFailure::new(rpc::METHOD_NOT_FOUND, "no such method").with_status(404);
+    /// assert_eq!(failure.to_response(&json!(1))["error"]["code"], -32601);
+    /// ```
+    #[must_use]
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+            status: 200,
+        }
+    }
+
+    /// An error of a request that is wrong as it stands.
+    #[must_use]
+    pub fn bad_request(code: i64, message: impl Into<String>) -> Self {
+        Self::new(code, message).with_status(400)
+    }
+
+    /// The same with more about it.
+    #[must_use]
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+
+    /// The same with another status over HTTP.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The error object.
+    #[must_use]
+    pub fn to_object(&self) -> Value {
+        error_object(self.code, &self.message, self.data.clone())
+    }
+
+    /// The answer to the request of this id.
+    #[must_use]
+    pub fn to_response(&self, id: &Value) -> Value {
+        error(id, self.code, &self.message, self.data.clone())
+    }
+}
+
 /// Why a text is not a message.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum InvalidMessage {

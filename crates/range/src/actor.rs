@@ -203,6 +203,15 @@ impl ActorContext {
         self.inner.phases.with(|phases| phases.all().to_vec())
     }
 
+    /// The actions that the actor's phases begin with, as the document has them.
+    pub(crate) fn entry_actions(&self) -> impl Iterator<Item = &ActionKind> {
+        let actors = self.document().attack.execution.actors();
+        let own = actors.iter().filter(|actor| actor.name == self.name());
+        own.flat_map(|actor| &actor.phases)
+            .flat_map(|phase| phase.on_enter.iter().flatten())
+            .filter_map(Action::kind)
+    }
+
     /// The phases as they are entered, the first one included; to be taken once, by the driver.
     #[must_use]
     pub fn entries(&self) -> mpsc::UnboundedReceiver<PhaseEntry> {

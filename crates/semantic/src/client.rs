@@ -5,8 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION};
 use proofhouse_wire::client::{Client as HttpClient, ClientError, Response, Roots};
+use proofhouse_wire::retry::{Jitter, RetryAfter, RetryCause, RetryOn, RetryPolicy};
 use proofhouse_wire::{Blocking, Bytes, HeaderMap, HeaderValue, Method, WireLimits};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,7 +16,9 @@ use crate::config::{Config, ConfigError};
 use crate::failure::Failure;
 
 /// The first wait before a retry, doubled each time, when the endpoint names none.
-const FIRST_WAIT: Duration = Duration::from_millis(250);
+const BASE_WAIT: Duration = Duration::from_millis(250);
+/// What a question is repeated after.
+const RETRY_ON: RetryOn = RetryOn::ServerError;
 /// A longer time limit than this is no limit.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 /// How much of an answer that says no is read.
@@ -46,15 +49,15 @@ struct Trouble {
 /// A failed attempt.
 struct Refused {
     failure: Failure,
-    /// Whether another attempt may help, and when the endpoint wants it.
-    again: Option<Option<Duration>>,
+    /// What it means for another attempt.
+    cause: RetryCause,
 }
 
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
         Self {
             failure,
-            again: None,
+            cause: RetryCause::Final,
         }
     }
 }
@@ -137,25 +140,31 @@ impl Client {
 
     fn ask_until_answered(&self, path: &str, question: &Bytes) -> Result<Bytes, Failure> {
         let deadline = Instant::now() + self.config.timeout.min(MAX_TIMEOUT);
-        let mut backoff = FIRST_WAIT;
-        let mut attempts_left = self.config.retries;
+        let policy = self.policy();
+        let mut attempt = 1;
         loop {
             let refused = match self.attempt(path, question, deadline) {
                 Ok(answer) => return Ok(answer),
                 Err(refused) => refused,
             };
-            let Some(wanted) = refused.again.filter(|_| attempts_left > 0) else {
+            // One question is asked at a time, so its waits need no chance to spread them.
+            let wait = policy.next_wait(RETRY_ON, refused.cause, attempt, 1.0);
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            let Some(wait) = wait.filter(|wait| *wait < remaining) else {
                 return Err(refused.failure);
             };
-            let wait = wanted.unwrap_or(backoff);
-            if wait > self.config.max_wait
-                || wait >= deadline.saturating_duration_since(Instant::now())
-            {
-                return Err(refused.failure);
-            }
             thread::sleep(wait);
-            attempts_left -= 1;
-            backoff = backoff.saturating_mul(2);
+            attempt += 1;
+        }
+    }
+
+    fn policy(&self) -> RetryPolicy {
+        RetryPolicy {
+            attempts: self.config.retries.saturating_add(1),
+            base: BASE_WAIT,
+            cap: self.config.max_wait,
+            max_retry_after: self.config.max_wait,
+            jitter: Jitter::None,
         }
     }
 
@@ -178,20 +187,22 @@ impl Client {
             let answer = self.blocking.wait(remaining(), response.bytes());
             return Ok(answer.map_err(|error| self.broken(error))?);
         }
-        let again = (status.as_u16() == 429 || status.is_server_error())
-            .then(|| retry_after(&response.headers));
+        let code = status.as_u16();
+        // The other form, a date, is left aside: it depends on two clocks.
+        let retry_after = RetryAfter::of(&response.headers).and_then(RetryAfter::delay);
+        let cause = RetryCause::Status { code, retry_after };
         let words = self.refusal(response, remaining());
-        let wish = match again.flatten() {
+        let wish = match retry_after.filter(|_| RETRY_ON.covers(cause)) {
             Some(wait) => format!("; it wants to be asked again in {} s", wait.as_secs()),
             None => String::new(),
         };
         Err(Refused {
             failure: Failure::Status {
                 host: self.host.clone(),
-                status: status.as_u16(),
+                status: code,
                 words: words + &wish,
             },
-            again,
+            cause,
         })
     }
 
@@ -292,17 +303,4 @@ fn is_trouble(failure: &Failure) -> bool {
         }
         _ => false,
     }
-}
-
-/// The wait an endpoint asks for, in seconds. The other form, a date, is left aside: it depends on
-/// two clocks.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers
-        .get(RETRY_AFTER)?
-        .to_str()
-        .ok()?
-        .trim()
-        .parse()
-        .ok()?;
-    Some(Duration::from_secs(seconds))
 }

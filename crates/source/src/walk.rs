@@ -181,16 +181,52 @@ impl<'s> Walk<'s> {
 
     /// Reports an error where the reader is.
     pub fn error(&mut self, code: &'static str, message: String, help: Option<String>) {
-        self.report_here(DiagnosticSeverity::Error, code, message, help);
+        self.report_found(
+            Source::span_of,
+            DiagnosticSeverity::Error,
+            code,
+            message,
+            help,
+        );
     }
 
     /// Reports a warning where the reader is.
     pub fn warn(&mut self, code: &'static str, message: String, help: Option<String>) {
-        self.report_here(DiagnosticSeverity::Warning, code, message, help);
+        self.report_found(
+            Source::span_of,
+            DiagnosticSeverity::Warning,
+            code,
+            message,
+            help,
+        );
     }
 
-    fn report_here(
+    /// Reports an error at the key of the field the reader is in.
+    pub fn error_at_key(&mut self, code: &'static str, message: String, help: Option<String>) {
+        self.report_found(
+            Source::key_span_of,
+            DiagnosticSeverity::Error,
+            code,
+            message,
+            help,
+        );
+    }
+
+    /// Reports a warning at the key of the field the reader is in.
+    pub fn warn_at_key(&mut self, code: &'static str, message: String, help: Option<String>) {
+        self.report_found(
+            Source::key_span_of,
+            DiagnosticSeverity::Warning,
+            code,
+            message,
+            help,
+        );
+    }
+
+    /// Reports a finding whose place is still to be found.
+    fn report_found(
         &mut self,
+        find: fn(&Source, &DocPath<'_>) -> Span,
         severity: DiagnosticSeverity,
         code: &'static str,
         message: String,
@@ -198,30 +234,7 @@ impl<'s> Walk<'s> {
     ) {
         // Finding a place takes time, which is wasted on what is not kept.
         if !self.keeps_no_more(severity) {
-            let span = self.source.span_of(&self.path);
-            self.report(severity, code, span, message, help);
-        }
-    }
-
-    /// Reports an error at the key of the field the reader is in.
-    pub fn error_at_key(&mut self, code: &'static str, message: String, help: Option<String>) {
-        self.report_at_key(DiagnosticSeverity::Error, code, message, help);
-    }
-
-    /// Reports a warning at the key of the field the reader is in.
-    pub fn warn_at_key(&mut self, code: &'static str, message: String, help: Option<String>) {
-        self.report_at_key(DiagnosticSeverity::Warning, code, message, help);
-    }
-
-    fn report_at_key(
-        &mut self,
-        severity: DiagnosticSeverity,
-        code: &'static str,
-        message: String,
-        help: Option<String>,
-    ) {
-        if !self.keeps_no_more(severity) {
-            let span = self.source.key_span_of(&self.path);
+            let span = find(self.source, &self.path);
             self.report(severity, code, span, message, help);
         }
     }

@@ -6,6 +6,8 @@
     reason = "a part of tests: one that cannot go on should say so"
 )]
 
+#[cfg(feature = "proptest")]
+pub mod a2a_values;
 pub mod alone;
 pub mod browser;
 pub mod http;

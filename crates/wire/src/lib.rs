@@ -17,6 +17,7 @@ pub mod origin;
 mod orphan_processes;
 mod process;
 mod proxy;
+pub mod retry;
 pub mod server;
 mod slow_client;
 pub mod sse;

@@ -8,6 +8,17 @@ use std::time::Duration;
 use proofhouse_manifest::interpolate::Sealed;
 use proofhouse_model::MAX_CALLS_PER_TURN;
 use proofhouse_wire::AddressGuard;
+use proofhouse_wire::retry::{Jitter, RetryPolicy};
+
+/// When a request that came to nothing is sent again: four attempts, 500 ms doubling, pauses up to a
+/// minute if the provider asks for them; for more, the caller decides.
+const RETRY: RetryPolicy = RetryPolicy {
+    attempts: 4,
+    base: Duration::from_millis(500),
+    cap: Duration::from_secs(60),
+    max_retry_after: Duration::from_secs(60),
+    jitter: Jitter::Full,
+};
 
 /// What [`open`](super::open) needs beside the name of a model.
 #[derive(Clone)]
@@ -75,8 +86,8 @@ pub struct ModelLimits {
     pub max_argument_bytes: usize,
     /// Calls in one turn; people read what an agent did.
     pub max_calls: usize,
-    /// When and how often to ask again.
-    pub retry: Retry,
+    /// When and how often to ask again. Once a reply has begun it is never repeated.
+    pub retry: RetryPolicy,
 }
 
 impl Default for ModelLimits {
@@ -90,28 +101,7 @@ impl Default for ModelLimits {
             max_text_bytes: 4 << 20,
             max_argument_bytes: 1 << 20,
             max_calls: MAX_CALLS_PER_TURN,
-            retry: Retry::default(),
-        }
-    }
-}
-
-/// When a request that came to nothing is sent again. Once a reply has begun it is never repeated.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Retry {
-    /// How often to try altogether.
-    pub tries: u32,
-    /// The pause before the second try; it doubles with each, and a random part of it is waited.
-    pub pause: Duration,
-    /// The longest pause a provider may ask for; for more, the caller decides.
-    pub max_retry_after: Duration,
-}
-
-impl Default for Retry {
-    fn default() -> Self {
-        Self {
-            tries: 4,
-            pause: Duration::from_millis(500),
-            max_retry_after: Duration::from_secs(60),
+            retry: RETRY,
         }
     }
 }

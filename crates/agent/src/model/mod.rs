@@ -27,7 +27,7 @@ mod open;
 mod providers;
 mod record;
 
-pub use config::{ModelConfig, ModelLimits, Retry};
+pub use config::{ModelConfig, ModelLimits};
 pub use open::{OpenError, PROVIDERS, ProviderRow, open};
 pub use proofhouse_model::{
     Arguments, BUILT_IN, ChatMessage, Model, ModelError, ModelErrorKind, ModelEvent, ModelOptions,

@@ -46,7 +46,7 @@ impl Served {
             stream,
             ..ModelConfig::default()
         };
-        config.limits.retry.tries = 1;
+        config.limits.retry.attempts = 1;
         open("openai:any", &config).unwrap()
     }
 

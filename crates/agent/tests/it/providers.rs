@@ -529,7 +529,7 @@ async fn cancelling_ends_a_reply_and_keeps_what_came() {
 async fn nobody_there_is_told_without_the_address() {
     let mut config = config(&Provider::start([]).await);
     config.base_url = Some(format!("http://127.0.0.1:1/{KEY}"));
-    config.limits.retry.tries = 2;
+    config.limits.retry.attempts = 2;
     let (reply, _) = ask("openai:m", &config).await;
     let error = reply.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unreachable);

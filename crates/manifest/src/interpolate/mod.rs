@@ -4,12 +4,14 @@
 //! name. How a value enters the text depends on where it stands: in a URL it is percent-encoded, in a
 //! header it may not break the line, in a body it keeps its JSON type.
 
+mod path_check;
 mod position;
 mod scope;
 mod secret;
 mod template;
 mod url;
 
+pub use path_check::{PathCheck, PathRefusal, climbs};
 pub use position::breaks_line;
 pub use position::{Body, BodyTemplate, HeaderTemplate, RenderError};
 pub use scope::find_dotted;
@@ -18,5 +20,5 @@ pub use secret::MASK;
 pub use secret::{Sealed, Secrets};
 pub use template::{Part, Reference, Root, Template};
 
+pub use url::encode;
 pub use url::{UrlTemplate, UrlTemplateError};
-pub use url::{climbs, encode};

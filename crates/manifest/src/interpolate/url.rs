@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
+use super::path_check::{PathCheck, PathRefusal, climbs};
 use super::position::{RenderError, breaks_line};
 use super::scope::Scope;
 use super::secret::Sealed;
@@ -156,6 +157,8 @@ impl UrlTemplate {
         // How much of it is scheme and host.
         let mut base = 0;
         let mut path = PathCheck::default();
+        let refused =
+            |refusal: PathRefusal<&Reference>| RenderError::refused(refusal.value, refusal.reason);
         for piece in &self.pieces {
             match piece {
                 Piece::Text(place, text) => {
@@ -164,7 +167,7 @@ impl UrlTemplate {
                         base = url.len();
                     }
                     if *place == Place::Path {
-                        path.text(text)?;
+                        path.text(text).map_err(refused)?;
                     }
                 }
                 Piece::Value(place, reference) => {
@@ -196,7 +199,7 @@ impl UrlTemplate {
                 }
             }
         }
-        path.end()?;
+        path.end().map_err(refused)?;
         let parse =
             |text| Url::parse(text).map_err(|error| RenderError::NotAUrl(error.to_string()));
         // A setting that is empty would leave it to the path to name the host.
@@ -245,66 +248,10 @@ fn goes_to_the_same(one: &Url, other: &Url) -> bool {
         && one.password() == other.password()
 }
 
-/// Whether a value would climb out of its place, also for a server that decodes twice.
-pub fn climbs(value: &str) -> bool {
-    let once = percent_decode_str(value).decode_utf8_lossy();
-    let twice = percent_decode_str(&once).decode_utf8_lossy();
-    [value, &*once, &*twice]
-        .iter()
-        .any(|text| text.split(['/', '\\']).any(|piece| piece == ".."))
-}
-
-/// Watches the segments of a path that hold a value.
-#[derive(Default)]
-struct PathCheck<'t> {
-    segment: String,
-    value: Option<&'t Reference>,
-}
-
-impl<'t> PathCheck<'t> {
-    fn text(&mut self, text: &str) -> Result<(), RenderError> {
-        let mut pieces = text.split(['/', '\\']);
-        self.segment.push_str(pieces.next().unwrap_or_default());
-        for piece in pieces {
-            self.end()?;
-            self.segment.push_str(piece);
-        }
-        Ok(())
-    }
-
-    fn value(&mut self, reference: &'t Reference, value: &str) {
-        self.segment.push_str(value);
-        self.value = Some(reference);
-    }
-
-    fn end(&mut self) -> Result<(), RenderError> {
-        let segment = std::mem::take(&mut self.segment);
-        let Some(reference) = self.value.take() else {
-            return Ok(());
-        };
-        // As a URL reads it: without tabs and line breaks, and with `%2e` for a dot.
-        let segment = segment
-            .replace(['\t', '\r', '\n'], "")
-            .to_ascii_lowercase()
-            .replace("%2e", ".");
-        match segment.as_str() {
-            "" => Err(RenderError::refused(
-                reference,
-                "it is empty, which names another path",
-            )),
-            // Pieces that are harmless alone can climb together.
-            whole if whole == "." || climbs(whole) => Err(RenderError::refused(
-                reference,
-                "it makes a `.` or `..` segment",
-            )),
-            _ => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use percent_encoding::percent_decode_str;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 

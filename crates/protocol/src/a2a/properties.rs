@@ -1,6 +1,7 @@
 //! Properties of the translation: what both generations can say survives the way there and back,
 //! and nothing that a peer sends makes it panic.
 
+use proofhouse_test_support::a2a_values::{anything, text};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -8,10 +9,6 @@ use super::{
     A2aMethod, A2aShape, A2aTaskState, A2aVersion, card, translate_item, translate_params,
     translate_result,
 };
-
-fn text() -> impl Strategy<Value = String> {
-    "[a-zA-Z0-9 é{}\"_-]{0,12}"
-}
 
 fn metadata() -> impl Strategy<Value = Value> {
     prop_oneof![
@@ -67,69 +64,6 @@ fn item() -> impl Strategy<Value = Value> {
         (artifact(), any::<bool>()).prop_map(|(artifact, append)| json!({"kind": "artifact-update",
             "taskId": "t", "contextId": "c", "artifact": artifact, "append": append})),
     ]
-}
-
-/// Anything, with the words of the protocol in it.
-fn anything() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i32>().prop_map(Value::from),
-        prop::sample::select(vec![
-            "task",
-            "ROLE_USER",
-            "TASK_STATE_X",
-            "text",
-            "file",
-            "completed"
-        ])
-        .prop_map(Value::from),
-        text().prop_map(Value::from),
-    ];
-    leaf.prop_recursive(4, 40, 5, |inner| {
-        let key = prop::sample::select(vec![
-            "kind",
-            "task",
-            "message",
-            "statusUpdate",
-            "artifact",
-            "status",
-            "state",
-            "role",
-            "parts",
-            "artifacts",
-            "history",
-            "text",
-            "data",
-            "file",
-            "raw",
-            "metadata",
-            "configuration",
-            "configs",
-            "pushNotificationConfig",
-            "authentication",
-            "schemes",
-            "scheme",
-            "taskId",
-            "id",
-            "supportedInterfaces",
-            "skills",
-            "content",
-            "timestamp",
-            "other",
-        ]);
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((key, inner), 0..5).prop_map(|entries| {
-                Value::Object(
-                    entries
-                        .into_iter()
-                        .map(|(key, value)| (key.to_owned(), value))
-                        .collect(),
-                )
-            }),
-        ]
-    })
 }
 
 proptest! {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use maud::{Markup, html};
 use proofhouse_store::model::{EventFilter, EventSummary};
 use serde::Deserialize;
 
 use super::page::{Page, badge, json, link, older, table};
-use super::{authorize, error_page};
+use super::page_for;
 use crate::api::{Api, Caller, EventDetailView, Path, Query, moment, store_problem};
 use crate::keys::KeyScope;
 use crate::problem::Problem;
@@ -36,24 +36,22 @@ pub(super) async fn list(
     caller: Result<Caller, Problem>,
     query: Result<Query<EventQuery>, Problem>,
 ) -> Response {
-    if let Err(refusal) = authorize(caller, KeyScope::EventsRead) {
-        return *refusal;
-    }
+    page_for(caller, KeyScope::EventsRead, list_page(&api, query)).await
+}
+
+async fn list_page(api: &Api, query: Result<Query<EventQuery>, Problem>) -> Result<Page, Problem> {
     let filter = EventFilter {
         before: query.ok().and_then(|Query(query)| query.before),
         limit: PAGE_ROWS,
         ..EventFilter::default()
     };
-    let events = match api.store.events(filter).await {
-        Ok(events) => events,
-        Err(error) => return error_page(&store_problem(error)),
-    };
+    let events = api.store.events(filter).await.map_err(store_problem)?;
     let last = events.last().filter(|_| events.len() == PAGE_ROWS);
     let next = last.map(|event| format!("/dashboard/events?before={}", event.id));
     let rows: Vec<Vec<Markup>> = events.iter().map(row).collect();
     let headings = ["Event", "Tool", "Kind", "Fate", "Tasks", "Received"];
     let body = html! { (table("Events, newest first", &headings, &rows)) (older(next)) };
-    Page::new("Events", body).into_response()
+    Ok(Page::new("Events", body))
 }
 
 fn row(event: &EventSummary) -> Vec<Markup> {
@@ -72,16 +70,10 @@ pub(super) async fn show(
     caller: Result<Caller, Problem>,
     event: Result<Path<i64>, Problem>,
 ) -> Response {
-    if let Err(refusal) = authorize(caller, KeyScope::EventsRead) {
-        return *refusal;
-    }
-    match page(&api, event).await {
-        Ok(page) => page.into_response(),
-        Err(problem) => error_page(&problem),
-    }
+    page_for(caller, KeyScope::EventsRead, show_page(&api, event)).await
 }
 
-async fn page(api: &Api, event: Result<Path<i64>, Problem>) -> Result<Page, Problem> {
+async fn show_page(api: &Api, event: Result<Path<i64>, Problem>) -> Result<Page, Problem> {
     let Path(id) = event?;
     let detail = api.store.event(id).await.map_err(store_problem)?;
     let outcome = delivery_outcome(&detail.event.summary);

@@ -3,23 +3,21 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use maud::{Markup, html};
 
 use super::page::{Page, badge, link, table};
-use super::{authorize, error_page};
+use super::page_for;
 use crate::api::{Api, Caller, ManifestView, TriggerView, store_problem};
 use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 pub(super) async fn list(State(api): State<Arc<Api>>, caller: Result<Caller, Problem>) -> Response {
-    if let Err(refusal) = authorize(caller, KeyScope::ManifestsRead) {
-        return *refusal;
-    }
-    let starts = match api.store.triggers().await {
-        Ok(starts) => starts,
-        Err(error) => return error_page(&store_problem(error)),
-    };
+    page_for(caller, KeyScope::ManifestsRead, list_page(&api)).await
+}
+
+async fn list_page(api: &Api) -> Result<Page, Problem> {
+    let starts = api.store.triggers().await.map_err(store_problem)?;
     let manifests = api.engine().manifests();
     let files: Vec<ManifestView> = manifests.files.iter().map(ManifestView::of).collect();
     let file_rows: Vec<Vec<Markup>> = files.iter().map(file_row).collect();
@@ -40,7 +38,7 @@ pub(super) async fn list(State(api): State<Arc<Api>>, caller: Result<Caller, Pro
         (table("Files", &["File", "State", "Holds", "Problems"], &file_rows))
         (table("Schedules and triggers", &start_headings, &start_rows))
     };
-    Page::new("Manifests", body).into_response()
+    Ok(Page::new("Manifests", body))
 }
 
 fn file_row(file: &ManifestView) -> Vec<Markup> {

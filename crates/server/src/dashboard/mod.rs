@@ -41,22 +41,24 @@ async fn style() -> impl IntoResponse {
     (form, include_str!("style.css"))
 }
 
-/// Whether somebody may look at a page; if not, the answer they get instead.
-pub(super) fn authorize(
+/// A page for somebody who may look at it; everybody else gets another answer, and the page is not made.
+async fn page_for(
     caller: Result<Caller, Problem>,
     scope: KeyScope,
-) -> Result<Caller, Box<Response>> {
+    page: impl Future<Output = Result<Page, Problem>>,
+) -> Response {
     match caller {
-        Ok(caller) if caller.may(scope) => Ok(caller),
+        Ok(caller) if caller.may(scope) => match page.await {
+            Ok(page) => page.into_response(),
+            Err(problem) => error_page(&problem),
+        },
         Ok(_) => {
             let body = html! { p { "Your key lacks the scope " (scope.to_string()) "." } };
             let page = Page::new("Not allowed", body);
-            Err(Box::new((StatusCode::FORBIDDEN, page).into_response()))
+            (StatusCode::FORBIDDEN, page).into_response()
         }
-        Err(problem) if problem.status == 401 => {
-            Err(Box::new(Redirect::to("/dashboard/sign-in").into_response()))
-        }
-        Err(problem) => Err(Box::new(error_page(&problem))),
+        Err(problem) if problem.status == 401 => Redirect::to("/dashboard/sign-in").into_response(),
+        Err(problem) => error_page(&problem),
     }
 }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use maud::{Markup, html};
 use proofhouse_store::model::{DeliveryRecord, TaskFilter, TaskRecord};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::page::{Page, badge, json, link, older, table};
-use super::{authorize, error_page};
+use super::page_for;
 use crate::api::{Api, Caller, Path, Query, moment, store_problem};
 use crate::keys::KeyScope;
 use crate::problem::Problem;
@@ -30,18 +30,16 @@ pub(super) async fn list(
     caller: Result<Caller, Problem>,
     query: Result<Query<TaskQuery>, Problem>,
 ) -> Response {
-    if let Err(refusal) = authorize(caller, KeyScope::TasksRead) {
-        return *refusal;
-    }
+    page_for(caller, KeyScope::TasksRead, list_page(&api, query)).await
+}
+
+async fn list_page(api: &Api, query: Result<Query<TaskQuery>, Problem>) -> Result<Page, Problem> {
     let filter = TaskFilter {
         after: query.ok().and_then(|Query(query)| query.after),
         limit: PAGE_ROWS,
         ..TaskFilter::default()
     };
-    let tasks = match api.store.tasks(filter).await {
-        Ok(tasks) => tasks,
-        Err(error) => return error_page(&store_problem(error)),
-    };
+    let tasks = api.store.tasks(filter).await.map_err(store_problem)?;
     let last = tasks.last().filter(|_| tasks.len() == PAGE_ROWS);
     let next = last.map(|task| {
         let after: String = url::form_urlencoded::byte_serialize(task.id.as_bytes()).collect();
@@ -50,7 +48,7 @@ pub(super) async fn list(
     let rows: Vec<Vec<Markup>> = tasks.iter().map(row).collect();
     let headings = ["Task", "Agent", "State", "User", "Turns", "Last activity"];
     let body = html! { (table("Tasks, newest first", &headings, &rows)) (older(next)) };
-    Page::new("Tasks", body).into_response()
+    Ok(Page::new("Tasks", body))
 }
 
 fn row(task: &TaskRecord) -> Vec<Markup> {
@@ -69,16 +67,10 @@ pub(super) async fn show(
     caller: Result<Caller, Problem>,
     task: Result<Path<String>, Problem>,
 ) -> Response {
-    if let Err(refusal) = authorize(caller, KeyScope::TasksRead) {
-        return *refusal;
-    }
-    match page(&api, task).await {
-        Ok(page) => page.into_response(),
-        Err(problem) => error_page(&problem),
-    }
+    page_for(caller, KeyScope::TasksRead, show_page(&api, task)).await
 }
 
-async fn page(api: &Api, task: Result<Path<String>, Problem>) -> Result<Page, Problem> {
+async fn show_page(api: &Api, task: Result<Path<String>, Problem>) -> Result<Page, Problem> {
     let Path(id) = task?;
     let task = api.store.task(&id).await.map_err(store_problem)?;
     let turns = api

@@ -5,16 +5,11 @@ use crate::error::Result;
 use crate::model::{AllowEntry, Interest, InterestedTask, NewInterest, TaskState, ToolRef};
 
 pub(crate) async fn add(tx: Tx<'_>, task: &str, interests: &[NewInterest]) -> Result<()> {
-    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(interests.len());
-    for interest in interests {
-        rows.push(vec![
-            task.into(),
-            short("the namespace of the tool", &interest.tool.namespace)?.into(),
-            name("the name of the tool", &interest.tool.name)?.into(),
-            name("the name of the event", &interest.event)?.into(),
-            interest.timeout_ms.into(),
-        ]);
-    }
+    let rows = interests.iter().map(|interest| {
+        let timeout = interest.timeout_ms.into();
+        event_row(task, &interest.tool, &interest.event, timeout)
+    });
+    let rows = rows.collect::<Result<Vec<_>>>()?;
     tx.query_each(
         "INSERT INTO interests (task_id, tool_namespace, tool, event, timeout_ms, active) \
          VALUES ($1, $2, $3, $4, $5, 1)",
@@ -22,6 +17,22 @@ pub(crate) async fn add(tx: Tx<'_>, task: &str, interests: &[NewInterest]) -> Re
     )
     .await?;
     Ok(())
+}
+
+/// The parameters of a row about an event of a tool that a task waits for, with one more value.
+pub(super) fn event_row<'a>(
+    task: &'a str,
+    tool: &'a ToolRef,
+    event: &'a str,
+    more: SqlValue<'a>,
+) -> Result<Vec<SqlValue<'a>>> {
+    Ok(vec![
+        task.into(),
+        short("the namespace of the tool", &tool.namespace)?.into(),
+        name("the name of the tool", &tool.name)?.into(),
+        name("the name of the event", event)?.into(),
+        more,
+    ])
 }
 
 /// How an allow list comes to have an entry.

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use super::interests::event_row;
 use super::row::Row;
-use super::transaction::{SqlValue, Tx, json, json_or_null, name, params, short, truncated};
+use super::transaction::{SqlValue, Tx, json, json_or_null, name, params, truncated};
 use super::{events, leases, page};
 use crate::error::{Result, StoreError};
 use crate::model::limits::MAX_SEEN_IDS;
@@ -37,16 +38,10 @@ fn read(mut row: Row) -> Result<PollRecord> {
 }
 
 pub(crate) async fn add(tx: Tx<'_>, task: &str, polls: &[NewPoll]) -> Result<()> {
-    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(polls.len());
-    for poll in polls {
-        rows.push(vec![
-            task.into(),
-            short("the namespace of the tool", &poll.tool.namespace)?.into(),
-            name("the name of the tool", &poll.tool.name)?.into(),
-            name("the name of the event", &poll.event)?.into(),
-            poll.due_in_ms.into(),
-        ]);
-    }
+    let rows = polls
+        .iter()
+        .map(|poll| event_row(task, &poll.tool, &poll.event, poll.due_in_ms.into()));
+    let rows = rows.collect::<Result<Vec<_>>>()?;
     tx.query_each(
         "INSERT INTO polls (task_id, tool_namespace, tool, event, seen, next_due, failures) \
          VALUES ($1, $2, $3, $4, '[]', {now} + $5, 0) \

@@ -1,12 +1,11 @@
 //! The HTTP client of runtimes: guarded, bounded, and careful about what it repeats.
 
 use std::borrow::Cow;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::ACCEPT_ENCODING;
 use proofhouse_wire::client::{Client, ClientError};
+use proofhouse_wire::retry::{RetryAfter, RetryCause, RetryOn, chance};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method, StatusCode};
 use url::Url;
 
@@ -43,10 +42,13 @@ impl Answer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// How long the server asks to wait, in whole seconds.
-    fn retry_after(&self) -> Option<Duration> {
-        let seconds = self.header("retry-after")?.trim().parse().ok()?;
-        Some(Duration::from_secs(seconds))
+    /// What its status means for another attempt, with the seconds that the server asks to wait. A date
+    /// is left aside: it depends on two clocks.
+    pub(crate) fn retry_cause(&self) -> RetryCause {
+        RetryCause::Status {
+            code: self.status.as_u16(),
+            retry_after: RetryAfter::of(&self.headers).and_then(RetryAfter::delay),
+        }
     }
 }
 
@@ -94,27 +96,26 @@ impl HttpClient {
     }
 
     async fn send_as(&self, request: &Request, repeatable: bool) -> Result<Answer, ActionError> {
-        let retry = &self.limits.retry;
-        let mut number = 1;
+        let on = if repeatable {
+            RetryOn::Busy
+        } else {
+            RetryOn::NotSent
+        };
+        let mut attempt = 1;
         loop {
-            let last = number >= retry.tries;
-            let wait = match self.follow(request).await {
-                Ok(answer) if last || !repeatable || !is_busy(answer.status) => {
-                    return self.decoded(answer, request);
-                }
-                Ok(answer) => match answer.retry_after() {
-                    Some(wait) if wait > retry.max_retry_after => {
-                        return self.decoded(answer, request);
-                    }
-                    Some(wait) => wait,
-                    None => retry.wait(number, chance()),
-                },
-                Err(ClientError::Connect { .. }) if !last => retry.wait(number, chance()),
-                Err(ClientError::Broken(_)) if !last && repeatable => retry.wait(number, chance()),
-                Err(error) => return Err(self.failure(&error, request)),
+            let followed = self.follow(request).await;
+            let cause = match &followed {
+                Ok(answer) => answer.retry_cause(),
+                Err(error) => error.into(),
+            };
+            let Some(wait) = self.limits.retry.next_wait(on, cause, attempt, chance()) else {
+                return match followed {
+                    Ok(answer) => self.decoded(answer, request),
+                    Err(error) => Err(self.failure(&error, request)),
+                };
             };
             tokio::time::sleep(wait).await;
-            number += 1;
+            attempt += 1;
         }
     }
 
@@ -194,7 +195,7 @@ impl HttpClient {
         let (failure, message) = match error {
             ClientError::Denied(reason) => (Failure::EgressDenied, format!("{host}: {reason}")),
             ClientError::Connect { reason, .. } => {
-                let tries = self.limits.retry.tries;
+                let tries = self.limits.retry.attempts;
                 (
                     Failure::Unreachable,
                     format!("cannot connect to {host} after {tries} tries: {reason}"),
@@ -223,15 +224,4 @@ impl HttpClient {
             matches!(failure, Failure::Timeout | Failure::Broken) && !request.is_idempotent();
         failed
     }
-}
-
-/// Whether a server says that it would answer later.
-fn is_busy(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 429 | 502 | 503 | 504)
-}
-
-/// A number between 0 and 1 that differs each time; it spreads retries and guards nothing.
-pub(crate) fn chance() -> f64 {
-    let bits = RandomState::new().hash_one(0) >> 32;
-    f64::from(u32::try_from(bits).unwrap_or_default()) / f64::from(u32::MAX)
 }

@@ -5,7 +5,6 @@ mod egress;
 mod encoding;
 mod request;
 
-pub(crate) use client::chance;
 pub use client::{Answer, HttpClient};
 pub use egress::{EgressDenied, EgressPolicy};
 pub use request::Request;

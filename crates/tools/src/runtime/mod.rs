@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 pub(crate) use environment::sounds_secret;
 pub use environment::{Environment, Files, MountError, NoTokens, TokenError, TokenSource};
 pub use error::{ActionError, Class, ERROR_TABLE, Failure};
-pub use limits::{JobLimits, Limits, Retry};
+pub use limits::{JobLimits, Limits};
 pub use observe::{CallEvent, Observer};
 pub use outcome::Outcome;
 pub use task::{Invocation, ToolTask};

@@ -14,8 +14,9 @@ use proofhouse_tools::receive::poll::{MAX_ITEMS, PollProblem, PollState, PollSte
 use proofhouse_tools::receive::subscription::{
     Active, Opening, Subscribed, Unsubscribed, subscribe, unsubscribe,
 };
-use proofhouse_tools::runtime::{Failure, Limits, Retry};
+use proofhouse_tools::runtime::{Failure, Limits};
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::retry::RetryPolicy;
 use serde_json::{Value, json};
 
 use crate::support::{Reply, Server, environment, json_reply, limits, loopback, reply};
@@ -60,8 +61,8 @@ fn listener(tool: Tool) -> Listener {
 fn client() -> HttpClient {
     // The caller of a poll comes back anyway, so nothing is repeated within a step.
     let limits = Limits {
-        retry: Retry {
-            tries: 1,
+        retry: RetryPolicy {
+            attempts: 1,
             ..limits().retry
         },
         max_response_bytes: 2 << 20,

@@ -1,11 +1,9 @@
 //! One exchange with a provider: sent with patience, repeated where that helps, errors without secrets.
 
-use std::hash::{BuildHasher, RandomState};
-use std::time::Duration;
-
 use jiff::Timestamp;
 use proofhouse_manifest::interpolate::Secrets;
 use proofhouse_wire::client::{Client, ClientError, Response};
+use proofhouse_wire::retry::{RetryAfter, RetryCause, RetryOn, chance};
 use proofhouse_wire::{Bytes, Method, WireLimits};
 use serde_json::Value;
 
@@ -17,6 +15,9 @@ const MAX_EXCERPT_CHARS: usize = 400;
 
 /// Events of one stream. A reply of megabytes that comes word by word has fewer.
 const MAX_EVENTS: u64 = 1_000_000;
+
+/// What a request is repeated after: nobody pays for a reply that has not begun.
+const RETRY_ON: RetryOn = RetryOn::Failed;
 
 /// Sends requests to one provider.
 pub(super) struct Exchange {
@@ -68,64 +69,54 @@ impl Exchange {
     pub(super) async fn send(&self, outgoing: &Outgoing) -> Result<Response, ModelError> {
         let retry = &self.limits.retry;
         let body = Bytes::from(outgoing.body.to_string());
-        let mut pause = retry.pause;
-        let mut number = 1;
+        let mut attempt = 1;
         loop {
-            let (error, asked) = match self.once(outgoing, body.clone()).await {
+            let (error, cause) = match self.once(outgoing, body.clone()).await {
                 Ok(response) => return Ok(response),
                 Err(failed) => failed,
             };
-            let worth_it = matches!(
-                error.kind,
-                ModelErrorKind::Unreachable
-                    | ModelErrorKind::RateLimited
-                    | ModelErrorKind::Server
-                    | ModelErrorKind::Cut
-            );
-            if !worth_it
-                || number >= retry.tries
-                || asked.is_some_and(|asked| asked > retry.max_retry_after)
-            {
+            let Some(wait) = retry.next_wait(RETRY_ON, cause, attempt, chance()) else {
                 return Err(error);
-            }
-            tokio::time::sleep(asked.unwrap_or_else(|| pause.mul_f64(chance()))).await;
-            pause = pause.saturating_mul(2);
-            number += 1;
+            };
+            tokio::time::sleep(wait).await;
+            attempt += 1;
         }
     }
 
-    /// Sends once. Beside an error stands how long the provider asks to wait.
+    /// Sends once. Beside an error stands what it means for another attempt.
     async fn once(
         &self,
         outgoing: &Outgoing,
         body: Bytes,
-    ) -> Result<Response, (ModelError, Option<Duration>)> {
+    ) -> Result<Response, (ModelError, RetryCause)> {
         let headers = outgoing.headers.clone();
         let sent = self
             .client
             .send(Method::POST, &outgoing.url, headers, body)
             .await;
-        let response = sent.map_err(|error| (self.failure(&error), None))?;
+        let response = sent.map_err(|error| (self.failure(&error), RetryCause::from(&error)))?;
         if response.status.is_success() {
             return Ok(response);
         }
-        let status = response.status.as_u16();
-        let asked = retry_after(&response);
+        let code = response.status.as_u16();
+        let retry_after =
+            RetryAfter::of_provider(&response.headers).map(|asked| asked.wait(Timestamp::now()));
+        let cause = RetryCause::Status { code, retry_after };
         let body = response.bytes().await.unwrap_or_default();
         let said = self.redact(&excerpt(&body));
-        let (kind, what) = match status {
+        let (kind, what) = match code {
             401 | 403 => (ModelErrorKind::Unauthorized, "does not accept the key"),
             429 => (ModelErrorKind::RateLimited, "asks for a pause"),
-            500 | 502..=504 | 529 => (ModelErrorKind::Server, "failed"),
+            _ if RETRY_ON.covers(cause) => (ModelErrorKind::Server, "failed"),
             _ => (ModelErrorKind::Rejected, "rejects the request"),
         };
-        let mut message = format!("the provider {what} (HTTP {status})");
+        let mut message = format!("the provider {what} (HTTP {code})");
         if !said.is_empty() {
             message = format!("{message}: {said}");
         }
         let mut error = ModelError::new(kind, message);
-        error.retry_after = asked;
-        Err((error, asked))
+        error.retry_after = retry_after;
+        Err((error, cause))
     }
 
     /// What an error of the connection means. The address is named by its host alone.
@@ -196,22 +187,6 @@ fn host(url: &str) -> String {
     host.unwrap_or("the provider").to_owned()
 }
 
-/// How long a provider asks to wait: in milliseconds, in seconds, or until a date.
-fn retry_after(response: &Response) -> Option<Duration> {
-    if let Some(text) = response.header("retry-after-ms")
-        && let Ok(milliseconds) = text.trim().parse()
-    {
-        return Some(Duration::from_millis(milliseconds));
-    }
-    let text = response.header("retry-after")?.trim();
-    if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).ok();
-    }
-    let until = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
-    let wait = until.duration_since(Timestamp::now());
-    Some(Duration::try_from(wait).unwrap_or_default())
-}
-
 /// What a provider says about a failure, in one line.
 fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(64 << 10)]);
@@ -235,10 +210,4 @@ fn excerpt(body: &[u8]) -> String {
         line.push('…');
     }
     line
-}
-
-/// A number between 0 and 1 that differs each time; it spreads retries and guards nothing.
-fn chance() -> f64 {
-    let bits = RandomState::new().hash_one(0) >> 32;
-    f64::from(u32::try_from(bits).unwrap_or_default()) / f64::from(u32::MAX)
 }

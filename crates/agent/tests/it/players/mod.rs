@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use proofhouse_agent::model::{
     ChatMessage, Model, ModelConfig, ModelError, ModelEvent, ModelLimits, ModelOptions, ModelReply,
-    ModelRequest, Retry, ToolCall, ToolSpec, open,
+    ModelRequest, ToolCall, ToolSpec, open,
 };
 use proofhouse_manifest::interpolate::Sealed;
 use proofhouse_test_support::loopback::Serving;
+use proofhouse_wire::retry::RetryPolicy;
 use proofhouse_wire::server::{Handler, Reply, Request};
 use proofhouse_wire::{Bytes, CancellationToken, HeaderMap, StatusCode, WireLimits};
 use serde_json::{Value, json};
@@ -143,9 +144,9 @@ pub(crate) fn config(provider: &Provider) -> ModelConfig {
             max_bytes: 1 << 20,
             max_text_bytes: 64 << 10,
             max_argument_bytes: 16 << 10,
-            retry: Retry {
-                pause: Duration::from_millis(5),
-                ..Retry::default()
+            retry: RetryPolicy {
+                base: Duration::from_millis(5),
+                ..ModelLimits::default().retry
             },
             ..ModelLimits::default()
         },

@@ -103,25 +103,16 @@ fn plan(context: &ActorContext) {
             context.planned(CarrierKind::Message, action.event());
         }
     }
-    let actors = context.document().attack.execution.actors();
-    let own = actors.iter().filter(|actor| actor.name == context.name());
-    for phase in own.flat_map(|actor| &actor.phases) {
-        for kind in phase
-            .on_enter
-            .iter()
-            .flatten()
-            .filter_map(proofhouse_oatf::Action::kind)
-        {
-            match kind {
-                ActionKind::Send { method, .. } => {
-                    let action = Action::sending(method.clone(), None);
-                    context.planned(CarrierKind::Message, action.event());
-                }
-                ActionKind::Binding { name, .. } if name == push::ACTION => {
-                    context.planned(CarrierKind::Notification, push::ACTION);
-                }
-                _ => {}
+    for kind in context.entry_actions() {
+        match kind {
+            ActionKind::Send { method, .. } => {
+                let action = Action::sending(method.clone(), None);
+                context.planned(CarrierKind::Message, action.event());
             }
+            ActionKind::Binding { name, .. } if name == push::ACTION => {
+                context.planned(CarrierKind::Notification, push::ACTION);
+            }
+            _ => {}
         }
     }
 }

@@ -121,12 +121,7 @@ fn plan(context: &ActorContext, address: &str) {
             );
         }
     }
-    let actors = context.document().attack.execution.actors();
-    let own = actors.iter().filter(|actor| actor.name == context.name());
-    let actions = own
-        .flat_map(|actor| &actor.phases)
-        .flat_map(|phase| phase.on_enter.iter().flatten());
-    for kind in actions.filter_map(proofhouse_oatf::Action::kind) {
+    for kind in context.entry_actions() {
         if matches!(kind, ActionKind::Binding { name, .. } if name == push::ACTION) {
             context.planned(CarrierKind::Notification, push::ACTION);
         }

@@ -7,10 +7,10 @@ use proofhouse_oatf::Direction;
 use proofhouse_protocol::mcp::{
     McpEra, McpLogLevel, McpMethod, McpRevision, meta, result_type, subscription_filter,
 };
-use proofhouse_protocol::rpc;
+use proofhouse_protocol::rpc::{self, RpcFailure};
 use serde_json::{Map, Value, json};
 
-use super::call::{Call, Failure, Outcome};
+use super::call::{Call, Outcome, unknown_method};
 use super::content::Kind;
 use super::service::Service;
 use super::surface::{List, Surface};
@@ -126,8 +126,8 @@ impl Service {
         call: &Call,
         surface: &Surface,
         carried: &mut Carried,
-    ) -> Result<Work, Failure> {
-        let unknown = || Failure::unknown_method(&call.method, call.era);
+    ) -> Result<Work, RpcFailure> {
+        let unknown = || unknown_method(&call.method, call.era);
         let method = McpMethod::parse(&call.method)
             .filter(|method| method.exists_in(call.era.latest()))
             .ok_or_else(unknown)?;
@@ -139,7 +139,7 @@ impl Service {
             McpMethod::Ping => json!({}),
             McpMethod::LoggingSetLevel => {
                 let level = McpLogLevel::parse(call.text("level")).ok_or_else(|| {
-                    Failure::new(rpc::INVALID_PARAMS, "there is no such log level")
+                    RpcFailure::new(rpc::INVALID_PARAMS, "there is no such log level")
                 })?;
                 if let Some(peer) = &call.peer {
                     peer.set_level(level);
@@ -149,13 +149,16 @@ impl Service {
             McpMethod::ResourcesSubscribe | McpMethod::ResourcesUnsubscribe => {
                 let uri = call.text("uri");
                 if uri.is_empty() {
-                    return Err(Failure::new(rpc::INVALID_PARAMS, "`uri` is missing"));
+                    return Err(RpcFailure::new(rpc::INVALID_PARAMS, "`uri` is missing"));
                 }
                 if let Some(peer) = &call.peer {
                     if method == McpMethod::ResourcesUnsubscribe {
                         peer.unsubscribe(uri);
                     } else if !peer.subscribe(uri) {
-                        return Err(Failure::new(rpc::INVALID_PARAMS, "too many subscriptions"));
+                        return Err(RpcFailure::new(
+                            rpc::INVALID_PARAMS,
+                            "too many subscriptions",
+                        ));
                     }
                 }
                 json!({})
@@ -166,7 +169,7 @@ impl Service {
             }
             McpMethod::SubscriptionsListen => {
                 let wanted = call.params.get("notifications").ok_or_else(|| {
-                    Failure::new(rpc::INVALID_PARAMS, "`notifications` is missing")
+                    RpcFailure::new(rpc::INVALID_PARAMS, "`notifications` is missing")
                 })?;
                 return Ok(Work::Listen(subscription_filter(wanted)));
             }
@@ -247,14 +250,14 @@ impl Service {
         key: &str,
         kind: CarrierKind,
         carried: &mut Carried,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, RpcFailure> {
         let start = match call.params.get("cursor") {
             None | Some(Value::Null) => 0,
             Some(cursor) => cursor
                 .as_str()
                 .and_then(|cursor| cursor.strip_prefix(key)?.strip_prefix('.')?.parse().ok())
                 .filter(|start| surface.page_size.is_some() && *start < list.items.len())
-                .ok_or_else(|| Failure::new(rpc::INVALID_PARAMS, "there is no such cursor"))?,
+                .ok_or_else(|| RpcFailure::new(rpc::INVALID_PARAMS, "there is no such cursor"))?,
         };
         let size = surface.page_size.unwrap_or(list.items.len());
         let end = list.items.len().min(start.saturating_add(size));

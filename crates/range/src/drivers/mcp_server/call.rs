@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proofhouse_protocol::mcp::{McpEra, McpLogLevel, meta, wants_notification};
-use proofhouse_protocol::rpc;
+use proofhouse_protocol::rpc::{self, RpcFailure};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -51,52 +51,18 @@ impl Call {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Outcome {
     Result(Value),
-    Error(Failure),
+    Error(RpcFailure),
 }
 
-/// An error that is answered.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Failure {
-    pub(super) code: i64,
-    pub(super) message: String,
-    pub(super) data: Option<Value>,
-    /// The status over HTTP.
-    pub(super) status: u16,
-}
-
-impl Failure {
-    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            data: None,
-            status: 200,
-        }
-    }
-
-    pub(super) fn with_data(mut self, data: Value) -> Self {
-        self.data = Some(data);
-        self
-    }
-
-    pub(super) fn with_status(mut self, status: u16) -> Self {
-        self.status = status;
-        self
-    }
-
-    pub(super) fn unknown_method(method: &str, era: McpEra) -> Self {
-        let failure = Self::new(
-            rpc::METHOD_NOT_FOUND,
-            format!("there is no method {method}"),
-        );
-        match era {
-            McpEra::Legacy => failure,
-            McpEra::Modern => failure.with_status(404),
-        }
-    }
-
-    fn to_value(&self) -> Value {
-        rpc::error_object(self.code, &self.message, self.data.clone())
+/// The error for a method that the server does not have.
+pub(super) fn unknown_method(method: &str, era: McpEra) -> RpcFailure {
+    let failure = RpcFailure::new(
+        rpc::METHOD_NOT_FOUND,
+        format!("there is no method {method}"),
+    );
+    match era {
+        McpEra::Legacy => failure,
+        McpEra::Modern => failure.with_status(404),
     }
 }
 
@@ -105,7 +71,7 @@ impl Outcome {
     pub(super) fn content(&self) -> Value {
         match self {
             Self::Result(result) => result.clone(),
-            Self::Error(failure) => failure.to_value(),
+            Self::Error(failure) => failure.to_object(),
         }
     }
 
@@ -129,7 +95,7 @@ impl Outcome {
         }
         let (result, error) = match self {
             Self::Result(result) => (Some(result), None),
-            Self::Error(failure) => (None, Some(failure.to_value())),
+            Self::Error(failure) => (None, Some(failure.to_object())),
         };
         let response = Response {
             jsonrpc: "2.0",

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use proofhouse_oatf::{Direction, select_response};
 use proofhouse_protocol::mcp::{McpEra, McpMethod, error, result_type};
-use proofhouse_protocol::rpc;
+use proofhouse_protocol::rpc::{self, RpcFailure};
 use serde_json::{Map, Value, json};
 
 use super::answer::{Begun, Carried, Script, Work, finish};
-use super::call::{Call, Failure, Outcome};
+use super::call::{Call, Outcome};
 use super::results::{Built, choose};
 use super::rounds::Round;
 use super::service::{Service, carrier};
@@ -83,7 +83,7 @@ impl Service {
             Some(None) => {
                 self.context
                     .warn("a client came back with a `requestState` that is not ours");
-                let failure = Failure::new(rpc::INVALID_PARAMS, "`requestState` is not valid");
+                let failure = RpcFailure::new(rpc::INVALID_PARAMS, "`requestState` is not valid");
                 let surface = phase.prepared(Surface::of);
                 (phase, surface, Err(failure))
             }
@@ -119,7 +119,7 @@ impl Service {
         round: Option<Round>,
         advances: &mut Vec<Advance>,
         carried: &mut Carried,
-    ) -> Result<Work, Failure> {
+    ) -> Result<Work, RpcFailure> {
         let name = call.text(kind.name_key());
         let (item, variables) =
             find(surface, kind, name).ok_or_else(|| not_found(kind, name, call.era))?;
@@ -168,14 +168,14 @@ impl Service {
         asks: &[Ask],
         answers: &mut Map<String, Value>,
         is_news: bool,
-    ) -> Result<Vec<Advance>, Failure> {
+    ) -> Result<Vec<Advance>, RpcFailure> {
         let mut advances = Vec::new();
         let given = match call.params.get("inputResponses") {
             None => return Ok(advances),
             Some(Value::Object(given)) => given,
             Some(_) => {
                 let message = "`inputResponses` is not an object";
-                return Err(Failure::new(rpc::INVALID_PARAMS, message));
+                return Err(RpcFailure::new(rpc::INVALID_PARAMS, message));
             }
         };
         for ask in asks {
@@ -321,24 +321,28 @@ pub(super) fn view<'p>(
     Cow::Owned(view)
 }
 
-fn check_capabilities(call: &Call, item: &Item) -> Result<(), Failure> {
+fn check_capabilities(call: &Call, item: &Item) -> Result<(), RpcFailure> {
     if item.requires.keys().all(|name| call.has_capability(name)) {
         return Ok(());
     }
     let message = "the client did not declare a capability that this needs";
     Err(match call.era {
-        McpEra::Legacy => Failure::new(rpc::INVALID_PARAMS, message),
-        McpEra::Modern => Failure::new(error::MISSING_CAPABILITY, message)
+        McpEra::Legacy => RpcFailure::new(rpc::INVALID_PARAMS, message),
+        McpEra::Modern => RpcFailure::new(error::MISSING_CAPABILITY, message)
             .with_data(json!({"requiredCapabilities": item.requires}))
             .with_status(400),
     })
 }
 
-fn not_found(kind: Kind, name: &str, era: McpEra) -> Failure {
+fn not_found(kind: Kind, name: &str, era: McpEra) -> RpcFailure {
     match (kind, era) {
-        (Kind::Resource, era) => Failure::new(era.resource_not_found_code(), "Resource not found")
-            .with_data(json!({"uri": name})),
-        (Kind::Tool, _) => Failure::new(rpc::INVALID_PARAMS, format!("Unknown tool: {name}")),
-        (Kind::Prompt, _) => Failure::new(rpc::INVALID_PARAMS, format!("Unknown prompt: {name}")),
+        (Kind::Resource, era) => {
+            RpcFailure::new(era.resource_not_found_code(), "Resource not found")
+                .with_data(json!({"uri": name}))
+        }
+        (Kind::Tool, _) => RpcFailure::new(rpc::INVALID_PARAMS, format!("Unknown tool: {name}")),
+        (Kind::Prompt, _) => {
+            RpcFailure::new(rpc::INVALID_PARAMS, format!("Unknown prompt: {name}"))
+        }
     }
 }

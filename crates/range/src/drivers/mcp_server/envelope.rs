@@ -6,11 +6,11 @@ use proofhouse_protocol::mcp::{
     EnvelopeError, HeaderMismatch, HeaderMismatchReason, McpMethod, check_argument_headers,
     check_meta,
 };
+use proofhouse_protocol::rpc::RpcFailure;
 use proofhouse_wire::HeaderMap;
 use serde_json::{Value, json};
 
 use super::answer::supported_versions;
-use super::call::Failure;
 use super::surface::Surface;
 
 /// Looks up the headers of a request.
@@ -27,7 +27,7 @@ pub(super) fn check(
     params: &Value,
     headers: Option<&HeaderMap>,
     surface: &Surface,
-) -> Result<(), Failure> {
+) -> Result<(), RpcFailure> {
     let supported = supported_versions(surface);
     let supports = |version: &str| {
         let mut all = supported.as_array().into_iter().flatten();
@@ -53,7 +53,7 @@ pub(super) fn check(
         .map_err(|error| refused(&error, &supported))
 }
 
-fn refused(error: &EnvelopeError, supported: &Value) -> Failure {
+fn refused(error: &EnvelopeError, supported: &Value) -> RpcFailure {
     let (message, data) = match error {
         EnvelopeError::MissingMeta(key) => (format!("`_meta` has no {key}"), None),
         EnvelopeError::Header(HeaderMismatch { header, reason }) => {
@@ -70,7 +70,7 @@ fn refused(error: &EnvelopeError, supported: &Value) -> Failure {
             (message, Some(data))
         }
     };
-    let mut failure = Failure::new(error.code(), message).with_status(400);
+    let mut failure = RpcFailure::bad_request(error.code(), message);
     failure.data = data;
     failure
 }

@@ -7,13 +7,13 @@ use proofhouse_oatf::Direction;
 use proofhouse_protocol::mcp::{
     McpEra, McpLogLevel, McpMethod, McpNotification, McpRevision, era_of, header, meta, tag_params,
 };
-use proofhouse_protocol::rpc::{self, Message};
+use proofhouse_protocol::rpc::{self, Message, RpcFailure};
 use proofhouse_wire::server::{Body, Handler, Reply, Request, StreamWriter, stream};
 use proofhouse_wire::{Method, StatusCode, origin};
 use serde_json::{Value, json};
 
 use super::answer::{Begun, Work};
-use super::call::{Call, Failure, Listener, Outcome};
+use super::call::{Call, Listener, Outcome};
 use super::envelope::{self, lookup};
 use super::ids;
 use super::outlet::{Outlet, write_body};
@@ -42,7 +42,7 @@ impl Handler for Http {
             && !origin::is_allowed(&request.headers, self.address)
         {
             context.warn("a request of a foreign origin was refused");
-            let failure = Failure::new(rpc::INVALID_REQUEST, "this origin is not allowed");
+            let failure = RpcFailure::new(rpc::INVALID_REQUEST, "this origin is not allowed");
             return refusal(StatusCode::FORBIDDEN, &Value::Null, failure);
         }
         match request.method {
@@ -69,7 +69,7 @@ impl Http {
             Ok(body) => body,
             Err(problem) => {
                 context.warn(&format!("a request was refused: {problem}"));
-                let failure = Failure::new(rpc::INVALID_REQUEST, problem.to_string());
+                let failure = RpcFailure::new(rpc::INVALID_REQUEST, problem.to_string());
                 return refusal(problem.status(), &Value::Null, failure);
             }
         };
@@ -81,12 +81,7 @@ impl Http {
                 return Reply::json(StatusCode::BAD_REQUEST, text);
             }
         };
-        let (method, params) = match &message {
-            Message::Request { method, params, .. } | Message::Notification { method, params } => {
-                (method.as_str(), params)
-            }
-            Message::Response { .. } => ("", &Value::Null),
-        };
+        let (method, params) = message.call();
         match era_of(method, params, Some(&lookup(&request.headers))) {
             McpEra::Legacy => self.post_legacy(&request, message).await,
             McpEra::Modern => self.post_modern(&request, message).await,
@@ -139,7 +134,7 @@ impl Http {
                 self.service
                     .context
                     .warn("a client of the modern era sent a response");
-                let failure = Failure::new(rpc::INVALID_REQUEST, "responses are not expected");
+                let failure = RpcFailure::new(rpc::INVALID_REQUEST, "responses are not expected");
                 return refusal(StatusCode::BAD_REQUEST, &id, failure);
             }
         };
@@ -187,8 +182,8 @@ impl Http {
     }
 
     /// The session that a request belongs to, or why there is none.
-    fn session(&self, request: &Request) -> Result<Arc<Peer>, (StatusCode, Failure)> {
-        let failed = |status, message| (status, Failure::new(rpc::INVALID_REQUEST, message));
+    fn session(&self, request: &Request) -> Result<Arc<Peer>, (StatusCode, RpcFailure)> {
+        let failed = |status, message| (status, RpcFailure::new(rpc::INVALID_REQUEST, message));
         if let Some(version) = request.header(header::PROTOCOL_VERSION)
             && !McpRevision::parse(version).is_some_and(McpRevision::has_sessions)
             && self.service.surface().version.as_deref() != Some(version)
@@ -306,7 +301,7 @@ impl Http {
         id: &Value,
         method: &str,
         params: &Value,
-        failure: Failure,
+        failure: RpcFailure,
     ) -> Reply {
         let outcome = self.service.refused(method, params, failure);
         Reply::json(status, outcome.to_text(id))
@@ -379,12 +374,12 @@ pub(super) async fn listen(service: &Arc<Service>, call: &Call, filter: Value, o
     service.stop_listening(&call.id, outlet);
 }
 
-fn refusal(status: StatusCode, id: &Value, failure: Failure) -> Reply {
+fn refusal(status: StatusCode, id: &Value, failure: RpcFailure) -> Reply {
     Reply::json(status, Outcome::Error(failure).to_text(id))
 }
 
 fn busy() -> Reply {
-    let failure = Failure::new(rpc::INTERNAL_ERROR, "too many calls at a time");
+    let failure = RpcFailure::new(rpc::INTERNAL_ERROR, "too many calls at a time");
     refusal(StatusCode::SERVICE_UNAVAILABLE, &Value::Null, failure)
 }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use proofhouse_oatf::Direction;
 use proofhouse_protocol::mcp::McpNotification;
+use proofhouse_protocol::rpc::RpcFailure;
 use serde_json::{Value, json};
 
-use super::call::{Failure, Outcome};
+use super::call::Outcome;
 use super::outlet::Outlet;
 use super::peer::Peer;
 use super::service::Service;
@@ -42,7 +43,7 @@ impl Service {
     }
 
     /// A request is refused before it counts as one; it is a message all the same, and recorded.
-    pub(super) fn refused(&self, method: &str, params: &Value, failure: Failure) -> Outcome {
+    pub(super) fn refused(&self, method: &str, params: &Value, failure: RpcFailure) -> Outcome {
         let phase = self
             .context
             .overheard(method, Direction::Request, params, None);

@@ -28,7 +28,7 @@ mod uri_template;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use proofhouse_oatf::{Action, ActionKind, Mode};
+use proofhouse_oatf::{ActionKind, Mode};
 use proofhouse_protocol::mcp::McpMethod;
 use proofhouse_wire::server::Bound;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -192,13 +192,9 @@ fn plan(context: &ActorContext) {
             );
         }
     }
-    let actors = context.document().attack.execution.actors();
-    let own = actors.iter().filter(|actor| actor.name == context.name());
-    for phase in own.flat_map(|actor| &actor.phases) {
-        for action in phase.on_enter.iter().flatten() {
-            if let Some(ActionKind::Send { method, .. }) = Action::kind(action) {
-                context.planned(carrier(method), method);
-            }
+    for kind in context.entry_actions() {
+        if let ActionKind::Send { method, .. } = kind {
+            context.planned(carrier(method), method);
         }
     }
 }

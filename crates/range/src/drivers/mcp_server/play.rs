@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use proofhouse_oatf::Direction;
 use proofhouse_protocol::mcp::{McpEra, McpLogLevel, McpNotification};
-use proofhouse_protocol::rpc;
+use proofhouse_protocol::rpc::{self, RpcFailure};
 use serde_json::{Map, Value, json};
 
 use super::answer::{Begun, Script, finish};
-use super::call::{Call, Failure, Outcome};
+use super::call::{Call, Outcome};
 use super::content::{Kind, asks, find, view};
 use super::outlet::{Gone, Outlet};
 use super::results::Built;
@@ -97,7 +97,7 @@ impl Service {
     ) -> Result<Outcome, Gone> {
         let Some((item, _)) = find(&begun.surface, script.kind, &script.name) else {
             // It was there when the call began, and a surface never changes.
-            return Ok(Outcome::Error(Failure::new(rpc::INTERNAL_ERROR, "gone")));
+            return Ok(Outcome::Error(RpcFailure::new(rpc::INTERNAL_ERROR, "gone")));
         };
         let mut answers = match script.view.get("inputResponses") {
             Some(Value::Object(answers)) if call.era == McpEra::Modern => answers.clone(),

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use proofhouse_protocol::mcp::{McpEra, McpLogLevel, McpMethod, era_of, meta};
-use proofhouse_protocol::rpc::{self, Message};
+use proofhouse_protocol::rpc::{self, Message, RpcFailure};
 use proofhouse_wire::{Line, LineReader};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 
 use super::answer::Work;
-use super::call::{Call, Failure, Outcome};
+use super::call::{Call, Outcome};
 use super::envelope;
 use super::http::listen;
 use super::outlet::{Lines, Outlet};
@@ -44,7 +44,7 @@ pub(super) async fn serve(
             }
             Ok(Some(Line::TooLong { bytes })) => {
                 context.warn(&format!("a line of {bytes} bytes was passed over"));
-                let failure = Failure::new(rpc::INVALID_REQUEST, "the message is too large");
+                let failure = RpcFailure::new(rpc::INVALID_REQUEST, "the message is too large");
                 say(
                     service,
                     &lines,
@@ -150,7 +150,7 @@ async fn take(service: &Arc<Service>, peer: &Arc<Peer>, lines: &Arc<Lines>, mess
         }
     });
     if !started {
-        let failure = Failure::new(rpc::INTERNAL_ERROR, "too many calls at a time");
+        let failure = RpcFailure::new(rpc::INTERNAL_ERROR, "too many calls at a time");
         say(service, lines, &Outcome::Error(failure).to_text(&id)).await;
     }
 }

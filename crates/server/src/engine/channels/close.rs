@@ -10,7 +10,7 @@ use proofhouse_store::{Result, StoreError};
 use proofhouse_tools::receive::subscription::{self, Opening, Unsubscribed};
 use serde_json::Value;
 
-use super::{pause, subscription_of, update};
+use super::{pause_ms, subscription_of, update};
 use crate::engine::{Inner, listener};
 use crate::metrics::engine::ChannelStep;
 
@@ -40,7 +40,7 @@ pub(super) async fn close(inner: &Arc<Inner>, swept: ChannelToClose) {
                 } else {
                     ChannelState::Closing
                 }),
-                renew_at: Some(now.saturating_add(pause(failures))),
+                renew_at: Some(now.saturating_add(pause_ms(failures))),
                 failures: Some(failures),
                 last_error: Some(error.to_string()),
                 ..update(&channel.id)

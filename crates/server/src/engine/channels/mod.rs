@@ -8,11 +8,13 @@ mod renew;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use proofhouse_manifest::{Receive, Subscription};
 use proofhouse_store::StoreError;
 use proofhouse_store::model::ChannelUpdate;
 use proofhouse_tools::receive::Listener;
+use proofhouse_wire::retry::{Jitter, RetryPolicy};
 use proofhouse_wire::sync::lock;
 
 use super::Inner;
@@ -22,9 +24,15 @@ use renew::renew;
 
 /// Channels that are worked on at once.
 const BATCH: usize = 16;
-/// The pause after a failure, which doubles up to the longest one.
-const PAUSE_MS: i64 = 1_000;
-const MAX_PAUSE_MS: i64 = 5 * 60 * 1_000;
+/// The pauses after failures: two seconds after the first, doubling up to five minutes. When to give up depends on what
+/// is being tried, so it is not said here.
+const RETRY: RetryPolicy = RetryPolicy {
+    attempts: u32::MAX,
+    base: Duration::from_secs(1),
+    cap: Duration::from_secs(5 * 60),
+    max_retry_after: Duration::from_secs(5 * 60),
+    jitter: Jitter::None,
+};
 
 /// Renews and sweeps until the engine stops.
 pub(super) async fn run(inner: Arc<Inner>) {
@@ -108,7 +116,12 @@ fn update(id: &str) -> ChannelUpdate {
     }
 }
 
-fn pause(failures: i64) -> i64 {
-    let doubled = u32::try_from(failures.clamp(0, 16)).unwrap_or(16);
-    PAUSE_MS.saturating_mul(1 << doubled).min(MAX_PAUSE_MS)
+/// The pause after so many failures.
+fn pause(failures: i64) -> Duration {
+    let attempt = u32::try_from(failures.max(0)).unwrap_or(u32::MAX);
+    RETRY.back_off(attempt.saturating_add(1), 1.0)
+}
+
+fn pause_ms(failures: i64) -> i64 {
+    i64::try_from(pause(failures).as_millis()).unwrap_or(i64::MAX)
 }

@@ -182,9 +182,8 @@ pub(super) async fn open(
             send_lost_notice(inner, task, tool, event, OPENING, &message).await?;
             return Ok(Opened::NotYet(message));
         }
-        let pause = u64::try_from(pause(failures)).unwrap_or(1_000);
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(pause)) => {}
+            () = tokio::time::sleep(pause(failures)) => {}
             () = inner.stopping.cancelled() => return Ok(Opened::NotYet(message)),
         }
         let state = inner.store.task(&task.id).await?.state;

@@ -7,7 +7,7 @@ use proofhouse_store::{Result, StoreError};
 
 use super::lost_notice::send_lost_notice;
 use super::open::{Opened, open};
-use super::{pause, update};
+use super::{pause_ms, update};
 use crate::engine::Inner;
 
 /// Opens the successor of a channel; the old one stays open until that is done.
@@ -67,7 +67,7 @@ async fn successor(inner: &Arc<Inner>, channel: &ChannelRecord) -> Result<Channe
             }
             ChannelUpdate {
                 to: expired.then_some(ChannelState::Lost),
-                renew_at: Some(now.saturating_add(pause(failures))),
+                renew_at: Some(now.saturating_add(pause_ms(failures))),
                 failures: Some(failures),
                 last_error: Some(error),
                 ..update(&channel.id)

@@ -16,11 +16,11 @@ use kube::api::{
 use kube::client::Body;
 use kube::core::Request as Requests;
 use kube::{Client, Resource as _};
+use proofhouse_wire::retry::{RetryAfter, RetryCause, RetryOn, chance};
 use serde_json::Value;
 
 use super::document::Identity;
 use super::events::{Change, Events, take};
-use crate::http::chance;
 use crate::runtime::{ActionError, Failure, Limits};
 
 /// How many Pods of a Job are looked at; a retried Job has one per try.
@@ -76,9 +76,23 @@ impl ApiError {
             )
     }
 
-    fn may_pass(&self) -> bool {
-        matches!(self.code(), Some(429 | 500 | 502 | 503 | 504))
-            || matches!(self, Self::Unreachable { .. })
+    fn retry_cause(&self) -> RetryCause {
+        match self {
+            Self::Status {
+                code, retry_after, ..
+            } => RetryCause::Status {
+                code: *code,
+                retry_after: *retry_after,
+            },
+            Self::Unreachable { was_sent, .. } => {
+                if *was_sent {
+                    RetryCause::Broken
+                } else {
+                    RetryCause::NotSent
+                }
+            }
+            Self::Slow | Self::TooLarge | Self::Garbage(_) | Self::Foreign => RetryCause::Final,
+        }
     }
 }
 
@@ -256,7 +270,7 @@ impl Api {
     ) -> Result<Log, ApiError> {
         let request = request.map_err(|_| ApiError::Garbage("the request cannot be written"))?;
         let retry = &self.limits.retry;
-        let mut number = 1;
+        let mut attempt = 1;
         let mut sent_before = false;
         loop {
             let exchange = self.once(request.clone(), most);
@@ -272,18 +286,12 @@ impl Api {
                 }
                 _ => sent_before = true,
             }
-            let wait = match &error {
-                ApiError::Status {
-                    retry_after: Some(wait),
-                    ..
-                } => *wait,
-                _ => retry.wait(number, chance()),
-            };
-            if number >= retry.tries || !error.may_pass() || wait > retry.max_retry_after {
+            let cause = error.retry_cause();
+            let Some(wait) = retry.next_wait(RetryOn::Failed, cause, attempt, chance()) else {
                 return Err(error);
-            }
+            };
             tokio::time::sleep(wait).await;
-            number += 1;
+            attempt += 1;
         }
     }
 
@@ -292,11 +300,7 @@ impl Api {
         let response = sent.map_err(|error| unreachable(&error))?;
         let status = response.status().as_u16();
         let is_success = response.status().is_success();
-        let retry_after = response
-            .headers()
-            .get("retry-after")
-            .and_then(|value| value.to_str().ok()?.trim().parse().ok())
-            .map(Duration::from_secs);
+        let retry_after = RetryAfter::of(response.headers()).and_then(RetryAfter::delay);
         let answer = collect(response.into_body(), most).await?;
         if is_success {
             return Ok(answer);

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use proofhouse_wire::client::{Client, ClientError, Response};
+use proofhouse_wire::retry::{RetryCause, RetryOn};
 use proofhouse_wire::sync::lock;
 use proofhouse_wire::{Bytes, HeaderMap, Method};
 use url::Url;
@@ -123,7 +124,7 @@ impl Endpoint {
     ) -> Result<Response, LinkError> {
         let inner = &self.inner;
         let retry = &inner.limits.retry;
-        let (mut number, mut fresh) = (1, false);
+        let (mut attempt, mut fresh) = (1, false);
         loop {
             let mut all = lock(&inner.headers).expose().clone();
             for (name, value) in headers {
@@ -138,12 +139,15 @@ impl Endpoint {
                     self.fill_in(true).await.map_err(LinkError)?;
                 }
                 Ok(response) => return Ok(response),
-                Err(ClientError::Connect { .. }) if number < retry.tries => {
+                Err(error) => {
                     // Half of the longest wait: there is one client per task, so nothing herds.
-                    tokio::time::sleep(retry.wait(number, 0.5)).await;
-                    number += 1;
+                    let cause = RetryCause::from(&error);
+                    let Some(wait) = retry.next_wait(RetryOn::NotSent, cause, attempt, 0.5) else {
+                        return Err(self.failure(&error));
+                    };
+                    tokio::time::sleep(wait).await;
+                    attempt += 1;
                 }
-                Err(error) => return Err(self.failure(&error)),
             }
         }
     }
@@ -155,7 +159,7 @@ impl Endpoint {
         let (failure, message) = match error {
             ClientError::Denied(reason) => (Failure::EgressDenied, format!("{host}: {reason}")),
             ClientError::Connect { reason, .. } => {
-                let tries = self.inner.limits.retry.tries;
+                let tries = self.inner.limits.retry.attempts;
                 let message = format!("cannot connect to {host} after {tries} tries: {reason}");
                 (Failure::Unreachable, message)
             }

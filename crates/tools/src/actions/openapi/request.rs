@@ -10,7 +10,9 @@ use super::security;
 use super::style::{in_header, in_path, in_query};
 use crate::http::Request;
 use crate::runtime::{ActionError, Failure};
-use proofhouse_manifest::interpolate::{Sealed, breaks_line, climbs, encode};
+use proofhouse_manifest::interpolate::{
+    PathCheck, PathRefusal, Sealed, breaks_line, climbs, encode,
+};
 
 /// How long a URL may be; servers take 8 KB at best.
 const MAX_URL: usize = 64 << 10;
@@ -167,14 +169,15 @@ fn path(
     parameters: &Map<String, Value>,
 ) -> Result<String, ActionError> {
     let mut path = String::new();
-    let mut segment = Segment::default();
+    let mut segment = PathCheck::default();
+    let left = |refusal: PathRefusal<&Parameter>| refused(refusal.value, refusal.reason);
     let mut rest = template;
     while let Some((before, from)) = rest.split_once('{') {
         let Some((name, after)) = from.split_once('}') else {
             break;
         };
         path.push_str(before);
-        segment.text(before)?;
+        segment.text(before).map_err(left)?;
         let mut known = input.parameters.iter();
         let found = known.find(|known| known.place == Place::Path && known.name == name);
         if let Some(parameter) = found {
@@ -191,50 +194,14 @@ fn path(
                 in_path(&parameter.name, value, parameter.shape)
             };
             path.push_str(&written);
-            segment.value(&written, parameter);
+            segment.value(parameter, &written);
         }
         rest = after;
     }
     path.push_str(rest);
-    segment.text(rest)?;
-    segment.end()?;
+    segment.text(rest).map_err(left)?;
+    segment.end().map_err(left)?;
     Ok(path)
-}
-
-/// Watches the segment of a path that is being written.
-#[derive(Default)]
-struct Segment<'p> {
-    text: String,
-    value: Option<&'p Parameter>,
-}
-
-impl<'p> Segment<'p> {
-    fn text(&mut self, text: &str) -> Result<(), ActionError> {
-        let mut pieces = text.split(['/', '\\']);
-        self.text.push_str(pieces.next().unwrap_or_default());
-        for piece in pieces {
-            self.end()?;
-            self.text.push_str(piece);
-        }
-        Ok(())
-    }
-
-    fn value(&mut self, text: &str, parameter: &'p Parameter) {
-        self.text.push_str(text);
-        self.value = Some(parameter);
-    }
-
-    fn end(&mut self) -> Result<(), ActionError> {
-        let text = std::mem::take(&mut self.text);
-        let Some(parameter) = self.value.take() else {
-            return Ok(());
-        };
-        match text.as_str() {
-            "" => Err(refused(parameter, "it is empty, which names another path")),
-            "." | ".." => Err(refused(parameter, "it makes a `.` or `..` segment")),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// Whether a text of a value, or one of its keys, is like this.

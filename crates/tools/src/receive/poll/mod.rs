@@ -11,6 +11,7 @@ mod state;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use proofhouse_wire::retry::{Jitter, RetryAfter, RetryPolicy};
 use proofhouse_wire::{HeaderName, Method};
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ pub use detect::MAX_DETECTED;
 pub use state::{MAX_SEEN, PollState};
 
 use super::Listener;
-use crate::http::{Answer, HttpClient};
+use crate::http::HttpClient;
 use crate::runtime::ActionError;
 use detect::detect;
 use proofhouse_manifest::interpolate::{HeaderTemplate, Part, Template};
@@ -34,6 +35,8 @@ const MIN_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_BACK_OFF: Duration = Duration::from_secs(3600);
 /// The longest wait that a server may ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
+/// How the steps of many polls are spread.
+const JITTER: Jitter = Jitter::Tenth;
 /// The longest tag of an endpoint that is sent back.
 const MAX_TAG_BYTES: usize = 1_024;
 
@@ -111,8 +114,10 @@ pub async fn step(
     let response = match exchanged.result(&call) {
         Ok(response) => response,
         Err(error) => {
-            let wait = retry_after(answer, now);
-            return failed(poll, state, PollProblem::Request(error), wait, chance);
+            let waits = answer.retry_cause().asks_to_wait();
+            let asked = RetryAfter::of(&answer.headers).filter(|_| waits);
+            let asked = asked.map(|asked| asked.wait(now));
+            return failed(poll, state, PollProblem::Request(error), asked, chance);
         }
     };
     let detected = match detect(poll, &response, &listener.parameters, state, now) {
@@ -176,39 +181,32 @@ fn failed(
 ) -> PollStep {
     let mut state = state.clone();
     state.failures = state.failures.saturating_add(1);
-    let most = MAX_BACK_OFF.max(poll.interval);
-    let backed_off = poll
-        .interval
-        .saturating_mul(1 << state.failures.min(16))
-        .min(most);
-    let wait = jittered(backed_off, chance);
+    let policy = policy(poll);
+    // The first step of a poll that works is its first attempt, so one failure already doubles the wait.
+    let attempt = state.failures.saturating_add(1);
+    let wait = policy.back_off(attempt, chance).max(MIN_INTERVAL);
+    let asked = asked.unwrap_or_default().min(policy.max_retry_after);
     PollStep {
         state,
         items: Vec::new(),
-        wait: asked.map_or(wait, |asked| asked.max(wait)),
+        wait: asked.max(wait),
         more: false,
         problem: Some(problem),
     }
 }
 
-/// The interval, a tenth more or less.
-fn jittered(interval: Duration, chance: f64) -> Duration {
-    let part = 0.9 + 0.2 * chance.clamp(0.0, 1.0);
-    interval.mul_f64(part).max(MIN_INTERVAL)
+/// How long a poll that failed waits. It is never given up: whoever declared it ends it.
+fn policy(poll: &Poll) -> RetryPolicy {
+    RetryPolicy {
+        attempts: u32::MAX,
+        base: poll.interval,
+        cap: MAX_BACK_OFF.max(poll.interval),
+        max_retry_after: MAX_RETRY_AFTER,
+        jitter: JITTER,
+    }
 }
 
-/// How long a server that is busy asks to wait: seconds, or a date.
-fn retry_after(answer: &Answer, now: Timestamp) -> Option<Duration> {
-    if !matches!(answer.status.as_u16(), 429 | 503) {
-        return None;
-    }
-    let text = answer.header("retry-after")?.trim();
-    let wait = match text.parse() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => {
-            let until = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
-            Duration::try_from(until.duration_since(now)).ok()?
-        }
-    };
-    Some(wait.min(MAX_RETRY_AFTER))
+/// The interval, a tenth more or less.
+fn jittered(interval: Duration, chance: f64) -> Duration {
+    JITTER.spread(interval, chance).max(MIN_INTERVAL)
 }

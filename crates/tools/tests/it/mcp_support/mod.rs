@@ -14,10 +14,9 @@ use std::time::Duration;
 use proofhouse_manifest::{Bundle, Tool};
 use proofhouse_test_support::process::is_running;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{
-    ActionError, Environment, Limits, Outcome, Retry, Runtimes, ToolTask,
-};
+use proofhouse_tools::runtime::{ActionError, Environment, Limits, Outcome, Runtimes, ToolTask};
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::retry::RetryPolicy;
 use serde_json::{Value, json};
 
 /// Names the part that this program plays when it is started as a server.
@@ -28,9 +27,9 @@ pub(crate) fn limits() -> Limits {
     Limits {
         mcp_start: Duration::from_secs(25),
         mcp_call: Duration::from_secs(10),
-        retry: Retry {
+        retry: RetryPolicy {
             base: Duration::from_millis(1),
-            ..Retry::default()
+            ..Limits::default().retry
         },
         ..Limits::default()
     }

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use proofhouse_manifest::{Bundle, Tool};
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{
-    ActionError, Environment, Limits, Outcome, Retry, Runtimes, ToolTask,
-};
+use proofhouse_tools::runtime::{ActionError, Environment, Limits, Outcome, Runtimes, ToolTask};
+use proofhouse_wire::retry::RetryPolicy;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -180,9 +179,9 @@ async fn read_request(stream: &mut TcpStream) -> String {
 pub(crate) fn limits() -> Limits {
     Limits {
         http: Duration::from_millis(1500),
-        retry: Retry {
+        retry: RetryPolicy {
             base: Duration::from_millis(1),
-            ..Retry::default()
+            ..Limits::default().retry
         },
         ..Limits::default()
     }
