@@ -1,24 +1,350 @@
-//! Reads the execute blocks of actions and the blocks they inherit from.
+//! The backends of actions: one file each, and one row each in the table below. A row gives the variant of [`Execute`], its
+//! kind, its keys in actions and tools, and how it is read; the file says the rest, as a [`Backend`].
 
-use std::collections::BTreeSet;
+mod cel;
+pub(super) mod http;
+mod kubernetes_job;
+mod mcp;
+mod openapi;
+mod stateful_session;
+mod stateless_http;
 
-use proofhouse_source::format::{FormatReader, TypeSpec};
-use proofhouse_source::{NodeRef, Scalar, Segment};
-use serde_json_path::JsonPath;
+use proofhouse_source::NodeRef;
+use proofhouse_source::format::{FieldKind, FieldSpec, FormatReader, TypeSpec};
 
-use super::decode::Decoder;
-use super::fields;
-use super::model::{
-    BackendKind, CelCall, DescriptionPlace, Execute, HttpCall, KubernetesJob, Mcp, McpTransport,
-    OpenApi, Session, Shared,
-};
+pub use cel::CelCall;
+pub use http::HttpCall;
+pub use kubernetes_job::KubernetesJob;
+pub use mcp::{Mcp, McpTransport};
+pub use openapi::{DescriptionPlace, OpenApi};
+pub use stateful_session::Session;
+
+use super::decode::{Decoder, Fields};
+use super::fields::field;
 use super::names::Site;
 use crate::interpolate::{HeaderTemplate, Reference};
+
+/// What the block of a backend says of itself, and how it is read.
+trait Backend: Sized {
+    /// The key of the block.
+    const KEY: &'static str;
+    /// The keys in it.
+    const SPEC: &'static TypeSpec;
+    /// What the block means in an action.
+    const DOC: &'static str;
+    /// What the block of the same name at the top level of a tool means; nothing where there may be none.
+    const SHARED_DOC: Option<&'static str> = None;
+    /// Whether the backend knows the arguments better than the manifest does.
+    const IS_DESCRIBED_BY_BACKEND: bool = false;
+
+    /// Reads the block. What it leaves out may still come from the tool's block.
+    fn read<'s>(
+        decoder: &mut Decoder<'s>,
+        node: NodeRef<'s>,
+        common: Option<&Self>,
+    ) -> Option<Self>;
+
+    /// Takes what is absent from the tool's block; returns the references that came along.
+    fn inherit(&mut self, _common: &Self) -> Vec<Reference> {
+        Vec::new()
+    }
+
+    /// Whether an action can be carried out with it; reports what is missing, unless something was reported since `before`.
+    fn is_complete(&self, _decoder: &mut Decoder<'_>, _before: usize) -> bool {
+        true
+    }
+
+    /// Whether the tool's block makes actions that the manifest does not list.
+    fn derives_actions(&self) -> bool {
+        false
+    }
+
+    /// Whether one initialization serves both.
+    fn shares_state(&self, _other: &Self) -> bool {
+        true
+    }
+
+    /// Whether carrying out the action twice has the effect of doing it once.
+    fn may_be_repeated(&self) -> bool {
+        false
+    }
+
+    /// Why it cannot be in one tool with the block of an earlier action.
+    fn conflict_with(&self, _first: &Self) -> Option<BlockConflict> {
+        None
+    }
+}
+
+/// Why two actions cannot be in one tool.
+pub(super) struct BlockConflict {
+    pub(super) code: &'static str,
+    pub(super) message: &'static str,
+    pub(super) help: &'static str,
+}
+
+/// A block as a variant of [`Execute`].
+trait Variant: Backend {
+    fn of(execute: &Execute) -> Option<&Self>;
+    fn into_execute(self) -> Execute;
+}
+
+/// Declares the backends: a name for each, and the type of its block.
+macro_rules! backends {
+    ($( $(#[$doc:meta])+ $name:ident($block:ty), )+) => {
+        /// How an action is done.
+        #[derive(Debug, Clone)]
+        #[expect(clippy::large_enum_variant, reason = "one per action, read once")]
+        pub enum Execute {
+            $( $(#[$doc])+ $name($block), )+
+        }
+
+        /// The kinds of backend that an action can have.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum BackendKind {
+            $( $(#[$doc])+ $name, )+
+        }
+
+        impl BackendKind {
+            /// Every kind.
+            pub const ALL: [Self; COUNT] = [$( Self::$name, )+];
+
+            /// The key of the block in the manifest.
+            ///
+            /// ```
+            /// use proofhouse_manifest::BackendKind;
+            ///
+            /// assert_eq!(BackendKind::StatelessHttp.key(), "stateless_http");
+            /// assert_eq!(BackendKind::from_key("mcp"), Some(BackendKind::Mcp));
+            /// assert_eq!(BackendKind::from_key("smtp"), None);
+            /// ```
+            #[must_use]
+            pub const fn key(self) -> &'static str {
+                match self {
+                    $( Self::$name => <$block as Backend>::KEY, )+
+                }
+            }
+
+            /// Whether the backend knows the arguments better than the manifest does: a description or a server tells.
+            #[must_use]
+            pub const fn is_described_by_backend(self) -> bool {
+                match self {
+                    $( Self::$name => <$block as Backend>::IS_DESCRIBED_BY_BACKEND, )+
+                }
+            }
+
+            /// The keys of its block.
+            pub(super) fn spec(self) -> &'static TypeSpec {
+                match self {
+                    $( Self::$name => <$block as Backend>::SPEC, )+
+                }
+            }
+
+            /// Reads the block of an action, with what it inherits.
+            fn read<'s>(
+                self,
+                decoder: &mut Decoder<'s>,
+                node: NodeRef<'s>,
+                shared: &Shared,
+                before: usize,
+            ) -> Option<Execute> {
+                match self {
+                    $( Self::$name => decoder.block::<$block>(node, shared, before), )+
+                }
+            }
+
+            /// Reads the block at the top level of a tool.
+            fn read_shared<'s>(self, decoder: &mut Decoder<'s>, node: NodeRef<'s>) -> Option<Execute> {
+                match self {
+                    $( Self::$name => {
+                        <$block as Backend>::read(decoder, node, None).map(Variant::into_execute)
+                    } )+
+                }
+            }
+        }
+
+        impl Execute {
+            /// The kind of backend.
+            #[must_use]
+            pub fn kind(&self) -> BackendKind {
+                match self {
+                    $( Self::$name(_) => BackendKind::$name, )+
+                }
+            }
+
+            /// Whether both are served by one initialization: the same backend, and for descriptions and MCP
+            /// servers the same one.
+            #[must_use]
+            pub fn shares_state(&self, other: &Self) -> bool {
+                match self {
+                    $( Self::$name(block) => {
+                        Variant::of(other).is_some_and(|other| block.shares_state(other))
+                    } )+
+                }
+            }
+
+            /// Whether carrying out the action twice has the effect of doing it once.
+            #[must_use]
+            pub fn may_be_repeated(&self) -> bool {
+                match self {
+                    $( Self::$name(block) => block.may_be_repeated(), )+
+                }
+            }
+
+            /// Whether the block, at the top level of a tool, makes actions that the manifest does not list.
+            pub(super) fn derives_actions(&self) -> bool {
+                match self {
+                    $( Self::$name(block) => block.derives_actions(), )+
+                }
+            }
+
+            /// Why it cannot be in one tool with that of an earlier action.
+            pub(super) fn conflict_with(&self, first: &Self) -> Option<BlockConflict> {
+                match self {
+                    $( Self::$name(block) => block.conflict_with(Variant::of(first)?), )+
+                }
+            }
+        }
+
+        $( impl Variant for $block {
+            fn of(execute: &Execute) -> Option<&Self> {
+                match execute {
+                    Execute::$name(block) => Some(block),
+                    _ => None,
+                }
+            }
+
+            fn into_execute(self) -> Execute {
+                Execute::$name(self)
+            }
+        } )+
+
+        /// How many there are.
+        const COUNT: usize = [$( <$block as Backend>::KEY, )+].len();
+
+        pub(super) static EXECUTE: TypeSpec = TypeSpec {
+            name: "Execute",
+            doc: "How an action is done; exactly one backend.",
+            extensions: true,
+            exactly_one: Some("TM-007"),
+            fields: &[$( key_of::<$block>(<$block as Backend>::DOC), )+],
+        };
+
+        /// The blocks that may stand at the top level of a tool.
+        const SHARED_FIELDS: [Option<FieldSpec>; COUNT] = [$(
+            match <$block as Backend>::SHARED_DOC {
+                Some(doc) => Some(key_of::<$block>(doc)),
+                None => None,
+            },
+        )+];
+    };
+}
+
+// The one table of backends, in the order in which the schema and the reference name them.
+backends! {
+    /// An expression.
+    Cel(CelCall),
+    /// One HTTP request.
+    StatelessHttp(HttpCall),
+    /// A request in a remote session.
+    StatefulSession(Session),
+    /// An operation of an OpenAPI description.
+    OpenApi(OpenApi),
+    /// A tool of an MCP server.
+    Mcp(Mcp),
+    /// A Kubernetes Job.
+    KubernetesJob(KubernetesJob),
+}
+
+/// The key of a block.
+const fn key_of<B: Backend>(doc: &'static str) -> FieldSpec {
+    field(B::KEY, FieldKind::Type(B::SPEC), doc)
+}
+
+/// How many blocks may stand at the top level of a tool.
+pub(super) const SHARED_COUNT: usize = {
+    let (mut count, mut at) = (0, 0);
+    while at < COUNT {
+        if SHARED_FIELDS[at].is_some() {
+            count += 1;
+        }
+        at += 1;
+    }
+    count
+};
+
+/// The keys of a tool: its own, then the blocks that may stand there.
+pub(super) const fn with_shared_blocks<const OWN: usize, const ALL: usize>(
+    own: [FieldSpec; OWN],
+) -> [FieldSpec; ALL] {
+    let mut all = [own[0]; ALL];
+    let mut next = 0;
+    while next < OWN {
+        all[next] = own[next];
+        next += 1;
+    }
+    let mut at = 0;
+    while at < COUNT {
+        if let Some(block) = SHARED_FIELDS[at] {
+            all[next] = block;
+            next += 1;
+        }
+        at += 1;
+    }
+    all
+}
+
+impl BackendKind {
+    /// The kind of a key.
+    #[must_use]
+    pub fn from_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.key() == key)
+    }
+}
+
+impl Execute {
+    /// The key of the block in the manifest.
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        self.kind().key()
+    }
+}
+
+/// The blocks at the top level of a tool, which actions inherit from. A description or a server there makes all its
+/// operations actions.
+#[derive(Debug, Clone, Default)]
+pub struct Shared {
+    blocks: Vec<Execute>,
+}
+
+impl Shared {
+    /// These blocks, at most one of a kind.
+    #[must_use]
+    pub fn new(blocks: impl IntoIterator<Item = Execute>) -> Self {
+        Self {
+            blocks: blocks.into_iter().collect(),
+        }
+    }
+
+    /// Every block.
+    pub fn blocks(&self) -> impl Iterator<Item = &Execute> {
+        self.blocks.iter()
+    }
+
+    /// The block of a kind.
+    #[must_use]
+    pub fn of(&self, kind: BackendKind) -> Option<&Execute> {
+        self.blocks.iter().find(|block| block.kind() == kind)
+    }
+
+    fn block<B: Variant>(&self) -> Option<&B> {
+        self.blocks.iter().find_map(B::of)
+    }
+}
 
 impl<'s> Decoder<'s> {
     /// Reads an execute block and completes it from the tool's shared blocks.
     pub(super) fn execute(&mut self, node: NodeRef<'s>, shared: &Shared) -> Option<Execute> {
-        let mut block = self.fields(node, &fields::EXECUTE)?;
+        let mut block = self.fields(node, &EXECUTE)?;
         let key = block.only()?;
         let before = block.reader.walk.findings().len();
         let Some(kind) = BackendKind::from_key(key) else {
@@ -26,59 +352,32 @@ impl<'s> Decoder<'s> {
             block.reader.error("TM-008", message, None);
             return None;
         };
-        match kind {
-            BackendKind::Cel => block.read(key, |decoder, node| {
-                let mut fields = decoder.fields(node, &fields::CEL)?;
-                let expression = fields.read("expression", |decoder, node| {
-                    let only = |_: &[serde_json::Value]| Err("only in a task".to_owned());
-                    let files = crate::mount::mount_functions(only, only);
-                    decoder.cel_with(node, &["context", "input", "now", "runtime"], &files)
-                })?;
-                Some(Execute::Cel(CelCall { expression }))
-            }),
-            BackendKind::StatelessHttp => block.read(key, |decoder, node| {
-                let mut call = decoder.http(node, Site::Execute, &fields::HTTP)?;
-                decoder.inherit(shared.stateless_http.as_ref(), |common| {
-                    call.inherit(common)
-                });
-                decoder
-                    .complete(&call, before)
-                    .then_some(Execute::StatelessHttp(call))
-            }),
-            BackendKind::StatefulSession => block.read(key, |decoder, node| {
-                let mut session = decoder.session(node, shared.stateful_session.as_ref())?;
-                decoder.inherit(shared.stateful_session.as_ref(), |common| {
-                    session.inherit(common)
-                });
-                decoder
-                    .complete_session(&session, before)
-                    .then_some(Execute::StatefulSession(session))
-            }),
-            BackendKind::OpenApi => block.read(key, |decoder, node| {
-                let mut api = decoder.openapi(node)?;
-                decoder.inherit(shared.openapi.as_ref(), |common| api.inherit(common));
-                decoder.need(api.url.is_some(), "url", before)?;
-                Some(Execute::OpenApi(api))
-            }),
-            BackendKind::Mcp => block.read(key, |decoder, node| {
-                let mut mcp = decoder.mcp(node)?;
-                decoder.inherit(shared.mcp.as_ref(), |common| mcp.inherit(common));
-                decoder
-                    .complete_mcp(&mcp, before)
-                    .then_some(Execute::Mcp(mcp))
-            }),
-            BackendKind::KubernetesJob => block.read(key, |decoder, node| {
-                let mut fields = decoder.fields(node, &fields::KUBERNETES_JOB)?;
-                let namespace = fields.read("namespace", |decoder, node| {
-                    decoder.template(node, Site::Execute)
-                });
-                let spec = fields.read("spec", |decoder, node| decoder.body(node, Site::Execute));
-                Some(Execute::KubernetesJob(KubernetesJob {
-                    namespace: namespace?,
-                    spec: spec?,
-                }))
-            }),
-        }
+        block.read(key, |decoder, node| {
+            kind.read(decoder, node, shared, before)
+        })
+    }
+
+    /// Reads the blocks at the top level of a tool.
+    pub(super) fn shared_blocks(fields: &mut Fields<'_, 's>) -> Shared {
+        let kinds = BackendKind::ALL.into_iter().zip(&SHARED_FIELDS);
+        let kinds = kinds.filter(|(_, field)| field.is_some());
+        Shared::new(kinds.filter_map(|(kind, _)| {
+            fields.read(kind.key(), |decoder, node| kind.read_shared(decoder, node))
+        }))
+    }
+
+    fn block<B: Variant>(
+        &mut self,
+        node: NodeRef<'s>,
+        shared: &Shared,
+        before: usize,
+    ) -> Option<Execute> {
+        let common = shared.block::<B>();
+        let mut block = B::read(self, node, common)?;
+        self.inherit(common, |common| block.inherit(common));
+        block
+            .is_complete(self, before)
+            .then(|| block.into_execute())
     }
 
     /// Merges a shared block and checks the references that came from it.
@@ -112,183 +411,6 @@ impl<'s> Decoder<'s> {
         }
         None
     }
-
-    pub(super) fn complete(&mut self, call: &HttpCall, before: usize) -> bool {
-        self.need(call.method.is_some(), "method", before).is_some()
-            & self.need(call.url.is_some(), "url", before).is_some()
-    }
-
-    fn complete_session(&mut self, session: &Session, before: usize) -> bool {
-        if self
-            .need(session.create.is_some(), "create", before)
-            .is_none()
-            || self
-                .need(session.execute.is_some(), "execute", before)
-                .is_none()
-        {
-            return false;
-        }
-        let calls = [
-            &session.create,
-            &session.initialize,
-            &session.execute,
-            &session.destroy,
-        ];
-        calls
-            .into_iter()
-            .flatten()
-            .all(|call| self.complete(call, before))
-    }
-
-    pub(super) fn complete_mcp(&mut self, mcp: &Mcp, before: usize) -> bool {
-        match mcp.transport {
-            Some(McpTransport::Stdio) => self.need(mcp.command.is_some(), "command", before),
-            Some(_) => self.need(mcp.url.is_some(), "url", before),
-            None => self.need(false, "transport", before),
-        }
-        .is_some()
-    }
-
-    /// Reads an HTTP call, complete or not.
-    pub(super) fn http(
-        &mut self,
-        node: NodeRef<'s>,
-        site: Site,
-        spec: &'static TypeSpec,
-    ) -> Option<HttpCall> {
-        let mut fields = self.fields(node, spec)?;
-        Some(HttpCall {
-            method: fields.read("method", |decoder, node| decoder.method(node, site)),
-            url: fields.read("url", |decoder, node| decoder.url(node, site)),
-            headers: fields
-                .read("headers", |decoder, node| decoder.headers(node, site))
-                .unwrap_or_default(),
-            body: fields.read("body", |decoder, node| decoder.body(node, site)),
-            response_path: fields.read("response_path", Decoder::json_path),
-        })
-    }
-
-    pub(super) fn session(
-        &mut self,
-        node: NodeRef<'s>,
-        common: Option<&Session>,
-    ) -> Option<Session> {
-        let mut fields = self.fields(node, &fields::SESSION)?;
-        let extract = fields
-            .read("extract", Decoder::json_paths)
-            .unwrap_or_default();
-        let call =
-            |site| move |decoder: &mut Decoder<'s>, node| decoder.http(node, site, &fields::HTTP);
-        let create = fields.read("create", call(Site::Execute));
-        let inherited = common.map_or(&[][..], |common| &common.extract);
-        let keys: BTreeSet<String> = extract
-            .iter()
-            .chain(inherited)
-            .map(|(key, _): &(String, _)| key.clone())
-            .collect();
-        // Without `create`, `initialize` is the call that makes the session.
-        let has_create = create.is_some() || common.is_some_and(|common| common.create.is_some());
-        let site = if has_create {
-            Site::Session
-        } else {
-            Site::Execute
-        };
-        fields.reader.names.session = Some(keys);
-        let mut session = Session {
-            create,
-            initialize: fields.read("initialize", call(site)),
-            extract,
-            execute: fields.read("execute", call(Site::Session)),
-            destroy: fields.read("destroy", call(Site::Session)),
-        };
-        fields.reader.names.session = None;
-        if !has_create {
-            session.create = session.initialize.take();
-        }
-        Some(session)
-    }
-
-    fn json_paths(&mut self, node: NodeRef<'s>) -> Option<Vec<(String, JsonPath)>> {
-        let Some(entries) = node.entries() else {
-            self.error(
-                "TM-003",
-                "`extract` must be a mapping of names to JSONPaths".to_owned(),
-                None,
-            );
-            return None;
-        };
-        let mut paths = Vec::new();
-        for (key, value) in entries {
-            let path = self.within(Segment::Key(key), |decoder| decoder.json_path(value));
-            paths.extend(path.map(|path| (key.to_owned(), path)));
-        }
-        Some(paths)
-    }
-
-    pub(super) fn openapi(&mut self, node: NodeRef<'s>) -> Option<OpenApi> {
-        let mut fields = self.fields(node, &fields::OPENAPI)?;
-        Some(OpenApi {
-            url: fields.read("url", Decoder::description_place),
-            headers: fields
-                .read("headers", |decoder, node| {
-                    decoder.headers(node, Site::Execute)
-                })
-                .unwrap_or_default(),
-        })
-    }
-
-    /// A URL, or a file: `file:./api.yaml` or a path that begins with a name or a dot.
-    fn description_place(&mut self, node: NodeRef<'s>) -> Option<DescriptionPlace> {
-        let text = node.raw_text().unwrap_or_default();
-        let path = text.strip_prefix("file:").unwrap_or(text);
-        let is_file = path.len() < text.len()
-            || !(text.is_empty() || text.contains([':', '{']) || text.starts_with('/'));
-        if !is_file {
-            return self.url(node, Site::Execute).map(DescriptionPlace::Url);
-        }
-        let inside = |part: &str| !matches!(part, "" | "..");
-        if path.contains(['{', '\\', '\0']) || !path.split('/').all(inside) {
-            let help =
-                "write the path of a file below the manifest's directory, such as `./api.yaml`";
-            let message = "this cannot be the path of a description".to_owned();
-            self.error("TM-013", message, Some(help.to_owned()));
-            return None;
-        }
-        Some(DescriptionPlace::File(path.to_owned()))
-    }
-
-    pub(super) fn mcp(&mut self, node: NodeRef<'s>) -> Option<Mcp> {
-        let site = Site::Execute;
-        let mut fields = self.fields(node, &fields::MCP)?;
-        Some(Mcp {
-            transport: fields.read("transport", Decoder::transport),
-            command: fields.read("command", |decoder, node| decoder.template(node, site)),
-            args: fields.read("args", |decoder, node| {
-                decoder.list(node, |decoder, node| decoder.template(node, site))
-            }),
-            url: fields.read("url", |decoder, node| decoder.url(node, site)),
-            headers: fields
-                .read("headers", |decoder, node| decoder.headers(node, site))
-                .unwrap_or_default(),
-            env: fields
-                .read("env", |decoder, node| decoder.template_map(node, site))
-                .unwrap_or_default(),
-        })
-    }
-
-    fn transport(&mut self, node: NodeRef<'s>) -> Option<McpTransport> {
-        match node.scalar() {
-            Some(Scalar::Text("stdio")) => Some(McpTransport::Stdio),
-            Some(Scalar::Text("sse")) => Some(McpTransport::Sse),
-            Some(Scalar::Text("streamable_http")) => Some(McpTransport::StreamableHttp),
-            _ => {
-                let message = format!("{} is not a transport", node.describe());
-                let help = Some(format!("use one of: {}", fields::TRANSPORTS.join(", ")));
-                self.error("TM-008", message, help);
-                None
-            }
-        }
-    }
 }
 
 /// Takes what is absent from the shared block; returns the references that came along.
@@ -311,108 +433,5 @@ fn inherit_headers(
             taken.extend(header.value.references().cloned());
             own.push(header.clone());
         }
-    }
-}
-
-impl HttpCall {
-    fn inherit(&mut self, common: &Self) -> Vec<Reference> {
-        let mut taken = Vec::new();
-        take(&mut self.method, common.method.as_ref(), |method| {
-            taken.extend(method.references().cloned());
-        });
-        take(&mut self.url, common.url.as_ref(), |url| {
-            taken.extend(url.template().references().cloned());
-        });
-        take(&mut self.body, common.body.as_ref(), |body| {
-            taken.extend(
-                body.templates()
-                    .into_iter()
-                    .flat_map(|text| text.references().cloned()),
-            );
-        });
-        take(
-            &mut self.response_path,
-            common.response_path.as_ref(),
-            |_| {},
-        );
-        inherit_headers(&mut self.headers, &common.headers, &mut taken);
-        taken
-    }
-}
-
-impl Session {
-    fn inherit(&mut self, common: &Self) -> Vec<Reference> {
-        let mut taken = Vec::new();
-        let pairs = [
-            (&mut self.create, &common.create),
-            (&mut self.initialize, &common.initialize),
-            (&mut self.execute, &common.execute),
-            (&mut self.destroy, &common.destroy),
-        ];
-        for (own, common) in pairs {
-            if let Some(common) = common {
-                let own = own.get_or_insert_default();
-                taken.extend(own.inherit(common));
-            }
-        }
-        for (key, path) in &common.extract {
-            if !self.extract.iter().any(|(own, _)| own == key) {
-                self.extract.push((key.clone(), path.clone()));
-            }
-        }
-        taken
-    }
-}
-
-impl OpenApi {
-    fn inherit(&mut self, common: &Self) -> Vec<Reference> {
-        let mut taken = Vec::new();
-        take(&mut self.url, common.url.as_ref(), |place| {
-            if let DescriptionPlace::Url(url) = place {
-                taken.extend(url.template().references().cloned());
-            }
-        });
-        inherit_headers(&mut self.headers, &common.headers, &mut taken);
-        taken
-    }
-}
-
-impl Mcp {
-    fn inherit(&mut self, common: &Self) -> Vec<Reference> {
-        let mut taken = Vec::new();
-        take(&mut self.transport, common.transport.as_ref(), |_| {});
-        take(&mut self.command, common.command.as_ref(), |text| {
-            taken.extend(text.references().cloned());
-        });
-        take(&mut self.args, common.args.as_ref(), |args| {
-            taken.extend(args.iter().flat_map(|text| text.references().cloned()));
-        });
-        take(&mut self.url, common.url.as_ref(), |url| {
-            taken.extend(url.template().references().cloned());
-        });
-        inherit_headers(&mut self.headers, &common.headers, &mut taken);
-        for (name, value) in &common.env {
-            if !self.env.iter().any(|(own, _)| own == name) {
-                taken.extend(value.references().cloned());
-                self.env.push((name.clone(), value.clone()));
-            }
-        }
-        taken
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_key_of_the_table_is_a_kind_of_its_own() {
-        let keys: Vec<&str> = fields::EXECUTE
-            .fields
-            .iter()
-            .map(|field| field.key)
-            .collect();
-        let kinds: Vec<&str> = BackendKind::ALL.into_iter().map(BackendKind::key).collect();
-        assert_eq!(keys, kinds);
     }
 }

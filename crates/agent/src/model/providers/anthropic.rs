@@ -5,7 +5,10 @@ use std::sync::Arc;
 use proofhouse_wire::HeaderMap;
 use serde_json::{Value, json};
 
-use super::super::{ChatMessage, ModelConfig, ModelRequest, OpenError, ProviderRow, ProviderVariables, StopReason, Usage};
+use super::super::{
+    ChatMessage, ModelConfig, ModelRequest, OpenError, ProviderRow, ProviderVariables, StopReason,
+    Usage,
+};
 use super::assembly::{Assembly, Problem};
 use super::http_model::{HttpModel, base_url, headers};
 use super::{Dialect, Outgoing, count, items, schema, text};
@@ -36,10 +39,7 @@ struct Anthropic {
 }
 
 /// A model of Anthropic.
-fn anthropic(
-    model: &str,
-    config: &ModelConfig,
-) -> Result<HttpModel, OpenError> {
+fn anthropic(model: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
     let version = config.api_version.as_deref().unwrap_or(API_VERSION);
     let dialect = Anthropic {
         url: format!("{}/v1/messages", base_url(config, USUAL_URL)?),

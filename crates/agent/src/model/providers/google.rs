@@ -6,8 +6,8 @@ use proofhouse_wire::HeaderMap;
 use serde_json::{Value, json};
 
 use super::super::{
-    ChatMessage, ModelConfig, ModelError, ModelErrorKind, ModelRequest, OpenError, ProviderRow, ProviderVariables, StopReason,
-    Usage,
+    ChatMessage, ModelConfig, ModelError, ModelErrorKind, ModelRequest, OpenError, ProviderRow,
+    ProviderVariables, StopReason, Usage,
 };
 use super::assembly::{Assembly, Problem};
 use super::http_model::{HttpModel, base_url, headers};

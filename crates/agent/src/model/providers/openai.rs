@@ -5,7 +5,10 @@ use std::sync::Arc;
 use proofhouse_wire::HeaderMap;
 use serde_json::{Value, json};
 
-use super::super::{ChatMessage, ModelConfig, ModelRequest, OpenError, ProviderRow, ProviderVariables, StopReason, Usage};
+use super::super::{
+    ChatMessage, ModelConfig, ModelRequest, OpenError, ProviderRow, ProviderVariables, StopReason,
+    Usage,
+};
 use super::assembly::{Assembly, Problem};
 use super::http_model::{HttpModel, base_url, headers};
 use super::{Dialect, Outgoing, count, items, schema, text};
@@ -66,10 +69,7 @@ fn openai(model: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
 }
 
 /// A deployment of Azure OpenAI.
-fn azure(
-    deployment: &str,
-    config: &ModelConfig,
-) -> Result<HttpModel, OpenError> {
+fn azure(deployment: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
     let base = base_url(config, "")?;
     let version = config.api_version.as_deref().unwrap_or(AZURE_VERSION);
     let mut url = url::Url::parse(&base)
