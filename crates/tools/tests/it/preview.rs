@@ -5,15 +5,15 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use proofhouse_manifest::Bundle;
 use proofhouse_tools::runtime::{
-    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Invocation, Runtimes,
-    ToolTask,
+    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Invocation, Preview,
+    Runtimes, ToolTask,
 };
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// Stands in for backends that need a cluster or a server; a preview may not get this far.
-struct Untouched;
+/// A runtime that needs a server, and that a preview may not initialize.
+struct Untouched(Arc<dyn ActionRuntime>);
 
 impl ActionRuntime for Untouched {
     fn initialize<'a>(
@@ -25,7 +25,11 @@ impl ActionRuntime for Untouched {
     }
 
     fn completes_actions(&self) -> bool {
-        true
+        self.0.completes_actions()
+    }
+
+    fn preview(&self, preview: Preview<'_>) -> Result<Value, ActionError> {
+        self.0.preview(preview)
     }
 }
 
@@ -51,7 +55,8 @@ fn preview(rest: &str, action: &str, arguments: &Value) -> Result<Value, ActionE
     let mut runtimes = Runtimes::new(&limits(), loopback()).expect("the client is set up");
     use proofhouse_manifest::BackendKind;
     for kind in [BackendKind::OpenApi, BackendKind::Mcp] {
-        runtimes = runtimes.with(kind, Arc::new(Untouched));
+        let real = Arc::clone(runtimes.get(kind).expect("a runtime"));
+        runtimes = runtimes.with(kind, Arc::new(Untouched(real)));
     }
     let environment = Environment::new(json!({"api_key": "sk-secret/1"}), || "NOW".to_owned());
     let task = ToolTask::new(tool, environment, runtimes, limits());
