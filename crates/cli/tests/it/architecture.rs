@@ -1,21 +1,20 @@
-//! Holds ARCHITECTURE.md to the truth: the map, who may use whom, and the sentence each file opens with.
+//! Holds ARCHITECTURE.md to the truth: the map, who may use whom, how large crates are, and the sentence each file opens
+//! with.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+
+use crate::sources::{code_of, root, rust_files};
 
 const PAGE: &str = include_str!("../../../../ARCHITECTURE.md");
 
 /// The crate that any other may use for its tests, and for nothing else.
 const TEST_SUPPORT: &str = "test-support";
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// The text under a heading, up to the next heading of the same level.
 fn section(heading: &str) -> &'static str {
@@ -233,15 +232,43 @@ fn every_file_opens_with_a_sentence() {
     );
 }
 
-fn rust_files(directory: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(directory).expect("the directory is there") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            if !path.ends_with("target") {
-                rust_files(&path, files);
-            }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
+/// The most lines of code that a crate may have, so that it can still be read as one thing.
+const MAX_CRATE_LINES: usize = 15_000;
+
+/// The same of the binary: what others could call belongs into libraries.
+const MAX_BINARY_LINES: usize = 10_000;
+
+#[test]
+fn no_crate_is_too_large() {
+    let members = members();
+    let ours = members.iter();
+    let ours = ours.filter(|(_, member)| member.directory.starts_with("crates/"));
+    let sizes: BTreeMap<&str, usize> = ours
+        .map(|(name, _)| {
+            let files = code_of(name);
+            (
+                name.as_str(),
+                files.iter().map(|(_, lines)| lines.len()).sum(),
+            )
+        })
+        .collect();
+    assert!(
+        sizes.values().all(|lines| *lines > 0),
+        "no code was found in some: {sizes:#?}"
+    );
+    let too_large: Vec<_> = sizes
+        .iter()
+        .filter(|(name, lines)| {
+            let most = if **name == "cli" {
+                MAX_BINARY_LINES
+            } else {
+                MAX_CRATE_LINES
+            };
+            **lines > most
+        })
+        .collect();
+    assert!(
+        too_large.is_empty(),
+        "too many lines of code: {too_large:?}, of {sizes:#?}"
+    );
 }
