@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The top of the repository.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The Rust files below a directory, in the order of their names.
-pub fn rust_files(directory: &Path, files: &mut Vec<PathBuf>) {
+pub(crate) fn rust_files(directory: &Path, files: &mut Vec<PathBuf>) {
     let entries = fs::read_dir(directory).expect("the directory is there");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
@@ -25,11 +25,11 @@ pub fn rust_files(directory: &Path, files: &mut Vec<PathBuf>) {
 }
 
 /// A line of code, with its number in the file.
-pub type CodeLine = (usize, String);
+pub(crate) type CodeLine = (usize, String);
 
 /// The lines of code of a crate by file, as paths from `crates/`. What only tests have is left out: files called
 /// `tests.rs` or `*_tests.rs`, modules and items behind `#[cfg(test)]`, and the files of such modules.
-pub fn code_of(member: &str) -> Vec<(String, Vec<CodeLine>)> {
+pub(crate) fn code_of(member: &str) -> Vec<(String, Vec<CodeLine>)> {
     let crates = root().join("crates");
     let mut files = Vec::new();
     rust_files(&crates.join(member).join("src"), &mut files);
