@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use proofhouse_detect::{
-    Format, ImportOptions, Item, Message, TraceReadLimits, ScanOptions, Scanner, TraceReader,
+    FORMATS, ImportOptions, Item, Message, TraceReadLimits, ScanOptions, Scanner, TraceReader,
     TraceWriter, open,
 };
 
@@ -31,12 +31,9 @@ attack:
 
 fuzz_target!(|input: (u8, &[u8])| {
     let (choice, bytes) = input;
-    let format = match choice % 4 {
-        0 => None,
-        1 => Some(Format::Trace),
-        2 => Some(Format::Otlp),
-        _ => Some(Format::JsonRpc),
-    };
+    // The first choice is to tell the format by its content.
+    let choice = usize::from(choice) % (FORMATS.len() + 1);
+    let format = choice.checked_sub(1).map(|row| FORMATS[row].format);
     let limits = TraceReadLimits {
         max_line_bytes: 4 << 10,
         max_bytes: Some(1 << 20),

@@ -10,9 +10,7 @@ mod scanner;
 mod trace;
 
 pub use batch::{ScanEvent, ScanOptions, Scanned};
-pub use import::{
-    FORMATS, Format, FormatInfo, ImportOptions, JsonRpcReader, OtlpReader, UnknownFormat, open,
-};
+pub use import::{FORMATS, Format, FormatInfo, ImportOptions, UnknownFormat, open};
 pub use scanner::{
     BuildError, Case, Check, DocumentVerdict, Dropped, DroppedMessages, Evidence, Explanation,
     IndicatorReport, Judgement, Kept, Place, Resolved, ScanFinding, ScanOutcome, Scanner,

@@ -8,66 +8,70 @@ use serde_json::Value;
 
 use crate::FunctionError;
 
-/// A function of the standard library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standard {
-    Size,
-    Contains,
-    StartsWith,
-    EndsWith,
-    Matches,
-    Type,
-    Dyn,
-    /// A conversion, `int(…)`: the `cel` crate's own overload of that name.
-    Convert(&'static str),
-    /// A part of a time or a duration, `t.getHours()`, likewise.
-    Part(&'static str),
+/// Declares the functions of the standard library: what each is called, and how it can be called.
+macro_rules! standard {
+    ($( $function:ident $name:literal $form:ident; )+) => {
+        /// A function of the standard library.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Standard {
+            $( $function, )+
+            /// A conversion, `int(…)`: the `cel` crate's own overload of that name.
+            Convert(&'static str),
+            /// A part of a time or a duration, `t.getHours()`, likewise.
+            Part(&'static str),
+        }
+
+        impl Standard {
+            pub(crate) fn named(name: &str) -> Option<Self> {
+                Some(match name {
+                    $( $name => Self::$function, )+
+                    _ => {
+                        if let Some(name) = find(&CONVERSIONS, name) {
+                            Self::Convert(name)
+                        } else {
+                            Self::Part(find(&PARTS, name)?)
+                        }
+                    }
+                })
+            }
+
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $( Self::$function => $name, )+
+                    Self::Convert(name) | Self::Part(name) => name,
+                }
+            }
+
+            fn form(self) -> Form {
+                match self {
+                    $( Self::$function => Form::$form, )+
+                    Self::Convert(_) => Form::Global,
+                    Self::Part(_) => Form::Member,
+                }
+            }
+        }
+    };
+}
+
+standard! {
+    Size "size" Both;
+    Contains "contains" Member;
+    StartsWith "startsWith" Member;
+    EndsWith "endsWith" Member;
+    Matches "matches" Both;
+    Type "type" Global;
+    Dyn "dyn" Global;
 }
 
 impl Standard {
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "size" => Standard::Size,
-            "contains" => Standard::Contains,
-            "startsWith" => Standard::StartsWith,
-            "endsWith" => Standard::EndsWith,
-            "matches" => Standard::Matches,
-            "type" => Standard::Type,
-            "dyn" => Standard::Dyn,
-            _ => {
-                if let Some(name) = find(&CONVERSIONS, name) {
-                    Standard::Convert(name)
-                } else {
-                    Standard::Part(find(&PARTS, name)?)
-                }
-            }
-        })
-    }
-
     /// Whether `f(x)` is a way to call it.
     pub(crate) fn is_global(self) -> bool {
-        !matches!(
-            self,
-            Standard::Contains | Standard::StartsWith | Standard::EndsWith | Standard::Part(_)
-        )
+        self.form() != Form::Member
     }
 
     /// Whether `x.f()` is a way to call it.
     pub(crate) fn is_member(self) -> bool {
-        !matches!(self, Standard::Type | Standard::Dyn | Standard::Convert(_))
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Standard::Size => "size",
-            Standard::Contains => "contains",
-            Standard::StartsWith => "startsWith",
-            Standard::EndsWith => "endsWith",
-            Standard::Matches => "matches",
-            Standard::Type => "type",
-            Standard::Dyn => "dyn",
-            Standard::Convert(name) | Standard::Part(name) => name,
-        }
+        self.form() != Form::Global
     }
 }
 

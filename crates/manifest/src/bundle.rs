@@ -36,10 +36,6 @@ impl Default for BundleLimits {
 
 /// One document of a bundle.
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a bundle holds at most a few hundred"
-)]
 pub enum Manifest {
     /// A tool.
     Tool(Tool),

@@ -24,12 +24,12 @@ pub use agent::{
 };
 pub use bundle::{Bundle, BundleLimits, Manifest, OtherManifest};
 pub use catalog::{Catalog, Referent};
-pub use fields::METHODS;
-pub use model::{
-    Action, BackendKind, CelCall, DescriptionPlace, Event, EventParameters, Execute, HttpCall,
-    KubernetesJob, Mcp, McpTransport, OpenApi, Poll, Receive, Session, Shared, Subscription, Tool,
-    Webhook,
+pub use execute::{
+    BackendKind, CelCall, DescriptionPlace, Execute, HttpCall, KubernetesJob, Mcp, McpTransport,
+    OpenApi, Session, Shared,
 };
+pub use fields::METHODS;
+pub use model::{Action, Event, EventParameters, Poll, Receive, Subscription, Tool, Webhook};
 pub use mount::mount_functions;
 pub use parameters::{InvalidParameters, ParameterSchema};
 pub use schema::{

@@ -7,8 +7,9 @@ use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, Segment, did_you_mean};
 
 use super::decode::Decoder;
+use super::execute::http::{HTTP, HttpCall};
 use super::fields;
-use super::model::{Event, EventParameters, HttpCall, Poll, Receive, Subscription, Webhook};
+use super::model::{Event, EventParameters, Poll, Receive, Subscription, Webhook};
 use super::names::Site;
 
 /// How often a poll asks when it does not say.
@@ -161,7 +162,7 @@ impl<'s> Decoder<'s> {
 
     fn whole_call(&mut self, node: NodeRef<'s>, site: Site) -> Option<HttpCall> {
         let before = self.walk.findings().len();
-        let call = self.http(node, site, &fields::HTTP)?;
+        let call = self.http(node, site, &HTTP)?;
         self.complete(&call, before).then_some(call)
     }
 

@@ -18,7 +18,7 @@ use super::starts::fields as starts;
 /// ```
 #[must_use]
 pub fn json_schema() -> Value {
-    document(&fields::TOOL, "tool", "Tool", &fields::ALL)
+    document(&fields::TOOL, "tool", "Tool", &fields::all())
 }
 
 /// The JSON Schema (2020-12) of an agent manifest.
@@ -57,7 +57,7 @@ pub fn schedule_json_schema() -> Value {
 /// The keys of tool manifests as a page in Markdown.
 #[must_use]
 pub fn reference() -> String {
-    page("tool", &fields::TOOL, &fields::ALL)
+    page("tool", &fields::TOOL, &fields::all())
 }
 
 /// The keys of agent manifests as a page in Markdown.

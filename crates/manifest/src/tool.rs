@@ -8,9 +8,9 @@ use proofhouse_source::{NodeRef, Segment};
 use serde_json::{Map, Value};
 
 use super::decode::Decoder;
+use super::execute::{Execute, Shared};
 use super::fields;
-use super::model::{Action, Execute, Session, Shared, Tool};
-use super::names::Site;
+use super::model::{Action, Tool};
 use super::parameters::ParameterSchema;
 
 impl<'s> Decoder<'s> {
@@ -30,27 +30,20 @@ impl<'s> Decoder<'s> {
             .map(|schema| schema.properties().keys().cloned().collect());
 
         // A shared block may name the parameters of any action; each action checks what it inherits.
-        let shared = Shared {
-            stateless_http: fields.read("stateless_http", |decoder, node| {
-                decoder.http(node, Site::Execute, &fields::HTTP)
-            }),
-            stateful_session: fields.read("stateful_session", |decoder, node| {
-                decoder.session(node, None)
-            }),
-            openapi: fields.read("openapi", Self::openapi),
-            mcp: fields.read("mcp", Self::mcp),
-        };
+        let shared = Self::shared_blocks(&mut fields);
 
         fields.reader.names.parameters = Some(parameters.properties().keys().cloned().collect());
         let actions = fields
             .read("actions", |decoder, node| {
                 decoder.unique_names(node);
-                let mut session: Option<Session> = None;
+                let mut first_blocks: Vec<Execute> = Vec::new();
                 decoder.list(node, |decoder, node| {
                     let action = decoder.action(node, &parameters, &shared)?;
-                    if let Execute::StatefulSession(own) = &action.execute {
-                        let first = session.get_or_insert_with(|| own.clone());
-                        decoder.one_session(first, own);
+                    let execute = &action.execute;
+                    let mut earlier = first_blocks.iter();
+                    match earlier.find(|first| first.kind() == execute.kind()) {
+                        Some(first) => decoder.agree(first, execute),
+                        None => first_blocks.push(execute.clone()),
                     }
                     Some(Arc::new(action))
                 })
@@ -58,8 +51,8 @@ impl<'s> Decoder<'s> {
             .unwrap_or_default();
         // What a description or a server derives has parameters that only they know.
         let derived = |action: &Arc<Action>| action.execute.kind().is_described_by_backend();
-        let all_known =
-            shared.openapi.is_none() && shared.mcp.is_none() && !actions.iter().any(derived);
+        let derives = (shared.blocks()).any(|block| block.kind().is_described_by_backend());
+        let all_known = !derives && !actions.iter().any(derived);
         fields.reader.names.called = all_known.then(|| {
             let of_actions = actions.iter().map(|action| &action.parameters);
             let schemas = of_actions.chain([&parameters]);
@@ -73,7 +66,6 @@ impl<'s> Decoder<'s> {
             })
             .unwrap_or_default();
 
-        let derives = shared.openapi.is_some() || shared.mcp.is_some();
         if node.get("actions").is_none() && node.get("events").is_none() && !derives {
             fields.missing("actions", "TM-005");
         }
@@ -121,14 +113,12 @@ impl<'s> Decoder<'s> {
         })
     }
 
-    /// A tool has one session per task, so its actions must agree on what it is.
-    fn one_session(&mut self, first: &Session, own: &Session) {
-        if !first.is_same_session(own) {
+    /// Reports an action that cannot be in one tool with an earlier one.
+    fn agree(&mut self, first: &Execute, own: &Execute) {
+        if let Some(conflict) = own.conflict_with(first) {
             self.within(Segment::Key("execute"), |decoder| {
-                let message = "this session differs from the one of an earlier action";
-                let help = "a tool has one session per task: define it once, in `stateful_session` \
-                            at the top level";
-                decoder.error("TM-019", message.to_owned(), Some(help.to_owned()));
+                let (message, help) = (conflict.message.to_owned(), conflict.help.to_owned());
+                decoder.error(conflict.code, message, Some(help));
             });
         }
     }

@@ -303,7 +303,7 @@ impl ActorContext {
     /// A frontend says what a user would say, and carries an attack only where nobody else does.
     fn carries_attack(&self) -> bool {
         let actors = self.inner.shared.document.attack.execution.actors();
-        let is_frontend = |mode: &Mode| *mode == Mode::AgUiClient;
+        let is_frontend = |mode: &Mode| mode.is_client() && mode.protocol() == Protocol::AgUi;
         !is_frontend(&self.inner.mode) || actors.iter().all(|actor| is_frontend(&actor.mode))
     }
 

@@ -11,7 +11,7 @@ use proofhouse_agent::remote::{RemoteAgent, grant_mcp};
 use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
 use proofhouse_agent::task::{Host, Input, Task, TaskOptions, Turn};
 use proofhouse_manifest::{Agent, Bundle, Catalog};
-use proofhouse_oatf::Mode;
+use proofhouse_oatf::{Mode, Protocol};
 use proofhouse_range::{ActorEndpoint, BoxFuture};
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
@@ -134,14 +134,15 @@ impl AgentSubject {
 
     async fn start_now(&self, run: &RunContext) -> Result<Box<dyn LiveSubject>, SubjectError> {
         let host = self.host(run)?;
-        let here = |mode: Mode| {
-            let wanted = run.clients.contains(&mode);
+        let here = |protocol: Protocol| {
+            let mut clients = run.clients.iter();
+            let wanted = clients.any(|mode| mode.protocol() == protocol);
             wanted.then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
         };
         let places = Places {
-            ag_ui: here(Mode::AgUiClient),
-            a2a: here(Mode::A2aClient),
-            mcp: here(Mode::McpClient),
+            ag_ui: here(Protocol::AgUi),
+            a2a: here(Protocol::A2a),
+            mcp: here(Protocol::Mcp),
         };
         let stop = CancellationToken::new();
         let mut served = None;
@@ -244,11 +245,14 @@ impl LiveAgent {
 
 impl LiveSubject for LiveAgent {
     fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint> {
-        let (place, path) = match mode {
-            Mode::AgUiClient => (self.places.ag_ui, ""),
-            Mode::A2aClient => (self.places.a2a, ""),
-            Mode::McpClient => (self.places.mcp, "mcp"),
-            _ => return None,
+        if !mode.is_client() {
+            return None;
+        }
+        let (place, path) = match mode.protocol() {
+            Protocol::AgUi => (self.places.ag_ui, ""),
+            Protocol::A2a => (self.places.a2a, ""),
+            Protocol::Mcp => (self.places.mcp, "mcp"),
+            Protocol::Other(_) => return None,
         };
         place.map(|address| ActorEndpoint::Url(format!("http://{address}/{path}")))
     }

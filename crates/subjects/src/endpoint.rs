@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use proofhouse_oatf::Mode;
+use proofhouse_oatf::{Mode, Protocol};
 use proofhouse_range::{ActorEndpoint, BoxFuture};
 
 use crate::Notice;
@@ -16,11 +16,14 @@ use crate::subject::{
 
 impl Urls {
     pub(crate) fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint> {
-        let url = match mode {
-            Mode::AgUiClient => &self.ag_ui,
-            Mode::A2aClient => &self.a2a,
-            Mode::McpClient => &self.mcp,
-            _ => &None,
+        if !mode.is_client() {
+            return None;
+        }
+        let url = match mode.protocol() {
+            Protocol::AgUi => &self.ag_ui,
+            Protocol::A2a => &self.a2a,
+            Protocol::Mcp => &self.mcp,
+            Protocol::Other(_) => &None,
         };
         url.clone().map(ActorEndpoint::Url)
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use proofhouse_agent::model::{self, Model, ModelConfig, OpenError};
+use proofhouse_agent::model::{self, Model, ModelConfig, OpenError, PROVIDERS};
 use proofhouse_manifest::interpolate::Sealed;
 
 use crate::EnvironmentLookup;
@@ -13,41 +13,6 @@ pub const DEFAULT_MODEL: &str = "sim:careful";
 
 /// A key for whichever provider has none of its own.
 const ANY_KEY: &str = "PROOFHOUSE_MODEL_KEY";
-
-/// Where a provider's settings are in the environment.
-struct ProviderVariables {
-    prefix: &'static str,
-    keys: &'static [&'static str],
-    base_url: &'static str,
-    api_version: Option<&'static str>,
-}
-
-const VARIABLES: &[ProviderVariables] = &[
-    ProviderVariables {
-        prefix: "openai",
-        keys: &["OPENAI_API_KEY"],
-        base_url: "OPENAI_BASE_URL",
-        api_version: None,
-    },
-    ProviderVariables {
-        prefix: "azure",
-        keys: &["AZURE_OPENAI_API_KEY"],
-        base_url: "AZURE_OPENAI_ENDPOINT",
-        api_version: Some("OPENAI_API_VERSION"),
-    },
-    ProviderVariables {
-        prefix: "anthropic",
-        keys: &["ANTHROPIC_API_KEY"],
-        base_url: "ANTHROPIC_BASE_URL",
-        api_version: None,
-    },
-    ProviderVariables {
-        prefix: "google",
-        keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        base_url: "GOOGLE_GEMINI_BASE_URL",
-        api_version: None,
-    },
-];
 
 /// Why a model cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -100,13 +65,14 @@ pub fn open(
         directory: directory.to_owned(),
         ..ModelConfig::default()
     };
-    if let Some(row) = VARIABLES.iter().find(|row| row.prefix == prefix) {
+    let row = PROVIDERS.iter().find(|row| row.prefix == prefix);
+    if let Some(names) = row.and_then(|row| row.variables) {
         // A workflow hands over an empty text for what it does not have.
         let variable = |name: &str| environment(name).filter(|value| !value.is_empty());
         config.base_url = base_url
             .map(str::to_owned)
-            .or_else(|| variable(row.base_url));
-        let keys = row.keys.iter().chain([&ANY_KEY]);
+            .or_else(|| variable(names.base_url));
+        let keys = names.keys.iter().chain([&ANY_KEY]);
         let key = keys.clone().find_map(|name| variable(name));
         if key.is_none() && config.base_url.is_none() {
             return Err(ModelError::NoKey {
@@ -115,7 +81,7 @@ pub fn open(
             });
         }
         config.key = key.map(Sealed::new);
-        config.api_version = row.api_version.and_then(variable);
+        config.api_version = names.api_version.and_then(variable);
     }
     Ok(model::open(spec, &config)?)
 }

@@ -28,9 +28,10 @@ mod providers;
 mod record;
 
 pub use config::{ModelConfig, ModelLimits};
-pub use open::{OpenError, PROVIDERS, ProviderRow, open};
+pub use open::{OpenError, ProviderRow, ProviderVariables, open};
 pub use proofhouse_model::{
     Arguments, BUILT_IN, ChatMessage, Model, ModelError, ModelErrorKind, ModelEvent, ModelOptions,
     ModelReply, ModelRequest, ModelSink, StopReason, ToolCall, ToolSpec, Usage,
 };
+pub use providers::PROVIDERS;
 pub use record::{RecordError, Recorder, Redactor, Replay, request_hash};

@@ -1,4 +1,4 @@
-//! Names of models: one table from the word before the colon to what makes the model.
+//! Names of models: the word before the colon says which row of the table makes the model.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proofhouse_sim::{ScriptError, ScriptedModel, SimulatedModel};
 use proofhouse_source::did_you_mean;
 
-use super::providers::{anthropic, azure, google, openai};
+use super::providers::PROVIDERS;
 use super::{Model, ModelConfig, RecordError, Replay};
 
 /// One kind of model.
@@ -19,56 +19,44 @@ pub struct ProviderRow {
     pub about: &'static str,
     /// Whether it needs an address of its own, because there is no usual one.
     pub needs_base_url: bool,
-    make: Make,
+    /// Where its settings are in the environment, if it has any.
+    pub variables: Option<ProviderVariables>,
+    pub(super) make: MakeModel,
 }
 
-type Make = fn(&str, &ModelConfig) -> Result<Arc<dyn Model>, OpenError>;
+/// Makes a model from what follows the colon.
+pub(super) type MakeModel = fn(&str, &ModelConfig) -> Result<Arc<dyn Model>, OpenError>;
 
-/// Every kind of model there is.
-pub const PROVIDERS: &[ProviderRow] = &[
-    ProviderRow {
-        prefix: "openai",
-        rest: "MODEL",
-        about: "OpenAI, or anything that speaks its chat completions, with a base URL of its own",
-        needs_base_url: false,
-        make: |name, config| Ok(Arc::new(openai(name, config)?)),
-    },
-    ProviderRow {
-        prefix: "azure",
-        rest: "DEPLOYMENT",
-        about: "a deployment of Azure OpenAI; the base URL is that of the resource",
-        needs_base_url: true,
-        make: |name, config| Ok(Arc::new(azure(name, config)?)),
-    },
-    ProviderRow {
-        prefix: "anthropic",
-        rest: "MODEL",
-        about: "Anthropic's messages API",
-        needs_base_url: false,
-        make: |name, config| Ok(Arc::new(anthropic(name, config)?)),
-    },
-    ProviderRow {
-        prefix: "google",
-        rest: "MODEL",
-        about: "Google's Gemini API",
-        needs_base_url: false,
-        make: |name, config| Ok(Arc::new(google(name, config)?)),
-    },
-    ProviderRow {
-        prefix: "sim",
-        rest: "gullible | careful | scripted:FILE",
-        about: "simulations that need no model",
-        needs_base_url: false,
-        make: simulation,
-    },
-    ProviderRow {
-        prefix: "replay",
-        rest: "FILE",
-        about: "what a recorder wrote down, said again",
-        needs_base_url: false,
-        make: |file, config| Ok(Arc::new(Replay::open(&config.directory.join(file))?)),
-    },
-];
+/// Where the settings of a provider are in the environment. Whoever opens the model reads them.
+#[derive(Debug, Clone, Copy)]
+pub struct ProviderVariables {
+    /// Those that may hold the key, the first that is set wins.
+    pub keys: &'static [&'static str],
+    /// The one with the address.
+    pub base_url: &'static str,
+    /// The one with the version of the provider's interface.
+    pub api_version: Option<&'static str>,
+}
+
+/// The simulations.
+pub(super) const SIMULATION: ProviderRow = ProviderRow {
+    prefix: "sim",
+    rest: "gullible | careful | scripted:FILE",
+    about: "simulations that need no model",
+    needs_base_url: false,
+    variables: None,
+    make: simulation,
+};
+
+/// Recordings.
+pub(super) const RECORDING: ProviderRow = ProviderRow {
+    prefix: "replay",
+    rest: "FILE",
+    about: "what a recorder wrote down, said again",
+    needs_base_url: false,
+    variables: None,
+    make: |file, config| Ok(Arc::new(Replay::open(&config.directory.join(file))?)),
+};
 
 /// The simulations that need no file.
 const SIMULATIONS: [&str; 3] = ["gullible", "careful", "scripted"];

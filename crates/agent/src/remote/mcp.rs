@@ -2,7 +2,7 @@
 
 use proofhouse_manifest::interpolate::{Template, UrlTemplate};
 use proofhouse_manifest::{
-    Bundle, Grant, Manifest, Mcp, McpTransport, ParameterSchema, Shared, Tool,
+    Bundle, Execute, Grant, Manifest, Mcp, McpTransport, ParameterSchema, Shared, Tool,
 };
 use proofhouse_source::Span;
 
@@ -42,10 +42,12 @@ pub enum McpServerError {
 ///
 /// ```
 /// use proofhouse_agent::remote::mcp_tool;
+/// use proofhouse_manifest::{BackendKind, Execute};
 ///
 /// let tool = mcp_tool("demo", "files=npx server-filesystem '/srv/my files'").unwrap();
 /// assert_eq!(tool.name, "files");
-/// assert_eq!(tool.shared.mcp.unwrap().args.unwrap()[1].source(), "/srv/my files");
+/// let Some(Execute::Mcp(server)) = tool.shared.of(BackendKind::Mcp) else { panic!() };
+/// assert_eq!(server.args.as_ref().unwrap()[1].source(), "/srv/my files");
 /// assert_eq!(mcp_tool("demo", "https://mcp.example.com/mcp").unwrap().name, "mcp-example-com");
 /// ```
 ///
@@ -97,10 +99,7 @@ pub fn mcp_tool(namespace: &str, target: &str) -> Result<Tool, McpServerError> {
         parameters: ParameterSchema::default(),
         actions: Vec::new(),
         events: Vec::new(),
-        shared: Shared {
-            mcp: Some(mcp),
-            ..Shared::default()
-        },
+        shared: Shared::new([Execute::Mcp(mcp)]),
     })
 }
 
@@ -207,14 +206,22 @@ fn words(line: &str) -> Result<Vec<String>, McpServerError> {
 mod tests {
     use super::*;
 
+    fn server(tool: &Tool) -> &Mcp {
+        let blocks: Vec<&Execute> = tool.shared.blocks().collect();
+        match blocks[..] {
+            [Execute::Mcp(server)] => server,
+            _ => panic!("{blocks:?}"),
+        }
+    }
+
     #[test]
     fn urls_and_command_lines_become_tools() {
         let url = mcp_tool("demo", "http://127.0.0.1:8000/mcp").unwrap();
         assert_eq!(url.name, "mcp-127-0-0-1");
-        assert_eq!(url.shared.mcp.unwrap().transport, Some(McpTransport::Sse));
+        assert_eq!(server(&url).transport, Some(McpTransport::Sse));
         let command = mcp_tool("demo", "/usr/bin/My_Server --a \"b c\" ''").unwrap();
         assert_eq!(command.name, "my-server");
-        let args = command.shared.mcp.unwrap().args.unwrap();
+        let args = server(&command).args.as_deref().unwrap();
         let args: Vec<&str> = args.iter().map(Template::source).collect();
         assert_eq!(args, ["--a", "b c", ""]);
         for (wrong, error) in [

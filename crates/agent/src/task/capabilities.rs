@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proofhouse_expr::{EvaluateError, Program};
 use proofhouse_manifest::interpolate::{ResolveError, Root, Scope as TemplateScope};
 use proofhouse_manifest::{
-    Action, Agent, Binding, Capability, CelCall, Execute, ParameterSchema, Referent, StepAction,
-    Tool,
+    Action, Agent, BackendKind, Binding, Capability, CelCall, Execute, ParameterSchema, Referent,
+    StepAction, Tool,
 };
 use proofhouse_tools::functions::{Function, Functions, Reference};
 use proofhouse_tools::runtime::{ActionError, Environment, Failure, ToolTask};
@@ -161,7 +161,7 @@ impl Capabilities {
                 keeps_names: match &granted.target {
                     Target::Tool(task) => {
                         let tool = task.tool();
-                        tool.actions.is_empty() && tool.shared.mcp.is_some()
+                        tool.actions.is_empty() && tool.shared.of(BackendKind::Mcp).is_some()
                     }
                     Target::Agent(_) | Target::Remote(_) => false,
                 },

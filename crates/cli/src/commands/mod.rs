@@ -1,4 +1,23 @@
-//! The command line: one file per command, one line per command in each of the two tables below.
+//! The command line: one file per command, and one line per command in the table below.
+
+/// Declares commands: one row is both the variant that a command line is parsed into and what runs it. The doc comment of the
+/// type in the row is the command's help. It stands before the modules because some of them have commands of their own.
+macro_rules! commands {
+    (enum $name:ident { $( $command:ident($arguments:ty), )+ }) => {
+        #[derive(Debug, clap::Subcommand)]
+        enum $name {
+            $( $command($arguments), )+
+        }
+
+        impl $name {
+            fn run(self) -> Result<crate::exit_code::Exit, crate::output::CommandError> {
+                match self {
+                    $( Self::$command(command) => command.run(), )+
+                }
+            }
+        }
+    };
+}
 
 mod agent;
 mod attack;
@@ -23,7 +42,7 @@ mod serve;
 mod tool;
 mod validate;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 
 use crate::exit_code::{self, Exit};
 use crate::output::CommandError;
@@ -37,57 +56,35 @@ pub(crate) struct Cli {
     command: Command,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    Run(Box<run::Run>),
-    Replay(replay::Replay),
-    Init(init::Init),
-    Ci(ci::Ci),
-    Attack(Box<attack::Attack>),
-    Scan(scan::Scan),
-    Scenarios(scenarios::Scenarios),
-    ExplainVerdict(explain_verdict::ExplainVerdict),
-    Tool(tool::Tool),
-    Agent(agent::Agent),
-    Serve(Box<serve::Serve>),
-    Keys(keys::Keys),
-    Model(model::Model),
-    DemoService(demo_service::DemoService),
-    Validate(validate::Validate),
-    Fmt(fmt::Fmt),
-    Explain(explain::Explain),
-    New(new::New),
-    Schema(schema::Schema),
-    Conformance(conformance::Conformance),
-    Completions(completions::Completions),
-    Man(man::Man),
+commands! {
+    enum Command {
+        Run(Box<run::Run>),
+        Replay(replay::Replay),
+        Init(init::Init),
+        Ci(ci::Ci),
+        Attack(Box<attack::Attack>),
+        Scan(scan::Scan),
+        Scenarios(scenarios::Scenarios),
+        ExplainVerdict(explain_verdict::ExplainVerdict),
+        Tool(tool::Tool),
+        Agent(agent::Agent),
+        Serve(Box<serve::Serve>),
+        Keys(keys::Keys),
+        Model(model::Model),
+        DemoService(demo_service::DemoService),
+        Validate(validate::Validate),
+        Fmt(fmt::Fmt),
+        Explain(explain::Explain),
+        New(new::New),
+        Schema(schema::Schema),
+        Conformance(conformance::Conformance),
+        Completions(completions::Completions),
+        Man(man::Man),
+    }
 }
 
 impl Cli {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        match self.command {
-            Command::Run(command) => command.run(),
-            Command::Replay(command) => command.run(),
-            Command::Init(command) => command.run(),
-            Command::Ci(command) => command.run(),
-            Command::Attack(command) => command.run(),
-            Command::Scan(command) => command.run(),
-            Command::Scenarios(command) => command.run(),
-            Command::ExplainVerdict(command) => command.run(),
-            Command::Tool(command) => command.run(),
-            Command::Agent(command) => command.run(),
-            Command::Serve(command) => command.run(),
-            Command::Keys(command) => command.run(),
-            Command::Model(command) => command.run(),
-            Command::DemoService(command) => command.run(),
-            Command::Validate(command) => command.run(),
-            Command::Fmt(command) => command.run(),
-            Command::Explain(command) => command.run(),
-            Command::New(command) => command.run(),
-            Command::Schema(command) => command.run(),
-            Command::Conformance(command) => command.run(),
-            Command::Completions(command) => command.run(),
-            Command::Man(command) => command.run(),
-        }
+        self.command.run()
     }
 }

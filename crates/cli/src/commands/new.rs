@@ -32,31 +32,38 @@ pub(crate) struct New {
     output: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum TemplateMode {
-    /// A hostile MCP server that the agent connects to
-    McpServer,
-    /// A hostile MCP client that connects to the agent
-    McpClient,
-    /// A hostile A2A agent that the agent calls
-    A2aServer,
-    /// A hostile A2A agent that calls the agent
-    A2aClient,
-    /// A hostile AG-UI front end that drives the agent
-    AgUiClient,
+/// Declares the templates: a mode, and the name of its file in `templates/`.
+macro_rules! templates {
+    ($( $(#[$doc:meta])+ $mode:ident => $file:ident, )+) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+        #[value(rename_all = "snake_case")]
+        enum TemplateMode {
+            $( $(#[$doc])+ $mode, )+
+        }
+
+        impl TemplateMode {
+            fn template(self) -> &'static str {
+                match self {
+                    $( Self::$mode => {
+                        include_str!(concat!("../templates/", stringify!($file), ".yaml"))
+                    } )+
+                }
+            }
+        }
+    };
 }
 
-impl TemplateMode {
-    fn template(self) -> &'static str {
-        match self {
-            Self::McpServer => include_str!("../templates/mcp_server.yaml"),
-            Self::McpClient => include_str!("../templates/mcp_client.yaml"),
-            Self::A2aServer => include_str!("../templates/a2a_server.yaml"),
-            Self::A2aClient => include_str!("../templates/a2a_client.yaml"),
-            Self::AgUiClient => include_str!("../templates/ag_ui_client.yaml"),
-        }
-    }
+templates! {
+    /// A hostile MCP server that the agent connects to
+    McpServer => mcp_server,
+    /// A hostile MCP client that connects to the agent
+    McpClient => mcp_client,
+    /// A hostile A2A agent that the agent calls
+    A2aServer => a2a_server,
+    /// A hostile A2A agent that calls the agent
+    A2aClient => a2a_client,
+    /// A hostile AG-UI front end that drives the agent
+    AgUiClient => ag_ui_client,
 }
 
 impl New {

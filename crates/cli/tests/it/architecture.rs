@@ -1,22 +1,20 @@
-//! Holds ARCHITECTURE.md to the truth: the map, who may use whom, the sentence each file opens with, and that errors have
-//! types.
+//! Holds ARCHITECTURE.md to the truth: the map, who may use whom, how large crates are, the sentence each file opens
+//! with, that errors have types, and that the name of a type means one thing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+
+use crate::sources::{code_of, root, rust_files};
 
 const PAGE: &str = include_str!("../../../../ARCHITECTURE.md");
 
 /// The crate that any other may use for its tests, and for nothing else.
 const TEST_SUPPORT: &str = "test-support";
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// The text under a heading, up to the next heading of the same level.
 fn section(heading: &str) -> &'static str {
@@ -234,34 +232,64 @@ fn every_file_opens_with_a_sentence() {
     );
 }
 
+/// The most lines of code that a crate may have, so that it can still be read as one thing.
+const MAX_CRATE_LINES: usize = 15_000;
+
+/// The same of the binary: what others could call belongs into libraries.
+const MAX_BINARY_LINES: usize = 10_000;
+
 #[test]
-fn errors_have_types() {
-    let mut files = Vec::new();
-    for Member { directory, .. } in members().values() {
-        let source = root().join(directory).join("src");
-        if directory.starts_with("crates/") {
-            rust_files(&source, &mut files);
-        }
-    }
-    assert!(files.len() > 50, "only {} files were found", files.len());
-    let read: Vec<_> = files
-        .iter()
-        .map(|file| {
-            #[expect(clippy::disallowed_methods, reason = "our own source")]
-            let text = fs::read_to_string(file).expect("the file is text");
-            (file, without_tests(&text))
+fn no_crate_is_too_large() {
+    let members = members();
+    let ours = members.iter();
+    let ours = ours.filter(|(_, member)| member.directory.starts_with("crates/"));
+    let sizes: BTreeMap<&str, usize> = ours
+        .map(|(name, _)| {
+            let files = code_of(name);
+            (
+                name.as_str(),
+                files.iter().map(|(_, lines)| lines.len()).sum(),
+            )
         })
         .collect();
-    let tests: BTreeSet<PathBuf> = read
+    assert!(
+        sizes.values().all(|lines| *lines > 0),
+        "no code was found in some: {sizes:#?}"
+    );
+    let too_large: Vec<_> = sizes
         .iter()
-        .flat_map(|(file, (_, modules))| modules.iter().map(|module| file.with_file_name(module)))
+        .filter(|(name, lines)| {
+            let most = if **name == "cli" {
+                MAX_BINARY_LINES
+            } else {
+                MAX_CRATE_LINES
+            };
+            **lines > most
+        })
         .collect();
-    let untyped: Vec<String> = read
+    assert!(
+        too_large.is_empty(),
+        "too many lines of code: {too_large:?}, of {sizes:#?}"
+    );
+}
+
+/// The code of every crate by file, as paths from `crates/`.
+fn all_code() -> Vec<(String, Vec<(usize, String)>)> {
+    let members = members();
+    let ours = members.iter();
+    let ours = ours.filter(|(_, member)| member.directory.starts_with("crates/"));
+    ours.flat_map(|(name, _)| code_of(name)).collect()
+}
+
+#[test]
+fn errors_have_types() {
+    let code = all_code();
+    assert!(code.len() > 50, "only {} files were found", code.len());
+    let untyped: Vec<String> = code
         .iter()
-        .filter(|(file, _)| !tests.contains(*file))
-        .flat_map(|(file, (code, _))| {
-            let lines = untyped_errors(code).into_iter();
-            lines.map(|line| format!("{}:{line}", file.display()))
+        .flat_map(|(file, lines)| {
+            let lines = untyped_errors(lines).into_iter();
+            lines.map(move |line| format!("{file}:{line}"))
         })
         .collect();
     assert!(
@@ -272,78 +300,36 @@ fn errors_have_types() {
 }
 
 #[test]
-fn untyped_errors_are_found_outside_of_tests() {
-    let text = "\
-/// Not this: Result<(), String>.
-fn one() -> Result<(), String> {
-    Ok(())
-}
-type Two = Option<Result<Vec<(u8, String)>, String>>;
-fn three(
-    read: impl Fn(&str) -> Result<
-        Map<String, Value>,
-        String,
-    >,
-) -> Result<String, MyError> {}
-#[cfg(test)]
-#[path = \"more.rs\"]
-mod tests;
-#[cfg(test)]
-mod odd;
-#[cfg(test)]
-mod inner {
-    fn four() -> Result<(), String> {
-        Ok(())
-    }
-}
-fn five() -> Result<Result<u8, String>, Error> {}
-";
-    let (code, modules) = without_tests(text);
-    assert_eq!(untyped_errors(&code), [2, 5, 7, 23]);
-    assert_eq!(modules, ["more.rs", "odd.rs"]);
+fn untyped_errors_are_found() {
+    let lines = [
+        "fn one() -> Result<(), String> {",
+        "type Two = Option<Result<Vec<(u8, String)>, String>>;",
+        "    read: impl Fn(&str) -> Result<",
+        "        Map<String, Value>,",
+        "        String,",
+        "    >,",
+        ") -> Result<String, MyError> {}",
+        "fn five() -> Result<Result<u8, String>, Error> {}",
+    ];
+    let lines: Vec<(usize, String)> = (1..).zip(lines.map(str::to_owned)).collect();
+    assert_eq!(untyped_errors(&lines), [1, 2, 3, 8]);
 }
 
-/// A file's code without comments and without items that only tests have, each of their lines left empty, and the files
-/// of the modules among those items. It relies on the layout that rustfmt gives.
-fn without_tests(text: &str) -> (String, Vec<String>) {
-    let (mut code, mut modules) = (String::new(), Vec::new());
-    // The indentation of the item that is left out, and the file it names.
-    let mut item: Option<(usize, Option<String>)> = None;
-    for line in text.lines() {
-        let words = line.trim_start();
-        let indent = line.len() - words.len();
-        match &mut item {
-            None if words == "#[cfg(test)]" => item = Some((indent, None)),
-            None if words.starts_with("//") => {}
-            None => code.push_str(line),
-            Some((at, file)) if *at == indent => {
-                if let Some(path) = words.strip_prefix("#[path = ") {
-                    *file = Some(path.trim_matches(['"', ']']).to_owned());
-                } else if let Some(name) = words
-                    .strip_prefix("mod ")
-                    .and_then(|name| name.strip_suffix(';'))
-                {
-                    modules.push(file.take().unwrap_or_else(|| format!("{name}.rs")));
-                    item = None;
-                } else if words.starts_with('}') || words.ends_with([';', '}']) {
-                    item = None;
-                }
+/// The lines where a `Result` has a text for its error.
+fn untyped_errors(lines: &[(usize, String)]) -> Vec<usize> {
+    let mut found = Vec::new();
+    for (index, (number, line)) in lines.iter().enumerate() {
+        for (start, opening) in line.match_indices("Result<") {
+            let rest = lines[index + 1..].iter().take(8);
+            let rest = rest.fold(line[start + opening.len()..].to_owned(), |text, (_, line)| {
+                text + " " + line
+            });
+            if matches!(arguments(&rest).as_slice(), [_, "String"]) && found.last() != Some(number) {
+                found.push(*number);
             }
-            Some(_) => {}
         }
-        code.push('\n');
     }
-    (code, modules)
-}
-
-/// The lines, from 1, where a `Result` has a text for its error.
-fn untyped_errors(code: &str) -> Vec<usize> {
-    let results = code.match_indices("Result<").filter(|(start, opening)| {
-        let arguments = arguments(&code[start + opening.len()..]);
-        matches!(arguments[..], [_, "String"])
-    });
-    let newlines = |end: usize| code[..end].matches('\n').count();
-    results.map(|(start, _)| newlines(start) + 1).collect()
+    found
 }
 
 /// The arguments of a type, up to the bracket that closes them.
@@ -370,15 +356,38 @@ fn arguments(text: &str) -> Vec<&str> {
     arguments
 }
 
-fn rust_files(directory: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(directory).expect("the directory is there") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            if !path.ends_with("target") {
-                rust_files(&path, files);
+/// A type is called the same in no two places, private or not, so that a reader who has met it knows what it is.
+#[test]
+fn the_name_of_a_type_means_one_thing() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (file, lines) in all_code() {
+        for (number, line) in lines {
+            if let Some(name) = declared_type(&line) {
+                let place = format!("{file}:{number}");
+                places.entry(name.to_owned()).or_default().push(place);
             }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
         }
     }
+    assert!(places.len() > 500, "only {} types were found", places.len());
+    // Two of one kind for two platforms are one type.
+    places.retain(|_, places| {
+        let files: BTreeSet<&str> = places.iter().filter_map(|place| place.split(':').next()).collect();
+        files.len() > 1
+    });
+    assert!(places.is_empty(), "names with more than one meaning: {places:#?}");
+}
+
+/// The name of the type that a line declares, if it does. Associated types belong to their trait.
+fn declared_type(line: &str) -> Option<&str> {
+    let words = line.trim_start();
+    let item = match words.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(") ")?.1,
+        Some(rest) => rest.strip_prefix(' ')?,
+        None => words,
+    };
+    let (kind, rest) = item.split_once(' ')?;
+    let is_alias = kind == "type" && words.len() == line.len();
+    let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+    let is_name = name.starts_with(|c: char| c.is_ascii_uppercase());
+    (is_name && (matches!(kind, "struct" | "enum" | "trait") || is_alias)).then_some(name)
 }

@@ -76,9 +76,11 @@ pub(super) fn scan<'s, R: Read + Send>(
                 budget,
                 next: 0,
             };
-            let (summary, error) = match format {
-                Format::Trace => feeder.feed_lines(lines, piece_bytes),
-                _ => feeder.feed_items(lines, format, import, piece_bytes),
+            // Only the lines of our own format never depend on each other.
+            let (summary, error) = if format == Format::Trace {
+                feeder.feed_lines(lines, piece_bytes)
+            } else {
+                feeder.feed_items(lines, format, import, piece_bytes)
             };
             let _ = news.send(News::End(feeder.next, summary, error));
         });

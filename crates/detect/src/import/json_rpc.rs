@@ -7,41 +7,19 @@ use proofhouse_oatf::{Direction, Protocol};
 use proofhouse_protocol::a2a::{A2aMethod, A2aShape, ARTIFACT_EVENT, STATUS_EVENT};
 use serde_json::{Map, Value};
 
-use super::ImportOptions;
 use super::a2a;
+use super::detect::{Key, has};
 use super::methods;
 use super::open_requests::{OpenRequest, OpenRequests};
-use super::wrapper::{Envelope, open_envelope};
+use super::wrapper::{Envelope, PAYLOAD_KEYS, open_envelope};
+use super::{ImportOptions, TraceFormat};
 use crate::trace::lenient::Notes;
 use crate::trace::lines::{Lines, json_error};
-use crate::trace::stream::{LineFormat, MessageReader};
+use crate::trace::stream::LineFormat;
 use crate::trace::{Item, LineError, LineErrorKind, Message, ReadSummary, TraceReadError};
 
-/// Reads a JSON-RPC log. What it understands is described in `docs/traces.md`.
-///
-/// ```
-/// use proofhouse_detect::{ImportOptions, Item, JsonRpcReader};
-/// use serde_json::json;
-///
-/// let log = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "weather"}}
-/// {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
-/// "#;
-/// let messages: Vec<_> = JsonRpcReader::new(log.as_bytes(), &ImportOptions::default())
-///     .map(|item| match item.unwrap() {
-///         Item::Message { message, .. } => (message.operation, message.content),
-///         Item::Problem(error) => panic!("{error}"),
-///     })
-///     .collect();
-/// assert_eq!(messages, [
-///     ("tools/call".to_owned(), json!({"name": "weather"})),
-///     // The response is enriched with what the request asked for.
-///     ("tools/call".to_owned(), json!({"content": [], "name": "weather"})),
-/// ]);
-/// ```
-pub type JsonRpcReader<R> = MessageReader<R, JsonRpcLines>;
-
-/// The lines of a JSON-RPC log.
-pub struct JsonRpcLines {
+/// The lines of a JSON-RPC log. What is understood of them is described in `docs/traces.md`.
+pub(crate) struct JsonRpcLines {
     queue: VecDeque<Item>,
     state: State,
 }
@@ -57,16 +35,20 @@ struct State {
     tentative: bool,
 }
 
-impl<R: Read> JsonRpcReader<R> {
-    /// Reads a log.
-    pub fn new(input: R, options: &ImportOptions) -> Self {
-        let lines = Lines::new(input, &options.limits, options.limits.max_line_bytes);
-        Self::over(lines, JsonRpcLines::new(options))
-    }
-}
+impl TraceFormat for JsonRpcLines {
+    const NAME: &'static str = "json-rpc";
+    const SUMMARY: &'static str = "JSON-RPC log of MCP or A2A, one message a line";
 
-impl JsonRpcLines {
-    pub(super) fn new(options: &ImportOptions) -> Self {
+    fn recognises(keys: &[Key<'_>]) -> bool {
+        let has = |key| has(keys, key);
+        has("jsonrpc")
+            || has("method")
+            || (has("id") && (has("result") || has("error")))
+            // A line of a log that only has a text there is no message in a wrapper.
+            || (keys.iter()).any(|key| key.opens && PAYLOAD_KEYS.contains(&key.name))
+    }
+
+    fn new(options: &ImportOptions) -> Self {
         let limits = &options.limits;
         let open = OpenRequests::new(limits.max_open_requests, limits.max_open_request_bytes);
         Self {

@@ -1,7 +1,7 @@
 //! Other formats seen as traces: one table of them, told by content or by name.
 
 mod a2a;
-mod detect;
+pub(crate) mod detect;
 mod gen_ai;
 mod json_rpc;
 mod methods;
@@ -16,34 +16,76 @@ use std::fmt;
 use std::io::Read;
 use std::str::FromStr;
 
-pub use json_rpc::JsonRpcReader;
-pub use otlp::OtlpReader;
 use proofhouse_oatf::Protocol;
 
 use crate::trace::lines::Lines;
 use crate::trace::reader::TraceLines;
+use crate::trace::stream::LineFormat;
 use crate::trace::{MessageReader, MessageSource, TraceReadLimits};
-use json_rpc::JsonRpcLines;
-use otlp::OtlpLines;
 
-/// A format messages can be read from.
-///
-/// ```
-/// use proofhouse_detect::Format;
-///
-/// assert_eq!("otlp".parse(), Ok(Format::Otlp));
-/// assert_eq!(Format::detect(br#"{"jsonrpc": "2.0", "method": "ping"}"#), Some(Format::JsonRpc));
-/// assert_eq!(Format::detect(b"hello"), None);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
+/// What a format says of itself. It is implemented by the type that makes items of the format's lines.
+pub(crate) trait TraceFormat: LineFormat + Send {
+    /// Its name on the command line.
+    const NAME: &'static str;
+    /// What it is, in a few words.
+    const SUMMARY: &'static str;
+
+    /// Whether an object with these keys clearly belongs to it.
+    fn recognises(keys: &[detect::Key<'_>]) -> bool;
+
+    /// A reader that has seen no line yet.
+    fn new(options: &ImportOptions) -> Self;
+}
+
+/// Declares the formats: a name for each, and the type that reads its lines.
+macro_rules! formats {
+    ($( $(#[$doc:meta])+ $format:ident => $lines:ty; )+) => {
+        /// A format messages can be read from.
+        ///
+        /// ```
+        /// use proofhouse_detect::Format;
+        ///
+        /// assert_eq!("otlp".parse(), Ok(Format::Otlp));
+        /// assert_eq!(Format::detect(br#"{"jsonrpc": "2.0", "method": "ping"}"#), Some(Format::JsonRpc));
+        /// assert_eq!(Format::detect(b"hello"), None);
+        /// ```
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Format {
+            $( $(#[$doc])+ $format, )+
+        }
+
+        /// Every format. The first that recognises a line has it.
+        pub const FORMATS: &[FormatInfo] = &[$( FormatInfo {
+            format: Format::$format,
+            name: <$lines as TraceFormat>::NAME,
+            summary: <$lines as TraceFormat>::SUMMARY,
+            recognises: <$lines as TraceFormat>::recognises,
+        }, )+];
+
+        /// The messages on lines of a format.
+        pub(crate) fn source<'a, R: Read + Send + 'a>(
+            lines: Lines<R>,
+            format: Format,
+            options: &ImportOptions,
+        ) -> Box<dyn MessageSource + Send + 'a> {
+            match format {
+                $( Format::$format => {
+                    Box::new(MessageReader::over(lines, <$lines as TraceFormat>::new(options)))
+                } )+
+            }
+        }
+    };
+}
+
+// The one table of formats. Where two recognise a line, the one that is harder to be taken for comes first.
+formats! {
     /// Our own JSON Lines.
-    Trace,
+    Trace => TraceLines;
     /// OpenTelemetry spans.
-    Otlp,
+    Otlp => otlp::OtlpLines;
     /// JSON-RPC messages.
-    JsonRpc,
+    JsonRpc => json_rpc::JsonRpcLines;
 }
 
 /// One row of the table of formats.
@@ -59,48 +101,6 @@ pub struct FormatInfo {
     /// Whether an object with these keys clearly belongs to it.
     recognises: fn(&[detect::Key<'_>]) -> bool,
 }
-
-/// Every format. The first that recognises a line has it.
-pub const FORMATS: &[FormatInfo] = &[
-    FormatInfo {
-        format: Format::Trace,
-        name: "trace",
-        summary: "Proofhouse trace, JSON Lines",
-        recognises: |keys| {
-            let first = keys.first().map(|key| key.name);
-            first == Some("proofhouse_trace")
-                || (detect::has(keys, "protocol") && detect::has(keys, "operation"))
-        },
-    },
-    FormatInfo {
-        format: Format::Otlp,
-        name: "otlp",
-        summary: "OpenTelemetry GenAI spans, OTLP JSON",
-        recognises: |keys| {
-            [
-                "resourceSpans",
-                "resource_spans",
-                "resourceLogs",
-                "resource_logs",
-            ]
-            .iter()
-            .any(|key| detect::has(keys, key))
-        },
-    },
-    FormatInfo {
-        format: Format::JsonRpc,
-        name: "json-rpc",
-        summary: "JSON-RPC log of MCP or A2A, one message a line",
-        recognises: |keys| {
-            let has = |key| detect::has(keys, key);
-            has("jsonrpc")
-                || has("method")
-                || (has("id") && (has("result") || has("error")))
-                // A line of a log that only has a text there is no message in a wrapper.
-                || (keys.iter()).any(|key| key.opens && wrapper::PAYLOAD_KEYS.contains(&key.name))
-        },
-    },
-];
 
 impl Format {
     /// The name on the command line.
@@ -206,17 +206,4 @@ pub(crate) fn open_lines<R: Read>(
         Format::detect(start).unwrap_or(Format::Trace)
     });
     (format, lines)
-}
-
-/// The messages on lines of a format.
-pub(crate) fn source<'a, R: Read + Send + 'a>(
-    lines: Lines<R>,
-    format: Format,
-    options: &ImportOptions,
-) -> Box<dyn MessageSource + Send + 'a> {
-    match format {
-        Format::Trace => Box::new(MessageReader::over(lines, TraceLines::default())),
-        Format::Otlp => Box::new(MessageReader::over(lines, OtlpLines::new(options))),
-        Format::JsonRpc => Box::new(MessageReader::over(lines, JsonRpcLines::new(options))),
-    }
 }

@@ -3,38 +3,18 @@
 use std::collections::VecDeque;
 use std::io::Read;
 
+use super::detect::{Key, has};
 use super::gen_ai::Converter;
 use super::otlp_walk::Sink;
-use super::{Format, ImportOptions};
+use super::{Format, ImportOptions, TraceFormat};
 use crate::trace::lines::{Damage, Lines, json_error};
 use crate::trace::repair::{Repairs, repair};
-use crate::trace::stream::{LineFormat, MessageReader};
+use crate::trace::stream::LineFormat;
 use crate::trace::{Item, LineError, LineErrorKind, ReadSummary, TraceReadError};
 
-/// Reads OTLP JSON: one document, or JSON Lines of documents. How spans become messages is
-/// described in `docs/traces.md`.
-///
-/// ```
-/// use proofhouse_detect::{ImportOptions, Item, OtlpReader};
-/// use serde_json::json;
-///
-/// let document = json!({"resourceSpans": [{"scopeSpans": [{"spans": [{
-///     "name": "execute_tool weather",
-///     "attributes": [
-///         {"key": "gen_ai.operation.name", "value": {"stringValue": "execute_tool"}},
-///         {"key": "gen_ai.tool.name", "value": {"stringValue": "weather"}},
-///         {"key": "gen_ai.tool.call.arguments", "value": {"stringValue": "{\"city\":\"Oslo\"}"}},
-///     ],
-/// }]}]}]}).to_string();
-/// let items: Vec<_> = OtlpReader::new(document.as_bytes(), &ImportOptions::default()).collect();
-/// let Ok(Item::Message { message, .. }) = &items[0] else { panic!() };
-/// assert_eq!((message.protocol.as_str(), &*message.operation), ("mcp", "tools/call"));
-/// assert_eq!(message.content, json!({"name": "weather", "arguments": {"city": "Oslo"}}));
-/// ```
-pub type OtlpReader<R> = MessageReader<R, OtlpLines>;
-
-/// The lines of an OTLP export.
-pub struct OtlpLines {
+/// The lines of OTLP JSON: one document, or JSON Lines of documents. How spans become messages is described in
+/// `docs/traces.md`.
+pub(crate) struct OtlpLines {
     queue: VecDeque<Item>,
     converter: Converter,
     /// A document over several lines whose end has not come yet.
@@ -81,11 +61,29 @@ impl Balance {
     }
 }
 
-impl<R: Read> OtlpReader<R> {
-    /// Reads an export.
-    pub fn new(input: R, options: &ImportOptions) -> Self {
-        let lines = Lines::new(input, &options.limits, options.limits.max_document_bytes);
-        Self::over(lines, OtlpLines::new(options))
+impl TraceFormat for OtlpLines {
+    const NAME: &'static str = "otlp";
+    const SUMMARY: &'static str = "OpenTelemetry GenAI spans, OTLP JSON";
+
+    fn recognises(keys: &[Key<'_>]) -> bool {
+        [
+            "resourceSpans",
+            "resource_spans",
+            "resourceLogs",
+            "resource_logs",
+        ]
+        .iter()
+        .any(|key| has(keys, key))
+    }
+
+    fn new(options: &ImportOptions) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            converter: Converter::new(options),
+            open: None,
+            lost: false,
+            max_document: options.limits.max_document_bytes,
+        }
     }
 }
 
@@ -182,16 +180,6 @@ impl Open {
 }
 
 impl OtlpLines {
-    pub(super) fn new(options: &ImportOptions) -> Self {
-        Self {
-            queue: VecDeque::new(),
-            converter: Converter::new(options),
-            open: None,
-            lost: false,
-            max_document: options.limits.max_document_bytes,
-        }
-    }
-
     /// Takes the messages out of the document that is open.
     fn close(&mut self, terminated: bool, summary: &mut ReadSummary) {
         if let Some(open) = self.open.take() {

@@ -14,6 +14,8 @@ use super::lenient::{Notes, read_mended};
 use super::lines::{Line, Lines, json_error};
 use super::message::{Entry, TRACE_VERSION, read_entry};
 use super::stream::{LineFormat, MessageReader};
+use crate::import::detect::{Key, has};
+use crate::import::{ImportOptions, TraceFormat};
 
 /// Reads a trace in JSON Lines, plain or compressed with gzip or zstd, in flat memory.
 ///
@@ -67,6 +69,20 @@ impl<R: Read> TraceReader<R> {
     #[must_use]
     pub fn header(&self) -> Option<&Map<String, Value>> {
         self.format.header.as_ref()
+    }
+}
+
+impl TraceFormat for TraceLines {
+    const NAME: &'static str = "trace";
+    const SUMMARY: &'static str = "Proofhouse trace, JSON Lines";
+
+    fn recognises(keys: &[Key<'_>]) -> bool {
+        let first = keys.first().map(|key| key.name);
+        first == Some("proofhouse_trace") || (has(keys, "protocol") && has(keys, "operation"))
+    }
+
+    fn new(_options: &ImportOptions) -> Self {
+        Self::default()
     }
 }
 

@@ -16,9 +16,8 @@ pub trait LineFormat {
     ) -> Result<Option<Item>, TraceReadError>;
 }
 
-/// Reads messages from lines of the format `F`, in flat memory. Its names are
-/// [`TraceReader`](crate::TraceReader), [`JsonRpcReader`](crate::JsonRpcReader) and
-/// [`OtlpReader`](crate::OtlpReader).
+/// Reads messages from lines of the format `F`, in flat memory. For our own traces it is called
+/// [`TraceReader`](crate::TraceReader); [`open`](crate::open) makes one for any format.
 ///
 /// A bad line is yielded as a [problem](Item::Problem), counted and skipped. An error of the input
 /// or the decompressor ends the reading, after everything that came before it.

@@ -42,7 +42,7 @@ impl TypeSpec {
 }
 
 /// One key of a mapping.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct FieldSpec {
     /// The key.
     pub key: &'static str,
@@ -114,7 +114,7 @@ impl FieldSpec {
 }
 
 /// What a key may hold. What a schema cannot say about it, the reader says.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum FieldKind {
     /// Any value.
     Any,

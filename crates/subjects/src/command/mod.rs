@@ -9,7 +9,7 @@ mod workplace;
 
 use std::path::PathBuf;
 
-use proofhouse_oatf::Mode;
+use proofhouse_oatf::{Mode, Protocol};
 use proofhouse_range::BoxFuture;
 use proofhouse_wire::{Spawn, kill_marked};
 
@@ -221,12 +221,15 @@ impl Subject for CommandSubject {
     }
 
     fn meets(&self, mode: &Mode) -> bool {
-        match mode {
-            Mode::AgUiClient => self.spec.serves == Some(Serves::AgUi),
-            Mode::A2aClient => self.spec.serves == Some(Serves::A2a),
-            Mode::McpClient => self.spec.serves == Some(Serves::Mcp),
-            // Where servers are is told to it.
-            _ => true,
+        // Where servers are is told to it.
+        if !mode.is_client() {
+            return true;
+        }
+        match mode.protocol() {
+            Protocol::AgUi => self.spec.serves == Some(Serves::AgUi),
+            Protocol::A2a => self.spec.serves == Some(Serves::A2a),
+            Protocol::Mcp => self.spec.serves == Some(Serves::Mcp),
+            Protocol::Other(_) => true,
         }
     }
 

@@ -6,9 +6,16 @@ use futures_util::future::BoxFuture;
 use proofhouse_expr::{FunctionError, Program, Variables};
 use serde_json::{Value, json};
 
-use crate::runtime::{ActionError, ActionRuntime, ActionSession, Call, Environment, Failure};
+use crate::runtime::{
+    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Preview, Setup,
+};
 use proofhouse_manifest::interpolate::Root;
-use proofhouse_manifest::{Execute, mount_functions};
+use proofhouse_manifest::{CelCall, Execute, mount_functions};
+
+/// The runtime, as far as it needs nothing from an operator.
+pub(super) fn runtime(_setup: &Setup<'_>) -> Result<Arc<dyn ActionRuntime>, ActionError> {
+    Ok(Arc::new(CelRuntime))
+}
 
 /// Evaluates expressions; keeps nothing between calls.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,6 +29,19 @@ impl ActionRuntime for CelRuntime {
     ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async { Ok(Arc::new(*self) as Arc<dyn ActionSession>) })
     }
+
+    fn preview(&self, preview: Preview<'_>) -> Result<Value, ActionError> {
+        let (call, environment) = (preview.call, preview.environment);
+        Ok(json!({
+            "expression": cel_of(call)?.expression.source(),
+            "variables": {
+                "context": call.context,
+                "input": call.parameters,
+                "now": environment.now(),
+                "runtime": environment.root(Root::Runtime).cloned().unwrap_or(json!({})),
+            },
+        }))
+    }
 }
 
 impl ActionSession for CelRuntime {
@@ -31,12 +51,7 @@ impl ActionSession for CelRuntime {
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async move {
-            let Execute::Cel(cel) = &call.action.execute else {
-                return Err(ActionError::new(
-                    Failure::Manifest,
-                    "this is not a `cel` action",
-                ));
-            };
+            let cel = cel_of(call)?;
             let mut variables = Variables::new();
             variables
                 .bind("context", &call.context)
@@ -53,6 +68,16 @@ impl ActionSession for CelRuntime {
             let result = expression.evaluate(&variables);
             result.map_err(|error| ActionError::new(Failure::Cel, error.to_string()))
         })
+    }
+}
+
+fn cel_of(call: &Call) -> Result<&CelCall, ActionError> {
+    match &call.action.execute {
+        Execute::Cel(cel) => Ok(cel),
+        _ => Err(ActionError::new(
+            Failure::Manifest,
+            "this is not a `cel` action",
+        )),
     }
 }
 

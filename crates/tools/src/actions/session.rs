@@ -126,7 +126,7 @@ fn extract(session: &Session, answer: &Value, call: &Call) -> (Open, Option<Acti
     (open, problem)
 }
 
-fn session_of(call: &Call) -> Result<&Session, ActionError> {
+pub(super) fn session_of(call: &Call) -> Result<&Session, ActionError> {
     match &call.action.execute {
         Execute::StatefulSession(session) => Ok(session),
         _ => Err(ActionError::new(

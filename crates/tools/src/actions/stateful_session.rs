@@ -4,12 +4,19 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
-use super::session::Open;
+use super::session::{Open, session_of};
 use crate::http::HttpClient;
-use crate::runtime::{ActionError, ActionRuntime, ActionSession, Call, Environment, Failure};
+use crate::runtime::{
+    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Preview, Setup,
+};
+
+/// The runtime, as far as it needs nothing from an operator.
+pub(super) fn runtime(setup: &Setup<'_>) -> Result<Arc<dyn ActionRuntime>, ActionError> {
+    Ok(Arc::new(StatefulSession::new(Arc::clone(&setup.client))))
+}
 
 /// Keeps sessions with servers.
 #[derive(Debug, Clone)]
@@ -69,6 +76,23 @@ impl ActionRuntime for StatefulSession {
                 slot: Arc::new(Mutex::new(slot)),
             }) as Arc<dyn ActionSession>)
         })
+    }
+
+    fn preview(&self, mut preview: Preview<'_>) -> Result<Value, ActionError> {
+        let session = session_of(preview.call)?;
+        preview.set_session(session.extract.iter().map(|(key, _)| key.as_str()));
+        let mut shown = Map::new();
+        for (key, call) in [
+            ("create", &session.create),
+            ("initialize", &session.initialize),
+            ("execute", &session.execute),
+            ("destroy", &session.destroy),
+        ] {
+            if let Some(call) = call {
+                shown.insert(key.to_owned(), preview.request(call)?);
+            }
+        }
+        Ok(json!({"requests": shown}))
     }
 }
 

@@ -3,25 +3,26 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::exchange::exchange;
 use crate::http::HttpClient;
-use crate::runtime::{ActionError, ActionRuntime, ActionSession, Call, Environment, Failure};
-use proofhouse_manifest::Execute;
+use crate::runtime::{
+    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Preview, Setup,
+};
+use proofhouse_manifest::{Execute, HttpCall};
+
+/// The runtime, as far as it needs nothing from an operator.
+pub(super) fn runtime(setup: &Setup<'_>) -> Result<Arc<dyn ActionRuntime>, ActionError> {
+    Ok(Arc::new(StatelessHttp {
+        client: Arc::clone(&setup.client),
+    }))
+}
 
 /// Sends requests; keeps nothing between calls.
 #[derive(Debug, Clone)]
-pub struct StatelessHttp {
+struct StatelessHttp {
     client: Arc<HttpClient>,
-}
-
-impl StatelessHttp {
-    /// A runtime that sends through this client.
-    #[must_use]
-    pub fn new(client: Arc<HttpClient>) -> Self {
-        Self { client }
-    }
 }
 
 impl ActionRuntime for StatelessHttp {
@@ -32,6 +33,11 @@ impl ActionRuntime for StatelessHttp {
     ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async { Ok(Arc::new(self.clone()) as Arc<dyn ActionSession>) })
     }
+
+    fn preview(&self, mut preview: Preview<'_>) -> Result<Value, ActionError> {
+        let http = call_of(preview.call)?;
+        Ok(json!({"request": preview.request(http)?}))
+    }
 }
 
 impl ActionSession for StatelessHttp {
@@ -41,17 +47,19 @@ impl ActionSession for StatelessHttp {
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async move {
-            match &call.action.execute {
-                Execute::StatelessHttp(http) => {
-                    exchange(&self.client, http, call, environment, None)
-                        .await?
-                        .result(http)
-                }
-                _ => Err(ActionError::new(
-                    Failure::Manifest,
-                    "this is not a `stateless_http` action",
-                )),
-            }
+            let http = call_of(call)?;
+            let response = exchange(&self.client, http, call, environment, None).await?;
+            response.result(http)
         })
+    }
+}
+
+fn call_of(call: &Call) -> Result<&HttpCall, ActionError> {
+    match &call.action.execute {
+        Execute::StatelessHttp(http) => Ok(http),
+        _ => Err(ActionError::new(
+            Failure::Manifest,
+            "this is not a `stateless_http` action",
+        )),
     }
 }

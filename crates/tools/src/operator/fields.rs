@@ -121,15 +121,6 @@ pub(super) static MCP: TypeSpec = TypeSpec {
     exactly_one: None,
 };
 
-/// The types of provider, and what a mapping of each has.
-pub(super) static PROVIDERS: [(&str, &TypeSpec); 5] = [
-    ("static", &STATIC),
-    ("env", &ENV),
-    ("client_credentials", &CLIENT_CREDENTIALS),
-    ("refresh_token", &REFRESH_TOKEN),
-    ("github_app", &GITHUB_APP),
-];
-
 /// What a provider has before it is known which one it is.
 pub(super) static PROVIDER: TypeSpec = TypeSpec {
     name: "Provider",

@@ -1,11 +1,11 @@
 //! Reads the `auth` block: one provider per name, told apart by `type`.
 
-use proofhouse_source::format::FormatReader;
+use proofhouse_source::format::{FormatReader, TypeSpec};
 use proofhouse_source::{NodeRef, Segment, did_you_mean};
 use serde_json::{Map, Value};
 use url::{Host, Url};
 
-use super::fields::{PROVIDER, PROVIDERS};
+use super::fields::{CLIENT_CREDENTIALS, ENV, GITHUB_APP, PROVIDER, REFRESH_TOKEN, STATIC};
 use super::reader::{Fields, Reader};
 use super::variables::is_name;
 use crate::auth::{
@@ -25,6 +25,56 @@ const TAKEN: [&str; 6] = [
 ];
 
 const GITHUB_API: &str = "https://api.github.com";
+
+/// One type of provider.
+struct ProviderType {
+    /// Its name in the operator's file.
+    name: &'static str,
+    /// What a mapping of it has.
+    spec: &'static TypeSpec,
+    /// Reads one in which everything that is needed is there.
+    read: fn(&mut Block<'_, '_, '_>) -> Option<ProviderConfig>,
+}
+
+/// Every type of provider, in the order in which messages name them.
+static TYPES: [ProviderType; 5] = [
+    ProviderType {
+        name: "static",
+        spec: &STATIC,
+        read: |block| block.secret("token").map(ProviderConfig::Fixed),
+    },
+    ProviderType {
+        name: "env",
+        spec: &ENV,
+        read: |block| block.variable().map(ProviderConfig::Fixed),
+    },
+    ProviderType {
+        name: "client_credentials",
+        spec: &CLIENT_CREDENTIALS,
+        read: |block| {
+            let client = block.client()?;
+            Some(ProviderConfig::ClientCredentials(ClientCredentials {
+                client,
+            }))
+        },
+    },
+    ProviderType {
+        name: "refresh_token",
+        spec: &REFRESH_TOKEN,
+        read: |block| {
+            let refresh_token = block.secret("refresh_token");
+            Some(ProviderConfig::RefreshToken(RefreshToken {
+                client: block.client()?,
+                refresh_token: refresh_token?,
+            }))
+        },
+    },
+    ProviderType {
+        name: "github_app",
+        spec: &GITHUB_APP,
+        read: |block| block.github_app().map(ProviderConfig::GithubApp),
+    },
+];
 
 /// Reads all providers; those with errors are left out.
 pub(super) fn read_all<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> AuthConfig {
@@ -60,11 +110,11 @@ fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Option<ProviderCo
     if !reader.is_mapping(node) {
         return None;
     }
-    let spec = reader.peek(node, &PROVIDER).read("type", |reader, node| {
+    let found = reader.peek(node, &PROVIDER).read("type", |reader, node| {
         let of = reader.text(node)?;
-        let found = PROVIDERS.iter().find(|(name, _)| *name == of);
+        let found = TYPES.iter().find(|known| known.name == of);
         if found.is_none() {
-            let names = PROVIDERS.map(|(name, _)| name);
+            let names = TYPES.each_ref().map(|known| known.name);
             let help = match did_you_mean(&of, names) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("use one of: {}", names.join(", ")),
@@ -77,27 +127,14 @@ fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Option<ProviderCo
         }
         found
     });
-    let (name, spec) = *spec?;
+    let found = found?;
     let mut block = Block {
-        fields: reader.fields(node, spec)?,
+        fields: reader.fields(node, found.spec)?,
     };
-    if !block.fields.has_all_required() {
-        return None;
-    }
-    match name {
-        "static" => block.secret("token").map(ProviderConfig::Fixed),
-        "env" => block.variable().map(ProviderConfig::Fixed),
-        "client_credentials" => Some(ProviderConfig::ClientCredentials(ClientCredentials {
-            client: block.client()?,
-        })),
-        "refresh_token" => {
-            let refresh_token = block.secret("refresh_token");
-            Some(ProviderConfig::RefreshToken(RefreshToken {
-                client: block.client()?,
-                refresh_token: refresh_token?,
-            }))
-        }
-        _ => block.github_app().map(ProviderConfig::GithubApp),
+    if block.fields.has_all_required() {
+        (found.read)(&mut block)
+    } else {
+        None
     }
 }
 

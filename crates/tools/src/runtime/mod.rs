@@ -20,6 +20,7 @@ pub use error::{ActionError, Class, ERROR_TABLE, Failure};
 pub use limits::{JobLimits, Limits};
 pub use observe::{CallEvent, Observer};
 pub use outcome::Outcome;
+pub use preview::Preview;
 pub use task::{Invocation, ToolTask};
 
 use proofhouse_manifest::interpolate::Secrets;
@@ -64,13 +65,13 @@ pub trait ActionRuntime: Send + Sync {
     }
 
     /// What a call would do, with its values in place and its secrets masked. Nothing is sent, no token is
-    /// fetched and nothing is initialized.
+    /// fetched and nothing is initialized. Unless a runtime says more, the arguments are shown.
     ///
     /// # Errors
     ///
     /// Returns an error when a value is missing or may not stand where it stands.
-    fn preview(&self, call: &Call, environment: &Environment) -> Result<Value, ActionError> {
-        preview::preview(call, environment)
+    fn preview(&self, preview: Preview<'_>) -> Result<Value, ActionError> {
+        Ok(serde_json::json!({"arguments": preview.call.parameters}))
     }
 }
 
@@ -112,6 +113,25 @@ pub trait ActionSession: Send + Sync {
     }
 }
 
+/// What the runtimes of this crate are made from.
+pub(crate) struct Setup<'a> {
+    pub(crate) limits: &'a Limits,
+    pub(crate) egress: crate::http::EgressPolicy,
+    /// The client that all runtimes share which send requests.
+    pub(crate) client: Arc<crate::http::HttpClient>,
+}
+
+impl<'a> Setup<'a> {
+    fn new(limits: &'a Limits, egress: crate::http::EgressPolicy) -> Result<Self, ActionError> {
+        let client = Arc::new(crate::http::HttpClient::new(limits, egress.clone())?);
+        Ok(Self {
+            limits,
+            egress,
+            client,
+        })
+    }
+}
+
 /// The runtimes there are, one for each kind of action.
 ///
 /// ```
@@ -133,30 +153,11 @@ impl Runtimes {
     ///
     /// Returns an error when the HTTP client cannot be set up.
     pub fn new(limits: &Limits, egress: crate::http::EgressPolicy) -> Result<Self, ActionError> {
-        let mcp = crate::actions::McpRuntime::new(limits, egress.clone())?;
-        let client = Arc::new(crate::http::HttpClient::new(limits, egress.clone())?);
-        let openapi = crate::actions::OpenApiRuntime::new(Arc::clone(&client), limits, egress)?;
+        let setup = Setup::new(limits, egress)?;
+        let kinds = BackendKind::ALL.into_iter();
+        let table = kinds.map(|kind| Ok((kind, crate::actions::runtime(kind, &setup)?)));
         Ok(Self {
-            table: vec![
-                (BackendKind::Cel, Arc::new(crate::actions::CelRuntime)),
-                (
-                    BackendKind::StatelessHttp,
-                    Arc::new(crate::actions::StatelessHttp::new(Arc::clone(&client))),
-                ),
-                (
-                    BackendKind::StatefulSession,
-                    Arc::new(crate::actions::StatefulSession::new(client)),
-                ),
-                (
-                    BackendKind::KubernetesJob,
-                    Arc::new(crate::actions::KubernetesJobs::new(
-                        crate::actions::Cluster::none(),
-                        limits,
-                    )),
-                ),
-                (BackendKind::OpenApi, Arc::new(openapi)),
-                (BackendKind::Mcp, Arc::new(mcp)),
-            ],
+            table: table.collect::<Result<_, ActionError>>()?,
         })
     }
 
@@ -180,11 +181,18 @@ impl Runtimes {
         self.table.iter().map(|(kind, _)| kind.key())
     }
 
+    /// The runtime of a kind, if there is one.
+    #[must_use]
+    pub fn get(&self, kind: BackendKind) -> Option<&Arc<dyn ActionRuntime>> {
+        let row = self.table.iter().find(|(known, _)| *known == kind);
+        row.map(|(_, runtime)| runtime)
+    }
+
     /// The runtime of an action.
     fn find(&self, execute: &Execute) -> Result<Arc<dyn ActionRuntime>, ActionError> {
         let kind = execute.kind();
-        match self.table.iter().find(|(known, _)| *known == kind) {
-            Some((_, runtime)) => Ok(Arc::clone(runtime)),
+        match self.get(kind) {
+            Some(runtime) => Ok(Arc::clone(runtime)),
             None => Err(ActionError::new(
                 Failure::NoRuntime,
                 format!("there is no runtime for `{}` here", kind.key()),

@@ -2,50 +2,42 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{ActionError, Call, Environment};
+use super::{ActionError, ActionRuntime, Call, Environment};
 use crate::http::{Request, references};
+use proofhouse_manifest::HttpCall;
 use proofhouse_manifest::interpolate::{
-    HeaderTemplate, MASK, Reference, Root, Scope, Secrets, Template, UrlTemplate, encode,
-};
-use proofhouse_manifest::{
-    DescriptionPlace, Execute, HttpCall, KubernetesJob, Mcp, McpTransport, OpenApi, Session,
+    BodyTemplate, HeaderTemplate, MASK, Reference, Root, Scope, Secrets, Template, UrlTemplate,
+    encode,
 };
 
-/// What a call would do. Tokens are not fetched: a mask stands for each. What only a session will know
-/// is shown as the reference to it.
-pub(super) fn preview(call: &Call, environment: &Environment) -> Result<Value, ActionError> {
+/// What a call would do, as its runtime says. Tokens are not fetched: a mask stands for each.
+pub(super) fn preview(
+    runtime: &dyn ActionRuntime,
+    call: &Call,
+    environment: &Environment,
+) -> Result<Value, ActionError> {
     let preview = Preview {
         call,
+        environment,
         secrets: call.secrets.clone(),
         scope: environment.scope_without_tokens(call),
         placeholders: vec![MASK.to_owned()],
     };
     let secrets = preview.secrets.clone();
-    let mut shown = match &call.action.execute {
-        Execute::Cel(cel) => Ok(json!({
-            "expression": cel.expression.source(),
-            "variables": {
-                "context": call.context,
-                "input": call.parameters,
-                "now": environment.now(),
-                "runtime": environment.root(Root::Runtime).cloned().unwrap_or(json!({})),
-            },
-        })),
-        Execute::StatelessHttp(http) => preview.http(http),
-        Execute::StatefulSession(session) => preview.session(session),
-        Execute::OpenApi(api) => preview.openapi(api),
-        Execute::Mcp(mcp) => preview.mcp(mcp),
-        Execute::KubernetesJob(job) => preview.job(job),
-    }
-    .map_err(|error| error.redacted(&secrets))?;
+    let shown = runtime.preview(preview);
+    let mut shown = shown.map_err(|error| error.redacted(&secrets))?;
     if let Some(shown) = shown.as_object_mut() {
         shown.shift_insert(0, "runtime".to_owned(), call.action.execute.key().into());
     }
     Ok(secrets.redact_value(shown))
 }
 
-struct Preview<'a> {
-    call: &'a Call,
+/// The parts of a preview: texts, URLs and requests of a call with their values in place and every secret masked.
+pub struct Preview<'a> {
+    /// The call.
+    pub call: &'a Call,
+    /// What the task runs in.
+    pub environment: &'a Environment,
     secrets: Secrets,
     scope: Scope,
     /// Texts that stand for values which are not known; URLs show them as they are.
@@ -53,85 +45,35 @@ struct Preview<'a> {
 }
 
 impl Preview<'_> {
-    fn http(mut self, http: &HttpCall) -> Result<Value, ActionError> {
-        Ok(json!({"request": self.request(http)?}))
-    }
-
-    fn session(mut self, session: &Session) -> Result<Value, ActionError> {
+    /// Has values that only a session will know shown as the references to them, `{session.key}`.
+    pub fn set_session<'k>(&mut self, keys: impl Iterator<Item = &'k str>) {
         let mut known = Map::new();
-        for (key, _) in &session.extract {
+        for key in keys {
             let placeholder = format!("{{session.{key}}}");
-            known.insert(key.clone(), placeholder.clone().into());
+            known.insert(key.to_owned(), placeholder.clone().into());
             self.placeholders.push(placeholder);
         }
         self.scope.set(Root::Session, Value::Object(known));
-        let mut shown = Map::new();
-        for (key, call) in [
-            ("create", &session.create),
-            ("initialize", &session.initialize),
-            ("execute", &session.execute),
-            ("destroy", &session.destroy),
-        ] {
-            if let Some(call) = call {
-                shown.insert(key.to_owned(), self.request(call)?);
-            }
-        }
-        Ok(json!({"requests": shown}))
     }
 
-    fn openapi(mut self, api: &OpenApi) -> Result<Value, ActionError> {
-        let place = match &api.url {
-            Some(DescriptionPlace::Url(url)) => self.url(Some(url))?,
-            Some(DescriptionPlace::File(path)) => path.as_str().into(),
-            None => Value::Null,
-        };
-        Ok(json!({
-            "description": {"url": place, "headers": self.headers(&api.headers)?},
-            "operation": self.call.action.name,
-            "arguments": self.call.parameters,
-        }))
-    }
-
-    fn mcp(mut self, mcp: &Mcp) -> Result<Value, ActionError> {
-        let transport = match mcp.transport {
-            Some(McpTransport::Stdio) => "stdio",
-            Some(McpTransport::Sse) => "sse",
-            Some(McpTransport::StreamableHttp) => "streamable_http",
-            None => "none",
-        };
-        let mut server = json!({"transport": transport});
-        if let Some(command) = &mcp.command {
-            server["command"] = self.text(command)?.into();
-            let args = mcp.args.iter().flatten();
-            let args: Result<Vec<String>, ActionError> = args.map(|arg| self.text(arg)).collect();
-            server["args"] = args?.into();
-            let mut env = Map::new();
-            for (name, value) in &mcp.env {
-                env.insert(name.clone(), self.text(value)?.into());
-            }
-            server["env"] = env.into();
-        }
-        if mcp.url.is_some() {
-            server["url"] = self.url(mcp.url.as_ref())?;
-            server["headers"] = self.headers(&mcp.headers)?;
-        }
-        Ok(json!({
-            "server": server,
-            "tool": self.call.action.name,
-            "arguments": self.call.parameters,
-        }))
-    }
-
-    fn job(mut self, job: &KubernetesJob) -> Result<Value, ActionError> {
-        let namespace = self.text(&job.namespace)?;
-        for template in job.spec.templates() {
+    /// A value whose texts may hold references.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when a value is missing or may not stand where it stands.
+    pub fn body(&mut self, body: &BodyTemplate) -> Result<Value, ActionError> {
+        for template in body.templates() {
             self.mask_tokens(template.references());
         }
-        let spec = job.spec.render(&self.scope)?;
-        Ok(json!({"namespace": namespace, "spec": spec.expose()}))
+        Ok(body.render(&self.scope)?.into_exposed())
     }
 
-    fn request(&mut self, http: &HttpCall) -> Result<Value, ActionError> {
+    /// An HTTP request.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when a value is missing or may not stand where it stands.
+    pub fn request(&mut self, http: &HttpCall) -> Result<Value, ActionError> {
         self.mask_tokens(references(http).into_iter());
         let request = Request::new(http, &self.scope)?;
         let headers: Map<String, Value> = request
@@ -154,7 +96,12 @@ impl Preview<'_> {
         Ok(shown)
     }
 
-    fn url(&mut self, url: Option<&UrlTemplate>) -> Result<Value, ActionError> {
+    /// A URL; null where there is none.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when a value is missing or may not stand where it stands.
+    pub fn url(&mut self, url: Option<&UrlTemplate>) -> Result<Value, ActionError> {
         let Some(url) = url else {
             return Ok(Value::Null);
         };
@@ -163,7 +110,12 @@ impl Preview<'_> {
         Ok(self.plain(&without_password(url.expose())).into())
     }
 
-    fn headers(&mut self, headers: &[HeaderTemplate]) -> Result<Value, ActionError> {
+    /// Headers by name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when a value is missing or may not stand where it stands.
+    pub fn headers(&mut self, headers: &[HeaderTemplate]) -> Result<Value, ActionError> {
         let mut shown = Map::new();
         for header in headers {
             let value = self.text(&header.value)?;
@@ -172,7 +124,12 @@ impl Preview<'_> {
         Ok(shown.into())
     }
 
-    fn text(&mut self, template: &Template) -> Result<String, ActionError> {
+    /// A text.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when a value is missing or may not stand where it stands.
+    pub fn text(&mut self, template: &Template) -> Result<String, ActionError> {
         self.mask_tokens(template.references());
         Ok(self.scope.text(template)?.into_exposed())
     }

@@ -11,12 +11,13 @@ use serde_json::{Map, Value};
 use tokio::sync::{Mutex, RwLock};
 use tracing::Instrument;
 
+use super::preview::preview;
 use super::{
     ActionError, ActionRuntime, ActionSession, Call, CallEvent, Environment, Failure, Limits,
     Observer, Outcome, Runtimes,
 };
 use proofhouse_manifest::interpolate::Secrets;
-use proofhouse_manifest::{Action, Execute, ParameterSchema, Tool};
+use proofhouse_manifest::{Action, ParameterSchema, Tool};
 
 /// A tool for the length of one task. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -250,7 +251,7 @@ impl ToolTask {
             secrets: self.inner.secrets.clone(),
             cancel: invocation.cancel,
         };
-        let shown = runtime.preview(&call, &inner.environment);
+        let shown = preview(&*runtime, &call, &inner.environment);
         match shown {
             Ok(shown) => Ok(secrets.redact_value(shown)),
             Err(error) => Err(error.redacted(&secrets)),
@@ -352,7 +353,7 @@ impl ToolTask {
         let mut actions = self.inner.tool.actions.iter();
         error.outcome_unknown = actions
             .find(|known| known.name == action)
-            .is_none_or(|known| !may_be_repeated(&known.execute));
+            .is_none_or(|known| !known.execute.may_be_repeated());
         error
     }
 
@@ -575,21 +576,6 @@ fn no_action(tool: &str, name: &str, known: &[String]) -> ActionError {
 
 fn ended() -> ActionError {
     ActionError::new(Failure::Ended, "the task has ended")
-}
-
-/// Whether carrying out an action twice has the effect of doing it once.
-fn may_be_repeated(execute: &Execute) -> bool {
-    match execute {
-        Execute::Cel(_) => true,
-        Execute::StatelessHttp(call) => call
-            .method
-            .as_ref()
-            .is_some_and(|method| matches!(method.source(), "GET" | "PUT" | "DELETE")),
-        Execute::StatefulSession(_)
-        | Execute::OpenApi(_)
-        | Execute::Mcp(_)
-        | Execute::KubernetesJob(_) => false,
-    }
 }
 
 impl std::fmt::Debug for Inner {

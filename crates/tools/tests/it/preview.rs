@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use proofhouse_manifest::Bundle;
+use proofhouse_manifest::{BackendKind, Bundle};
 use proofhouse_tools::runtime::{
-    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Invocation, Runtimes,
-    ToolTask,
+    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Invocation, Preview,
+    Runtimes, ToolTask,
 };
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// Stands in for backends that need a cluster or a server; a preview may not get this far.
-struct Untouched;
+/// A runtime that needs a cluster or a server, and that a preview may not initialize.
+struct Untouched(Arc<dyn ActionRuntime>);
 
 impl ActionRuntime for Untouched {
     fn initialize<'a>(
@@ -25,8 +25,18 @@ impl ActionRuntime for Untouched {
     }
 
     fn completes_actions(&self) -> bool {
-        true
+        self.0.completes_actions()
     }
+
+    fn preview(&self, preview: Preview<'_>) -> Result<Value, ActionError> {
+        self.0.preview(preview)
+    }
+}
+
+/// The same runtimes; that of the kind may not be initialized.
+fn untouched(runtimes: Runtimes, kind: BackendKind) -> Runtimes {
+    let real = Arc::clone(runtimes.get(kind).expect("a runtime"));
+    runtimes.with(kind, Arc::new(Untouched(real)))
 }
 
 const HEAD: &str = "
@@ -49,9 +59,8 @@ fn preview(rest: &str, action: &str, arguments: &Value) -> Result<Value, ActionE
     assert!(findings.is_empty(), "{findings:?}");
     let tool = Arc::new(bundle.tools().next().expect("a tool").clone());
     let mut runtimes = Runtimes::new(&limits(), loopback()).expect("the client is set up");
-    use proofhouse_manifest::BackendKind;
     for kind in [BackendKind::OpenApi, BackendKind::Mcp] {
-        runtimes = runtimes.with(kind, Arc::new(Untouched));
+        runtimes = untouched(runtimes, kind);
     }
     let environment = Environment::new(json!({"api_key": "sk-secret/1"}), || "NOW".to_owned());
     let task = ToolTask::new(tool, environment, runtimes, limits());
@@ -156,12 +165,8 @@ fn a_job_is_shown_with_its_values() {
     // The runtime may say more about the Job it would make; what the manifest says is there.
     let (bundle, _) = Bundle::read(&format!("{HEAD}{rest}"));
     let tool = Arc::new(bundle.tools().next().expect("a tool").clone());
-    let runtimes = Runtimes::new(&limits(), loopback())
-        .expect("the client is set up")
-        .with(
-            proofhouse_manifest::BackendKind::KubernetesJob,
-            Arc::new(Untouched),
-        );
+    let runtimes = Runtimes::new(&limits(), loopback()).expect("the client is set up");
+    let runtimes = untouched(runtimes, BackendKind::KubernetesJob);
     let environment = Environment::new(json!({"api_key": "sk-secret/1"}), || "NOW".to_owned());
     let task = ToolTask::new(tool, environment, runtimes, limits());
     let shown = task.preview(Invocation {

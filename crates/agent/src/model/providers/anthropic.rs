@@ -1,12 +1,31 @@
 //! The dialect of Anthropic's messages API.
 
+use std::sync::Arc;
+
 use proofhouse_wire::HeaderMap;
 use serde_json::{Value, json};
 
-use super::super::{ChatMessage, ModelConfig, ModelRequest, OpenError, StopReason, Usage};
+use super::super::{
+    ChatMessage, ModelConfig, ModelRequest, OpenError, ProviderRow, ProviderVariables, StopReason,
+    Usage,
+};
 use super::assembly::{Assembly, Problem};
 use super::http_model::{HttpModel, base_url, headers};
 use super::{Dialect, Outgoing, count, items, schema, text};
+
+/// The row of anthropic.
+pub(super) const ANTHROPIC: ProviderRow = ProviderRow {
+    prefix: "anthropic",
+    rest: "MODEL",
+    about: "Anthropic's messages API",
+    needs_base_url: false,
+    variables: Some(ProviderVariables {
+        keys: &["ANTHROPIC_API_KEY"],
+        base_url: "ANTHROPIC_BASE_URL",
+        api_version: None,
+    }),
+    make: |name, config| Ok(Arc::new(anthropic(name, config)?)),
+};
 
 const USUAL_URL: &str = "https://api.anthropic.com";
 const API_VERSION: &str = "2023-06-01";
@@ -20,10 +39,7 @@ struct Anthropic {
 }
 
 /// A model of Anthropic.
-pub(in super::super) fn anthropic(
-    model: &str,
-    config: &ModelConfig,
-) -> Result<HttpModel, OpenError> {
+fn anthropic(model: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
     let version = config.api_version.as_deref().unwrap_or(API_VERSION);
     let dialect = Anthropic {
         url: format!("{}/v1/messages", base_url(config, USUAL_URL)?),

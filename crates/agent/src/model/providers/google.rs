@@ -1,15 +1,31 @@
 //! The dialect of Google's Gemini API.
 
+use std::sync::Arc;
+
 use proofhouse_wire::HeaderMap;
 use serde_json::{Value, json};
 
 use super::super::{
-    ChatMessage, ModelConfig, ModelError, ModelErrorKind, ModelRequest, OpenError, StopReason,
-    Usage,
+    ChatMessage, ModelConfig, ModelError, ModelErrorKind, ModelRequest, OpenError, ProviderRow,
+    ProviderVariables, StopReason, Usage,
 };
 use super::assembly::{Assembly, Problem};
 use super::http_model::{HttpModel, base_url, headers};
 use super::{Dialect, Outgoing, count, items, schema, text};
+
+/// The row of google.
+pub(super) const GOOGLE: ProviderRow = ProviderRow {
+    prefix: "google",
+    rest: "MODEL",
+    about: "Google's Gemini API",
+    needs_base_url: false,
+    variables: Some(ProviderVariables {
+        keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        base_url: "GOOGLE_GEMINI_BASE_URL",
+        api_version: None,
+    }),
+    make: |name, config| Ok(Arc::new(google(name, config)?)),
+};
 
 const USUAL_URL: &str = "https://generativelanguage.googleapis.com";
 
@@ -20,7 +36,7 @@ struct Google {
 }
 
 /// A model of Google.
-pub(in super::super) fn google(model: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
+fn google(model: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
     let base = base_url(config, USUAL_URL)?;
     let mut url = url::Url::parse(&base)
         .map_err(|error| OpenError::Config(format!("the base URL is no URL: {error}")))?;

@@ -1,4 +1,4 @@
-//! Real models over HTTP: one exchange with limits and retries, and one dialect per provider.
+//! The table of providers, and real models over HTTP: one exchange with limits and retries, and one dialect per provider.
 
 mod anthropic;
 mod assembly;
@@ -7,15 +7,22 @@ mod google;
 mod http_model;
 mod openai;
 
-pub(super) use anthropic::anthropic;
-pub(super) use google::google;
-pub(super) use openai::{azure, openai};
-
 use assembly::{Assembly, Problem};
 use proofhouse_wire::HeaderMap;
 use serde_json::Value;
 
-use super::ModelRequest;
+use super::open::{RECORDING, SIMULATION};
+use super::{ModelRequest, ProviderRow};
+
+/// Every kind of model there is, in the order in which help and messages name them.
+pub const PROVIDERS: &[ProviderRow] = &[
+    openai::OPENAI,
+    openai::AZURE,
+    anthropic::ANTHROPIC,
+    google::GOOGLE,
+    SIMULATION,
+    RECORDING,
+];
 
 /// What is sent for one request.
 struct Outgoing {

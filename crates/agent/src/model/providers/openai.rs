@@ -1,12 +1,45 @@
 //! The dialect of OpenAI's chat completions, which Azure, vLLM, Ollama, llama.cpp and gateways speak too.
 
+use std::sync::Arc;
+
 use proofhouse_wire::HeaderMap;
 use serde_json::{Value, json};
 
-use super::super::{ChatMessage, ModelConfig, ModelRequest, OpenError, StopReason, Usage};
+use super::super::{
+    ChatMessage, ModelConfig, ModelRequest, OpenError, ProviderRow, ProviderVariables, StopReason,
+    Usage,
+};
 use super::assembly::{Assembly, Problem};
 use super::http_model::{HttpModel, base_url, headers};
 use super::{Dialect, Outgoing, count, items, schema, text};
+
+/// The row of openai.
+pub(super) const OPENAI: ProviderRow = ProviderRow {
+    prefix: "openai",
+    rest: "MODEL",
+    about: "OpenAI, or anything that speaks its chat completions, with a base URL of its own",
+    needs_base_url: false,
+    variables: Some(ProviderVariables {
+        keys: &["OPENAI_API_KEY"],
+        base_url: "OPENAI_BASE_URL",
+        api_version: None,
+    }),
+    make: |name, config| Ok(Arc::new(openai(name, config)?)),
+};
+
+/// The row of azure.
+pub(super) const AZURE: ProviderRow = ProviderRow {
+    prefix: "azure",
+    rest: "DEPLOYMENT",
+    about: "a deployment of Azure OpenAI; the base URL is that of the resource",
+    needs_base_url: true,
+    variables: Some(ProviderVariables {
+        keys: &["AZURE_OPENAI_API_KEY"],
+        base_url: "AZURE_OPENAI_ENDPOINT",
+        api_version: Some("OPENAI_API_VERSION"),
+    }),
+    make: |name, config| Ok(Arc::new(azure(name, config)?)),
+};
 
 const USUAL_URL: &str = "https://api.openai.com/v1";
 /// The version of Azure's interface that is asked for unless the caller says another.
@@ -22,7 +55,7 @@ struct OpenAi {
 }
 
 /// A model of OpenAI, or of anybody who speaks its language.
-pub(in super::super) fn openai(model: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
+fn openai(model: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
     let dialect = OpenAi {
         url: format!("{}/chat/completions", base_url(config, USUAL_URL)?),
         headers: headers(config, "authorization", "Bearer ", &[])?,
@@ -36,10 +69,7 @@ pub(in super::super) fn openai(model: &str, config: &ModelConfig) -> Result<Http
 }
 
 /// A deployment of Azure OpenAI.
-pub(in super::super) fn azure(
-    deployment: &str,
-    config: &ModelConfig,
-) -> Result<HttpModel, OpenError> {
+fn azure(deployment: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
     let base = base_url(config, "")?;
     let version = config.api_version.as_deref().unwrap_or(AZURE_VERSION);
     let mut url = url::Url::parse(&base)

@@ -4,7 +4,7 @@ mod chat;
 mod run;
 mod serve;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use crate::exit_code::Exit;
 use crate::output::CommandError;
@@ -21,19 +21,16 @@ pub(crate) struct Agent {
     command: AgentCommand,
 }
 
-#[derive(Debug, Subcommand)]
-enum AgentCommand {
-    Chat(Box<chat::Chat>),
-    Run(Box<run::Run>),
-    Serve(Box<serve::Serve>),
+commands! {
+    enum AgentCommand {
+        Chat(Box<chat::Chat>),
+        Run(Box<run::Run>),
+        Serve(Box<serve::Serve>),
+    }
 }
 
 impl Agent {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        match self.command {
-            AgentCommand::Chat(command) => command.run(),
-            AgentCommand::Run(command) => command.run(),
-            AgentCommand::Serve(command) => command.run(),
-        }
+        self.command.run()
     }
 }

@@ -2,7 +2,7 @@
 
 mod serve;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use crate::exit_code::Exit;
 use crate::output::CommandError;
@@ -17,15 +17,14 @@ pub(crate) struct Model {
     command: ModelCommand,
 }
 
-#[derive(Debug, Subcommand)]
-enum ModelCommand {
-    Serve(serve::Serve),
+commands! {
+    enum ModelCommand {
+        Serve(serve::Serve),
+    }
 }
 
 impl Model {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        match self.command {
-            ModelCommand::Serve(command) => command.run(),
-        }
+        self.command.run()
     }
 }

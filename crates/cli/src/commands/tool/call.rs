@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use proofhouse_campaign::config::duration;
-use proofhouse_manifest::{Action, Execute};
+use proofhouse_manifest::Action;
 use proofhouse_source::did_you_mean;
 use proofhouse_subjects::call_trace::CallTrace;
 use proofhouse_subjects::operator::{Operator, context};
@@ -240,8 +240,7 @@ impl Call {
     ) -> Result<(), ActionError> {
         let mut declared = task.tool().actions.iter();
         let declared = declared.find(|action| action.name == target.action);
-        let asks =
-            |action: &Action| matches!(action.execute, Execute::OpenApi(_) | Execute::Mcp(_));
+        let asks = |action: &Action| action.execute.kind().is_described_by_backend();
         if declared.is_some_and(|action| !asks(action)) {
             return Ok(());
         }

@@ -4,7 +4,7 @@ mod call;
 mod list;
 mod serve;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use crate::exit_code::Exit;
 use crate::output::CommandError;
@@ -20,19 +20,16 @@ pub(crate) struct Tool {
     command: ToolCommand,
 }
 
-#[derive(Debug, Subcommand)]
-enum ToolCommand {
-    List(list::List),
-    Call(Box<call::Call>),
-    Serve(Box<serve::Serve>),
+commands! {
+    enum ToolCommand {
+        List(list::List),
+        Call(Box<call::Call>),
+        Serve(Box<serve::Serve>),
+    }
 }
 
 impl Tool {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        match self.command {
-            ToolCommand::List(command) => command.run(),
-            ToolCommand::Call(command) => command.run(),
-            ToolCommand::Serve(command) => command.run(),
-        }
+        self.command.run()
     }
 }

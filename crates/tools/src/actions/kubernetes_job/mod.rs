@@ -19,13 +19,13 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use k8s_openapi::api::batch::v1::Job;
 use proofhouse_wire::sync::lock;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
 
 pub use cluster::Cluster;
 
 use crate::runtime::{
-    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Limits,
+    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Limits, Preview, Setup,
 };
 use api::{Api, ApiError};
 use document::Identity;
@@ -40,6 +40,11 @@ const CREATE_GRACE: Duration = Duration::from_secs(1);
 
 /// No clock can add up more than some centuries, so a limit that means "none" is made one that can be added.
 const MAX_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The runtime, as far as it needs nothing from an operator.
+pub(super) fn runtime(setup: &Setup<'_>) -> Result<Arc<dyn ActionRuntime>, ActionError> {
+    Ok(Arc::new(KubernetesJobs::new(Cluster::none(), setup.limits)))
+}
 
 /// Runs Jobs in one cluster.
 #[derive(Debug, Clone)]
@@ -116,6 +121,12 @@ impl ActionRuntime for KubernetesJobs {
 
     fn cancels_itself(&self) -> bool {
         true
+    }
+
+    fn preview(&self, mut preview: Preview<'_>) -> Result<Value, ActionError> {
+        let job = job_of(preview.call)?;
+        let namespace = preview.text(&job.namespace)?;
+        Ok(json!({"namespace": namespace, "spec": preview.body(&job.spec)?}))
     }
 }
 

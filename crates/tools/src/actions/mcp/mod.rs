@@ -19,7 +19,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use proofhouse_wire::client::Client;
 use rmcp::model::CallToolResult;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
 use self::catalog::Catalog;
@@ -29,15 +29,21 @@ use self::failure::{CallFailure, MAX_SAID, head};
 use self::known_secrets::KnownSecrets;
 use crate::http::EgressPolicy;
 use crate::runtime::{
-    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Limits,
+    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Limits, Preview, Setup,
 };
-use proofhouse_manifest::{Action, Execute};
+use proofhouse_manifest::{Action, Execute, Mcp, McpTransport};
 
 /// The path of servers whose manifest sets none. Nothing else of our own environment reaches them.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// How long a stream may be silent. One that is there for news mostly is.
 const STREAM_SILENCE: std::time::Duration = std::time::Duration::from_secs(600);
+
+/// The runtime, as far as it needs nothing from an operator.
+pub(super) fn runtime(setup: &Setup<'_>) -> Result<Arc<dyn ActionRuntime>, ActionError> {
+    let runtime = McpRuntime::new(setup.limits, setup.egress.clone())?;
+    Ok(Arc::new(runtime))
+}
 
 /// Starts servers and connects to them.
 #[derive(Debug, Clone)]
@@ -110,12 +116,7 @@ impl McpRuntime {
     }
 
     async fn open(&self, call: &Call, environment: &Environment) -> Result<Server, ActionError> {
-        let Execute::Mcp(block) = &call.action.execute else {
-            return Err(ActionError::new(
-                Failure::Manifest,
-                "this is not an `mcp` action",
-            ));
-        };
+        let block = block_of(call)?;
         let secrets = KnownSecrets::new(environment.clone(), Arc::clone(&call.tool));
         let catalog = Catalog::new(call.action.execute.clone(), secrets.clone());
         let connector = Connector {
@@ -287,6 +288,16 @@ fn with_defaults(call: &Call) -> Map<String, Value> {
     arguments
 }
 
+fn block_of(call: &Call) -> Result<&Mcp, ActionError> {
+    match &call.action.execute {
+        Execute::Mcp(block) => Ok(block),
+        _ => Err(ActionError::new(
+            Failure::Manifest,
+            "this is not an `mcp` action",
+        )),
+    }
+}
+
 impl ActionRuntime for McpRuntime {
     fn initialize<'a>(
         &'a self,
@@ -301,6 +312,38 @@ impl ActionRuntime for McpRuntime {
 
     fn completes_actions(&self) -> bool {
         true
+    }
+
+    fn preview(&self, mut preview: Preview<'_>) -> Result<Value, ActionError> {
+        let mcp = block_of(preview.call)?;
+        let transport = match mcp.transport {
+            Some(McpTransport::Stdio) => "stdio",
+            Some(McpTransport::Sse) => "sse",
+            Some(McpTransport::StreamableHttp) => "streamable_http",
+            None => "none",
+        };
+        let mut server = json!({"transport": transport});
+        if let Some(command) = &mcp.command {
+            server["command"] = preview.text(command)?.into();
+            let args = mcp.args.iter().flatten();
+            let args: Result<Vec<String>, ActionError> =
+                args.map(|arg| preview.text(arg)).collect();
+            server["args"] = args?.into();
+            let mut env = Map::new();
+            for (name, value) in &mcp.env {
+                env.insert(name.clone(), preview.text(value)?.into());
+            }
+            server["env"] = env.into();
+        }
+        if mcp.url.is_some() {
+            server["url"] = preview.url(mcp.url.as_ref())?;
+            server["headers"] = preview.headers(&mcp.headers)?;
+        }
+        Ok(json!({
+            "server": server,
+            "tool": preview.call.action.name,
+            "arguments": preview.call.parameters,
+        }))
     }
 }
 

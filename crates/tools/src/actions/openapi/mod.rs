@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use proofhouse_wire::sync::lock;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use url::Url;
 
 use self::description::{Description, Operation};
@@ -33,10 +33,10 @@ use self::security::{Credential, Offered, Origin};
 use super::response;
 use crate::http::{EgressPolicy, HttpClient};
 use crate::runtime::{
-    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Limits,
+    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Limits, Preview, Setup,
 };
 use proofhouse_manifest::interpolate::{Reference, Root, Scope, Sealed, Secrets};
-use proofhouse_manifest::{Action, Execute, OpenApi, ParameterSchema};
+use proofhouse_manifest::{Action, DescriptionPlace, Execute, OpenApi, ParameterSchema};
 
 /// How many bytes the schema of one operation may have, when there are few.
 const MAX_SCHEMA: usize = 128 << 10;
@@ -47,9 +47,16 @@ const MAX_SCHEMAS: usize = 32 << 20;
 /// How many bytes a schema may always have.
 const MIN_SCHEMA: usize = 8 << 10;
 
+/// The runtime, as far as it needs nothing from an operator.
+pub(super) fn runtime(setup: &Setup<'_>) -> Result<Arc<dyn ActionRuntime>, ActionError> {
+    let client = Arc::clone(&setup.client);
+    let runtime = OpenApiRuntime::new(client, setup.limits, setup.egress.clone())?;
+    Ok(Arc::new(runtime))
+}
+
 /// Carries out the operations of OpenAPI descriptions.
 #[derive(Debug, Clone)]
-pub struct OpenApiRuntime {
+struct OpenApiRuntime {
     client: Arc<HttpClient>,
     /// The same for descriptions, which may be larger than what models read.
     descriptions: Arc<HttpClient>,
@@ -80,11 +87,7 @@ struct Known {
 
 impl OpenApiRuntime {
     /// A runtime that sends through this client, and fetches descriptions under the same rules.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when the HTTP client cannot be set up.
-    pub fn new(
+    fn new(
         client: Arc<HttpClient>,
         limits: &Limits,
         egress: EgressPolicy,
@@ -225,6 +228,22 @@ impl ActionRuntime for OpenApiRuntime {
 
     fn completes_actions(&self) -> bool {
         true
+    }
+
+    fn preview(&self, mut preview: Preview<'_>) -> Result<Value, ActionError> {
+        let Execute::OpenApi(api) = &preview.call.action.execute else {
+            return Err(foreign());
+        };
+        let place = match &api.url {
+            Some(DescriptionPlace::Url(url)) => preview.url(Some(url))?,
+            Some(DescriptionPlace::File(path)) => path.as_str().into(),
+            None => Value::Null,
+        };
+        Ok(json!({
+            "description": {"url": place, "headers": preview.headers(&api.headers)?},
+            "operation": preview.call.action.name,
+            "arguments": preview.call.parameters,
+        }))
     }
 }
 

@@ -6,6 +6,7 @@ use ring::digest;
 use serde_json::Value;
 
 use super::Delivery;
+use super::scheme::{SCHEMES, Scheme};
 
 /// The longest id that is kept as it is; longer ones are hashed.
 const MAX_ID_BYTES: usize = 200;
@@ -13,10 +14,8 @@ const MAX_ID_BYTES: usize = 200;
 const MAX_HEADERS: usize = 64;
 const MAX_HEADER_BYTES: usize = 1_024;
 
-/// Headers that name a delivery, and whose platforms do so.
-const ID_HEADERS: [&str; 6] = [
-    "x-github-delivery",
-    "webhook-id",
+/// Headers that name a delivery, of platforms whose signatures are not a scheme of ours.
+const OTHER_ID_HEADERS: [&str; 4] = [
     "x-gitlab-event-uuid",
     "x-shopify-webhook-id",
     "svix-id",
@@ -94,7 +93,8 @@ pub fn identify(
 }
 
 fn platform_id(delivery: &Delivery<'_>, payload: Option<&Value>) -> Option<String> {
-    for header in ID_HEADERS {
+    let of_schemes = SCHEMES.iter().filter_map(Scheme::delivery_header);
+    for header in of_schemes.chain(OTHER_ID_HEADERS) {
         if let Some(id) = delivery.header(header).filter(|id| !id.is_empty()) {
             return Some(format!("{header}:{id}"));
         }

@@ -11,10 +11,6 @@ use crate::runtime::Environment;
 use proofhouse_manifest::interpolate::{Root, Scope, Sealed};
 use proofhouse_manifest::{Receive, Tool};
 
-/// The schemes that a secret of a manifest is good for: those with a name of their own. Which one it is,
-/// the headers of the delivery say.
-const OF_MANIFESTS: [&str; 3] = ["github", "standard", "slack"];
-
 /// What a check of a delivery's signature says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "signature", rename_all = "snake_case")]
@@ -252,11 +248,10 @@ fn better(one: Option<Verification>, other: Option<Verification>) -> Option<Veri
         .max_by_key(Verification::rank)
 }
 
-/// The keys that a manifest's secret is: one for each scheme it can be a secret of.
+/// The keys that a manifest's secret is: one for each scheme it can be a secret of. Which one it is, the headers of the
+/// delivery say.
 fn manifest_keys(secret: &str) -> Vec<Key> {
-    let schemes = SCHEMES
-        .iter()
-        .filter(|scheme| OF_MANIFESTS.contains(&&*scheme.name));
+    let schemes = SCHEMES.iter().filter(|scheme| scheme.is_for_manifests);
     let keys = schemes.filter_map(|scheme| {
         let bytes = Sealed::new(scheme.key(secret).ok()?);
         let scheme = scheme.clone();

@@ -40,8 +40,12 @@ pub struct Scheme {
     pub signed: Cow<'static, str>,
     /// The header with the time, in whole seconds since 1970.
     pub timestamp_header: Option<Cow<'static, str>>,
-    /// The header with the id.
+    /// The header with the id, where the signature covers it.
     pub id_header: Option<Cow<'static, str>>,
+    /// The header in which the platform names a delivery without signing the name.
+    pub unsigned_id_header: Option<Cow<'static, str>>,
+    /// Whether a secret of a manifest may be one of it. Not for a scheme whose parts the operator must tell first.
+    pub is_for_manifests: bool,
     /// Whether secrets are base64, perhaps after `whsec_`.
     pub base64_secrets: bool,
 }
@@ -104,6 +108,8 @@ pub static SCHEMES: [Scheme; 4] = [
         signed: text("{body}"),
         timestamp_header: None,
         id_header: None,
+        unsigned_id_header: Some(text("x-github-delivery")),
+        is_for_manifests: true,
         base64_secrets: false,
     },
     Scheme {
@@ -116,6 +122,8 @@ pub static SCHEMES: [Scheme; 4] = [
         signed: text("{id}.{timestamp}.{body}"),
         timestamp_header: Some(text("webhook-timestamp")),
         id_header: Some(text("webhook-id")),
+        unsigned_id_header: None,
+        is_for_manifests: true,
         base64_secrets: true,
     },
     Scheme {
@@ -128,6 +136,8 @@ pub static SCHEMES: [Scheme; 4] = [
         signed: text("v0:{timestamp}:{body}"),
         timestamp_header: Some(text("x-slack-request-timestamp")),
         id_header: None,
+        unsigned_id_header: None,
+        is_for_manifests: true,
         base64_secrets: false,
     },
     Scheme {
@@ -140,6 +150,8 @@ pub static SCHEMES: [Scheme; 4] = [
         signed: text("{body}"),
         timestamp_header: None,
         id_header: None,
+        unsigned_id_header: None,
+        is_for_manifests: false,
         base64_secrets: false,
     },
 ];
@@ -214,6 +226,12 @@ impl Scheme {
         } else {
             Ok(bytes)
         }
+    }
+
+    /// The header in which its platform names a delivery, if it does.
+    pub(super) fn delivery_header(&self) -> Option<&str> {
+        let signed = self.id_header.as_deref();
+        signed.or(self.unsigned_id_header.as_deref())
     }
 
     /// Whether the delivery id is covered by the signature, so that a replay cannot change it.
