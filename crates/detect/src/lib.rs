@@ -5,11 +5,16 @@
 //! threads that end before the call does.
 
 mod batch;
+mod canary;
 mod import;
 mod scanner;
 mod trace;
 
 pub use batch::{ScanEvent, ScanOptions, Scanned};
+pub use canary::{
+    CanaryEncoding, CanaryError, CanaryForm, CanaryHit, CanaryMatcher, CanaryShape, DECODED_BYTES,
+    MAX_CANARY_BYTES, MIN_SIGNIFICANT,
+};
 pub use import::{
     FORMATS, Format, FormatInfo, ImportOptions, JsonRpcReader, OtlpReader, UnknownFormat, open,
 };

@@ -7,6 +7,7 @@
 )]
 
 mod batch;
+mod canary;
 mod equivalence;
 mod evidence;
 mod hiding;
