@@ -19,9 +19,9 @@ pub use import::{
     FORMATS, Format, FormatInfo, ImportOptions, JsonRpcReader, OtlpReader, UnknownFormat, open,
 };
 pub use scanner::{
-    BuildError, Case, Check, DocumentVerdict, Dropped, DroppedMessages, Evidence, Explanation,
-    IndicatorReport, Judgement, Kept, Place, Resolved, ScanFinding, ScanOutcome, Scanner,
-    ScannerBuilder, Session, dropped_by,
+    BuildError, CanaryKeyError, CanaryKeyProblem, Case, Check, DocumentVerdict, Dropped,
+    DroppedMessages, Evidence, Explanation, IndicatorReport, Judgement, Kept, Place, Resolved,
+    ScanFinding, ScanOutcome, Scanner, ScannerBuilder, Session, check_canaries, dropped_by,
 };
 pub use trace::{
     Item, LineError, LineErrorKind, Message, MessageReader, MessageSource, REDACTED, ReadSummary,

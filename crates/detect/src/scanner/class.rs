@@ -65,6 +65,8 @@ pub(super) struct Class {
     pub(super) groups: Vec<GroupClass>,
     pub(super) expressions: Vec<RuleId>,
     pub(super) semantics: Vec<RuleId>,
+    /// Groups of canaries that such a rule asks for.
+    pub(super) canaries: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -212,6 +214,21 @@ impl Scanner {
                     always: always.collect(),
                     existence: existence.collect(),
                 });
+            }
+        }
+        for (index, group) in self.canaries.iter().enumerate() {
+            if group.protocol != message.protocol {
+                continue;
+            }
+            let mut any = false;
+            for rule in group.rules().filter(|rule| applies(*rule)) {
+                class.applies[rule as usize / 64] |= 1 << (rule % 64);
+                any = true;
+            }
+            if any {
+                class
+                    .canaries
+                    .push(u32::try_from(index).unwrap_or(u32::MAX));
             }
         }
         class.expressions = self

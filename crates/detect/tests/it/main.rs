@@ -8,6 +8,7 @@
 
 mod batch;
 mod canary;
+mod canary_key;
 mod equivalence;
 mod evidence;
 mod hiding;
