@@ -126,8 +126,8 @@ impl CanaryMatcher {
         search::in_texts(self, &[text])
     }
 
-    /// The canaries in the texts below a value, one of which may hold only a part of it: each canary at
-    /// most once, in the order they were given.
+    /// The canaries in the texts below a value, one of which may hold only a part of it; the next text, or the next one
+    /// under the same key, has the rest. Each canary is found at most once, in the order they were given.
     #[must_use]
     pub fn find(&self, value: &Value) -> Vec<CanaryHit> {
         self.find_in_values(&[value])

@@ -1,5 +1,7 @@
 //! The search: through the texts as they are, then through what they decode to.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::decode::{ESCAPES, Run, runs};
@@ -50,16 +52,12 @@ struct Origin<'o> {
 }
 
 pub(super) fn in_texts(matcher: &CanaryMatcher, texts: &[&str]) -> Vec<CanaryHit> {
-    let hits = search(matcher, texts).into_iter().enumerate();
+    let mut search = Search::new(matcher);
+    search.look(texts, &mut Vec::new(), None);
+    let hits = search.found.into_iter().enumerate();
     hits.filter_map(|(canary, found)| {
         let found = found?;
-        Some(CanaryHit {
-            canary,
-            form: found.form,
-            value: found.text,
-            path: String::new(),
-            text: found.words,
-        })
+        Some(found.at(canary, found.text, String::new()))
     })
     .collect()
 }
@@ -67,41 +65,60 @@ pub(super) fn in_texts(matcher: &CanaryMatcher, texts: &[&str]) -> Vec<CanaryHit
 pub(super) fn in_values(matcher: &CanaryMatcher, values: &[&Value]) -> Vec<CanaryHit> {
     let mut texts = Texts::default();
     for value in values {
-        texts.add(value);
+        texts.add(value, "");
     }
+    let mut search = Search::new(matcher);
     let mut hits: Vec<CanaryHit> = Vec::new();
-    // Keys by themselves: they stand between values that belong together.
-    for (texts, wanted) in [(&texts.values, Leaf::Value), (&texts.keys, Leaf::Key)] {
-        for (canary, found) in search(matcher, texts).into_iter().enumerate() {
+    let mut look = |texts: &[&str], leaf: Leaf, number: &dyn Fn(usize) -> usize| {
+        search.look(texts, &mut Vec::new(), None);
+        for (canary, found) in search.found.iter().enumerate() {
             let Some(found) = found else { continue };
-            if hits.iter().any(|hit| hit.canary == canary) {
-                continue;
+            if !hits.iter().any(|hit| hit.canary == canary) {
+                let (value, path) = place(values, leaf, number(found.text));
+                hits.push(found.at(canary, value, path));
             }
-            let (value, path) = place(values, wanted, found.text);
-            hits.push(CanaryHit {
-                canary,
-                form: found.form,
-                value,
-                path,
-                text: found.words,
-            });
         }
+        search.missing > 0
+    };
+    let mut is_missing = look(&texts.values, Leaf::Value, &|text| text);
+    // Parts of a message are often mappings, with other texts beside the one that goes on in the next.
+    for numbers in texts.by_key() {
+        if is_missing {
+            let of_key: Vec<&str> = numbers.iter().map(|number| texts.values[*number]).collect();
+            is_missing = look(&of_key, Leaf::Value, &|text| numbers[text]);
+        }
+    }
+    // Keys by themselves: they stand between values that belong together.
+    if is_missing {
+        look(&texts.keys, Leaf::Key, &|text| text);
     }
     hits.sort_by_key(|hit| hit.canary);
     hits
 }
 
-fn search(matcher: &CanaryMatcher, texts: &[&str]) -> Vec<Option<Found>> {
-    let mut found = Vec::new();
-    found.resize_with(matcher.canaries.len(), || None);
-    let mut search = Search {
-        matcher,
-        missing: found.len(),
-        found,
-        budget: DECODED_BYTES,
-    };
-    search.look(texts, &mut Vec::new(), None);
-    search.found
+impl Found {
+    fn at(&self, canary: usize, value: usize, path: String) -> CanaryHit {
+        CanaryHit {
+            canary,
+            form: self.form.clone(),
+            value,
+            path,
+            text: self.words.clone(),
+        }
+    }
+}
+
+impl<'m> Search<'m> {
+    fn new(matcher: &'m CanaryMatcher) -> Self {
+        let mut found = Vec::new();
+        found.resize_with(matcher.canaries.len(), || None);
+        Self {
+            matcher,
+            missing: found.len(),
+            found,
+            budget: DECODED_BYTES,
+        }
+    }
 }
 
 impl Search<'_> {
@@ -303,22 +320,37 @@ fn shape(pattern: &Pattern, canary: &str, range: &Range) -> CanaryShape {
 #[derive(Default)]
 struct Texts<'v> {
     values: Vec<&'v str>,
+    /// The key of each value, or of the list that it stands in.
+    key_of: Vec<&'v str>,
     keys: Vec<&'v str>,
 }
 
 impl<'v> Texts<'v> {
-    fn add(&mut self, value: &'v Value) {
+    fn add(&mut self, value: &'v Value, key: &'v str) {
         match value {
-            Value::String(text) => self.values.push(text),
-            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
+            Value::String(text) => {
+                self.values.push(text);
+                self.key_of.push(key);
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.add(item, key)),
             Value::Object(map) => {
                 for (key, value) in map {
                     self.keys.push(key);
-                    self.add(value);
+                    self.add(value, key);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    /// The numbers of the values that have a key in common, where other values stand among them.
+    fn by_key(&self) -> Vec<Vec<usize>> {
+        let mut by_key: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (number, key) in self.key_of.iter().enumerate() {
+            by_key.entry(key).or_default().push(number);
+        }
+        let is_apart = |numbers: &Vec<usize>| numbers.windows(2).any(|two| two[0] + 1 < two[1]);
+        by_key.into_values().filter(is_apart).collect()
     }
 }
 

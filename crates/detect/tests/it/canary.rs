@@ -144,6 +144,9 @@ fn the_place_is_told() {
             "SECOND-aabbccdd split over several values".to_owned()
         )]
     );
+    let parts = json!({"parts": [{"kind": "text", "text": "CANARY-CI"}, {"kind": "text", "text": "TOKEN-93b4aa10"}]});
+    let hits = matcher.find(&parts);
+    assert_eq!((hits.len(), hits[0].path.as_str()), (1, "parts[0].text"));
     let hits = matcher.find(&json!({"x": {(CANARY): 1}}));
     assert_eq!(hits[0].path, format!("x.{CANARY}"));
     let [one, two] = [json!("CANARY-CI-"), json!(["token", "93b4aa10"])];
