@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use proofhouse_campaign::cases::is_cases_file;
 use proofhouse_campaign::load::load_document;
 use proofhouse_detect::Scanner;
 use proofhouse_oatf::Document;
@@ -39,7 +40,10 @@ impl Rules {
         let mut inputs = collect(&self.paths, DOCUMENTS)?;
         // The same file may be named by itself and found in a directory.
         let mut seen = std::collections::HashSet::new();
-        inputs.retain(|input| seen.insert(input.name()));
+        inputs.retain(|input| {
+            let is_cases = matches!(input, Input::File(path) if is_cases_file(path));
+            !is_cases && seen.insert(input.name())
+        });
         let mut builder = Scanner::builder();
         let mut unusable = 0;
         for input in &inputs {

@@ -13,6 +13,7 @@ use proofhouse_wire::files::{CollectError, DOCUMENTS, Input, collect};
 use super::ReplayError;
 use super::find::KeptCampaign;
 use super::judge::Judge;
+use crate::cases::is_cases_file;
 use crate::document::{CampaignDocument, is_twin_file};
 use crate::load::{load, load_document, load_one};
 use crate::result::DocumentInfo;
@@ -147,7 +148,9 @@ impl<'n> Sources<'n> {
     ) -> Result<Self, GivenError> {
         let mut given: Vec<Given> = Vec::new();
         let mut inputs = collect(paths, DOCUMENTS)?;
-        inputs.retain(|input| !matches!(input, Input::File(path) if is_twin_file(path)));
+        inputs.retain(
+            |input| !matches!(input, Input::File(path) if is_twin_file(path) || is_cases_file(path)),
+        );
         let mut seen = std::collections::HashSet::new();
         inputs.retain(|input| seen.insert(input.name()));
         for input in inputs {

@@ -6,6 +6,7 @@ use clap::Args;
 use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 
+use proofhouse_campaign::cases::{self, is_cases_file};
 use proofhouse_campaign::config::{self, Variables};
 use proofhouse_subjects::bundles::{across, sort};
 
@@ -14,7 +15,7 @@ use crate::input::{Input, Inputs, Unreadable};
 use crate::output::{CommandError, Data, Progress};
 use crate::report::{Checked, Format};
 
-/// Check threat documents, manifests (tools, agents, triggers, schedules) and proofhouse.yaml, and show what is wrong where
+/// Check threat documents, manifests (tools, agents, triggers, schedules), labelled cases and proofhouse.yaml, and show what is wrong where
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse validate attack.yaml\n  \
@@ -78,6 +79,10 @@ impl Validate {
             Ok(text) if config::is_meant_by(&input.name(), &text) => {
                 let findings = project(input, &text);
                 (config::shown(&text), (findings, None))
+            }
+            Ok(text) if matches!(input, Input::File(path) if is_cases_file(path)) => {
+                let (_, findings) = cases::read(&text);
+                (text, (findings, None))
             }
             Ok(text) => {
                 let found = check(&text, &self.inputs);

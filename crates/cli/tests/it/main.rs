@@ -28,6 +28,7 @@ mod replay;
 mod resume;
 mod run;
 mod scan;
+mod scenario_cases;
 mod scenario_documents;
 mod scenarios;
 mod serve;
