@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use proofhouse_oatf::{Document, Indicator, Protocol, Span, resolve_wildcard_path};
+use proofhouse_oatf::{Attack, Document, Indicator, Protocol, Span, resolve_wildcard_path};
 use serde_json::Value;
 
 use super::group::RuleId;
@@ -14,6 +14,8 @@ use crate::trace::Message;
 /// The field of an indicator that is ours.
 const OURS: &str = "x-proofhouse";
 const CANARY: &str = "canary";
+/// What the rule is called that nobody's document has.
+pub(super) const BUILT_IN: &str = "canary";
 
 /// What is wrong with the canaries of an indicator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -84,6 +86,30 @@ fn canaries(indicator: &Indicator) -> Result<Vec<&str>, CanaryKeyProblem> {
     texts.collect()
 }
 
+/// The document that stands for canaries nobody's document asks for: an indicator for each, which looks at all of every
+/// message, whatever protocol it is of.
+pub(super) fn built_in(canaries: &[String]) -> Document {
+    let indicators = canaries.iter().enumerate().map(|(index, canary)| {
+        let mut ours = serde_json::Map::new();
+        ours.insert(CANARY.to_owned(), canary.as_str().into());
+        let mut indicator = Indicator {
+            id: Some(format!("{BUILT_IN}-{}", index + 1)),
+            description: Some(format!("The canary {canary} was found.")),
+            ..Indicator::default()
+        };
+        indicator
+            .extensions
+            .insert(OURS.to_owned(), Value::Object(ours));
+        indicator
+    });
+    Document::new(Attack {
+        id: Some(BUILT_IN.to_owned()),
+        name: Some("Canaries".to_owned()),
+        indicators: Some(indicators.collect()),
+        ..Attack::default()
+    })
+}
+
 /// Where an indicator looks.
 fn target(indicator: &Indicator) -> &str {
     let pattern = indicator.pattern.as_ref();
@@ -96,8 +122,9 @@ fn target(indicator: &Indicator) -> &str {
 /// The canaries that indicators ask for at the same place, compiled together.
 #[derive(Debug)]
 pub(super) struct CanaryGroup {
-    pub(super) protocol: Protocol,
-    pub(super) target: String,
+    /// The protocol; any where there is none.
+    protocol: Option<Protocol>,
+    target: String,
     matcher: CanaryMatcher,
     /// Per canary, the rules that ask for it.
     rules: Vec<Vec<RuleId>>,
@@ -115,6 +142,11 @@ pub(super) struct CanaryAt<'m> {
 }
 
 impl CanaryGroup {
+    /// Whether a rule of the group may look at messages of a protocol.
+    pub(super) fn is_of(&self, protocol: &Protocol) -> bool {
+        self.protocol.as_ref().is_none_or(|own| own == protocol)
+    }
+
     pub(super) fn rules(&self) -> impl Iterator<Item = RuleId> {
         self.rules.iter().flatten().copied()
     }
@@ -152,8 +184,8 @@ impl Scanner {
     /// Compiles the canaries of all indicators.
     pub(super) fn compile_canaries(&mut self) -> Result<(), BuildError> {
         // In the order in which the places are met, so that a scanner is the same every time.
-        let mut places: Vec<(Protocol, String, Vec<(String, Vec<RuleId>)>)> = Vec::new();
-        let mut by_place: HashMap<(Protocol, String), usize> = HashMap::new();
+        let mut places: Vec<(Option<Protocol>, String, Vec<(String, Vec<RuleId>)>)> = Vec::new();
+        let mut by_place: HashMap<(Option<Protocol>, String), usize> = HashMap::new();
         let mut by_canary: HashMap<(usize, String), usize> = HashMap::new();
         for (rule, place) in (0..).zip(&self.rules) {
             let source = &self.documents[place.document as usize];
@@ -170,10 +202,7 @@ impl Scanner {
             if canaries.is_empty() {
                 continue;
             }
-            let key = (
-                indicator.protocol.clone().unwrap_or_default(),
-                target(indicator).to_owned(),
-            );
+            let key = (indicator.protocol.clone(), target(indicator).to_owned());
             let at = *by_place
                 .entry(key)
                 .or_insert_with_key(|(protocol, target)| {

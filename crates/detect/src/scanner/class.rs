@@ -123,7 +123,8 @@ impl Dropped {
 /// ask; by those that do, it is.
 #[must_use]
 pub fn dropped_by(indicator: &Indicator, message: &Message) -> Option<Dropped> {
-    if indicator.protocol.as_ref() != Some(&message.protocol) {
+    let protocol = indicator.protocol.as_ref();
+    if protocol.is_some_and(|protocol| *protocol != message.protocol) {
         return Some(Dropped::Protocol);
     }
     if indicator
@@ -217,7 +218,7 @@ impl Scanner {
             }
         }
         for (index, group) in self.canaries.iter().enumerate() {
-            if group.protocol != message.protocol {
+            if !group.is_of(&message.protocol) {
                 continue;
             }
             let mut any = false;

@@ -133,6 +133,10 @@ impl Scanner {
 
     /// The result and what the evaluator says about it.
     fn judge(&self, indicator: &Indicator, message: &Message) -> (IndicatorResult, Option<String>) {
+        if indicator.detection().is_none() && indicator.extensions.contains_key("x-proofhouse") {
+            // It has nothing but its canary.
+            return (IndicatorResult::NotMatched, None);
+        }
         let verdict = evaluate_indicator(
             indicator,
             &message.content,

@@ -142,6 +142,26 @@ impl ScannerBuilder {
         self
     }
 
+    /// Looks for canaries in all of every message, in whatever form, as a document named `canary` with an indicator for
+    /// each would.
+    ///
+    /// ```
+    /// # use proofhouse_detect::{Message, Scanner};
+    /// # use serde_json::json;
+    /// let scanner = Scanner::builder().canaries(&["CANARY-93b4aa10".to_owned()]).build().unwrap();
+    /// let mut session = scanner.session();
+    /// session.feed(&Message::new("mail", "send", json!({"body": "01aa4b39-YRANAC"})));
+    /// let verdict = &session.verdicts()[0];
+    /// assert_eq!((verdict.name.as_str(), verdict.attack.result.as_str()), ("canary", "exploited"));
+    /// ```
+    #[must_use]
+    pub fn canaries(self, canaries: &[String]) -> Self {
+        if canaries.is_empty() {
+            return self;
+        }
+        self.add(canaries::BUILT_IN, canaries::built_in(canaries))
+    }
+
     /// Uses another CEL evaluator than the default one.
     #[must_use]
     pub fn cel(mut self, evaluator: Arc<dyn CelEvaluator>) -> Self {
