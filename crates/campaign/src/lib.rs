@@ -11,6 +11,7 @@
 
 mod archive;
 pub mod baseline;
+pub mod canaries;
 pub mod cases;
 pub mod comparison;
 pub mod config;

@@ -17,6 +17,7 @@ mod interrupt;
 mod live;
 mod notices;
 mod output;
+mod planted;
 mod progress;
 mod proxies;
 mod replay;

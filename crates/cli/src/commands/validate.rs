@@ -4,10 +4,11 @@ use std::path::Path;
 
 use clap::Args;
 use proofhouse_manifest::Bundle;
-use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
+use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, load_with};
 
 use proofhouse_campaign::cases::{self, is_cases_file};
 use proofhouse_campaign::config::{self, Variables};
+use proofhouse_campaign::document;
 use proofhouse_subjects::bundles::{across, sort};
 
 use crate::exit_code::Exit;
@@ -134,7 +135,16 @@ fn check(text: &str, inputs: &Inputs) -> (Vec<Diagnostic>, Option<Bundle>) {
         let (bundle, findings) = Bundle::read(text);
         (findings, Some(bundle))
     } else {
-        (proofhouse_oatf::check(text, &inputs.size.limits()), None)
+        let limits = inputs.size.limits();
+        let mut findings = proofhouse_oatf::check(text, &limits);
+        // What is ours in it can be judged once the rest can be.
+        if text.contains("x-proofhouse")
+            && let Ok(loaded) = load_with(text, &limits)
+        {
+            findings.extend(document::check(&loaded.document));
+            sort(&mut findings);
+        }
+        (findings, None)
     }
 }
 

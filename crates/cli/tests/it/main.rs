@@ -10,6 +10,7 @@ mod agent;
 mod architecture;
 mod attack;
 mod campaigns;
+mod canaries;
 mod commands;
 mod config;
 mod dashboard;
