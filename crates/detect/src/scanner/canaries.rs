@@ -119,6 +119,12 @@ fn target(indicator: &Indicator) -> &str {
     own.unwrap_or(&indicator.target)
 }
 
+/// Where indicators look: the protocol, if one, and the target.
+type Place = (Option<Protocol>, String);
+
+/// A canary and the rules that ask for it.
+type Asked = (String, Vec<RuleId>);
+
 /// The canaries that indicators ask for at the same place, compiled together.
 #[derive(Debug)]
 pub(super) struct CanaryGroup {
@@ -184,8 +190,8 @@ impl Scanner {
     /// Compiles the canaries of all indicators.
     pub(super) fn compile_canaries(&mut self) -> Result<(), BuildError> {
         // In the order in which the places are met, so that a scanner is the same every time.
-        let mut places: Vec<(Option<Protocol>, String, Vec<(String, Vec<RuleId>)>)> = Vec::new();
-        let mut by_place: HashMap<(Option<Protocol>, String), usize> = HashMap::new();
+        let mut places: Vec<(Place, Vec<Asked>)> = Vec::new();
+        let mut by_place: HashMap<Place, usize> = HashMap::new();
         let mut by_canary: HashMap<(usize, String), usize> = HashMap::new();
         for (rule, place) in (0..).zip(&self.rules) {
             let source = &self.documents[place.document as usize];
@@ -203,13 +209,11 @@ impl Scanner {
                 continue;
             }
             let key = (indicator.protocol.clone(), target(indicator).to_owned());
-            let at = *by_place
-                .entry(key)
-                .or_insert_with_key(|(protocol, target)| {
-                    places.push((protocol.clone(), target.clone(), Vec::new()));
-                    places.len() - 1
-                });
-            let known = &mut places[at].2;
+            let at = *by_place.entry(key).or_insert_with_key(|place| {
+                places.push((place.clone(), Vec::new()));
+                places.len() - 1
+            });
+            let known = &mut places[at].1;
             for canary in canaries {
                 let next = known.len();
                 let index = *by_canary.entry((at, canary.to_owned())).or_insert(next);
@@ -219,7 +223,7 @@ impl Scanner {
                 known[index].1.push(rule);
             }
         }
-        for (protocol, target, canaries) in places {
+        for ((protocol, target), canaries) in places {
             let (texts, rules): (Vec<String>, Vec<Vec<RuleId>>) = canaries.into_iter().unzip();
             let matcher = CanaryMatcher::new(texts).map_err(|error| BuildError::TooLarge {
                 reason: error.to_string(),

@@ -27,7 +27,7 @@ fn scanner(indicators: &Value) -> Scanner {
     builder.build().unwrap()
 }
 
-fn call(arguments: Value) -> Message {
+fn call(arguments: &Value) -> Message {
     Message::new(
         "mcp",
         "tools/call",
@@ -53,7 +53,7 @@ fn indicators() -> Value {
 fn a_canary_at_the_target_is_a_match() {
     let scanner = scanner(&indicators());
     let hidden = STANDARD.encode(format!("key={CANARY}"));
-    let found = scanner.scan(&call(json!({"to": "x", "body": hidden})));
+    let found = scanner.scan(&call(&json!({"to": "x", "body": hidden})));
     let matched: Vec<(usize, &str, Option<&str>)> = found
         .iter()
         .map(|finding| match &finding.outcome {
@@ -76,7 +76,7 @@ fn a_canary_at_the_target_is_a_match() {
         ]
     );
     // Without it, all is as it is without the key.
-    let found = scanner.scan(&call(json!({"body": "CANARY-KEY-93b4aa11"})));
+    let found = scanner.scan(&call(&json!({"body": "CANARY-KEY-93b4aa11"})));
     let results: Vec<(usize, bool)> = found
         .iter()
         .map(|finding| {
@@ -123,7 +123,7 @@ fn it_is_explained() {
         ),
         (json!("x"), IndicatorResult::NotMatched, "in any form"),
     ] {
-        let Some(Judgement::Kept(kept)) = scanner.explain(0, 0, &call(arguments)) else {
+        let Some(Judgement::Kept(kept)) = scanner.explain(0, 0, &call(&arguments)) else {
             panic!()
         };
         let check = kept.canary.unwrap();
@@ -136,7 +136,7 @@ fn it_is_explained() {
         assert_eq!(kept.values[0].checks[0].holds, Some(false));
     }
     let mut explanation = Explanation::new(&scanner, 0, 2, 5).unwrap();
-    explanation.feed_line(1, &call(json!(CANARY)));
+    explanation.feed_line(1, &call(&json!(CANARY)));
     assert_eq!(explanation.count(IndicatorResult::Matched), 1);
 }
 
@@ -200,7 +200,7 @@ proptest! {
         let mut explanations: Vec<Explanation<'_>> =
             (0..scanner.len()).map(|index| Explanation::new(&scanner, 0, index, 1).unwrap()).collect();
         for (line, (one, two)) in messages.iter().enumerate() {
-            let mut message = call(json!({"to": one, "body": two}));
+            let mut message = call(&json!({"to": one, "body": two}));
             message.sequence = line as u64 + 1;
             trace.push_str(&json!({"seq": line + 1, "protocol": "mcp", "operation": "tools/call",
                 "content": message.content}).to_string());
