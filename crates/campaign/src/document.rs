@@ -1,16 +1,20 @@
 //! A document of a campaign: the attack, what the user asks of the subject meanwhile, and the benign twin.
 //!
 //! What the threat format has no place for stands in the attack's `x-proofhouse`: `prompt` (a text, or
-//! several in the order in which they are said), `twin` (a file beside the document) and, in the twin,
-//! `success` (`{tool: NAME}` or `{answer_contains: TEXT}`).
+//! several in the order in which they are said), `twin` (a file beside the document), `canaries` (secrets in it that every
+//! run replaces) and, in the twin, `success` (`{tool: NAME}` or `{answer_contains: TEXT}`).
 
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use proofhouse_oatf::{Document, Mode, OatfError, Protocol, serialize};
+use proofhouse_detect::{CanaryKeyError, check_canaries};
+use proofhouse_oatf::{
+    Diagnostic, DiagnosticSeverity, Document, Mode, OatfError, Protocol, Span, serialize,
+};
 use proofhouse_wire::fnv;
 use serde_json::{Map, Value};
 
+use crate::canaries::{CanariesError, literals};
 use crate::result::{ActorInfo, DocumentInfo, IndicatorInfo, Mapping};
 
 /// The field of the attack that is ours.
@@ -40,6 +44,8 @@ pub struct Script {
     pub success: Option<Success>,
     /// The same without the payload, which tells what the payload is. A twin has none.
     pub twin: Option<Arc<Document>>,
+    /// The secrets in it that every run replaces.
+    pub canaries: Vec<String>,
 }
 
 /// What tells that the user's task was done.
@@ -65,6 +71,12 @@ pub enum DocumentError {
         /// What is wrong.
         message: String,
     },
+    /// The secrets that runs replace do not make sense.
+    #[error(transparent)]
+    Canaries(#[from] CanariesError),
+    /// The canaries of an indicator do not make sense.
+    #[error(transparent)]
+    Indicator(#[from] CanaryKeyError),
     /// The twin cannot be used.
     #[error("the twin `{file}`: {error}")]
     Twin {
@@ -106,6 +118,41 @@ pub enum UnreadableDocument {
     Invalid(Box<OatfError>),
 }
 
+/// The codes of findings about what is ours in a document, and what each means.
+pub const CODES: &[(&str, &str)] = &[
+    (
+        "XP-001",
+        "The canaries of an indicator (`x-proofhouse.canary`) cannot be used.",
+    ),
+    (
+        "XP-002",
+        "The canaries of an attack (`x-proofhouse.canaries`) cannot be used.",
+    ),
+];
+
+/// What is wrong with what is ours in a document.
+#[must_use]
+pub fn check(document: &Document) -> Vec<Diagnostic> {
+    let finding = |code, path: String, span: Option<Span>, message: String| Diagnostic {
+        severity: DiagnosticSeverity::Error,
+        code,
+        path: Some(path),
+        span,
+        message,
+        help: None,
+    };
+    let indicators = check_canaries(document).into_iter().map(|error| {
+        let path = format!("attack.indicators[{}].{OURS}.canary", error.indicator);
+        finding("XP-001", path, error.span, error.to_string())
+    });
+    let attack = literals(document).err().map(|error| {
+        let span = document.attack_field_span(&[OURS, "canaries"]);
+        let path = format!("attack.{OURS}.canaries");
+        finding("XP-002", path, span, error.to_string())
+    });
+    indicators.chain(attack).collect()
+}
+
 /// Whether a file is the twin of another document, by its name.
 #[must_use]
 pub fn is_twin_file(path: &Path) -> bool {
@@ -129,6 +176,9 @@ impl CampaignDocument {
         if document.attack.indicators().is_empty() {
             return Err(DocumentError::NoIndicators);
         }
+        if let Some(error) = check_canaries(&document).into_iter().next() {
+            return Err(error.into());
+        }
         let ours = ours(&document)?;
         let own = prompts(&ours)?;
         let explicit = !own.is_empty();
@@ -136,6 +186,7 @@ impl CampaignDocument {
             twin: None,
             prompts: spoken(&document, own, prompt),
             success: success(&ours)?,
+            canaries: literals(&document)?,
             document,
         };
         let twin_script = match twin_file(&ours)? {
@@ -179,10 +230,19 @@ fn twin_script(
     let judged_by = &attack.document.attack;
     twin.attack.indicators.clone_from(&judged_by.indicators);
     twin.attack.correlation.clone_from(&judged_by.correlation);
+    let mut canaries = literals(&twin)?;
+    // What the indicators ask for is made fresh in both.
+    let others = attack.canaries.iter();
+    let others: Vec<String> = others
+        .filter(|one| !canaries.contains(one))
+        .cloned()
+        .collect();
+    canaries.extend(others);
     Ok(Script {
         twin: None,
         prompts: spoken(&twin, own, prompt),
         success,
+        canaries,
         document: twin,
     })
 }

@@ -6,10 +6,13 @@
 //! [file](store). [`summary`] counts it, [`statistics`] says how sure the rates are, and [`baseline`] what
 //! changed since an earlier one. [`gates`] decides whether it failed, [`report`] tells all that, to people and to
 //! programs, and [`replay`] judges a recorded run again. What a project's campaigns are stands in its
-//! [`proofhouse.yaml`](config); the threat library that comes along is [`library`].
+//! [`proofhouse.yaml`](config); the threat library that comes along is [`library`], and what its documents must say of
+//! known traffic stands in their [labelled cases](cases).
 
 mod archive;
 pub mod baseline;
+pub mod canaries;
+pub mod cases;
 pub mod comparison;
 pub mod config;
 pub mod document;

@@ -6,6 +6,7 @@ use proofhouse_oatf::{DiagnosticSeverity, Document, ReadLimits, check, load_with
 use proofhouse_subjects::Notice;
 use proofhouse_wire::files::{CollectError, DOCUMENTS, Input, collect};
 
+use crate::cases::is_cases_file;
 use crate::config;
 use crate::document::{CampaignDocument, TwinError, UnreadableDocument, is_twin_file};
 use crate::library;
@@ -61,7 +62,7 @@ pub fn load(
         let mut seen = std::collections::HashSet::new();
         inputs.retain(|input| {
             let is_other =
-                matches!(input, Input::File(path) if is_twin_file(path) || is_config(path));
+                matches!(input, Input::File(path) if is_twin_file(path) || is_cases_file(path) || is_config(path));
             !is_other && seen.insert(input.name())
         });
         let inputs = inputs.iter();

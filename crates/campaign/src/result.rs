@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::canaries::CanaryValues;
 pub use proofhouse_subjects::SubjectInfo;
 
 /// The version of the form.
@@ -171,6 +172,9 @@ pub struct RunRecord {
     /// Why there is no recording, though there should be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_lost: Option<String>,
+    /// The values that the canaries of the document had in this run.
+    #[serde(default, skip_serializing_if = "CanaryValues::is_empty")]
+    pub canaries: CanaryValues,
 }
 
 /// What came of a run.

@@ -22,6 +22,7 @@ use proofhouse_wire::{CancellationToken, fnv};
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::canaries::{CanariesError, fresh};
 use crate::document::{Script, Success};
 use crate::engine::Settings;
 use crate::judging::{cut, indicators, line, outcome};
@@ -37,6 +38,8 @@ const MAX_WARNINGS: usize = 10;
 enum AttemptError {
     #[error("cannot make a directory for the run: {0}")]
     Directory(Arc<io::Error>),
+    #[error(transparent)]
+    Canaries(#[from] CanariesError),
     #[error("secrets cannot be kept out of the result: {0}")]
     Secrets(#[from] RedactError),
     /// What the attack said, without secrets.
@@ -82,11 +85,14 @@ impl Run {
             tokens: None,
             trace: None,
             trace_lost: None,
+            canaries: std::collections::BTreeMap::new(),
         }
     }
 
     /// Makes the run; `None` when it was interrupted, and there is nothing to say.
-    pub(crate) async fn make(self, cancel: CancellationToken) -> Option<RunRecord> {
+    pub(crate) async fn make(mut self, cancel: CancellationToken) -> Option<RunRecord> {
+        let mut record = self.record();
+        let planted = self.plant(&mut record);
         let _turn = match &self.turns {
             None => None,
             Some(turns) => tokio::select! {
@@ -95,14 +101,25 @@ impl Run {
             },
         };
         let started = Instant::now();
-        let mut record = self.record();
-        let made = self.attempt(&cancel, &mut record).await;
+        let made = match planted {
+            Ok(()) => self.attempt(&cancel, &mut record).await,
+            Err(error) => Err(error.into()),
+        };
         if let Err(error) = made {
             record.outcome = Outcome::Error;
             record.error = Some(line(&error.to_string()));
         }
         record.milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         (!cancel.is_cancelled()).then_some(record)
+    }
+
+    /// Gives the canaries of the document the values of this run.
+    fn plant(&mut self, record: &mut RunRecord) -> Result<(), CanariesError> {
+        if !self.script.canaries.is_empty() {
+            record.canaries = fresh(&self.script.canaries, self.planned.seed);
+            self.script = Arc::new(self.script.with_canaries(&record.canaries)?);
+        }
+        Ok(())
     }
 
     async fn attempt(

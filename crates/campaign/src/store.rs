@@ -337,6 +337,7 @@ pub(crate) mod tests {
             tokens: Some(5),
             trace: None,
             trace_lost: None,
+            canaries: std::collections::BTreeMap::new(),
         }
     }
 

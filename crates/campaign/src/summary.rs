@@ -398,6 +398,7 @@ mod tests {
             tokens: (!twin).then_some(7),
             trace: None,
             trace_lost: None,
+            canaries: BTreeMap::new(),
         }
     }
 

@@ -1,7 +1,7 @@
-//! What every code means: those of threat documents, of manifests, of what operators configure and of
-//! `proofhouse.yaml`.
+//! What every code means: those of threat documents, of manifests, of what operators configure, of
+//! `proofhouse.yaml`, of labelled cases and of our keys in threat documents.
 
-use proofhouse_campaign::config;
+use proofhouse_campaign::{cases, config, document};
 use proofhouse_manifest as manifest;
 use proofhouse_oatf::{Explanation, ExplanationKind};
 use proofhouse_tools::operator;
@@ -17,11 +17,15 @@ pub(crate) fn explain(code: &str) -> Option<Explanation> {
 /// Every code with its explanation.
 pub(crate) fn explanations() -> impl Iterator<Item = Explanation> {
     let tools = manifest::CODES.iter().chain(operator::CODES);
-    let tools = tools.chain(config::CODES);
+    let tools = tools
+        .chain(config::CODES)
+        .chain(cases::CODES)
+        .chain(document::CODES);
     let warnings = [
         manifest::WARNING_CODES,
         OPERATOR_WARNINGS,
         config::WARNING_CODES,
+        cases::WARNING_CODES,
     ];
     let is_warning = move |code: &str| warnings.iter().any(|codes| codes.contains(&code));
     let tools = tools.map(move |(code, text)| Explanation {

@@ -18,6 +18,7 @@ mod listen_address;
 mod live;
 mod notices;
 mod output;
+mod planted;
 mod progress;
 mod proxies;
 mod replay;

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use proofhouse_campaign::cases::is_cases_file;
 use proofhouse_campaign::load::load_document;
-use proofhouse_detect::Scanner;
+use proofhouse_detect::{CanaryMatcher, Scanner};
 use proofhouse_oatf::Document;
 
 use crate::input::{DOCUMENTS, Input, Shown, SizeLimit, collect};
@@ -17,8 +18,12 @@ use crate::semantic_options::SemanticOptions;
 #[derive(Debug, Args)]
 pub(crate) struct Rules {
     /// Threat documents: files, or directories searched for .yaml and .yml
-    #[arg(long = "rules", required = true, num_args = 1.., value_name = "PATH")]
+    #[arg(long = "rules", required_unless_present = "canaries", num_args = 1.., value_name = "PATH")]
     paths: Vec<PathBuf>,
+
+    /// Look for this secret in all messages, also encoded, split or reversed; may be given again
+    #[arg(long = "canary", id = "canaries", value_name = "VALUE")]
+    canaries: Vec<String>,
 
     #[command(flatten)]
     size: SizeLimit,
@@ -39,8 +44,13 @@ impl Rules {
         let mut inputs = collect(&self.paths, DOCUMENTS)?;
         // The same file may be named by itself and found in a directory.
         let mut seen = std::collections::HashSet::new();
-        inputs.retain(|input| seen.insert(input.name()));
-        let mut builder = Scanner::builder();
+        inputs.retain(|input| {
+            let is_cases = matches!(input, Input::File(path) if is_cases_file(path));
+            !is_cases && seen.insert(input.name())
+        });
+        CanaryMatcher::new(self.canaries.iter().cloned())
+            .map_err(|error| CommandError::usage(format!("--canary: {error}")))?;
+        let mut builder = Scanner::builder().canaries(&self.canaries);
         let mut unusable = 0;
         for input in &inputs {
             match self.load(input) {

@@ -5,16 +5,21 @@
 //! threads that end before the call does.
 
 mod batch;
+mod canary;
 mod import;
 mod scanner;
 mod trace;
 
 pub use batch::{ScanEvent, ScanOptions, Scanned};
+pub use canary::{
+    CanaryEncoding, CanaryError, CanaryForm, CanaryHit, CanaryMatcher, CanaryShape, DECODED_BYTES,
+    MAX_CANARY_BYTES, MIN_SIGNIFICANT,
+};
 pub use import::{FORMATS, Format, FormatInfo, ImportOptions, UnknownFormat, open};
 pub use scanner::{
-    BuildError, Case, Check, DocumentVerdict, Dropped, DroppedMessages, Evidence, Explanation,
-    IndicatorReport, Judgement, Kept, Place, Resolved, ScanFinding, ScanOutcome, Scanner,
-    ScannerBuilder, Session, dropped_by,
+    BuildError, CanaryKeyError, CanaryKeyProblem, Case, Check, DocumentVerdict, Dropped,
+    DroppedMessages, Evidence, Explanation, IndicatorReport, Judgement, Kept, Place, Resolved,
+    ScanFinding, ScanOutcome, Scanner, ScannerBuilder, Session, check_canaries, dropped_by,
 };
 pub use trace::{
     Item, LineError, LineErrorKind, Message, MessageReader, MessageSource, REDACTED, ReadSummary,

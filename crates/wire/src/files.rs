@@ -95,18 +95,23 @@ pub struct Wanted {
     extensions: &'static [&'static str],
     /// What may stand after the extension.
     compressions: &'static [&'static str],
+    /// What stands before the extension of files that are something else, though they lie beside what is wanted.
+    except: &'static [&'static str],
 }
 
 /// Threat documents.
 pub const DOCUMENTS: Wanted = Wanted {
     extensions: &["yaml", "yml"],
     compressions: &[],
+    // Labelled cases of a document.
+    except: &["cases"],
 };
 
 /// Traces.
 pub const TRACES: Wanted = Wanted {
     extensions: &["jsonl", "ndjson", "json", "log"],
     compressions: &["gz", "zst"],
+    except: &[],
 };
 
 impl Wanted {
@@ -115,6 +120,9 @@ impl Wanted {
             let extension = path.extension().and_then(|extension| extension.to_str());
             extension.is_some_and(|extension| with.contains(&extension))
         };
+        if ends(&path.with_extension(""), self.except) {
+            return false;
+        }
         ends(path, self.extensions)
             || (ends(path, self.compressions) && ends(&path.with_extension(""), self.extensions))
     }
@@ -275,6 +283,9 @@ mod tests {
             ("a.yaml", true, false),
             ("a.yml", true, false),
             ("a.yaml.gz", false, false),
+            ("a.cases.yaml", false, false),
+            ("cases.yaml", true, false),
+            ("a.cases.json", false, true),
             ("a.jsonl", false, true),
             ("a.b.json.zst", false, true),
             ("a.log.gz", false, true),

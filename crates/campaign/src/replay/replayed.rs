@@ -63,7 +63,8 @@ fn again(
         .of(kept, &record.document)
         .as_ref()
         .map_err(Clone::clone)?;
-    let mut judging = source.judge(record.twin).begin();
+    let judge = source.judge(record)?;
+    let mut judging = judge.begin();
     let feed = |message: &Message| judging.feed(message);
     let recording = recording::read(&kept.directory, record, room, feed)?;
     Ok(Again {
@@ -71,7 +72,7 @@ fn again(
         recording,
         document: source.name.clone(),
         state: source.state,
-        prompts: source.prompts(record.twin).to_vec(),
+        prompts: source.prompts(record),
     })
 }
 

@@ -13,9 +13,11 @@ use proofhouse_wire::files::{CollectError, DOCUMENTS, Input, collect};
 use super::ReplayError;
 use super::find::KeptCampaign;
 use super::judge::Judge;
+use crate::canaries;
+use crate::cases::is_cases_file;
 use crate::document::{CampaignDocument, is_twin_file};
 use crate::load::{load, load_document, load_one};
-use crate::result::DocumentInfo;
+use crate::result::{DocumentInfo, RunRecord};
 
 /// Why documents that are given cannot judge the runs.
 #[derive(Debug, thiserror::Error)]
@@ -64,15 +66,39 @@ impl GivenError {
 
 /// What judges the runs of one document.
 pub(super) struct Source {
-    attack: Judge,
+    attack: JudgingDocument,
     /// Of the twin, which has the same indicators; absent where the document is given.
-    twin: Option<Judge>,
+    twin: Option<JudgingDocument>,
     /// How messages name the document.
     pub(super) name: String,
     pub(super) state: DocumentState,
     /// What the user said, in attacks and in twins.
     attack_prompts: Vec<String>,
     twin_prompts: Vec<String>,
+}
+
+/// A document and what it judges with.
+struct JudgingDocument {
+    judge: Judge,
+    document: Document,
+    semantic: Option<Arc<dyn SemanticEvaluator>>,
+}
+
+/// What judges a run: what all runs of the document share, or, where it had canaries of its own, what is made for it.
+pub(super) enum RunJudge<'s> {
+    Shared(&'s Judge),
+    Own(Box<Judge>),
+}
+
+impl std::ops::Deref for RunJudge<'_> {
+    type Target = Judge;
+
+    fn deref(&self) -> &Judge {
+        match self {
+            Self::Shared(judge) => judge,
+            Self::Own(judge) => judge,
+        }
+    }
 }
 
 /// How the document relates to the one that was run.
@@ -99,19 +125,33 @@ impl DocumentState {
 }
 
 impl Source {
-    pub(super) fn judge(&self, twin: bool) -> &Judge {
-        match &self.twin {
-            Some(judge) if twin => judge,
+    /// What judges a run of the document, with the canaries that it had.
+    pub(super) fn judge(&self, record: &RunRecord) -> Result<RunJudge<'_>, ReplayError> {
+        let judging = match &self.twin {
+            Some(twin) if record.twin => twin,
             _ => &self.attack,
+        };
+        if record.canaries.is_empty() {
+            return Ok(RunJudge::Shared(&judging.judge));
         }
+        let document = canaries::replace(&judging.document, &record.canaries);
+        let document = document.map_err(|error| ReplayError::Build(error.to_string()))?;
+        let judge = Judge::new(&document, judging.semantic.clone());
+        let judge = judge.map_err(|error| ReplayError::Build(error.to_string()))?;
+        Ok(RunJudge::Own(Box::new(judge)))
     }
 
-    pub(super) fn prompts(&self, twin: bool) -> &[String] {
-        if twin {
+    /// What the user said in a run.
+    pub(super) fn prompts(&self, record: &RunRecord) -> Vec<String> {
+        let prompts = if record.twin {
             &self.twin_prompts
         } else {
             &self.attack_prompts
-        }
+        };
+        let prompts = prompts.iter();
+        prompts
+            .map(|text| canaries::replace_text(text, &record.canaries))
+            .collect()
     }
 }
 
@@ -147,7 +187,9 @@ impl<'n> Sources<'n> {
     ) -> Result<Self, GivenError> {
         let mut given: Vec<Given> = Vec::new();
         let mut inputs = collect(paths, DOCUMENTS)?;
-        inputs.retain(|input| !matches!(input, Input::File(path) if is_twin_file(path)));
+        inputs.retain(
+            |input| !matches!(input, Input::File(path) if is_twin_file(path) || is_cases_file(path)),
+        );
         let mut seen = std::collections::HashSet::new();
         inputs.retain(|input| seen.insert(input.name()));
         for input in inputs {
@@ -213,8 +255,13 @@ impl<'n> Sources<'n> {
         let as_run = info.ok_or(ReplayError::NoDocument);
         let as_run = as_run.and_then(|info| self.as_run(&kept.directory, info));
         let compile = |document: &Document| {
-            Judge::new(document, self.semantic.clone())
-                .map_err(|error| ReplayError::Build(error.to_string()))
+            let judge = Judge::new(document, self.semantic.clone())
+                .map_err(|error| ReplayError::Build(error.to_string()))?;
+            Ok(JudgingDocument {
+                judge,
+                document: document.clone(),
+                semantic: self.semantic.clone(),
+            })
         };
         if let Some(given) = self.given.iter().find(|given| given.id == id) {
             let prompt = || info.and_then(|info| info.prompt.clone());

@@ -21,6 +21,7 @@ use crate::generation_options::GenerationOptions;
 use crate::input::{Input, SizeLimit};
 use crate::live::Live;
 use crate::output::{CommandError, Data, printable_line, shown_path, talk};
+use crate::planted::Planted;
 use crate::report::attack;
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
@@ -69,6 +70,10 @@ pub(crate) struct Attack {
     /// Write the verdict to this file, as JSON
     #[arg(long, value_name = "FILE")]
     verdict: Option<PathBuf>,
+
+    /// Random seed of the canaries that the document plants; one is made, and told, without it
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
 
     /// Keep the value of this environment variable out of everything that is written; may be given
     /// again
@@ -130,6 +135,13 @@ impl Attack {
                 printable_line(&name)
             )));
         }
+        let planted = Planted::new(&document, self.seed).map_err(|error| {
+            CommandError::cannot_run(printable_line(&format!("{name}: {error}")))
+        })?;
+        let document = match &planted {
+            Some(planted) => planted.document.clone(),
+            None => document,
+        };
         let mut options = self.options(&document)?;
         let over_stdio = options
             .endpoints
@@ -166,7 +178,7 @@ impl Attack {
                 None => cited = Some(path.display().to_string()),
             }
         }
-        let json = attack::json(&document, &name, &report);
+        let json = attack::json(&document, &name, planted.as_ref(), &report);
         if let Some((path, mut file)) = verdict
             && let Err(error) = writeln!(file, "{json:#}").and_then(|()| file.flush())
         {
@@ -179,7 +191,15 @@ impl Attack {
             Data::new()
         };
         match self.format {
-            Format::Human => attack::human(&mut data, &document, &name, cited.as_deref(), &report)?,
+            Format::Human => {
+                attack::human(&mut data, &document, &name, cited.as_deref(), &report)?;
+                if let Some(planted) = &planted {
+                    data.line(&format!(
+                        "canaries: --seed {} makes the same ones",
+                        planted.seed
+                    ))?;
+                }
+            }
             Format::Json => data.json(&json)?,
         }
         data.finish()?;

@@ -1,6 +1,7 @@
 //! `proofhouse fmt`: documents in canonical form.
 
 use clap::Args;
+use proofhouse_campaign::cases::is_cases_file;
 use proofhouse_campaign::config;
 use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
@@ -70,6 +71,8 @@ impl Fmt {
         };
         let other = if config::is_meant_by(&input.name(), &text) {
             Some("the configuration of a project")
+        } else if matches!(input, Input::File(path) if is_cases_file(path)) {
+            Some("a file of labelled cases")
         } else {
             Bundle::is_meant_by(&text).then_some("a tool manifest")
         };

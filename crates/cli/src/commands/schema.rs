@@ -16,6 +16,7 @@ use crate::output::{CommandError, Data};
     proofhouse schema schedule > schedule.schema.json\n  \
     proofhouse schema config > config.schema.json\n  \
     proofhouse schema operator > operator.schema.json\n  \
+    proofhouse schema cases > cases.schema.json\n  \
     proofhouse schema config --reference > keys.md")]
 pub(crate) struct Schema {
     /// Which schema
@@ -45,6 +46,8 @@ enum Kind {
     Config,
     /// What the operator configures
     Operator,
+    /// Labelled cases of threat documents
+    Cases,
 }
 
 impl Schema {
@@ -74,6 +77,7 @@ impl Kind {
             Self::Schedule => proofhouse_manifest::schedule_json_schema(),
             Self::Config => proofhouse_campaign::config::json_schema(),
             Self::Operator => proofhouse_tools::operator::json_schema(),
+            Self::Cases => proofhouse_campaign::cases::json_schema(),
         }
     }
 
@@ -88,6 +92,7 @@ impl Kind {
             Self::Schedule => Some(proofhouse_manifest::schedule_reference()),
             Self::Config => Some(proofhouse_campaign::config::reference()),
             Self::Operator => Some(proofhouse_tools::operator::reference()),
+            Self::Cases => Some(proofhouse_campaign::cases::reference()),
         }
     }
 }

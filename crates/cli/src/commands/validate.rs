@@ -4,9 +4,11 @@ use std::path::Path;
 
 use clap::Args;
 use proofhouse_manifest::Bundle;
-use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
+use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, load_with};
 
+use proofhouse_campaign::cases::{self, is_cases_file};
 use proofhouse_campaign::config::{self, Variables};
+use proofhouse_campaign::document;
 use proofhouse_subjects::bundles::{across, sort};
 
 use crate::exit_code::Exit;
@@ -14,7 +16,7 @@ use crate::input::{Input, Inputs, Unreadable};
 use crate::output::{CommandError, Data, Progress};
 use crate::report::{Checked, Format};
 
-/// Check threat documents, manifests (tools, agents, triggers, schedules) and proofhouse.yaml, and show what is wrong where
+/// Check threat documents, manifests (tools, agents, triggers, schedules), labelled cases and proofhouse.yaml, and show what is wrong where
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse validate attack.yaml\n  \
@@ -79,6 +81,10 @@ impl Validate {
                 let findings = project(input, &text);
                 (config::shown(&text), (findings, None))
             }
+            Ok(text) if matches!(input, Input::File(path) if is_cases_file(path)) => {
+                let (_, findings) = cases::read(&text);
+                (text, (findings, None))
+            }
             Ok(text) => {
                 let found = check(&text, &self.inputs);
                 (text, found)
@@ -129,7 +135,16 @@ fn check(text: &str, inputs: &Inputs) -> (Vec<Diagnostic>, Option<Bundle>) {
         let (bundle, findings) = Bundle::read(text);
         (findings, Some(bundle))
     } else {
-        (proofhouse_oatf::check(text, &inputs.size.limits()), None)
+        let limits = inputs.size.limits();
+        let mut findings = proofhouse_oatf::check(text, &limits);
+        // What is ours in it can be judged once the rest can be.
+        if text.contains("x-proofhouse")
+            && let Ok(loaded) = load_with(text, &limits)
+        {
+            findings.extend(document::check(&loaded.document));
+            sort(&mut findings);
+        }
+        (findings, None)
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{plural, scan};
 use crate::exit_code::Exit;
 use crate::output::{CommandError, Data, printable_line};
+use crate::planted::Planted;
 
 /// The version of the JSON form; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
@@ -99,8 +100,13 @@ pub(crate) fn human(
     ))
 }
 
-pub(crate) fn json(document: &Document, path: &str, report: &RunReport) -> Value {
-    json!({
+pub(crate) fn json(
+    document: &Document,
+    path: &str,
+    planted: Option<&Planted>,
+    report: &RunReport,
+) -> Value {
+    let mut json = json!({
         "version": VERSION,
         "document": {
             "path": path,
@@ -121,7 +127,12 @@ pub(crate) fn json(document: &Document, path: &str, report: &RunReport) -> Value
         "exposure": report.exposure,
         "warnings": report.warnings,
         "errors": report.errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
-    })
+    });
+    if let Some(planted) = planted {
+        json["seed"] = planted.seed.into();
+        json["canaries"] = json!(planted.values);
+    }
+    json
 }
 
 fn ending(ending: Ending, broke_off: bool) -> &'static str {

@@ -321,10 +321,12 @@ fn untyped_errors(lines: &[(usize, String)]) -> Vec<usize> {
     for (index, (number, line)) in lines.iter().enumerate() {
         for (start, opening) in line.match_indices("Result<") {
             let rest = lines[index + 1..].iter().take(8);
-            let rest = rest.fold(line[start + opening.len()..].to_owned(), |text, (_, line)| {
-                text + " " + line
-            });
-            if matches!(arguments(&rest).as_slice(), [_, "String"]) && found.last() != Some(number) {
+            let rest = rest.fold(
+                line[start + opening.len()..].to_owned(),
+                |text, (_, line)| text + " " + line,
+            );
+            if matches!(arguments(&rest).as_slice(), [_, "String"]) && found.last() != Some(number)
+            {
                 found.push(*number);
             }
         }
@@ -371,10 +373,16 @@ fn the_name_of_a_type_means_one_thing() {
     assert!(places.len() > 500, "only {} types were found", places.len());
     // Two of one kind for two platforms are one type.
     places.retain(|_, places| {
-        let files: BTreeSet<&str> = places.iter().filter_map(|place| place.split(':').next()).collect();
+        let files: BTreeSet<&str> = places
+            .iter()
+            .filter_map(|place| place.split(':').next())
+            .collect();
         files.len() > 1
     });
-    assert!(places.is_empty(), "names with more than one meaning: {places:#?}");
+    assert!(
+        places.is_empty(),
+        "names with more than one meaning: {places:#?}"
+    );
 }
 
 /// The name of the type that a line declares, if it does. Associated types belong to their trait.
@@ -387,7 +395,9 @@ fn declared_type(line: &str) -> Option<&str> {
     };
     let (kind, rest) = item.split_once(' ')?;
     let is_alias = kind == "type" && words.len() == line.len();
-    let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+    let name = rest
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next()?;
     let is_name = name.starts_with(|c: char| c.is_ascii_uppercase());
     (is_name && (matches!(kind, "struct" | "enum" | "trait") || is_alias)).then_some(name)
 }

@@ -126,7 +126,7 @@ fn check_flags(page: &str, command: &str, help: &str) {
 #[test]
 fn the_committed_schemas_are_those_printed() {
     for kind in [
-        "oatf", "tool", "agent", "trigger", "schedule", "result", "config", "operator",
+        "oatf", "tool", "agent", "trigger", "schedule", "result", "config", "operator", "cases",
     ] {
         let committed = text(&root().join(format!("docs/schema/{kind}.schema.json")));
         assert!(
@@ -139,7 +139,7 @@ fn the_committed_schemas_are_those_printed() {
 #[test]
 fn the_committed_pages_of_keys_are_those_printed() {
     for kind in [
-        "oatf", "tool", "agent", "trigger", "schedule", "config", "operator",
+        "oatf", "tool", "agent", "trigger", "schedule", "config", "operator", "cases",
     ] {
         let committed = text(&root().join(format!("docs/reference/{kind}.md")));
         assert!(

@@ -11,6 +11,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use proofhouse_campaign::cases::is_cases_file;
 use proofhouse_oatf::{Category, Direction, Document, Indicator, Mode, Protocol, load};
 use serde_json::Value;
 
@@ -49,6 +50,9 @@ fn library() -> (Vec<File>, Vec<File>) {
         }
         for file in std::fs::read_dir(folder).unwrap() {
             let path = file.unwrap().path();
+            if is_cases_file(&path) {
+                continue;
+            }
             #[expect(clippy::disallowed_methods, reason = "a file of this project")]
             let text = std::fs::read_to_string(&path).unwrap();
             let loaded =

@@ -51,7 +51,8 @@ fn library() -> Vec<Scenario> {
     }
     files.retain(|file| {
         let name = file.to_str().unwrap();
-        name.ends_with(".yaml") && !name.ends_with(".twin.yaml") && name.contains(&only)
+        let is_attack = !name.ends_with(".twin.yaml") && !name.ends_with(".cases.yaml");
+        name.ends_with(".yaml") && is_attack && name.contains(&only)
     });
     files.sort();
     let read = |path: &Path| {

@@ -65,6 +65,8 @@ pub(super) struct Class {
     pub(super) groups: Vec<GroupClass>,
     pub(super) expressions: Vec<RuleId>,
     pub(super) semantics: Vec<RuleId>,
+    /// Groups of canaries that such a rule asks for.
+    pub(super) canaries: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -121,7 +123,8 @@ impl Dropped {
 /// ask; by those that do, it is.
 #[must_use]
 pub fn dropped_by(indicator: &Indicator, message: &Message) -> Option<Dropped> {
-    if indicator.protocol.as_ref() != Some(&message.protocol) {
+    let protocol = indicator.protocol.as_ref();
+    if protocol.is_some_and(|protocol| *protocol != message.protocol) {
         return Some(Dropped::Protocol);
     }
     if indicator
@@ -212,6 +215,21 @@ impl Scanner {
                     always: always.collect(),
                     existence: existence.collect(),
                 });
+            }
+        }
+        for (index, group) in self.canaries.iter().enumerate() {
+            if !group.is_of(&message.protocol) {
+                continue;
+            }
+            let mut any = false;
+            for rule in group.rules().filter(|rule| applies(*rule)) {
+                class.applies[rule as usize / 64] |= 1 << (rule % 64);
+                any = true;
+            }
+            if any {
+                class
+                    .canaries
+                    .push(u32::try_from(index).unwrap_or(u32::MAX));
             }
         }
         class.expressions = self

@@ -4,6 +4,7 @@ use proofhouse_oatf::{Condition, coerce_to_text};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::canaries::CanaryAt;
 use crate::trace::Message;
 
 /// How much of a matched text is kept.
@@ -24,7 +25,7 @@ pub struct Evidence {
     pub path: String,
     /// The words that matched, shortened; of an expression or a semantic indicator, what was judged.
     pub text: String,
-    /// Why it matched, where the words do not say it: the expression, or the score.
+    /// Why it matched, where the words do not say it: the expression, the score, or the form of a canary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -77,6 +78,18 @@ impl Evidence {
             None => Self::new(message, String::new(), &coerce_to_text(&message.content)),
         };
         evidence.reason = Some(shorten(reason)).filter(|reason| !reason.is_empty());
+        evidence
+    }
+
+    /// A canary was found; the reason names its form.
+    pub(super) fn of_canary(message: &Message, at: &CanaryAt<'_>) -> Self {
+        let mut path = locate(at.target, &message.content, at.value);
+        if !path.is_empty() && !at.path.is_empty() && !at.path.starts_with('[') {
+            path.push('.');
+        }
+        path.push_str(&at.path);
+        let mut evidence = Self::new(message, path, &at.text);
+        evidence.reason = Some(shorten(&at.form));
         evidence
     }
 

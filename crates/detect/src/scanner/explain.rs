@@ -41,6 +41,9 @@ pub struct Kept {
     /// The test of the message as a whole: `exists`, `cel` or `semantic`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub whole: Option<Check>,
+    /// Whether a canary of the indicator was found, and in which form; the indicator matches then, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary: Option<Check>,
 }
 
 /// A value the path led to.
@@ -59,7 +62,7 @@ pub struct Resolved {
 /// One operator and whether it holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// The operator as documents write it, `equals`, `cel` or `semantic`.
+    /// The operator as documents write it, `equals`, `cel`, `semantic` or `canary`.
     pub operator: &'static str,
     /// What it asks for, shortened.
     pub operand: String,
@@ -96,23 +99,44 @@ impl Scanner {
         indicator: usize,
         message: &Message,
     ) -> Option<Judgement> {
-        let document = &self.documents.get(document)?.document;
-        let indicator = document.attack.indicators().get(indicator)?;
-        Some(match dropped_by(indicator, message) {
+        let source = &self.documents.get(document)?.document;
+        let declared = source.attack.indicators().get(indicator)?;
+        Some(match dropped_by(declared, message) {
             Some(filter) => Judgement::Dropped(filter),
-            None => {
-                let (result, reason) = self.judge(indicator, message);
-                Judgement::Kept(details(indicator, message, result, reason))
-            }
+            None => Judgement::Kept(self.keep(document, indicator, declared, message)),
         })
     }
 
-    /// The result and what the evaluator says about it.
-    pub(super) fn judge(
+    /// How an indicator evaluates a message that its filters keep.
+    pub(super) fn keep(
         &self,
+        document: usize,
+        position: usize,
         indicator: &Indicator,
         message: &Message,
-    ) -> (IndicatorResult, Option<String>) {
+    ) -> Kept {
+        let (result, reason) = self.judge(indicator, message);
+        let mut kept = details(indicator, message, result, reason);
+        if let Some(form) = self.canary_of(document, position, message) {
+            let holds = Some(form.is_some());
+            kept.canary = Some(Check {
+                operator: "canary",
+                operand: form.map_or_else(|| "in any form".to_owned(), |form| shorten(&form)),
+                holds,
+            });
+            if holds == Some(true) {
+                kept.result = IndicatorResult::Matched;
+            }
+        }
+        kept
+    }
+
+    /// The result and what the evaluator says about it.
+    fn judge(&self, indicator: &Indicator, message: &Message) -> (IndicatorResult, Option<String>) {
+        if indicator.detection().is_none() && indicator.extensions.contains_key("x-proofhouse") {
+            // It has nothing but its canary.
+            return (IndicatorResult::NotMatched, None);
+        }
         let verdict = evaluate_indicator(
             indicator,
             &message.content,
@@ -128,7 +152,7 @@ impl Scanner {
 }
 
 /// What stands behind a result.
-pub(super) fn details(
+fn details(
     indicator: &Indicator,
     message: &Message,
     result: IndicatorResult,
@@ -141,6 +165,7 @@ pub(super) fn details(
         reached: 0,
         values: Vec::new(),
         whole: None,
+        canary: None,
     };
     let holds = match result {
         IndicatorResult::Matched => Some(true),

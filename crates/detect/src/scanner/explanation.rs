@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Scanner;
 use super::class::{Dropped, dropped_by};
-use super::explain::{Kept, details};
+use super::explain::Kept;
 use crate::trace::Message;
 
 /// Follows one indicator through a trace. However long the trace is, it holds a few cases of each
@@ -126,15 +126,16 @@ impl<'s> Explanation<'s> {
             self.drop_message(filter, line, message);
             return;
         }
-        let (result, reason) = self.scanner.judge(indicator, message);
-        let cases = match result {
+        let kept = self
+            .scanner
+            .keep(self.document, self.indicator, indicator, message);
+        let cases = match kept.result {
             IndicatorResult::Matched => &mut self.matched,
             IndicatorResult::NotMatched => &mut self.not_matched,
             IndicatorResult::Error => &mut self.failed,
             IndicatorResult::Skipped => &mut self.skipped,
         };
         cases.count += 1;
-        let kept = details(indicator, message, result, reason);
         // An expression looks where it likes; the target only describes it.
         if kept.reached == 0 && indicator.expression.is_none() {
             self.without_value += 1;

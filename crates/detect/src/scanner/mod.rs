@@ -5,8 +5,10 @@
 //! finds the literals without which an indicator cannot match, and only the indicators whose
 //! literal was found are evaluated; those that ask the same are evaluated once. What cannot be narrowed down that way (CEL, comparisons) is
 //! evaluated for the messages its filters keep. The results are those of `evaluate_indicator` run
-//! one by one, and a property test insists on it.
+//! one by one, and a property test insists on it. One extension goes beyond: an indicator with `x-proofhouse.canary`
+//! also matches where one of its canaries is found at its target, in whatever form.
 
+mod canaries;
 mod class;
 mod evidence;
 mod explain;
@@ -24,6 +26,8 @@ use proofhouse_oatf::{
     SemanticEvaluator, Span,
 };
 
+use canaries::CanaryGroup;
+pub use canaries::{CanaryKeyError, CanaryKeyProblem, check_canaries};
 use class::ClassCache;
 pub use class::{Dropped, dropped_by};
 pub use evidence::Evidence;
@@ -49,6 +53,22 @@ pub enum BuildError {
         /// What the compiler said.
         reason: String,
     },
+    /// The canaries of an indicator cannot be used.
+    #[error("{name}{}: {error}", place(.error))]
+    Canary {
+        /// The document.
+        name: String,
+        /// What is wrong, and where.
+        error: Box<CanaryKeyError>,
+    },
+}
+
+/// Where an error stands, as it follows the name of a file.
+fn place(error: &CanaryKeyError) -> String {
+    let span = error.span;
+    span.map_or_else(String::new, |span| {
+        format!(":{}:{}", span.line, span.column)
+    })
 }
 
 /// Indicators of many documents, compiled into one.
@@ -83,6 +103,7 @@ pub struct Scanner {
     expressions: Vec<RuleId>,
     /// Rules that are judged by meaning.
     semantics: Vec<RuleId>,
+    canaries: Vec<CanaryGroup>,
     classes: ClassCache,
     cel: Option<Arc<dyn CelEvaluator>>,
     semantic: Option<Arc<dyn SemanticEvaluator>>,
@@ -121,6 +142,26 @@ impl ScannerBuilder {
         self
     }
 
+    /// Looks for canaries in all of every message, in whatever form, as a document named `canary` with an indicator for
+    /// each would.
+    ///
+    /// ```
+    /// # use proofhouse_detect::{Message, Scanner};
+    /// # use serde_json::json;
+    /// let scanner = Scanner::builder().canaries(&["CANARY-93b4aa10".to_owned()]).build().unwrap();
+    /// let mut session = scanner.session();
+    /// session.feed(&Message::new("mail", "send", json!({"body": "01aa4b39-YRANAC"})));
+    /// let verdict = &session.verdicts()[0];
+    /// assert_eq!((verdict.name.as_str(), verdict.attack.result.as_str()), ("canary", "exploited"));
+    /// ```
+    #[must_use]
+    pub fn canaries(self, canaries: &[String]) -> Self {
+        if canaries.is_empty() {
+            return self;
+        }
+        self.add(canaries::BUILT_IN, canaries::built_in(canaries))
+    }
+
     /// Uses another CEL evaluator than the default one.
     #[must_use]
     pub fn cel(mut self, evaluator: Arc<dyn CelEvaluator>) -> Self {
@@ -146,7 +187,8 @@ impl ScannerBuilder {
     ///
     /// # Errors
     ///
-    /// Returns an error when a document has no indicators, or when they are too large together.
+    /// Returns an error when a document has no indicators, when they are too large together, or when a canary of one
+    /// cannot be used.
     pub fn build(self) -> Result<Scanner, BuildError> {
         let cel: Option<Arc<dyn CelEvaluator>> = match (self.without_cel, self.cel) {
             (true, _) => None,
@@ -160,11 +202,13 @@ impl ScannerBuilder {
             conditions: Vec::new(),
             expressions: Vec::new(),
             semantics: Vec::new(),
+            canaries: Vec::new(),
             classes: ClassCache::default(),
             cel,
             semantic: self.semantic,
         };
         scanner.compile()?;
+        scanner.compile_canaries()?;
         Ok(scanner)
     }
 }
@@ -193,7 +237,11 @@ impl Scanner {
     pub fn memory(&self) -> usize {
         let shared = self.conditions.len() * size_of::<Vec<RuleId>>();
         let per_rule = size_of::<Rule>() + size_of::<RuleId>();
-        self.groups.iter().map(Group::memory).sum::<usize>() + shared + self.rules.len() * per_rule
+        let canaries = self.canaries.iter().map(CanaryGroup::memory);
+        self.groups.iter().map(Group::memory).sum::<usize>()
+            + canaries.sum::<usize>()
+            + shared
+            + self.rules.len() * per_rule
     }
 
     /// The documents, in the order they were added.

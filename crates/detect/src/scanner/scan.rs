@@ -114,6 +114,7 @@ impl Scanner {
                     };
                     let rules = &self.conditions[*id as usize];
                     for rule in rules.iter().filter(|rule| class.applies(**rule)) {
+                        scratch.matched[*rule as usize] = scratch.message;
                         report(*rule, Judged::Matched(&evidence));
                     }
                 }
@@ -156,8 +157,27 @@ impl Scanner {
                 group_class.always.iter().for_each(|id| try_condition(*id));
             }
         }
+        for index in &class.canaries {
+            let group = &self.canaries[*index as usize];
+            let (matched, this) = (&mut scratch.matched, scratch.message);
+            let open = |rule: RuleId, matched: &[u64]| {
+                matched[rule as usize] != this && class.applies(rule)
+            };
+            if !group.rules().any(|rule| open(rule, matched)) {
+                continue;
+            }
+            group.find(message, |rule, at| {
+                if open(rule, matched) {
+                    matched[rule as usize] = this;
+                    report(rule, Judged::Matched(&|| Evidence::of_canary(message, at)));
+                }
+            });
+        }
         for rule in class.expressions.iter().chain(&class.semantics).copied() {
-            self.evaluate(rule, message, report);
+            // One whose canary was found has matched, whatever else it asks.
+            if scratch.matched[rule as usize] != scratch.message {
+                self.evaluate(rule, message, report);
+            }
         }
     }
 

@@ -7,6 +7,8 @@
 )]
 
 mod batch;
+mod canary;
+mod canary_key;
 mod equivalence;
 mod evidence;
 mod hiding;

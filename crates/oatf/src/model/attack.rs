@@ -69,10 +69,19 @@ impl Document {
     /// ```
     #[must_use]
     pub fn indicator_field_span(&self, index: usize, field: &[&str]) -> Option<Span> {
+        self.span_below(&[Segment::Key("indicators"), Segment::Index(index)], field)
+    }
+
+    /// Where a field of the attack stands in the source text, or the nearest one around it that does.
+    #[must_use]
+    pub fn attack_field_span(&self, field: &[&str]) -> Option<Span> {
+        self.span_below(&[], field)
+    }
+
+    fn span_below(&self, place: &[Segment<'_>], field: &[&str]) -> Option<Span> {
         let mut path = DocPath::default();
         path.push(Segment::Key("attack"));
-        path.push(Segment::Key("indicators"));
-        path.push(Segment::Index(index));
+        place.iter().for_each(|segment| path.push(*segment));
         field.iter().for_each(|key| path.push(Segment::Key(key)));
         self.source.as_deref().map(|source| source.span_of(&path))
     }

@@ -295,6 +295,7 @@ fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> 
         tokens: (subject == "my-agent").then_some(2_345),
         trace: (outcome != Outcome::Error).then(|| format!("runs/{name}-{repeat}.jsonl")),
         trace_lost: None,
+        canaries: BTreeMap::new(),
     }
 }
 

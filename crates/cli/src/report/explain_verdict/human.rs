@@ -195,8 +195,8 @@ fn case(
             plural(more, "value")
         ))?;
     }
-    if let Some(whole) = &kept.whole {
-        data.line(&format!("{indent}{}", check(whole)))?;
+    for one in kept.whole.iter().chain(&kept.canary) {
+        data.line(&format!("{indent}{}", check(one)))?;
     }
     if let Some(reason) = &kept.reason {
         data.line(&format!("{indent}because  {}", printable_line(reason)))?;

@@ -54,7 +54,8 @@ fn deciding_operator(kept: &Kept) -> Option<&'static str> {
     let mut checks = values
         .filter(|value| value.matches == matched)
         .flat_map(|value| &value.checks)
-        .chain(&kept.whole);
+        .chain(&kept.whole)
+        .chain(&kept.canary);
     let decides = checks.find(|check| check.holds == Some(matched));
     decides.map(|check| check.operator)
 }
@@ -66,6 +67,9 @@ fn deciding_span(
     operator: Option<&str>,
 ) -> Option<Span> {
     let at = |field: &[&str]| document.indicator_field_span(index, field);
+    if operator == Some("canary") {
+        return at(&["x-proofhouse", "canary"]);
+    }
     if let Some(pattern) = &indicator.pattern {
         let operators = match &pattern.condition {
             Some(Condition::Operators(operators)) => operators.to_map(),

@@ -1,0 +1,122 @@
+//! The keys of a file of labelled cases: one table that the reader, the JSON Schema and the reference share.
+
+use proofhouse_source::format::schema::SchemaMaker;
+use proofhouse_source::format::{
+    FieldKind as Kind, FieldSpec, SchemaStyle, TypeSpec, reference as page,
+};
+use serde_json::Value;
+
+use super::CaseKind;
+
+/// The words for the kinds of cases.
+const KINDS: &[&str] = &[
+    CaseKind::AsWritten.as_str(),
+    CaseKind::Reworded.as_str(),
+    CaseKind::Disguised.as_str(),
+    CaseKind::Ignores.as_str(),
+    CaseKind::Refuses.as_str(),
+    CaseKind::SafeChoice.as_str(),
+];
+
+const fn needed(key: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
+    FieldSpec::required(key, kind, "LC-004", doc)
+}
+
+pub(super) static CASES: TypeSpec = TypeSpec {
+    name: "Cases",
+    doc: "Labelled cases of the document of the same name.",
+    fields: &[needed(
+        "cases",
+        Kind::list(&Kind::Type(&CASE)),
+        "The cases; a document of the library has at least one of every kind.",
+    )],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static CASE: TypeSpec = TypeSpec {
+    name: "LabelledCase",
+    doc: "Traffic and the verdict that the document must give on it.",
+    fields: &[
+        needed("name", Kind::SomeText, "What happens, in a few words."),
+        needed(
+            "kind",
+            Kind::Choice(KINDS),
+            "What it is an example of: a compromise (as_written, reworded, disguised) or something innocent (ignores, refuses, safe_choice).",
+        ),
+        needed(
+            "expect",
+            Kind::Choice(&["exploited", "partial", "not_exploited"]),
+            "The verdict.",
+        ),
+        FieldSpec::optional(
+            "needs",
+            Kind::SomeText,
+            "What has to be built before it can be judged right; such a case is left out until then.",
+        ),
+        needed(
+            "messages",
+            Kind::list(&Kind::Type(&MESSAGE)),
+            "What was on the wire, in order; only what matters.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static MESSAGE: TypeSpec = TypeSpec {
+    name: "CaseMessage",
+    doc: "A message as a trace has it.",
+    fields: &[
+        FieldSpec::optional(
+            "actor",
+            Kind::SomeText,
+            "The actor whose traffic it is; the first of the document where it is absent.",
+        ),
+        FieldSpec::optional(
+            "protocol",
+            Kind::SomeText,
+            "The protocol; that of the actor where it is absent.",
+        ),
+        needed(
+            "operation",
+            Kind::SomeText,
+            "The operation or event, such as tools/call.",
+        ),
+        FieldSpec::optional(
+            "direction",
+            Kind::Choice(&["request", "response"]),
+            "The protocol role of the message; request where it is absent.",
+        ),
+        needed(
+            "content",
+            Kind::Any,
+            "The content root that indicators look at.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+static PARTS: [&TypeSpec; 2] = [&CASE, &MESSAGE];
+
+/// The JSON Schema (2020-12). It says what a schema can say; the reader says the rest.
+#[must_use]
+pub fn json_schema() -> Value {
+    let maker = SchemaMaker::new(SchemaStyle {
+        required_first: false,
+        typed_choices: true,
+    });
+    Value::Object(maker.document("Labelled cases", &CASES, PARTS))
+}
+
+/// The keys as a page in Markdown.
+#[must_use]
+pub fn reference() -> String {
+    page::markdown(
+        "Keys of labelled cases",
+        "proofhouse schema cases --reference",
+        &CASES,
+        PARTS,
+    )
+}
