@@ -9,11 +9,11 @@ use axum::http::header::CONTENT_TYPE;
 use proofhouse_agent::model::{
     self, Model, ModelConfig, ModelError, ModelReply, ModelRequest, ModelSink,
 };
-use proofhouse_agent::task::{Host, Input, Task, TaskOptions};
+use proofhouse_agent::task::{Host, Task, TaskInput, TaskOptions};
 use proofhouse_manifest::interpolate::Sealed;
 use proofhouse_manifest::{Bundle, Catalog};
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
+use proofhouse_tools::runtime::{Environment, Runtimes, ToolLimits};
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
@@ -134,7 +134,7 @@ fn host(model: Arc<dyn Model>) -> Result<Host, String> {
     }
     let mut catalog = Catalog::default();
     catalog.add(&bundle);
-    let limits = Limits::default();
+    let limits = ToolLimits::default();
     let runtimes = Runtimes::new(&limits, EgressPolicy::default());
     let runtimes = runtimes.map_err(|error| error.to_string())?;
     let environment = Environment::new(json!({}), || "2026-01-02T03:04:05.000Z".to_owned());
@@ -147,7 +147,7 @@ fn start(host: &Host) -> Result<Task, String> {
 }
 
 async fn say(task: &Task, message: &str) -> Result<(), String> {
-    let output = task.send(Input::message(message)).await;
+    let output = task.send(TaskInput::message(message)).await;
     if output.message.is_empty() {
         Err(format!("there is no answer: {output:?}"))
     } else {

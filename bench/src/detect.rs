@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use proofhouse_detect::{Message, ScanOptions, Scanner, dropped_by};
+use proofhouse_detect::{ScanOptions, Scanner, TraceMessage, dropped_by};
 
 use crate::{Options, corpus, figure, memory, traffic};
 
@@ -82,7 +82,7 @@ impl Library {
 
     /// How many indicators match, one by one. Both sides apply the same filters, so that the peer
     /// does no more than it must.
-    fn one_by_one(&self, message: &Message) -> usize {
+    fn one_by_one(&self, message: &TraceMessage) -> usize {
         let cel = oatf::evaluate::DefaultCelEvaluator;
         let kept = self
             .ours
@@ -98,7 +98,7 @@ impl Library {
     }
 
     /// A comparison only means something when both find the same.
-    fn check_agreement(&self, messages: &[Message]) -> Result<usize, String> {
+    fn check_agreement(&self, messages: &[TraceMessage]) -> Result<usize, String> {
         let mut matches = 0;
         for message in messages {
             let (ours, peer) = (self.scanner.scan(message).len(), self.one_by_one(message));
@@ -113,7 +113,7 @@ impl Library {
         Ok(matches)
     }
 
-    fn measure(&self, options: &Options, name: &str, messages: &[Message]) -> Cost {
+    fn measure(&self, options: &Options, name: &str, messages: &[TraceMessage]) -> Cost {
         let passes = if options.quick { 10 } else { 2_000 };
         let mut session = self.scanner.session();
         let pair = figure::side_by_side(
@@ -144,7 +144,7 @@ impl Library {
 }
 
 /// The yardstick: nothing can judge a message faster than it can be read.
-fn share_of_parsing(options: &Options, scanner: &Scanner, messages: &[Message], cost: Cost) {
+fn share_of_parsing(options: &Options, scanner: &Scanner, messages: &[TraceMessage], cost: Cost) {
     let lines: Vec<String> = messages
         .iter()
         .map(|message| serde_json::to_string(message).unwrap_or_default())
@@ -180,7 +180,7 @@ fn share_of_parsing(options: &Options, scanner: &Scanner, messages: &[Message], 
 }
 
 /// The same messages on one thread and on two.
-fn scaling(options: &Options, scanner: &Scanner, messages: &[Message]) {
+fn scaling(options: &Options, scanner: &Scanner, messages: &[TraceMessage]) {
     let passes = if options.quick { 10 } else { 4_000 };
     let work = |passes: usize| {
         let mut session = scanner.session();
@@ -212,7 +212,11 @@ fn scaling(options: &Options, scanner: &Scanner, messages: &[Message]) {
 }
 
 /// A long trace, scanned on all cores as it is made, so that only the scanner holds memory.
-fn flat_memory(options: &Options, scanner: &Scanner, messages: &[Message]) -> Result<(), String> {
+fn flat_memory(
+    options: &Options,
+    scanner: &Scanner,
+    messages: &[TraceMessage],
+) -> Result<(), String> {
     let count = if options.quick { 20_000 } else { 1_000_000 };
     let lines = messages
         .iter()

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use proofhouse_detect::{Message, Scanner};
+use proofhouse_detect::{Scanner, TraceMessage};
 use proofhouse_oatf::{Document, load};
 
 use crate::{Options, figure, memory, traffic};
@@ -56,7 +56,12 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 }
 
 /// Microseconds per message, for both scanners side by side.
-fn measure(options: &Options, least: &Scanner, most: &Scanner, messages: &[Message]) -> (f64, f64) {
+fn measure(
+    options: &Options,
+    least: &Scanner,
+    most: &Scanner,
+    messages: &[TraceMessage],
+) -> (f64, f64) {
     let passes = if options.quick { 5 } else { 1_000 };
     let (mut first, mut second) = (least.session(), most.session());
     let pair = figure::side_by_side(

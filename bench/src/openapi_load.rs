@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use proofhouse_manifest::Bundle;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{Environment, Failure, Limits, Runtimes, ToolTask};
+use proofhouse_tools::runtime::{ActionFailure, Environment, Runtimes, ToolLimits, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 
@@ -46,7 +46,7 @@ pub(crate) async fn run(options: &Options) -> Result<(), String> {
         let peak = memory::peak().unwrap_or(0).saturating_sub(before);
         grown = grown.max(peak as f64 / 1e6);
         match missing {
-            Err(error) if error.failure == Failure::Arguments => {}
+            Err(error) if error.failure == ActionFailure::Arguments => {}
             other => return Err(format!("loading ended with {other:?}")),
         }
         let started = Instant::now();
@@ -88,7 +88,7 @@ fn task(directory: &Path) -> Result<ToolTask, String> {
         return Err(finding.message.clone());
     }
     let tool = bundle.tools().next().ok_or("there is no tool")?.clone();
-    let limits = Limits::default();
+    let limits = ToolLimits::default();
     let runtimes =
         Runtimes::new(&limits, EgressPolicy::default()).map_err(|error| error.to_string())?;
     let environment = Environment::new(json!({}), || "2026-01-02T03:04:05.000Z".to_owned());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use proofhouse_manifest::Bundle;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{Environment, Limits, Runtimes, ToolTask};
+use proofhouse_tools::runtime::{Environment, Runtimes, ToolLimits, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
@@ -53,7 +53,7 @@ fn task(text: &str) -> Result<ToolTask, String> {
     let loopback = "127.0.0.0/8"
         .parse()
         .map_err(|_| "a network that cannot be read")?;
-    let limits = Limits::default();
+    let limits = ToolLimits::default();
     let runtimes = Runtimes::new(&limits, EgressPolicy::allowing([loopback]))
         .map_err(|error| error.to_string())?;
     let environment = Environment::new(json!({"api_key": "sk-0123456789"}), || {

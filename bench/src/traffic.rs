@@ -1,11 +1,11 @@
 //! Traffic to detect in: messages of all three protocols, as agents under test send and receive them.
 
-use proofhouse_detect::Message;
+use proofhouse_detect::TraceMessage;
 use proofhouse_oatf::Direction;
 use serde_json::{Value, json};
 
 /// One message of each kind that traces are made of; some of them match public documents.
-pub(crate) fn messages() -> Vec<Message> {
+pub(crate) fn messages() -> Vec<TraceMessage> {
     let prose = "The quarterly report lists revenue by region and names the open questions. ";
     let tools: Vec<Value> = (0..12)
         .map(|n| {
@@ -115,11 +115,11 @@ pub(crate) fn messages() -> Vec<Message> {
         .into_iter()
         .zip(1..)
         .map(
-            |((protocol, operation, direction, content), sequence)| Message {
+            |((protocol, operation, direction, content), sequence)| TraceMessage {
                 sequence,
                 direction: Some(direction),
                 actor: Some("default".to_owned()),
-                ..Message::new(protocol, operation, content)
+                ..TraceMessage::new(protocol, operation, content)
             },
         )
         .collect()
@@ -127,11 +127,11 @@ pub(crate) fn messages() -> Vec<Message> {
 
 /// Large messages for an inline guard: a plain tool result, one whose text stands where indicators of
 /// the library look, and a call that most of them look at.
-pub(crate) fn large(bytes: usize) -> Vec<(&'static str, Message)> {
+pub(crate) fn large(bytes: usize) -> Vec<(&'static str, TraceMessage)> {
     let text = response_of(bytes)["content"][0]["text"].clone();
-    let message = |direction, content| Message {
+    let message = |direction, content| TraceMessage {
         direction: Some(direction),
-        ..Message::new("mcp", "tools/call", content)
+        ..TraceMessage::new("mcp", "tools/call", content)
     };
     vec![
         (

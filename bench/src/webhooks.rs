@@ -16,7 +16,7 @@ use proofhouse_server::metrics::Metrics;
 use proofhouse_server::rate::RateQuota;
 use proofhouse_store::{SqliteOptions, Store};
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
-use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
+use proofhouse_tools::runtime::{Environment, Runtimes, ToolLimits};
 use proofhouse_wire::CancellationToken;
 use ring::hmac;
 use rusqlite::Connection;
@@ -158,7 +158,7 @@ impl Server {
         std::fs::write(manifests.join("all.yaml"), MANIFESTS).map_err(told)?;
         let file = directory.path().join("store.db");
         let store = open_store(&file).await?;
-        let limits = Limits::default();
+        let limits = ToolLimits::default();
         let egress = EgressPolicy::default;
         let client = HttpClient::new(&limits, egress()).map_err(told)?;
         let runtimes = Runtimes::new(&limits, egress()).map_err(told)?;

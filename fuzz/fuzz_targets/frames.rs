@@ -7,9 +7,9 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use libfuzzer_sys::fuzz_target;
-use proofhouse_protocol::rpc::{self, Message};
-use proofhouse_wire::sse::{Decoder, Event, EventTooLarge};
-use proofhouse_wire::{Line, LineReader};
+use proofhouse_protocol::rpc::{self, RpcMessage};
+use proofhouse_wire::sse::{SseDecoder, SseEvent, EventTooLarge};
+use proofhouse_wire::{WireLine, LineReader};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, BufReader};
 
@@ -27,8 +27,8 @@ fuzz_target!(|bytes: &[u8]| {
     message(bytes);
 });
 
-fn decode(pieces: &[&[u8]], max_bytes: usize) -> (Vec<Event>, Result<(), EventTooLarge>) {
-    let (mut decoder, mut events) = (Decoder::new(max_bytes), Vec::new());
+fn decode(pieces: &[&[u8]], max_bytes: usize) -> (Vec<SseEvent>, Result<(), EventTooLarge>) {
+    let (mut decoder, mut events) = (SseDecoder::new(max_bytes), Vec::new());
     let mut outcome = Ok(());
     for piece in pieces {
         outcome = outcome.and_then(|()| decoder.push(piece, &mut events));
@@ -60,7 +60,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-fn read(stream: impl AsyncBufRead + Unpin) -> Vec<Line> {
+fn read(stream: impl AsyncBufRead + Unpin) -> Vec<WireLine> {
     let mut reader = LineReader::new(stream, MAX_BYTES);
     let mut lines = Vec::new();
     while let Some(line) = now(reader.next()).expect("bytes in memory are read") {
@@ -75,11 +75,11 @@ fn lines(bytes: &[u8], cut: usize) {
     let mut total = 0;
     for line in &lines {
         match line {
-            Line::Whole(line) | Line::Cut(line) => {
+            WireLine::Whole(line) | WireLine::Cut(line) => {
                 assert!(!line.is_empty() && line.len() <= MAX_BYTES);
                 total += line.len() as u64;
             }
-            Line::TooLong { bytes } => {
+            WireLine::TooLong { bytes } => {
                 assert!(*bytes > MAX_BYTES as u64);
                 total += bytes;
             }
@@ -93,13 +93,13 @@ fn message(bytes: &[u8]) {
     let written = match rpc::parse(bytes) {
         Ok(message) => {
             let written = match &message {
-                Message::Request { id, method, params } => {
+                RpcMessage::Request { id, method, params } => {
                     rpc::request(id, method, given(params).as_ref())
                 }
-                Message::Notification { method, params } => {
+                RpcMessage::Notification { method, params } => {
                     rpc::notification(method, given(params).as_ref())
                 }
-                Message::Response { id, outcome } => match outcome {
+                RpcMessage::Response { id, outcome } => match outcome {
                     Ok(result) => rpc::response(id, result.clone()),
                     // Any value may stand for an error, ours are written with a code and a message.
                     Err(_) => return,

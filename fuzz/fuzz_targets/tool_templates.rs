@@ -4,15 +4,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use proofhouse_manifest::interpolate::{
-    BodyTemplate, HeaderTemplate, Root, Scope, Template, UrlTemplate,
+    BodyTemplate, HeaderTemplate, Root, TemplateScope, Template, UrlTemplate,
 };
 use proofhouse_wire::HeaderName;
 use serde_json::json;
 
 const SECRET: &str = "NEVER-SHOWN";
 
-fn scope(value: &str) -> Scope {
-    let mut scope = Scope::default();
+fn scope(value: &str) -> TemplateScope {
+    let mut scope = TemplateScope::default();
     scope.set(
         Root::Parameters,
         json!({"x": value, "list": [1, {"k": value}]}),

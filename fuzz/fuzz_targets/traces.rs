@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use proofhouse_detect::{
-    FORMATS, ImportOptions, Item, Message, TraceReadLimits, ScanOptions, Scanner, TraceReader,
+    FORMATS, ImportOptions, TraceItem, TraceMessage, TraceReadLimits, ScanOptions, Scanner, TraceReader,
     TraceWriter, open,
 };
 
@@ -47,9 +47,9 @@ fuzz_target!(|input: (u8, &[u8])| {
         ..ImportOptions::default()
     };
     let (_, messages) = open(bytes, format, &import);
-    let messages: Vec<Message> = messages
+    let messages: Vec<TraceMessage> = messages
         .filter_map(|item| match item {
-            Ok(Item::Message { message, .. }) => Some(message),
+            Ok(TraceItem::TraceMessage { message, .. }) => Some(message),
             _ => None,
         })
         .collect();
@@ -74,15 +74,15 @@ fuzz_target!(|input: (u8, &[u8])| {
     }
 });
 
-fn round_trip(messages: &[Message]) {
+fn round_trip(messages: &[TraceMessage]) {
     let mut writer = TraceWriter::new(Vec::new());
     for message in messages {
         writer.write(message).expect("memory takes everything");
     }
     let text = writer.finish().expect("memory takes everything");
-    let again: Vec<Message> = TraceReader::new(text.as_slice())
+    let again: Vec<TraceMessage> = TraceReader::new(text.as_slice())
         .filter_map(|item| match item {
-            Ok(Item::Message { message, .. }) => Some(message),
+            Ok(TraceItem::TraceMessage { message, .. }) => Some(message),
             _ => None,
         })
         .collect();

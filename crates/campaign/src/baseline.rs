@@ -4,7 +4,7 @@ use crate::comparison::{CellComparison, Change, Comparison};
 use crate::plan::Plan;
 use crate::result::{CampaignResult, DocumentInfo, SubjectInfo};
 use crate::statistics::{Rate, fisher};
-use crate::summary::Summary;
+use crate::summary::CampaignSummary;
 
 /// How unlikely a difference must be by chance to count as one, unless told otherwise.
 pub const DEFAULT_THRESHOLD: f64 = 0.05;
@@ -39,7 +39,7 @@ pub fn compare(
     name: &str,
     threshold: f64,
 ) -> Comparison {
-    let (counted_now, counted_before) = (Summary::of(now), Summary::of(before));
+    let (counted_now, counted_before) = (CampaignSummary::of(now), CampaignSummary::of(before));
     let mut pairs: Vec<(&str, &str)> = Vec::new();
     for cell in counted_now.cells.iter().chain(&counted_before.cells) {
         let pair = (cell.document.as_str(), cell.subject.as_str());
@@ -48,7 +48,7 @@ pub fn compare(
         }
     }
     let cells = pairs.into_iter().map(|(document, subject)| {
-        let rate = |summary: &Summary| {
+        let rate = |summary: &CampaignSummary| {
             summary
                 .cell(document, subject)
                 .map(|cell| cell.attacks.success)
@@ -138,10 +138,10 @@ mod tests {
 
     #[test]
     fn what_only_one_has_is_there() {
-        use crate::result::Outcome;
+        use crate::result::RunOutcome;
         use crate::store::tests::{result, run};
-        let now = result(vec![run("A", "s", 1, Outcome::Exploited)]);
-        let before = result(vec![run("B", "s", 1, Outcome::Exploited)]);
+        let now = result(vec![run("A", "s", 1, RunOutcome::Exploited)]);
+        let before = result(vec![run("B", "s", 1, RunOutcome::Exploited)]);
         let comparison = compare(&now, &before, "before.json", 0.05);
         let found: Vec<_> = comparison
             .cells

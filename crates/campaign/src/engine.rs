@@ -15,22 +15,22 @@ use tokio::task::{Id, JoinSet};
 
 use crate::archive::keep;
 use crate::plan::Plan;
-use crate::result::{CampaignResult, Outcome, RunRecord, SubjectInfo, VERSION};
-use crate::run::{Run, traces_in};
-use crate::scratch::Scratch;
-use crate::stop::Question;
+use crate::result::{CampaignResult, RunOutcome, RunRecord, SubjectInfo, VERSION};
+use crate::run::{RunSetup, traces_in};
+use crate::scratch::ScratchDirectory;
+use crate::stop::StopQuestion;
 use crate::store::{self, FILE};
 
 /// How a campaign is made.
 #[derive(Clone)]
-pub struct Settings {
+pub struct CampaignSettings {
     /// Runs at a time.
     pub jobs: usize,
     /// Whether to stop when a subject gives way.
     pub fail_fast: bool,
     /// What the repeats of a document (by its id) and a subject (by its name) are to answer; once it is
     /// answered, the others are spared.
-    pub questions: HashMap<(String, String), Question>,
+    pub questions: HashMap<(String, String), StopQuestion>,
     /// Judges semantic indicators.
     pub semantic: Option<Arc<dyn SemanticEvaluator>>,
     /// Answers `synthesize` blocks.
@@ -39,7 +39,7 @@ pub struct Settings {
     pub directory: Option<PathBuf>,
 }
 
-impl Default for Settings {
+impl Default for CampaignSettings {
     /// Eight at a time, all of them, kept nowhere.
     fn default() -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Default for Settings {
 
 /// How far a campaign is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Progress<'a> {
+pub struct CampaignProgress<'a> {
     /// The run that has just ended, if it is about one.
     pub run: Option<&'a RunRecord>,
     /// Runs that are done, earlier ones included.
@@ -71,17 +71,17 @@ pub struct Progress<'a> {
 }
 
 /// Hears how far a campaign is.
-pub type Listener<'a> = &'a (dyn Fn(&Progress<'_>) + Send + Sync);
+pub type ProgressListener<'a> = &'a (dyn Fn(&CampaignProgress<'_>) + Send + Sync);
 
 /// Makes the runs of a plan that are not among the `earlier` ones. Cancelling `cancel` ends it early; the
 /// result has what is known until then. The program's own version goes into the result.
 pub async fn execute(
     plan: &Plan,
     subjects: &[Arc<dyn Subject>],
-    settings: Settings,
+    settings: CampaignSettings,
     earlier: Vec<RunRecord>,
     version: &str,
-    listener: Listener<'_>,
+    listener: ProgressListener<'_>,
     cancel: &CancellationToken,
 ) -> CampaignResult {
     let mut trouble = None;
@@ -124,7 +124,7 @@ pub async fn execute(
             spared: 0,
         },
         saving: Saving::default(),
-        scratch: Scratch::new().map(Arc::new).map_err(Arc::new),
+        scratch: ScratchDirectory::new().map(Arc::new).map_err(Arc::new),
     };
     if let Some(trouble) = trouble {
         campaign.tell(None, 0, Some(&trouble));
@@ -167,14 +167,14 @@ struct Campaign<'a> {
     plan: &'a Plan,
     records: BTreeMap<usize, RunRecord>,
     spared: HashSet<usize>,
-    settings: Arc<Settings>,
+    settings: Arc<CampaignSettings>,
     started: Instant,
     resumed: usize,
     turns: Vec<Option<Arc<Semaphore>>>,
-    listener: Listener<'a>,
+    listener: ProgressListener<'a>,
     result: CampaignResult,
     saving: Saving,
-    scratch: Result<Arc<Scratch>, Arc<io::Error>>,
+    scratch: Result<Arc<ScratchDirectory>, Arc<io::Error>>,
 }
 
 /// When the result was written last, and how long that took.
@@ -242,14 +242,14 @@ impl Campaign<'_> {
         }
     }
 
-    fn run(&self, place: usize, subjects: &[Arc<dyn Subject>]) -> Run {
+    fn run(&self, place: usize, subjects: &[Arc<dyn Subject>]) -> RunSetup {
         let planned = self.plan.runs[place].clone();
         let document = &self.plan.documents[planned.document];
         let script = match (planned.twin, &document.twin) {
             (true, Some(twin)) => twin,
             _ => &document.attack,
         };
-        Run {
+        RunSetup {
             document: document.info.id.clone(),
             script: Arc::clone(script),
             subject: Arc::clone(&subjects[planned.subject]),
@@ -281,7 +281,7 @@ impl Campaign<'_> {
         let (mut gave_way, mut resisted) = (0, 0);
         for (_, record) in known {
             gave_way += u64::from(record.outcome.gave_way());
-            resisted += u64::from(record.outcome == Outcome::Resisted);
+            resisted += u64::from(record.outcome == RunOutcome::Resisted);
         }
         let remaining = u64::from(self.plan.repeats - run.repeat + 1);
         question.is_answered(gave_way, resisted, remaining)
@@ -295,7 +295,7 @@ impl Campaign<'_> {
             let each = self.started.elapsed().as_secs_f64() / made as f64;
             Duration::from_secs_f64((each * rest as f64).min(1e9))
         });
-        (self.listener)(&Progress {
+        (self.listener)(&CampaignProgress {
             run,
             done: self.records.len(),
             total,

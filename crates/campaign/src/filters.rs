@@ -5,7 +5,7 @@ use std::fmt;
 use proofhouse_source::did_you_mean;
 
 use crate::document::CampaignDocument;
-use crate::plan::Filter;
+use crate::plan::DocumentFilter;
 use crate::result::DocumentInfo;
 
 /// Known values that a message names; a library has more ids than fit on a screen.
@@ -64,7 +64,7 @@ pub enum FilterError {
 ///
 /// Returns an error when none is left.
 pub fn apply(
-    filter: &Filter,
+    filter: &DocumentFilter,
     documents: Vec<CampaignDocument>,
 ) -> Result<(Vec<CampaignDocument>, Vec<IdleFilter>), FilterError> {
     if documents.is_empty() {
@@ -84,9 +84,9 @@ pub fn apply(
 }
 
 /// Every value of a filter that no document has.
-fn idle(filter: &Filter, documents: &[DocumentInfo]) -> Vec<IdleFilter> {
+fn idle(filter: &DocumentFilter, documents: &[DocumentInfo]) -> Vec<IdleFilter> {
     type Values = fn(&DocumentInfo) -> Vec<String>;
-    type Place = fn(&mut Filter) -> &mut Vec<String>;
+    type Place = fn(&mut DocumentFilter) -> &mut Vec<String>;
     let filters: [(&str, &[String], Place, Values); 5] = [
         (
             "--id",
@@ -122,7 +122,7 @@ fn idle(filter: &Filter, documents: &[DocumentInfo]) -> Vec<IdleFilter> {
     let mut idle = Vec::new();
     for (flag, wanted, place, values) in filters {
         for value in wanted {
-            let mut alone = Filter::default();
+            let mut alone = DocumentFilter::default();
             place(&mut alone).push(value.clone());
             if documents.iter().any(|one| alone.fits(one)) {
                 continue;

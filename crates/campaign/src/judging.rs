@@ -4,7 +4,7 @@ use proofhouse_detect::DocumentVerdict;
 use proofhouse_oatf::AttackResult;
 use serde_json::Value;
 
-use crate::result::{Evidence, IndicatorOutcome, Outcome};
+use crate::result::{IndicatorOutcome, RunEvidence, RunOutcome};
 
 /// Evidence of one indicator that is kept; the trace has the rest.
 const MAX_EVIDENCE: usize = 5;
@@ -13,13 +13,13 @@ pub(crate) const MAX_TEXT: usize = 500;
 
 /// What came of a run: its verdict, whether it broke off, and whether the attack reached the subject. What
 /// got through got through, whatever else went wrong.
-pub(crate) fn outcome(result: Option<AttackResult>, broken: bool, reached: bool) -> Outcome {
+pub(crate) fn outcome(result: Option<AttackResult>, broken: bool, reached: bool) -> RunOutcome {
     match (result, broken) {
-        (Some(AttackResult::Exploited), _) => Outcome::Exploited,
-        (Some(AttackResult::Partial), _) => Outcome::Partial,
-        (Some(AttackResult::Error) | None, _) | (_, true) => Outcome::Error,
-        (Some(AttackResult::NotExploited), false) if reached => Outcome::Resisted,
-        (Some(AttackResult::NotExploited), false) => Outcome::NotReached,
+        (Some(AttackResult::Exploited), _) => RunOutcome::Exploited,
+        (Some(AttackResult::Partial), _) => RunOutcome::Partial,
+        (Some(AttackResult::Error) | None, _) | (_, true) => RunOutcome::Error,
+        (Some(AttackResult::NotExploited), false) if reached => RunOutcome::Resisted,
+        (Some(AttackResult::NotExploited), false) => RunOutcome::NotReached,
     }
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn indicators(verdict: &DocumentVerdict) -> Vec<IndicatorOutcome> {
                 .evidence
                 .iter()
                 .take(MAX_EVIDENCE)
-                .map(|evidence| Evidence {
+                .map(|evidence| RunEvidence {
                     seq: evidence.sequence,
                     path: (!evidence.path.is_empty()).then(|| evidence.path.clone()),
                     text: (!evidence.text.is_empty()).then(|| cut(&evidence.text)),
@@ -69,13 +69,13 @@ mod tests {
     fn what_got_through_got_through() {
         use AttackResult as A;
         for (result, broken, reached, expected) in [
-            (Some(A::Exploited), true, true, Outcome::Exploited),
-            (Some(A::Partial), false, true, Outcome::Partial),
-            (Some(A::NotExploited), false, true, Outcome::Resisted),
-            (Some(A::NotExploited), false, false, Outcome::NotReached),
-            (Some(A::NotExploited), true, true, Outcome::Error),
-            (Some(A::Error), false, true, Outcome::Error),
-            (None, false, true, Outcome::Error),
+            (Some(A::Exploited), true, true, RunOutcome::Exploited),
+            (Some(A::Partial), false, true, RunOutcome::Partial),
+            (Some(A::NotExploited), false, true, RunOutcome::Resisted),
+            (Some(A::NotExploited), false, false, RunOutcome::NotReached),
+            (Some(A::NotExploited), true, true, RunOutcome::Error),
+            (Some(A::Error), false, true, RunOutcome::Error),
+            (None, false, true, RunOutcome::Error),
         ] {
             assert_eq!(outcome(result, broken, reached), expected);
         }

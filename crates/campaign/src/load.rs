@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use proofhouse_oatf::{DiagnosticSeverity, Document, ReadLimits, check, load_with};
 use proofhouse_subjects::Notice;
-use proofhouse_wire::files::{CollectError, DOCUMENTS, Input, collect};
+use proofhouse_wire::files::{CollectError, DOCUMENTS, FileInput, collect};
 
 use crate::cases::is_cases_file;
 use crate::config;
@@ -62,7 +62,7 @@ pub fn load(
         let mut seen = std::collections::HashSet::new();
         inputs.retain(|input| {
             let is_other =
-                matches!(input, Input::File(path) if is_twin_file(path) || is_cases_file(path) || is_config(path));
+                matches!(input, FileInput::File(path) if is_twin_file(path) || is_cases_file(path) || is_config(path));
             !is_other && seen.insert(input.name())
         });
         let inputs = inputs.iter();
@@ -89,7 +89,7 @@ fn is_config(path: &Path) -> bool {
 /// One document, as it is written; tells all that is wrong with one that cannot be used.
 #[must_use]
 pub fn load_document(
-    input: &Input,
+    input: &FileInput,
     limits: &ReadLimits,
     notify: &dyn Fn(Notice),
 ) -> Option<Document> {
@@ -116,21 +116,21 @@ pub fn load_document(
 
 /// The document in one file, with its twin; tells why one cannot be used.
 pub(crate) fn load_one(
-    input: &Input,
+    input: &FileInput,
     limits: &ReadLimits,
     prompt: Option<&str>,
     notify: &dyn Fn(Notice),
 ) -> Option<CampaignDocument> {
     let document = load_document(input, limits, notify)?;
     let twin = |file: &str| {
-        let Input::File(path) = input else {
+        let FileInput::File(path) = input else {
             return Err(TwinError::FromStdin);
         };
         let path = path.with_file_name(file);
         if !path.is_file() {
             return Err(TwinError::NoFile);
         }
-        let loaded = load_document(&Input::File(path), limits, notify);
+        let loaded = load_document(&FileInput::File(path), limits, notify);
         Ok(loaded.ok_or(UnreadableDocument::Told)?)
     };
     ready(&input.name(), document, prompt, twin, notify)

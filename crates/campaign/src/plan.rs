@@ -200,7 +200,7 @@ fn mix(seed: u64, id: &str) -> u64 {
 
 /// Which documents take part. An empty list asks for nothing; of a list, one must fit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct DocumentFilter {
     /// Ids; `*` stands for anything.
     pub ids: Vec<String>,
     /// Tags.
@@ -213,17 +213,17 @@ pub struct Filter {
     pub protocols: Vec<String>,
 }
 
-impl Filter {
+impl DocumentFilter {
     /// Whether a document takes part.
     ///
     /// ```
-    /// use proofhouse_campaign::plan::Filter;
+    /// use proofhouse_campaign::plan::DocumentFilter;
     /// use proofhouse_campaign::result::DocumentInfo;
     ///
     /// let document = DocumentInfo { id: "PH-001".into(), tags: vec!["rug-pull".into()], ..Default::default() };
-    /// let filter = Filter { ids: vec!["PH-0*".into()], ..Filter::default() };
+    /// let filter = DocumentFilter { ids: vec!["PH-0*".into()], ..DocumentFilter::default() };
     /// assert!(filter.fits(&document));
-    /// let filter = Filter { tags: vec!["other".into()], ..filter };
+    /// let filter = DocumentFilter { tags: vec!["other".into()], ..filter };
     /// assert!(!filter.fits(&document));
     /// ```
     #[must_use]

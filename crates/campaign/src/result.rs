@@ -140,7 +140,7 @@ pub struct RunRecord {
     /// Whether it was the benign twin.
     pub twin: bool,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// The highest tier that was reached.
     pub tier: Option<String>,
     /// Whether anything of the attack reached the subject.
@@ -182,7 +182,7 @@ pub struct RunRecord {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RunOutcome {
     /// The attack got through.
     Exploited,
     /// Some of it got through.
@@ -195,7 +195,7 @@ pub enum Outcome {
     Error,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Whether the subject gave way.
     #[must_use]
     pub fn gave_way(self) -> bool {
@@ -229,12 +229,12 @@ pub struct IndicatorOutcome {
     /// `matched`, `not_matched`, `error` or `skipped`.
     pub result: String,
     /// Where it was found.
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<RunEvidence>,
 }
 
 /// A place in the trace that shows something.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Evidence {
+pub struct RunEvidence {
     /// The message.
     pub seq: u64,
     /// The path in its content.
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_lost_recording_is_known_whatever_warnings_say() {
-        let mut one = run("A", "s", 1, Outcome::Resisted);
+        let mut one = run("A", "s", 1, RunOutcome::Resisted);
         one.warnings = vec!["traces/a.jsonl: cannot write: said the subject".to_owned()];
         let mut result = result(vec![one]);
         assert_eq!(result.lost_trace(), None);

@@ -24,11 +24,11 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::canaries::{CanariesError, fresh};
 use crate::document::{Script, Success};
-use crate::engine::Settings;
+use crate::engine::CampaignSettings;
 use crate::judging::{cut, indicators, line, outcome};
 use crate::plan::PlannedRun;
-use crate::result::{Outcome, RunRecord};
-use crate::scratch::Scratch;
+use crate::result::{RunOutcome, RunRecord};
+use crate::scratch::ScratchDirectory;
 
 /// Warnings of a run that are kept.
 const MAX_WARNINGS: usize = 10;
@@ -48,20 +48,20 @@ enum AttemptError {
 }
 
 /// Everything a run needs.
-pub(crate) struct Run {
+pub(crate) struct RunSetup {
     pub(crate) planned: PlannedRun,
     pub(crate) document: String,
     pub(crate) script: Arc<Script>,
     pub(crate) subject: Arc<dyn Subject>,
     pub(crate) name: String,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<CampaignSettings>,
     /// Who may be in a run with the subject now, if not everyone.
     pub(crate) turns: Option<Arc<Semaphore>>,
     /// Where its directory is made, or why it cannot be.
-    pub(crate) scratch: Result<Arc<Scratch>, Arc<io::Error>>,
+    pub(crate) scratch: Result<Arc<ScratchDirectory>, Arc<io::Error>>,
 }
 
-impl Run {
+impl RunSetup {
     /// An empty record of this run.
     pub(crate) fn record(&self) -> RunRecord {
         RunRecord {
@@ -70,7 +70,7 @@ impl Run {
             subject: self.name.clone(),
             repeat: self.planned.repeat,
             twin: self.planned.twin,
-            outcome: Outcome::Error,
+            outcome: RunOutcome::Error,
             tier: None,
             reached: false,
             carriers: (0, 0),
@@ -106,7 +106,7 @@ impl Run {
             Err(error) => Err(error.into()),
         };
         if let Err(error) = made {
-            record.outcome = Outcome::Error;
+            record.outcome = RunOutcome::Error;
             record.error = Some(line(&error.to_string()));
         }
         record.milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -339,7 +339,7 @@ impl Run {
         let result = report.verdict.as_ref().map(|verdict| verdict.attack.result);
         record.outcome = outcome(result, broken.is_some(), report.exposure.reached);
         record.broken = broken.as_deref().map(line);
-        if record.outcome == Outcome::Error {
+        if record.outcome == RunOutcome::Error {
             let diagnostic = report
                 .verdict
                 .as_ref()

@@ -24,13 +24,13 @@ const ATTEMPTS: usize = 10;
 
 /// The directory of a campaign for those of its runs.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub(crate) struct ScratchDirectory {
     directory: TempDir,
     /// Given back when the campaign ends, after the directory is gone: fields are dropped in this order.
     _lock: File,
 }
 
-impl Scratch {
+impl ScratchDirectory {
     /// Makes the directory of a campaign among the temporary files, and removes what others left there.
     pub(crate) fn new() -> io::Result<Self> {
         Self::below(&std::env::temp_dir())
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn what_a_dead_campaign_left_goes_and_what_a_living_one_has_stays() {
         let parent = tempfile::tempdir().unwrap();
-        let living = Scratch::below(parent.path()).unwrap();
+        let living = ScratchDirectory::below(parent.path()).unwrap();
         let run = living.run().unwrap();
         let dead = parent.path().join("proofhouse-run-dead");
         std::fs::create_dir_all(dead.join("run-1/deep")).unwrap();
@@ -168,7 +168,7 @@ mod tests {
         std::fs::create_dir(&older).unwrap();
         let others = parent.path().join("something-else");
         std::fs::create_dir(&others).unwrap();
-        let next = Scratch::below(parent.path()).unwrap();
+        let next = ScratchDirectory::below(parent.path()).unwrap();
         assert!(!dead.exists() && !older.exists());
         assert!(run.path().exists() && others.exists());
         drop(run);
@@ -184,7 +184,7 @@ mod tests {
         std::fs::write(elsewhere.path().join("precious"), "").unwrap();
         let link = parent.path().join("proofhouse-run-link");
         std::os::unix::fs::symlink(elsewhere.path(), link).unwrap();
-        drop(Scratch::below(parent.path()).unwrap());
+        drop(ScratchDirectory::below(parent.path()).unwrap());
         assert!(elsewhere.path().join("precious").exists());
     }
 
@@ -195,7 +195,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..20 {
-                        let scratch = Scratch::below(parent.path()).unwrap();
+                        let scratch = ScratchDirectory::below(parent.path()).unwrap();
                         let run = scratch.run().unwrap();
                         std::thread::yield_now();
                         assert!(run.path().exists(), "somebody took it");

@@ -6,11 +6,11 @@ use crate::baseline::judge;
 use crate::plan::Plan;
 use crate::result::{CampaignResult, SubjectInfo};
 use crate::statistics::Rate;
-use crate::summary::Summary;
+use crate::summary::CampaignSummary;
 
 /// What question the repeats answer.
 #[derive(Debug, Clone)]
-pub enum Question {
+pub enum StopQuestion {
     /// Does it give way at all? The first time answers it.
     GivesWay,
     /// Is it weaker than this was, with this threshold?
@@ -30,8 +30,8 @@ pub fn questions(
     plan: &Plan,
     subjects: &[SubjectInfo],
     regressions: Option<(&CampaignResult, f64)>,
-) -> HashMap<(String, String), Question> {
-    let before = regressions.map(|(before, threshold)| (Summary::of(before), threshold));
+) -> HashMap<(String, String), StopQuestion> {
+    let before = regressions.map(|(before, threshold)| (CampaignSummary::of(before), threshold));
     let mut questions = HashMap::new();
     for document in &plan.documents {
         for subject in subjects {
@@ -41,8 +41,8 @@ pub fn questions(
                 Some((cell.attacks.success, *threshold))
             });
             let question = match before {
-                Some((before, threshold)) => Question::Regressed { before, threshold },
-                None => Question::GivesWay,
+                Some((before, threshold)) => StopQuestion::Regressed { before, threshold },
+                None => StopQuestion::GivesWay,
             };
             questions.insert((id.to_owned(), subject.name.clone()), question);
         }
@@ -50,15 +50,15 @@ pub fn questions(
     questions
 }
 
-impl Question {
+impl StopQuestion {
     /// Whether `remaining` more runs cannot change the answer, when it gave way `gave_way` times so far and
     /// resisted `resisted` times.
     ///
     /// ```
-    /// use proofhouse_campaign::stop::Question;
+    /// use proofhouse_campaign::stop::StopQuestion;
     ///
-    /// assert!(!Question::GivesWay.is_answered(0, 3, 2));
-    /// assert!(Question::GivesWay.is_answered(1, 3, 2));
+    /// assert!(!StopQuestion::GivesWay.is_answered(0, 3, 2));
+    /// assert!(StopQuestion::GivesWay.is_answered(1, 3, 2));
     /// ```
     #[must_use]
     pub fn is_answered(&self, gave_way: u64, resisted: u64, remaining: u64) -> bool {
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_regression_is_settled_when_nothing_can_undo_it() {
-        let question = Question::Regressed {
+        let question = StopQuestion::Regressed {
             before: Rate::new(0, 20),
             threshold: 0.05,
         };

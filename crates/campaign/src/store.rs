@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::plan::Plan;
-use crate::result::{CampaignResult, Outcome, RunRecord, SubjectInfo, VERSION};
+use crate::result::{CampaignResult, RunOutcome, RunRecord, SubjectInfo, VERSION};
 
 /// The name of the file in a campaign's directory.
 pub const FILE: &str = "result.json";
@@ -19,7 +19,7 @@ pub(crate) const UNFINISHED: &str = ".result";
 
 /// Why a result cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
+pub enum ResultStoreError {
     /// The system says no.
     #[error("{}: {source}", .path.display())]
     Io {
@@ -57,8 +57,8 @@ pub enum StoreError {
 /// # Errors
 ///
 /// Returns an error when there is none, or it cannot be used.
-pub fn load(path: &Path) -> Result<CampaignResult, StoreError> {
-    let failed = |source| StoreError::Io {
+pub fn load(path: &Path) -> Result<CampaignResult, ResultStoreError> {
+    let failed = |source| ResultStoreError::Io {
         path: path.to_owned(),
         source,
     };
@@ -69,17 +69,17 @@ pub fn load(path: &Path) -> Result<CampaignResult, StoreError> {
         .read_to_end(&mut bytes)
         .map_err(failed)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(StoreError::TooLarge {
+        return Err(ResultStoreError::TooLarge {
             path: path.to_owned(),
         });
     }
-    let corrupt = |error: serde_json::Error| StoreError::Corrupt {
+    let corrupt = |error: serde_json::Error| ResultStoreError::Corrupt {
         path: path.to_owned(),
         reason: error.to_string(),
     };
     let version: Versioned = serde_json::from_slice(&bytes).map_err(corrupt)?;
     if version.version != u64::from(VERSION) {
-        return Err(StoreError::Version {
+        return Err(ResultStoreError::Version {
             path: path.to_owned(),
             version: version.version,
         });
@@ -97,8 +97,8 @@ struct Versioned {
 /// # Errors
 ///
 /// Returns an error when it cannot be written; the old file is still there then.
-pub fn save(path: &Path, result: &CampaignResult) -> Result<(), StoreError> {
-    let bytes = serde_json::to_vec_pretty(result).map_err(|error| StoreError::Io {
+pub fn save(path: &Path, result: &CampaignResult) -> Result<(), ResultStoreError> {
+    let bytes = serde_json::to_vec_pretty(result).map_err(|error| ResultStoreError::Io {
         path: path.to_owned(),
         source: error.into(),
     })?;
@@ -110,8 +110,8 @@ pub fn save(path: &Path, result: &CampaignResult) -> Result<(), StoreError> {
 /// # Errors
 ///
 /// Returns an error when it cannot be written; the old file is still there then.
-pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let failed = |source| StoreError::Io {
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultStoreError> {
+    let failed = |source| ResultStoreError::Io {
         path: path.to_owned(),
         source,
     };
@@ -189,7 +189,7 @@ pub enum PrepareError {
     Taken(PathBuf),
     /// Its result cannot be read.
     #[error("--out: {0}")]
-    Load(#[from] StoreError),
+    Load(#[from] ResultStoreError),
     /// Its result is not the beginning of this campaign.
     #[error("--resume: {0}")]
     Resume(#[from] ResumeError),
@@ -306,7 +306,7 @@ pub fn resumable(
             .is_some_and(|digest| digests.get(run.document.as_str()) == Some(digest))
     };
     let kept = earlier.runs.iter();
-    let kept = kept.filter(|run| run.outcome != Outcome::Error && is_same(run));
+    let kept = kept.filter(|run| run.outcome != RunOutcome::Error && is_same(run));
     Ok(kept.cloned().collect())
 }
 
@@ -315,7 +315,12 @@ pub(crate) mod tests {
     use super::*;
     use crate::result::DocumentInfo;
 
-    pub(crate) fn run(document: &str, subject: &str, repeat: u32, outcome: Outcome) -> RunRecord {
+    pub(crate) fn run(
+        document: &str,
+        subject: &str,
+        repeat: u32,
+        outcome: RunOutcome,
+    ) -> RunRecord {
         RunRecord {
             id: format!("{document}/{subject}/{repeat}"),
             document: document.to_owned(),
@@ -373,7 +378,7 @@ pub(crate) mod tests {
     fn a_result_comes_back_as_it_was() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(FILE);
-        let written = result(vec![run("A", "s", 1, Outcome::Exploited)]);
+        let written = result(vec![run("A", "s", 1, RunOutcome::Exploited)]);
         save(&path, &written).unwrap();
         save(&path, &written).unwrap();
         std::fs::write(directory.path().join(".resultAbC123"), "{").unwrap();

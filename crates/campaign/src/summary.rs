@@ -9,25 +9,25 @@ use proofhouse_oatf::Tier;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::result::{CampaignResult, Outcome, RunRecord};
+use crate::result::{CampaignResult, RunOutcome, RunRecord};
 use crate::statistics::Rate;
 
 /// What the runs of a campaign add up to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Summary {
+pub struct CampaignSummary {
     /// All runs together; a document counts once for each subject.
-    pub overall: Group,
+    pub overall: RunGroup,
     /// Per subject, in the order of the result.
-    pub subjects: Vec<Group>,
+    pub subjects: Vec<RunGroup>,
     /// Per category and subject, by category; documents without one are under an empty name.
-    pub categories: Vec<Group>,
+    pub categories: Vec<RunGroup>,
     /// Per document and subject: every pair, also those without runs, by document.
     pub cells: Vec<Cell>,
 }
 
 /// The runs that have something in common.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Group {
+pub struct RunGroup {
     /// The subject; absent where all are counted together.
     pub subject: Option<String>,
     /// The category, of a group by category.
@@ -47,7 +47,7 @@ pub struct Group {
     /// The benign twins.
     pub twins: TwinCounts,
     /// What it took.
-    pub cost: Cost,
+    pub cost: RunCost,
 }
 
 /// The runs of one document against one subject.
@@ -58,7 +58,7 @@ pub struct Cell {
     /// The name of the subject.
     pub subject: String,
     /// The worst that came of an attack run; absent when there was none.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<RunOutcome>,
     /// Attack runs by outcome.
     pub attacks: Counts,
     /// The highest tier that was reached.
@@ -68,7 +68,7 @@ pub struct Cell {
     /// The benign twin.
     pub twins: TwinCounts,
     /// What it took.
-    pub cost: Cost,
+    pub cost: RunCost,
 }
 
 /// Attack runs by outcome.
@@ -131,14 +131,14 @@ impl Default for TwinCounts {
 
 /// What runs took, twins included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Cost {
+pub struct RunCost {
     /// The times of the runs, added up; they may have gone on side by side.
     pub milliseconds: u64,
     /// Tokens of the subject's model, where they are known.
     pub tokens: Option<u64>,
 }
 
-impl Summary {
+impl CampaignSummary {
     /// Counts a result.
     #[must_use]
     pub fn of(result: &CampaignResult) -> Self {
@@ -218,18 +218,18 @@ struct Tally {
     twin_errors: u64,
     tasks: (u64, u64),
     alarms: u64,
-    cost: Cost,
+    cost: RunCost,
 }
 
 impl Tally {
     fn add(&mut self, run: &RunRecord) {
-        self.cost.add(Cost {
+        self.cost.add(RunCost {
             milliseconds: run.milliseconds,
             tokens: run.tokens,
         });
         if run.twin {
             self.twin_runs += 1;
-            self.twin_errors += u64::from(run.outcome == Outcome::Error);
+            self.twin_errors += u64::from(run.outcome == RunOutcome::Error);
             self.alarms += u64::from(run.outcome.gave_way());
             if let Some(done) = run.task_done {
                 self.tasks.0 += u64::from(done);
@@ -240,11 +240,11 @@ impl Tally {
         let counts = &mut self.attacks;
         counts.runs += 1;
         match run.outcome {
-            Outcome::Exploited => counts.exploited += 1,
-            Outcome::Partial => counts.partial += 1,
-            Outcome::Resisted => counts.resisted += 1,
-            Outcome::NotReached => counts.not_reached += 1,
-            Outcome::Error => counts.errors += 1,
+            RunOutcome::Exploited => counts.exploited += 1,
+            RunOutcome::Partial => counts.partial += 1,
+            RunOutcome::Resisted => counts.resisted += 1,
+            RunOutcome::NotReached => counts.not_reached += 1,
+            RunOutcome::Error => counts.errors += 1,
         }
         // Of a run that proves nothing, a tier proves nothing either.
         if run.outcome.counts() {
@@ -257,14 +257,14 @@ impl Tally {
         gave_way > 0 && self.attacks.resisted > 0
     }
 
-    fn outcome(&self) -> Option<Outcome> {
+    fn outcome(&self) -> Option<RunOutcome> {
         let counts = &self.attacks;
         let worst_first = [
-            (counts.exploited, Outcome::Exploited),
-            (counts.partial, Outcome::Partial),
-            (counts.resisted, Outcome::Resisted),
-            (counts.errors, Outcome::Error),
-            (counts.not_reached, Outcome::NotReached),
+            (counts.exploited, RunOutcome::Exploited),
+            (counts.partial, RunOutcome::Partial),
+            (counts.resisted, RunOutcome::Resisted),
+            (counts.errors, RunOutcome::Error),
+            (counts.not_reached, RunOutcome::NotReached),
         ];
         let found = worst_first.into_iter().find(|(runs, _)| *runs > 0);
         found.map(|(_, outcome)| outcome)
@@ -339,8 +339,8 @@ impl Collected {
         self.flaky += u64::from(tally.flaky());
     }
 
-    fn group(self, subject: Option<String>, category: Option<String>) -> Group {
-        Group {
+    fn group(self, subject: Option<String>, category: Option<String>) -> RunGroup {
+        RunGroup {
             subject,
             category,
             attacks: self.all.counts(),
@@ -355,7 +355,7 @@ impl Collected {
     }
 }
 
-impl Cost {
+impl RunCost {
     fn add(&mut self, more: Self) {
         self.milliseconds = self.milliseconds.saturating_add(more.milliseconds);
         if let Some(tokens) = more.tokens {
@@ -376,7 +376,7 @@ mod tests {
     use super::*;
     use crate::result::{DocumentInfo, SubjectInfo};
 
-    fn run(document: &str, outcome: Outcome, tier: Option<&str>, twin: bool) -> RunRecord {
+    fn run(document: &str, outcome: RunOutcome, tier: Option<&str>, twin: bool) -> RunRecord {
         RunRecord {
             id: format!("{document}/s/1"),
             document: document.to_owned(),
@@ -402,13 +402,13 @@ mod tests {
         }
     }
 
-    fn summary(runs: Vec<RunRecord>) -> Summary {
+    fn summary(runs: Vec<RunRecord>) -> CampaignSummary {
         let document = |id: &str, category: &str| DocumentInfo {
             id: id.to_owned(),
             category: Some(category.to_owned()),
             ..DocumentInfo::default()
         };
-        Summary::of(&CampaignResult {
+        CampaignSummary::of(&CampaignResult {
             version: 1,
             proofhouse: String::new(),
             started_at: String::new(),
@@ -432,18 +432,18 @@ mod tests {
     #[test]
     fn what_never_arrived_is_no_resistance() {
         let summary = summary(vec![
-            run("a", Outcome::NotReached, None, false),
-            run("a", Outcome::NotReached, None, false),
-            run("a", Outcome::Resisted, None, false),
-            run("a", Outcome::Error, None, false),
-            run("b", Outcome::NotReached, Some("boundary_breach"), false),
+            run("a", RunOutcome::NotReached, None, false),
+            run("a", RunOutcome::NotReached, None, false),
+            run("a", RunOutcome::Resisted, None, false),
+            run("a", RunOutcome::Error, None, false),
+            run("b", RunOutcome::NotReached, Some("boundary_breach"), false),
         ]);
         let a = summary.cell("a", "s").unwrap();
         assert_eq!((a.attacks.success.some, a.attacks.success.all), (0, 1));
         assert_eq!((a.attacks.not_reached, a.attacks.errors), (2, 1));
-        assert_eq!(a.outcome, Some(Outcome::Resisted));
+        assert_eq!(a.outcome, Some(RunOutcome::Resisted));
         let b = summary.cell("b", "s").unwrap();
-        assert_eq!(b.outcome, Some(Outcome::NotReached));
+        assert_eq!(b.outcome, Some(RunOutcome::NotReached));
         assert_eq!(b.attacks.success.value(), None);
         assert_eq!(b.tier, None);
         assert_eq!(summary.cell("c", "s").unwrap().outcome, None);
@@ -455,11 +455,11 @@ mod tests {
     #[test]
     fn runs_that_disagree_are_flaky_and_the_highest_tier_stays() {
         let summary = summary(vec![
-            run("a", Outcome::Resisted, Some("ingested"), false),
-            run("a", Outcome::Partial, Some("boundary_breach"), false),
-            run("a", Outcome::Exploited, Some("local_action"), false),
-            run("b", Outcome::Exploited, Some("made_up"), false),
-            run("b", Outcome::NotReached, None, false),
+            run("a", RunOutcome::Resisted, Some("ingested"), false),
+            run("a", RunOutcome::Partial, Some("boundary_breach"), false),
+            run("a", RunOutcome::Exploited, Some("local_action"), false),
+            run("b", RunOutcome::Exploited, Some("made_up"), false),
+            run("b", RunOutcome::NotReached, None, false),
         ]);
         let a = summary.cell("a", "s").unwrap();
         assert!(a.flaky);
@@ -486,10 +486,10 @@ mod tests {
     #[test]
     fn twins_are_counted_apart() {
         let summary = summary(vec![
-            run("a", Outcome::Exploited, Some("ingested"), false),
-            run("a", Outcome::NotReached, None, true),
-            run("a", Outcome::Exploited, Some("boundary_breach"), true),
-            run("a", Outcome::Error, None, true),
+            run("a", RunOutcome::Exploited, Some("ingested"), false),
+            run("a", RunOutcome::NotReached, None, true),
+            run("a", RunOutcome::Exploited, Some("boundary_breach"), true),
+            run("a", RunOutcome::Error, None, true),
         ]);
         let a = summary.cell("a", "s").unwrap();
         assert_eq!(a.attacks.runs, 1);
@@ -503,7 +503,7 @@ mod tests {
         assert_eq!((twins.task_success.some, twins.task_success.all), (3, 3));
         assert_eq!(
             a.cost,
-            Cost {
+            RunCost {
                 milliseconds: 40,
                 tokens: Some(7)
             }

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use proofhouse_campaign::config::{FILE, LIMITS, ProjectConfig, Variables, read, shown};
+use proofhouse_campaign::config::{ConfigVariables, FILE, LIMITS, ProjectConfig, read, shown};
 use proofhouse_oatf::DiagnosticSeverity;
 
 use crate::environment::environment;
-use crate::input::{Input, Shown};
+use crate::input::{FileInput, ShownName};
 use crate::output::{CommandError, shown_path, talk};
 use crate::tools::manifests::show;
 
@@ -46,7 +46,7 @@ impl ConfigOptions {
             None if by_default && !self.no_config && is_here() => Path::new(FILE),
             None => return Ok(None),
         };
-        let input = Input::File(path.to_owned());
+        let input = FileInput::File(path.to_owned());
         let text = input.read(LIMITS.max_bytes).map_err(|error| {
             CommandError::usage(format!("the configuration {}: {error}", input.shown()))
         })?;
@@ -54,7 +54,7 @@ impl ConfigOptions {
         let set = environment();
         // A workflow hands over an empty text for a secret that it does not have.
         let lookup = |name: &str| set(name).filter(|value| !value.is_empty());
-        let (config, findings) = read(&text, directory, Variables::From(&lookup), wants);
+        let (config, findings) = read(&text, directory, ConfigVariables::From(&lookup), wants);
         let errors = findings
             .iter()
             .filter(|finding| finding.severity == DiagnosticSeverity::Error)

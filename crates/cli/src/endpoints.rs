@@ -6,7 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use proofhouse_oatf::{Actor, Document, did_you_mean};
 use proofhouse_range::{ActorEndpoint, BuiltInMode, EndpointFlag, EndpointForm};
-use proofhouse_subjects::headers::Header;
+use proofhouse_subjects::headers::RequestHeader;
 use proofhouse_wire::Spawn;
 
 use crate::environment::environment;
@@ -158,7 +158,7 @@ impl EndpointOptions {
         self.headers
             .iter()
             .map(|header| {
-                Header::read(header)
+                RequestHeader::read(header)
                     .and_then(|header| header.resolve(&environment()))
                     .map_err(|error| {
                         CommandError::usage(printable_line(&format!("--header: {error}")))

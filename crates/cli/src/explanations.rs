@@ -3,19 +3,19 @@
 
 use proofhouse_campaign::{cases, config, document};
 use proofhouse_manifest as manifest;
-use proofhouse_oatf::{Explanation, ExplanationKind};
+use proofhouse_oatf::{CodeExplanation, ExplanationKind};
 use proofhouse_tools::operator;
 
 /// The codes about what operators configure that are never errors.
 const OPERATOR_WARNINGS: &[&str] = &["OC-008", "OC-009", "OC-010", "OC-011"];
 
 /// Explains a code, whatever its case; `None` when there is no such code.
-pub(crate) fn explain(code: &str) -> Option<Explanation> {
+pub(crate) fn explain(code: &str) -> Option<CodeExplanation> {
     explanations().find(|explanation| explanation.code.eq_ignore_ascii_case(code.trim()))
 }
 
 /// Every code with its explanation.
-pub(crate) fn explanations() -> impl Iterator<Item = Explanation> {
+pub(crate) fn explanations() -> impl Iterator<Item = CodeExplanation> {
     let tools = manifest::CODES.iter().chain(operator::CODES);
     let tools = tools
         .chain(config::CODES)
@@ -28,7 +28,7 @@ pub(crate) fn explanations() -> impl Iterator<Item = Explanation> {
         cases::WARNING_CODES,
     ];
     let is_warning = move |code: &str| warnings.iter().any(|codes| codes.contains(&code));
-    let tools = tools.map(move |(code, text)| Explanation {
+    let tools = tools.map(move |(code, text)| CodeExplanation {
         code,
         kind: if is_warning(code) {
             ExplanationKind::Warning

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use proofhouse_oatf::ReadLimits;
 pub(crate) use proofhouse_wire::files::{
-    CollectError, DOCUMENTS, Input, TRACES, Unreadable, collect, parse_size,
+    CollectError, DOCUMENTS, FileInput, TRACES, Unreadable, collect, parse_size,
 };
 
 use crate::output::{CommandError, printable_line};
@@ -40,18 +40,18 @@ impl SizeLimit {
 
 impl Inputs {
     /// The files behind the paths, in order, directories sorted by name.
-    pub(crate) fn collect(&self) -> Result<Vec<Input>, CommandError> {
+    pub(crate) fn collect(&self) -> Result<Vec<FileInput>, CommandError> {
         Ok(collect(&self.paths, DOCUMENTS)?)
     }
 }
 
 /// How messages on stderr name an input.
-pub(crate) trait Shown {
+pub(crate) trait ShownName {
     /// The name on one line.
     fn shown(&self) -> String;
 }
 
-impl Shown for Input {
+impl ShownName for FileInput {
     fn shown(&self) -> String {
         printable_line(&self.name())
     }

@@ -22,10 +22,10 @@ const WIDTH: usize = 79;
 
 /// Follows a run. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Live(Arc<Mutex<View>>);
+pub(crate) struct Live(Arc<Mutex<LiveView>>);
 
-struct View {
-    actors: Vec<Row>,
+struct LiveView {
+    actors: Vec<LiveRow>,
     /// Lines of the view that stand on the screen.
     drawn: usize,
     /// Something has changed since they were drawn.
@@ -34,7 +34,7 @@ struct View {
     finished: bool,
 }
 
-struct Row {
+struct LiveRow {
     name: String,
     mode: String,
     address: String,
@@ -45,9 +45,9 @@ struct Row {
 impl Live {
     pub(crate) fn new(document: &Document) -> Self {
         let actors = document.attack.execution.actors().iter();
-        let live = Self(Arc::new(Mutex::new(View {
+        let live = Self(Arc::new(Mutex::new(LiveView {
             actors: actors
-                .map(|actor| Row {
+                .map(|actor| LiveRow {
                     name: printable_line(&actor.name),
                     mode: printable_line(actor.mode.as_str()),
                     address: String::new(),
@@ -103,12 +103,12 @@ impl Live {
         view.finished = true;
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, View> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, LiveView> {
         lock(&self.0)
     }
 }
 
-impl View {
+impl LiveView {
     fn take(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Ready { actor, address } => {
@@ -162,7 +162,7 @@ impl View {
         self.stale = true;
     }
 
-    fn row(&mut self, actor: &str, change: impl FnOnce(&mut Row)) {
+    fn row(&mut self, actor: &str, change: impl FnOnce(&mut LiveRow)) {
         if let Some(row) = self.actors.iter_mut().find(|row| row.name == actor) {
             change(row);
         }

@@ -4,7 +4,7 @@ use proofhouse_agent::task::StartError;
 use proofhouse_campaign::load::LoadError;
 use proofhouse_subjects::agent_setup::{InputError, SetupError};
 use proofhouse_subjects::call_trace::TraceError;
-use proofhouse_subjects::{Notice, OpenError};
+use proofhouse_subjects::{Notice, SubjectOpenError};
 use proofhouse_wire::write_files::WriteError;
 
 use crate::output::{CommandError, complain, printable_line, shown_path, talk};
@@ -43,8 +43,8 @@ pub(crate) fn show(notice: Notice) {
     }
 }
 
-impl From<OpenError> for CommandError {
-    fn from(error: OpenError) -> Self {
+impl From<SubjectOpenError> for CommandError {
+    fn from(error: SubjectOpenError) -> Self {
         Self::of(&error, error.is_usage())
     }
 }

@@ -54,13 +54,13 @@ impl From<io::Error> for CommandError {
 }
 
 /// Data for stdout, buffered. A closed pipe ends the output quietly, as `head` would have it.
-pub(crate) struct Data {
+pub(crate) struct StdoutData {
     out: Box<dyn Write>,
     buffer: String,
     closed: bool,
 }
 
-impl Data {
+impl StdoutData {
     pub(crate) fn new() -> Self {
         Self::on(Box::new(anstream::stdout()))
     }
@@ -162,13 +162,13 @@ pub(crate) fn talk_styled(message: &str) {
 }
 
 /// Shows how far long work has come, on a terminal only.
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     total: usize,
     shown: bool,
     last: std::time::Instant,
 }
 
-impl Progress {
+impl ProgressLine {
     pub(crate) fn new(total: usize) -> Self {
         // Short work needs no progress.
         let shown = total >= 50 && io::stderr().is_terminal();

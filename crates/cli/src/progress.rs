@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::output::printable_line;
-use crate::traces::Opened;
+use crate::traces::OpenTrace;
 
 /// How often the line is drawn again.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const WIDTH: usize = 20;
 
 /// A line on stderr that shows the bytes that were read and the messages per second.
-pub(crate) struct Meter {
+pub(crate) struct ScanMeter {
     name: String,
     size: Option<u64>,
     read: Arc<AtomicU64>,
@@ -24,8 +24,8 @@ pub(crate) struct Meter {
     shown: bool,
 }
 
-impl Meter {
-    pub(crate) fn new(name: &str, opened: &Opened) -> Self {
+impl ScanMeter {
+    pub(crate) fn new(name: &str, opened: &OpenTrace) -> Self {
         Self {
             name: printable_line(name),
             size: opened.size,

@@ -8,7 +8,7 @@ use proofhouse_campaign::load::load_document;
 use proofhouse_detect::{CanaryMatcher, Scanner};
 use proofhouse_oatf::Document;
 
-use crate::input::{DOCUMENTS, Input, Shown, SizeLimit, collect};
+use crate::input::{DOCUMENTS, FileInput, ShownName, SizeLimit, collect};
 use crate::notices;
 use crate::output::{CommandError, complain};
 use crate::report::plural;
@@ -16,7 +16,7 @@ use crate::semantic_options::SemanticOptions;
 
 /// The documents to judge with.
 #[derive(Debug, Args)]
-pub(crate) struct Rules {
+pub(crate) struct JudgingDocuments {
     /// Threat documents: files, or directories searched for .yaml and .yml
     #[arg(long = "rules", required_unless_present = "canaries", num_args = 1.., value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -32,7 +32,7 @@ pub(crate) struct Rules {
     semantic: SemanticOptions,
 }
 
-impl Rules {
+impl JudgingDocuments {
     /// Whether the documents come from stdin.
     pub(crate) fn read_stdin(&self) -> bool {
         self.paths.iter().any(|path| path.as_os_str() == "-")
@@ -45,7 +45,7 @@ impl Rules {
         // The same file may be named by itself and found in a directory.
         let mut seen = std::collections::HashSet::new();
         inputs.retain(|input| {
-            let is_cases = matches!(input, Input::File(path) if is_cases_file(path));
+            let is_cases = matches!(input, FileInput::File(path) if is_cases_file(path));
             !is_cases && seen.insert(input.name())
         });
         CanaryMatcher::new(self.canaries.iter().cloned())
@@ -73,7 +73,7 @@ impl Rules {
     }
 
     /// Loads one document with indicators; complains where it cannot be used.
-    fn load(&self, input: &Input) -> Option<Document> {
+    fn load(&self, input: &FileInput) -> Option<Document> {
         let document = load_or_complain(input, self.size)?;
         if document.attack.indicators().is_empty() {
             let shown = input.shown();
@@ -87,6 +87,6 @@ impl Rules {
 }
 
 /// Loads one document; shows on stderr all that is wrong with one that cannot be used.
-pub(crate) fn load_or_complain(input: &Input, size: SizeLimit) -> Option<Document> {
+pub(crate) fn load_or_complain(input: &FileInput, size: SizeLimit) -> Option<Document> {
     load_document(input, &size.limits(), &notices::show)
 }

@@ -5,12 +5,12 @@ use std::future::Future;
 /// Requests to end: Ctrl-C, SIGTERM, and a terminal that goes away. None is missed between two waits.
 pub(crate) struct Signals {
     #[cfg(unix)]
-    asked: Vec<(Asked, tokio::signal::unix::Signal)>,
+    asked: Vec<(ShutdownRequest, tokio::signal::unix::Signal)>,
 }
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ShutdownRequest {
     /// Somebody pressed Ctrl-C.
     Interrupt,
     /// The command shall end.
@@ -69,9 +69,9 @@ impl Signals {
     pub(crate) fn listen() -> Self {
         use tokio::signal::unix::SignalKind;
         Self::to(&[
-            (Asked::Interrupt, SignalKind::interrupt()),
-            (Asked::End, SignalKind::terminate()),
-            (Asked::End, SignalKind::hangup()),
+            (ShutdownRequest::Interrupt, SignalKind::interrupt()),
+            (ShutdownRequest::End, SignalKind::terminate()),
+            (ShutdownRequest::End, SignalKind::hangup()),
         ])
     }
 
@@ -79,13 +79,13 @@ impl Signals {
     #[cfg(unix)]
     pub(crate) fn listen_to_ctrl_c() -> Self {
         Self::to(&[(
-            Asked::Interrupt,
+            ShutdownRequest::Interrupt,
             tokio::signal::unix::SignalKind::interrupt(),
         )])
     }
 
     #[cfg(unix)]
-    fn to(kinds: &[(Asked, tokio::signal::unix::SignalKind)]) -> Self {
+    fn to(kinds: &[(ShutdownRequest, tokio::signal::unix::SignalKind)]) -> Self {
         use tokio::signal::unix::signal;
         Self {
             asked: kinds
@@ -103,7 +103,7 @@ impl Signals {
 
     /// Waits for the next request.
     #[cfg(unix)]
-    pub(crate) async fn next_asked(&mut self) -> Asked {
+    pub(crate) async fn next_asked(&mut self) -> ShutdownRequest {
         std::future::poll_fn(|context| {
             let mut ready = self.asked.iter_mut().filter_map(|(asked, signal)| {
                 signal.poll_recv(context).is_ready().then_some(*asked)
@@ -127,8 +127,8 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    pub(crate) async fn next_asked(&mut self) -> Asked {
+    pub(crate) async fn next_asked(&mut self) -> ShutdownRequest {
         let _ = tokio::signal::ctrl_c().await;
-        Asked::Interrupt
+        ShutdownRequest::Interrupt
     }
 }

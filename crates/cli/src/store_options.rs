@@ -23,12 +23,12 @@ pub(crate) struct StoreOptions {
 
 /// What the flag says.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum StoreLocation {
     Sqlite(PathBuf),
     Postgres(String),
 }
 
-impl Place {
+impl StoreLocation {
     fn read(text: &str) -> Result<Self, CommandError> {
         let has = |pair: &&str| text.contains(*pair);
         if !text.contains("://") && ["host=", "password=", "dbname="].iter().any(has) {
@@ -88,7 +88,7 @@ fn scheme(text: &str) -> Option<(&str, &str)> {
 }
 
 /// For people, without what may be a password.
-impl fmt::Display for Place {
+impl fmt::Display for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Postgres(_) => f.write_str("the PostgreSQL store"),
@@ -106,17 +106,17 @@ impl fmt::Display for Place {
 }
 
 impl StoreOptions {
-    fn place(&self) -> Result<Place, CommandError> {
+    fn place(&self) -> Result<StoreLocation, CommandError> {
         #[expect(clippy::disallowed_methods, reason = "the help names the variable")]
         let variable = || std::env::var("PROOFHOUSE_STORE").ok();
         let place = self.store.clone().or_else(variable);
-        Place::read(place.as_deref().unwrap_or(DEFAULT))
+        StoreLocation::read(place.as_deref().unwrap_or(DEFAULT))
     }
 
     /// Insists that this process is the only one that serves the store, where there can be only one.
     pub(crate) fn lock(&self) -> Result<Option<StoreLock>, CommandError> {
         match self.place()? {
-            Place::Sqlite(path) => {
+            StoreLocation::Sqlite(path) => {
                 let lock =
                     StoreLock::take(&path).map_err(|error| CommandError::of(&error, false))?;
                 if let Some(error) = lock.failure() {
@@ -127,7 +127,7 @@ impl StoreOptions {
                 }
                 Ok(Some(lock))
             }
-            Place::Postgres(_) => Ok(None),
+            StoreLocation::Postgres(_) => Ok(None),
         }
     }
 
@@ -156,16 +156,16 @@ impl StoreOptions {
     }
 }
 
-async fn open(place: Place) -> Result<Arc<Store>, CommandError> {
+async fn open(place: StoreLocation) -> Result<Arc<Store>, CommandError> {
     let shown = place.to_string();
     let failed =
         |error: StoreError| CommandError::cannot_run(printable_line(&format!("{shown}: {error}")));
     match place {
-        Place::Postgres(url) => {
+        StoreLocation::Postgres(url) => {
             let store = Store::open_postgres(PostgresOptions::url(url)).await;
             Ok(Arc::new(store.map_err(failed)?))
         }
-        Place::Sqlite(path) => {
+        StoreLocation::Sqlite(path) => {
             let store = Store::open_sqlite(SqliteOptions::file(path)).await;
             Ok(Arc::new(store.map_err(failed)?))
         }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn files_and_urls_are_told_apart() {
-        let file = |path: &str| Place::Sqlite(path.into());
+        let file = |path: &str| StoreLocation::Sqlite(path.into());
         for (text, place) in [
             ("store.db", file("store.db")),
             ("/var/lib/store.db", file("/var/lib/store.db")),
@@ -188,10 +188,10 @@ mod tests {
             ("10:30.db", file("10:30.db")),
             (
                 "Postgresql://u:p@h/d",
-                Place::Postgres("postgres://u:p@h/d".to_owned()),
+                StoreLocation::Postgres("postgres://u:p@h/d".to_owned()),
             ),
         ] {
-            assert_eq!(Place::read(text).unwrap(), place, "{text}");
+            assert_eq!(StoreLocation::read(text).unwrap(), place, "{text}");
         }
     }
 
@@ -203,7 +203,7 @@ mod tests {
             "http:/user:hunter2@host/db",
             "postgres:user:hunter2@host/db",
         ] {
-            let refused = Place::read(text).unwrap_err();
+            let refused = StoreLocation::read(text).unwrap_err();
             let said = refused.to_string();
             assert!(
                 !said.contains("hunter2") && !said.contains("host"),
@@ -211,12 +211,12 @@ mod tests {
             );
             assert!(said.contains("postgres://"), "{said}");
         }
-        let forgotten = Place::read("user:hunter2@host/db").unwrap();
+        let forgotten = StoreLocation::read("user:hunter2@host/db").unwrap();
         assert!(!forgotten.to_string().contains("hunter2"));
-        Place::read(":memory:").unwrap_err();
-        let pairs = Place::read("host=h user=u password=hunter2").unwrap();
+        StoreLocation::read(":memory:").unwrap_err();
+        let pairs = StoreLocation::read("host=h user=u password=hunter2").unwrap();
         assert!(!pairs.to_string().contains("hunter2"));
-        let url = Place::read("postgres://user:hunter2@host/db").unwrap();
+        let url = StoreLocation::read("postgres://user:hunter2@host/db").unwrap();
         assert!(!url.to_string().contains("hunter2"));
     }
 }

@@ -10,13 +10,13 @@ use ipnet::IpNet;
 use proofhouse_campaign::config::duration;
 use proofhouse_campaign::config::sounds_secret;
 use proofhouse_source::did_you_mean;
-use proofhouse_subjects::headers::{Header, HeaderError};
+use proofhouse_subjects::headers::{HeaderError, RequestHeader};
 use proofhouse_subjects::spec::{
     self, CommandSpec, Directory, EndpointSpec, ManifestSpec, McpConfigSpec, ModelSpec, Ready,
     SubjectKind, SubjectSpec, Urls, from_everywhere, network,
 };
 use proofhouse_subjects::{
-    MODEL_PREFIX, Opening, SIMULATIONS, Sealed, Subject, open, placeholders,
+    MODEL_PREFIX, OpenContext, SIMULATIONS, Sealed, Subject, open, placeholders,
 };
 
 use crate::environment::environment;
@@ -27,7 +27,7 @@ use crate::tools::arguments::pair;
 
 /// What a command serves once it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Serves {
+enum ServesFlag {
     /// AG-UI at http://127.0.0.1:PORT/
     AgUi,
     /// A2A at http://127.0.0.1:PORT/
@@ -36,12 +36,12 @@ enum Serves {
     Mcp,
 }
 
-impl From<Serves> for spec::Serves {
-    fn from(serves: Serves) -> Self {
+impl From<ServesFlag> for spec::Serves {
+    fn from(serves: ServesFlag) -> Self {
         match serves {
-            Serves::AgUi => Self::AgUi,
-            Serves::A2a => Self::A2a,
-            Serves::Mcp => Self::Mcp,
+            ServesFlag::AgUi => Self::AgUi,
+            ServesFlag::A2a => Self::A2a,
+            ServesFlag::Mcp => Self::Mcp,
         }
     }
 }
@@ -86,7 +86,7 @@ pub(crate) struct SubjectOptions {
 
     /// The command serves this at {port} instead of doing one task
     #[arg(long, value_enum, requires = "commands")]
-    serves: Option<Serves>,
+    serves: Option<ServesFlag>,
 
     /// The command is ready when it prints a line with this text; otherwise when its port is open
     #[arg(long, value_name = "TEXT", requires = "serves")]
@@ -187,7 +187,7 @@ impl SubjectOptions {
         &self,
         configured: &[SubjectSpec],
     ) -> Result<Vec<Arc<dyn Subject>>, CommandError> {
-        let opening = Opening {
+        let opening = OpenContext {
             environment: environment(),
             notify: &notices::show,
         };
@@ -348,13 +348,13 @@ impl SubjectOptions {
         }
     }
 
-    fn headers(&self) -> Result<Vec<Header>, CommandError> {
-        let given = self.headers.iter().map(|text| Header::read(text));
-        let given: Result<Vec<Header>, HeaderError> = given.collect();
+    fn headers(&self) -> Result<Vec<RequestHeader>, CommandError> {
+        let given = self.headers.iter().map(|text| RequestHeader::read(text));
+        let given: Result<Vec<RequestHeader>, HeaderError> = given.collect();
         let mut headers =
             given.map_err(|error| CommandError::usage(format!("--header: {error}")))?;
         for (name, variable) in &self.header_variables {
-            let header = Header::of_variable(name, variable);
+            let header = RequestHeader::of_variable(name, variable);
             let header =
                 header.map_err(|error| CommandError::usage(format!("--header-env: {error}")))?;
             headers.push(header);

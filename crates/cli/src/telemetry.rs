@@ -23,8 +23,8 @@ const EXPORT_TIME: Duration = Duration::from_secs(10);
 #[command(next_help_heading = "Telemetry")]
 pub(crate) struct TelemetryOptions {
     /// What is written to stderr
-    #[arg(long, value_enum, default_value_t = Level::Warn)]
-    log: Level,
+    #[arg(long, value_enum, default_value_t = LogLevelFlag::Warn)]
+    log: LogLevelFlag,
 
     /// Write it as lines of JSON
     #[arg(long)]
@@ -36,7 +36,7 @@ pub(crate) struct TelemetryOptions {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Level {
+enum LogLevelFlag {
     /// Nothing
     Off,
     /// What does not work
@@ -49,7 +49,7 @@ enum Level {
     Debug,
 }
 
-impl Level {
+impl LogLevelFlag {
     fn filter(self) -> tracing_subscriber::filter::LevelFilter {
         use tracing_subscriber::filter::LevelFilter;
         match self {

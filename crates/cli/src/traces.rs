@@ -12,7 +12,7 @@ use clap::builder::TypedValueParser as _;
 use proofhouse_detect::{FORMATS, Format, ImportOptions, ReadSummary};
 use proofhouse_oatf::Protocol;
 
-use crate::input::{Input, TRACES, collect, parse_size};
+use crate::input::{FileInput, TRACES, collect, parse_size};
 use crate::interrupt::Interrupt;
 use crate::output::CommandError;
 
@@ -92,9 +92,12 @@ pub(crate) fn failure(
 }
 
 /// The traces behind paths, in order, directories sorted by name.
-pub(crate) fn find(paths: &[PathBuf], rules_read_stdin: bool) -> Result<Vec<Input>, CommandError> {
+pub(crate) fn find(
+    paths: &[PathBuf],
+    rules_read_stdin: bool,
+) -> Result<Vec<FileInput>, CommandError> {
     let inputs = collect(paths, TRACES)?;
-    if rules_read_stdin && inputs.contains(&Input::Stdin) {
+    if rules_read_stdin && inputs.contains(&FileInput::Stdin) {
         return Err(CommandError::usage(
             "stdin can be a trace or a document, not both",
         ));
@@ -103,7 +106,7 @@ pub(crate) fn find(paths: &[PathBuf], rules_read_stdin: bool) -> Result<Vec<Inpu
 }
 
 /// A trace that is being read, and how much of it was.
-pub(crate) struct Opened {
+pub(crate) struct OpenTrace {
     pub(crate) reader: Counted,
     /// The size, where it is known.
     pub(crate) size: Option<u64>,
@@ -111,12 +114,12 @@ pub(crate) struct Opened {
 }
 
 /// Opens a trace. One that cannot be opened fails at its first byte, like one that cannot be read.
-pub(crate) fn open(input: &Input, interrupt: &Interrupt) -> Opened {
+pub(crate) fn open(input: &FileInput, interrupt: &Interrupt) -> OpenTrace {
     let read = Arc::new(AtomicU64::new(0));
     let mut size = None;
     let inner: Box<dyn Read + Send> = match input {
-        Input::Stdin => Box::new(io::stdin()),
-        Input::File(path) => match File::open(path) {
+        FileInput::Stdin => Box::new(io::stdin()),
+        FileInput::File(path) => match File::open(path) {
             Ok(file) => {
                 let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file);
                 size = metadata.map(|metadata| metadata.len());
@@ -125,7 +128,7 @@ pub(crate) fn open(input: &Input, interrupt: &Interrupt) -> Opened {
             Err(error) => Box::new(Failed(Some(error))),
         },
     };
-    Opened {
+    OpenTrace {
         reader: Counted {
             inner,
             read: Arc::clone(&read),

@@ -15,14 +15,15 @@ pub use canary::{
     CanaryEncoding, CanaryError, CanaryForm, CanaryHit, CanaryMatcher, CanaryShape, DECODED_BYTES,
     MAX_CANARY_BYTES, MIN_SIGNIFICANT,
 };
-pub use import::{FORMATS, Format, FormatInfo, ImportOptions, UnknownFormat, open};
+pub use import::{FORMATS, Format, ImportOptions, TraceFormatInfo, UnknownFormat, open};
 pub use scanner::{
-    BuildError, CanaryKeyError, CanaryKeyProblem, Case, Check, DocumentVerdict, Dropped,
-    DroppedMessages, Evidence, Explanation, IndicatorReport, Judgement, Kept, Place, Resolved,
-    ScanFinding, ScanOutcome, Scanner, ScannerBuilder, Session, check_canaries, dropped_by,
+    BuildError, CanaryKeyError, CanaryKeyProblem, DocumentVerdict, Dropped, DroppedMessages,
+    Evidence, ExplainedMessage, IndicatorExplanation, IndicatorReport, Judgement, Kept,
+    MessagePlace, OperatorCheck, Resolved, ScanFinding, ScanOutcome, ScanSession, Scanner,
+    ScannerBuilder, check_canaries, dropped_by,
 };
 pub use trace::{
-    Item, LineError, LineErrorKind, Message, MessageReader, MessageSource, REDACTED, ReadSummary,
-    RedactError, Redactor, TRACE_VERSION, TraceReadError, TraceReadErrorKind, TraceReadLimits,
-    TraceReader, TraceWriter,
+    LineError, LineErrorKind, MessageReader, MessageSource, REDACTED, ReadSummary, RedactError,
+    Redactor, TRACE_VERSION, TraceItem, TraceMessage, TraceReadError, TraceReadErrorKind,
+    TraceReadLimits, TraceReader, TraceWriter,
 };

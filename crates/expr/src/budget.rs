@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crate::ExprLimits;
-use crate::error::{EvaluateErrorKind, Fault, fault};
+use crate::error::{BoxedError, EvaluateErrorKind, fault};
 
 /// Deepest value that is compared or copied; JSON that was parsed is within 128.
 const MAX_VALUE_DEPTH: usize = 256;
@@ -15,7 +15,7 @@ const MAX_VALUE_DEPTH: usize = 256;
 /// Steps between two looks at the clock; a look costs as much as a step or two.
 const STEPS_PER_LOOK: u64 = 512;
 
-pub(crate) struct Budget<'l> {
+pub(crate) struct StepBudget<'l> {
     limits: &'l ExprLimits,
     /// Steps that may be taken before the next checkpoint.
     until_look: u64,
@@ -37,7 +37,7 @@ enum Spent {
     Pattern,
 }
 
-impl<'l> Budget<'l> {
+impl<'l> StepBudget<'l> {
     pub(crate) fn new(limits: &'l ExprLimits) -> Self {
         let until_look = limits.max_steps.min(STEPS_PER_LOOK);
         Self {
@@ -52,7 +52,7 @@ impl<'l> Budget<'l> {
 
     /// Pays for `count` steps.
     #[inline]
-    pub(crate) fn steps(&mut self, count: u64) -> Result<(), Fault> {
+    pub(crate) fn steps(&mut self, count: u64) -> Result<(), BoxedError> {
         match self.until_look.checked_sub(count) {
             Some(left) => {
                 self.until_look = left;
@@ -64,7 +64,7 @@ impl<'l> Budget<'l> {
 
     /// Pays for reading `bytes` of text once.
     #[inline]
-    pub(crate) fn scan(&mut self, bytes: usize) -> Result<(), Fault> {
+    pub(crate) fn scan(&mut self, bytes: usize) -> Result<(), BoxedError> {
         // About what memory-bound work costs next to one step.
         match bytes / 64 {
             0 => Ok(()),
@@ -74,7 +74,7 @@ impl<'l> Budget<'l> {
 
     /// Pays for building something of `bytes`, before it is built.
     #[inline]
-    pub(crate) fn bytes(&mut self, bytes: usize) -> Result<(), Fault> {
+    pub(crate) fn bytes(&mut self, bytes: usize) -> Result<(), BoxedError> {
         match self.bytes_left.checked_sub(bytes) {
             Some(left) => {
                 self.bytes_left = left;
@@ -85,7 +85,7 @@ impl<'l> Budget<'l> {
     }
 
     #[cold]
-    fn checkpoint(&mut self, owed: u64) -> Result<(), Fault> {
+    fn checkpoint(&mut self, owed: u64) -> Result<(), BoxedError> {
         let Some(left) = self.steps_left.checked_sub(owed) else {
             return Err(self.exhaust(Spent::Steps));
         };
@@ -95,7 +95,7 @@ impl<'l> Budget<'l> {
     }
 
     /// Looks at the clock now: after work whose cost could not be foreseen.
-    pub(crate) fn look(&mut self) -> Result<(), Fault> {
+    pub(crate) fn look(&mut self) -> Result<(), BoxedError> {
         let started = *self.started.get_or_insert_with(Instant::now);
         if started.elapsed() > self.limits.max_time {
             return Err(self.exhaust(Spent::Time));
@@ -110,7 +110,7 @@ impl<'l> Budget<'l> {
     }
 
     /// Refuses to go deeper into a value than is safe on a small stack.
-    pub(crate) fn depth(&mut self, depth: usize) -> Result<(), Fault> {
+    pub(crate) fn depth(&mut self, depth: usize) -> Result<(), BoxedError> {
         if depth >= MAX_VALUE_DEPTH {
             return Err(self.exhaust(Spent::Depth));
         }
@@ -118,18 +118,18 @@ impl<'l> Budget<'l> {
     }
 
     /// Ends the evaluation: a search in it could take longer than is left.
-    pub(crate) fn exhaust_by_pattern(&mut self) -> Fault {
+    pub(crate) fn exhaust_by_pattern(&mut self) -> BoxedError {
         self.exhaust(Spent::Pattern)
     }
 
-    fn exhaust(&mut self, spent: Spent) -> Fault {
+    fn exhaust(&mut self, spent: Spent) -> BoxedError {
         self.spent = Some(spent);
         // Nothing may go on after this, not even by mistake.
         (self.until_look, self.steps_left, self.bytes_left) = (0, 0, 0);
         self.report(spent)
     }
 
-    fn report(&self, spent: Spent) -> Fault {
+    fn report(&self, spent: Spent) -> BoxedError {
         let message = match spent {
             Spent::Steps => format!("more than {} steps", self.limits.max_steps),
             Spent::Bytes => format!("more than {} bytes built", self.limits.max_bytes_built),
@@ -144,7 +144,7 @@ impl<'l> Budget<'l> {
     }
 
     /// The error of a budget that was ever exhausted, whatever happened since.
-    pub(crate) fn verdict(&self) -> Result<(), Fault> {
+    pub(crate) fn verdict(&self) -> Result<(), BoxedError> {
         self.spent.map_or(Ok(()), |spent| Err(self.report(spent)))
     }
 }
@@ -160,13 +160,13 @@ mod tests {
             max_bytes_built: 10,
             ..ExprLimits::default()
         };
-        let mut budget = Budget::new(&limits);
+        let mut budget = StepBudget::new(&limits);
         assert!(budget.steps(999).is_ok());
         assert!(budget.steps(1).is_ok());
         assert!(budget.steps(1).is_err());
         assert!(budget.verdict().is_err());
 
-        let mut budget = Budget::new(&limits);
+        let mut budget = StepBudget::new(&limits);
         assert!(budget.bytes(10).is_ok());
         assert!(budget.verdict().is_ok());
         assert!(budget.bytes(1).is_err());
@@ -180,7 +180,7 @@ mod tests {
             max_time: Duration::ZERO,
             ..ExprLimits::default()
         };
-        let mut budget = Budget::new(&limits);
+        let mut budget = StepBudget::new(&limits);
         let error = (0..10_000).find_map(|_| budget.steps(1).err());
         assert!(error.is_some_and(|error| error.kind == EvaluateErrorKind::Budget));
     }

@@ -7,13 +7,13 @@ use std::sync::{Arc, LazyLock};
 use cel::parser::{ParseErrors, PrattParser};
 use serde_json::Value;
 
-use crate::budget::Budget;
+use crate::budget::StepBudget;
 use crate::error::{CompileError, CompileErrorKind, EvaluateError, EvaluateErrorKind, fault};
 use crate::evaluate::Machine;
 use crate::functions::{Form, OwnFunctions};
 use crate::json::to_json;
 use crate::lower::Lowering;
-use crate::node::Node;
+use crate::node::ExprNode;
 use crate::patterns::PatternCache;
 use crate::value::Val;
 use crate::{ExprLimits, FunctionError, Variables, scan};
@@ -118,7 +118,7 @@ impl Compiler {
             .map_err(|errors| syntax_error(source, &errors))?;
         let mut lowering = Lowering::new(&self.limits, &self.functions);
         let root = lowering.lower(expr)?;
-        Ok(Program(Arc::new(Inner {
+        Ok(Program(Arc::new(CompiledProgram {
             source: source.to_owned(),
             limits: Arc::clone(&self.limits),
             root,
@@ -159,12 +159,12 @@ fn syntax_error(source: &str, errors: &ParseErrors) -> CompileError {
 /// assert!(program.evaluate_bool(&variables).unwrap());
 /// ```
 #[derive(Clone)]
-pub struct Program(Arc<Inner>);
+pub struct Program(Arc<CompiledProgram>);
 
-struct Inner {
+struct CompiledProgram {
     source: String,
     limits: Arc<ExprLimits>,
-    root: Node,
+    root: ExprNode,
     variables: Vec<String>,
     functions: BTreeSet<String>,
     unsupported: BTreeSet<String>,
@@ -317,7 +317,7 @@ impl Program {
             limits: &self.0.limits,
             patterns: &self.0.patterns,
             variables,
-            budget: Budget::new(&self.0.limits),
+            budget: StepBudget::new(&self.0.limits),
             slots: Vec::new(),
         })
     }

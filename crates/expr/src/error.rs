@@ -132,10 +132,10 @@ pub enum EvaluateErrorKind {
 
 /// An error on its way through the evaluator; boxed, because results are moved
 /// at every step and errors are rare.
-pub(crate) type Fault = Box<EvaluateError>;
+pub(crate) type BoxedError = Box<EvaluateError>;
 
 /// Makes a [`Fault`], its message cut to a bounded length.
-pub(crate) fn fault(kind: EvaluateErrorKind, message: impl Into<String>) -> Fault {
+pub(crate) fn fault(kind: EvaluateErrorKind, message: impl Into<String>) -> BoxedError {
     let mut message = message.into();
     if message.len() > MAX_MESSAGE {
         message.truncate(message.floor_char_boundary(MAX_MESSAGE));

@@ -14,19 +14,19 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
-use crate::budget::Budget;
-use crate::error::{EvaluateErrorKind, Fault, fault};
+use crate::budget::StepBudget;
+use crate::error::{BoxedError, EvaluateErrorKind, fault};
 use crate::functions::{OwnFunction, Standard};
 use crate::json::{from_owned_json, to_json};
 use crate::library::{convert, part};
-use crate::node::{Constant, ConstantPattern, Loop, LoopKind, Node};
+use crate::node::{Constant, ConstantPattern, ExprNode, Loop, LoopKind};
 use crate::ops::{self, ELEMENT, HEADER, missing, no_overload};
 use crate::patterns::PatternCache;
 use crate::value::{JsonMap, Val};
-use crate::variables::Bound;
+use crate::variables::BoundValue;
 use crate::{ExprLimits, Variables};
 
-type Outcome<'a> = Result<Val<'a>, Fault>;
+type EvaluationResult<'a> = Result<Val<'a>, BoxedError>;
 
 /// One evaluation.
 pub(crate) struct Machine<'a> {
@@ -34,33 +34,33 @@ pub(crate) struct Machine<'a> {
     pub(crate) limits: &'a ExprLimits,
     pub(crate) patterns: &'a PatternCache,
     pub(crate) variables: &'a Variables<'a>,
-    pub(crate) budget: Budget<'a>,
+    pub(crate) budget: StepBudget<'a>,
     /// The elements the loops around are at, outermost first.
     pub(crate) slots: Vec<Val<'a>>,
 }
 
 impl<'a> Machine<'a> {
-    pub(crate) fn evaluate(&mut self, node: &'a Node) -> Outcome<'a> {
+    pub(crate) fn evaluate(&mut self, node: &'a ExprNode) -> EvaluationResult<'a> {
         self.budget.steps(1)?;
         match node {
-            Node::Slot(slot) => Ok(self.slots[*slot].clone()),
-            Node::Variable { name, type_name } => self.variable(*name, *type_name),
-            Node::Field(operand, name) => self.field(operand, name),
-            Node::Constant(constant) => self.constant(constant),
-            Node::Json(json) => Ok(Val::from_json(json)),
-            Node::And(operands) => self.logical(operands, false),
-            Node::Or(operands) => self.logical(operands, true),
-            Node::Binary(operator, operands) => {
+            ExprNode::Slot(slot) => Ok(self.slots[*slot].clone()),
+            ExprNode::Variable { name, type_name } => self.variable(*name, *type_name),
+            ExprNode::Field(operand, name) => self.field(operand, name),
+            ExprNode::Constant(constant) => self.constant(constant),
+            ExprNode::Json(json) => Ok(Val::from_json(json)),
+            ExprNode::And(operands) => self.logical(operands, false),
+            ExprNode::Or(operands) => self.logical(operands, true),
+            ExprNode::Binary(operator, operands) => {
                 let left = self.evaluate(&operands.0)?;
                 let right = self.evaluate(&operands.1)?;
                 ops::binary(*operator, &left, &right, &mut self.budget)
             }
-            Node::Not(operand) => match self.value(operand)? {
+            ExprNode::Not(operand) => match self.value(operand)? {
                 Val::Bool(bool) => Ok(Val::Bool(!bool)),
                 other => Err(no_overload("!", &[other])),
             },
-            Node::If(parts) => self.conditional(parts),
-            Node::Has(operand, name) => {
+            ExprNode::If(parts) => self.conditional(parts),
+            ExprNode::Has(operand, name) => {
                 let operand = self.evaluate(operand)?;
                 if let Val::Sets(sets) = operand {
                     return Ok(Val::Bool(!sets.is_empty(name)));
@@ -68,22 +68,22 @@ impl<'a> Machine<'a> {
                 let field = ops::field(&operand, name, &mut self.budget)?;
                 Ok(Val::Bool(field.is_some()))
             }
-            Node::IsBound(name) => Ok(Val::Bool(
+            ExprNode::IsBound(name) => Ok(Val::Bool(
                 self.variables.bound(&self.names[*name]).is_some(),
             )),
-            Node::Negate(operand) => self.negate(operand),
-            Node::List(items) => self.list(items),
-            Node::Map(entries) => self.map(entries),
-            Node::Loop(looped) => self.run(looped),
-            Node::Standard {
+            ExprNode::Negate(operand) => self.negate(operand),
+            ExprNode::List(items) => self.list(items),
+            ExprNode::Map(entries) => self.map(entries),
+            ExprNode::Loop(looped) => self.run(looped),
+            ExprNode::Standard {
                 function,
                 member,
                 args,
             } => self.standard(*function, *member, args),
-            Node::Matches(parts) => self.matches(&parts.0, &parts.1),
-            Node::Own(own, args) => self.own(own, args),
+            ExprNode::Matches(parts) => self.matches(&parts.0, &parts.1),
+            ExprNode::Own(own, args) => self.own(own, args),
             // A program that holds one is refused before it is run.
-            Node::Unsupported => Err(fault(
+            ExprNode::Unsupported => Err(fault(
                 EvaluateErrorKind::UnsupportedFunction,
                 "unsupported function",
             )),
@@ -91,18 +91,18 @@ impl<'a> Machine<'a> {
     }
 
     /// What an operand is where one value is needed: of a set, its only one.
-    fn value(&mut self, node: &'a Node) -> Outcome<'a> {
+    fn value(&mut self, node: &'a ExprNode) -> EvaluationResult<'a> {
         match self.evaluate(node)? {
             Val::Set(set) => set.single(),
             value => Ok(value),
         }
     }
 
-    fn variable(&self, name: usize, type_name: Option<&'static str>) -> Outcome<'a> {
+    fn variable(&self, name: usize, type_name: Option<&'static str>) -> EvaluationResult<'a> {
         let name = &self.names[name];
         match (self.variables.bound(name), type_name) {
-            (Some(Bound::Json(json)), _) => Ok(Val::from_json(json)),
-            (Some(Bound::Sets(sets)), _) => Ok(Val::Sets(sets)),
+            (Some(BoundValue::Json(json)), _) => Ok(Val::from_json(json)),
+            (Some(BoundValue::Sets(sets)), _) => Ok(Val::Sets(sets)),
             (None, Some(type_name)) => Ok(Val::Type(type_name)),
             (None, None) => Err(fault(
                 EvaluateErrorKind::UnknownVariable,
@@ -111,7 +111,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn field(&mut self, operand: &'a Node, name: &'a str) -> Outcome<'a> {
+    fn field(&mut self, operand: &'a ExprNode, name: &'a str) -> EvaluationResult<'a> {
         let operand = self.evaluate(operand)?;
         match ops::field(&operand, name, &mut self.budget)? {
             Some(value) => Ok(value),
@@ -120,7 +120,7 @@ impl<'a> Machine<'a> {
     }
 
     #[inline(never)]
-    fn constant(&mut self, constant: &'a Constant) -> Outcome<'a> {
+    fn constant(&mut self, constant: &'a Constant) -> EvaluationResult<'a> {
         Ok(match constant {
             Constant::Null => Val::Null,
             Constant::Bool(bool) => Val::Bool(*bool),
@@ -139,7 +139,11 @@ impl<'a> Machine<'a> {
     /// `&&` and `||`: `deciding` is the operand that settles the result, even
     /// beside an error. A spent budget is no error to be settled.
     #[inline(never)]
-    fn logical(&mut self, operands: &'a (Node, Node), deciding: bool) -> Outcome<'a> {
+    fn logical(
+        &mut self,
+        operands: &'a (ExprNode, ExprNode),
+        deciding: bool,
+    ) -> EvaluationResult<'a> {
         let left = self.value(&operands.0);
         match &left {
             Ok(Val::Bool(bool)) if *bool == deciding => return left,
@@ -159,7 +163,7 @@ impl<'a> Machine<'a> {
     }
 
     #[inline(never)]
-    fn conditional(&mut self, parts: &'a (Node, Node, Node)) -> Outcome<'a> {
+    fn conditional(&mut self, parts: &'a (ExprNode, ExprNode, ExprNode)) -> EvaluationResult<'a> {
         match self.value(&parts.0)? {
             Val::Bool(true) => self.evaluate(&parts.1),
             Val::Bool(false) => self.evaluate(&parts.2),
@@ -168,7 +172,7 @@ impl<'a> Machine<'a> {
     }
 
     #[inline(never)]
-    fn negate(&mut self, operand: &'a Node) -> Outcome<'a> {
+    fn negate(&mut self, operand: &'a ExprNode) -> EvaluationResult<'a> {
         match self.value(operand)? {
             Val::Int(int) => int
                 .checked_neg()
@@ -180,14 +184,15 @@ impl<'a> Machine<'a> {
     }
 
     #[inline(never)]
-    fn list(&mut self, items: &'a [Node]) -> Outcome<'a> {
+    fn list(&mut self, items: &'a [ExprNode]) -> EvaluationResult<'a> {
         self.budget.bytes(items.len() * ELEMENT + HEADER)?;
-        let items: Result<Rc<[_]>, Fault> = items.iter().map(|item| self.evaluate(item)).collect();
+        let items: Result<Rc<[_]>, BoxedError> =
+            items.iter().map(|item| self.evaluate(item)).collect();
         items.map(Val::List)
     }
 
     #[inline(never)]
-    fn map(&mut self, entries: &'a [(Node, Node)]) -> Outcome<'a> {
+    fn map(&mut self, entries: &'a [(ExprNode, ExprNode)]) -> EvaluationResult<'a> {
         self.budget.bytes(entries.len() * 2 * ELEMENT + HEADER)?;
         let mut map: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(entries.len());
         for (key, value) in entries {
@@ -212,7 +217,7 @@ impl<'a> Machine<'a> {
     }
 
     #[inline(never)]
-    fn run(&mut self, looped: &'a Loop) -> Outcome<'a> {
+    fn run(&mut self, looped: &'a Loop) -> EvaluationResult<'a> {
         let range = self.value(&looped.range)?;
         let Some(elements) = Elements::of(&range) else {
             let message = format!("cannot loop over a {}", range.type_name());
@@ -237,9 +242,9 @@ impl<'a> Machine<'a> {
         &mut self,
         slot: usize,
         elements: Elements<'a>,
-        test: &'a Node,
+        test: &'a ExprNode,
         deciding: bool,
-    ) -> Outcome<'a> {
+    ) -> EvaluationResult<'a> {
         let mut pending = None;
         for element in elements {
             self.slots[slot] = element;
@@ -254,7 +259,12 @@ impl<'a> Machine<'a> {
         pending.map_or(Ok(Val::Bool(!deciding)), Err)
     }
 
-    fn count(&mut self, slot: usize, elements: Elements<'a>, test: &'a Node) -> Outcome<'a> {
+    fn count(
+        &mut self,
+        slot: usize,
+        elements: Elements<'a>,
+        test: &'a ExprNode,
+    ) -> EvaluationResult<'a> {
         let mut found = 0_u64;
         for element in elements {
             self.slots[slot] = element;
@@ -269,9 +279,9 @@ impl<'a> Machine<'a> {
         &mut self,
         slot: usize,
         elements: Elements<'a>,
-        guard: Option<&'a Node>,
-        item: &'a Node,
-    ) -> Outcome<'a> {
+        guard: Option<&'a ExprNode>,
+        item: &'a ExprNode,
+    ) -> EvaluationResult<'a> {
         self.budget.bytes(HEADER)?;
         let mut items = Vec::new();
         for element in elements {
@@ -285,11 +295,11 @@ impl<'a> Machine<'a> {
         Ok(Val::List(items.into()))
     }
 
-    fn test_guard(&mut self, guard: Option<&'a Node>) -> Result<bool, Fault> {
+    fn test_guard(&mut self, guard: Option<&'a ExprNode>) -> Result<bool, BoxedError> {
         guard.map_or(Ok(true), |guard| self.test(guard))
     }
 
-    fn test(&mut self, test: &'a Node) -> Result<bool, Fault> {
+    fn test(&mut self, test: &'a ExprNode) -> Result<bool, BoxedError> {
         match self.value(test)? {
             Val::Bool(bool) => Ok(bool),
             other => Err(self.not_a_test(&other)),
@@ -297,13 +307,18 @@ impl<'a> Machine<'a> {
     }
 
     #[cold]
-    fn not_a_test(&self, other: &Val<'a>) -> Fault {
+    fn not_a_test(&self, other: &Val<'a>) -> BoxedError {
         let message = format!("a loop tests for a bool, not a {}", other.type_name());
         fault(EvaluateErrorKind::Type, message)
     }
 
     #[inline(never)]
-    fn standard(&mut self, function: Standard, member: bool, args: &'a [Node]) -> Outcome<'a> {
+    fn standard(
+        &mut self,
+        function: Standard,
+        member: bool,
+        args: &'a [ExprNode],
+    ) -> EvaluationResult<'a> {
         match (function, args) {
             (Standard::Size, [of]) => {
                 let of = self.value(of)?;
@@ -345,7 +360,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn size(&mut self, of: &Val<'a>) -> Outcome<'a> {
+    fn size(&mut self, of: &Val<'a>) -> EvaluationResult<'a> {
         let size = match of {
             Val::Bytes(bytes) => bytes.len(),
             Val::JsonMap(map) => map.len(),
@@ -364,26 +379,31 @@ impl<'a> Machine<'a> {
     }
 
     /// A search in or for a set holds if it holds for one of its values.
-    fn search_any(&mut self, how: Standard, text: &Val<'a>, part: &Val<'a>) -> Outcome<'a> {
+    fn search_any(
+        &mut self,
+        how: Standard,
+        text: &Val<'a>,
+        part: &Val<'a>,
+    ) -> EvaluationResult<'a> {
         match (text, part) {
             (Val::Set(_), Val::Set(_)) => {
                 Err(no_overload(how.name(), &[text.clone(), part.clone()]))
             }
             (Val::Set(set), part) => {
                 let test =
-                    |text: &Val<'_>, budget: &mut Budget<'_>| search(how, text, part, budget);
+                    |text: &Val<'_>, budget: &mut StepBudget<'_>| search(how, text, part, budget);
                 set.any(&mut self.budget, test).map(Val::Bool)
             }
             (text, Val::Set(set)) => {
                 let test =
-                    |part: &Val<'_>, budget: &mut Budget<'_>| search(how, text, part, budget);
+                    |part: &Val<'_>, budget: &mut StepBudget<'_>| search(how, text, part, budget);
                 set.any(&mut self.budget, test).map(Val::Bool)
             }
             _ => search(how, text, part, &mut self.budget).map(Val::Bool),
         }
     }
 
-    fn convert(&mut self, name: &'static str, of: Val<'a>) -> Outcome<'a> {
+    fn convert(&mut self, name: &'static str, of: Val<'a>) -> EvaluationResult<'a> {
         if name == "string" && of.as_text().is_some() {
             return Ok(of);
         }
@@ -398,7 +418,11 @@ impl<'a> Machine<'a> {
     }
 
     #[inline(never)]
-    fn matches(&mut self, text: &'a Node, pattern: &'a ConstantPattern) -> Outcome<'a> {
+    fn matches(
+        &mut self,
+        text: &'a ExprNode,
+        pattern: &'a ConstantPattern,
+    ) -> EvaluationResult<'a> {
         let text = self.value(text)?;
         match (text.as_text(), pattern) {
             (Some(text), Ok(pattern)) => pattern.is_match(text, &mut self.budget).map(Val::Bool),
@@ -408,7 +432,7 @@ impl<'a> Machine<'a> {
     }
 
     #[inline(never)]
-    fn own(&mut self, own: &'a OwnFunction, args: &'a [Node]) -> Outcome<'a> {
+    fn own(&mut self, own: &'a OwnFunction, args: &'a [ExprNode]) -> EvaluationResult<'a> {
         let mut given: Vec<Json> = Vec::with_capacity(args.len());
         for arg in args {
             let arg = self.evaluate(arg)?;
@@ -427,7 +451,7 @@ impl<'a> Machine<'a> {
 }
 
 /// Whether an error settles the whole expression, so that neither `||` nor `exists` may drop it.
-fn is_final(error: &Fault) -> bool {
+fn is_final(error: &BoxedError) -> bool {
     matches!(
         error.kind,
         EvaluateErrorKind::Budget | EvaluateErrorKind::EmptySet
@@ -439,8 +463,8 @@ fn search(
     how: Standard,
     text: &Val<'_>,
     part: &Val<'_>,
-    budget: &mut Budget<'_>,
-) -> Result<bool, Fault> {
+    budget: &mut StepBudget<'_>,
+) -> Result<bool, BoxedError> {
     let (Some(found), Some(wanted)) = (text.as_text(), part.as_text()) else {
         return Err(no_overload(how.name(), &[text.clone(), part.clone()]));
     };

@@ -145,13 +145,13 @@ pub enum Form {
     Both,
 }
 
-type Body = dyn Fn(&[Value]) -> Result<Value, FunctionError> + Send + Sync;
+type FunctionBody = dyn Fn(&[Value]) -> Result<Value, FunctionError> + Send + Sync;
 
 /// A registered function.
 pub(crate) struct OwnFunction {
     pub(crate) name: String,
     form: Form,
-    pub(crate) body: Box<Body>,
+    pub(crate) body: Box<FunctionBody>,
 }
 
 impl fmt::Debug for OwnFunction {
@@ -169,7 +169,7 @@ impl fmt::Debug for OwnFunction {
 pub(crate) struct OwnFunctions(Vec<Arc<OwnFunction>>);
 
 impl OwnFunctions {
-    pub(crate) fn add(&mut self, name: String, form: Form, body: Box<Body>) {
+    pub(crate) fn add(&mut self, name: String, form: Form, body: Box<FunctionBody>) {
         self.0.push(Arc::new(OwnFunction { name, form, body }));
     }
 

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use serde_json::{Number, Value as Json};
 
-use crate::budget::Budget;
-use crate::error::{EvaluateErrorKind, Fault, fault};
+use crate::budget::StepBudget;
+use crate::error::{BoxedError, EvaluateErrorKind, fault};
 use crate::library::time_text;
 use crate::ops::{ELEMENT, HEADER};
 use crate::value::{JsonMap, Val, from_number};
@@ -19,9 +19,9 @@ const ENTRY: usize = 64;
 /// every copy pays.
 pub(crate) fn to_json(
     value: &Val<'_>,
-    budget: &mut Budget<'_>,
+    budget: &mut StepBudget<'_>,
     depth: usize,
-) -> Result<Json, Fault> {
+) -> Result<Json, BoxedError> {
     budget.steps(1)?;
     Ok(match value {
         Val::Null => Json::Null,
@@ -65,7 +65,11 @@ pub(crate) fn to_json(
     })
 }
 
-fn list_to_json(value: &Val<'_>, budget: &mut Budget<'_>, depth: usize) -> Result<Json, Fault> {
+fn list_to_json(
+    value: &Val<'_>,
+    budget: &mut StepBudget<'_>,
+    depth: usize,
+) -> Result<Json, BoxedError> {
     budget.depth(depth)?;
     let Some(items) = value.as_list() else {
         return Ok(Json::Null);
@@ -79,7 +83,11 @@ fn list_to_json(value: &Val<'_>, budget: &mut Budget<'_>, depth: usize) -> Resul
     Ok(Json::Array(list))
 }
 
-fn map_to_json(map: &JsonMap, budget: &mut Budget<'_>, depth: usize) -> Result<Json, Fault> {
+fn map_to_json(
+    map: &JsonMap,
+    budget: &mut StepBudget<'_>,
+    depth: usize,
+) -> Result<Json, BoxedError> {
     budget.depth(depth)?;
     budget.bytes(map.len().saturating_mul(JSON + ENTRY))?;
     let mut copied = JsonMap::with_capacity(map.len());
@@ -90,7 +98,7 @@ fn map_to_json(map: &JsonMap, budget: &mut Budget<'_>, depth: usize) -> Result<J
     Ok(Json::Object(copied))
 }
 
-fn copy(text: &str, budget: &mut Budget<'_>) -> Result<String, Fault> {
+fn copy(text: &str, budget: &mut StepBudget<'_>) -> Result<String, BoxedError> {
     budget.bytes(text.len())?;
     Ok(text.to_owned())
 }
@@ -98,9 +106,9 @@ fn copy(text: &str, budget: &mut Budget<'_>) -> Result<String, Fault> {
 /// Takes in what a registered function gave away.
 pub(crate) fn from_owned_json<'a>(
     json: Json,
-    budget: &mut Budget<'_>,
+    budget: &mut StepBudget<'_>,
     depth: usize,
-) -> Result<Val<'a>, Fault> {
+) -> Result<Val<'a>, BoxedError> {
     budget.steps(1)?;
     Ok(match json {
         Json::Null => Val::Null,
@@ -113,7 +121,7 @@ pub(crate) fn from_owned_json<'a>(
         Json::Array(items) => {
             budget.depth(depth)?;
             budget.bytes(items.len().saturating_mul(ELEMENT) + HEADER)?;
-            let items: Result<Rc<[_]>, Fault> = items
+            let items: Result<Rc<[_]>, BoxedError> = items
                 .into_iter()
                 .map(|item| from_owned_json(item, budget, depth + 1))
                 .collect();
@@ -122,7 +130,7 @@ pub(crate) fn from_owned_json<'a>(
         Json::Object(map) => {
             budget.depth(depth)?;
             budget.bytes(map.len().saturating_mul(2 * ELEMENT) + HEADER)?;
-            let entries: Result<Rc<[_]>, Fault> = map
+            let entries: Result<Rc<[_]>, BoxedError> = map
                 .into_iter()
                 .map(|(key, value)| {
                     let key = from_owned_json(Json::String(key), budget, depth + 1)?;

@@ -13,7 +13,7 @@ use cel::common::types::{
 use cel::common::value::{CowVal, Val as CelVal};
 use cel::{Context, Env, ExecutionError};
 
-use crate::error::{EvaluateErrorKind, Fault, fault};
+use crate::error::{BoxedError, EvaluateErrorKind, fault};
 use crate::ops::no_overload;
 use crate::value::Val;
 
@@ -21,7 +21,7 @@ use crate::value::Val;
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
 /// Calls the conversion `name`.
-pub(crate) fn convert<'a>(name: &'static str, args: &[Val<'a>]) -> Result<Val<'a>, Fault> {
+pub(crate) fn convert<'a>(name: &'static str, args: &[Val<'a>]) -> Result<Val<'a>, BoxedError> {
     let scalars: Option<Vec<CowVal<'_, '_>>> = args.iter().map(to_cel).collect();
     let found = scalars.and_then(|scalars| {
         let overload = ENV.find_overload(name, &scalars)?;
@@ -35,7 +35,7 @@ pub(crate) fn convert<'a>(name: &'static str, args: &[Val<'a>]) -> Result<Val<'a
 }
 
 /// Calls `name` on a time or a duration, with a time zone perhaps.
-pub(crate) fn part<'a>(name: &'static str, args: &[Val<'a>]) -> Result<Val<'a>, Fault> {
+pub(crate) fn part<'a>(name: &'static str, args: &[Val<'a>]) -> Result<Val<'a>, BoxedError> {
     let (Some(Val::Timestamp(_) | Val::Duration(_)), 1..=2) = (args.first(), args.len()) else {
         return Err(no_overload(name, args));
     };
@@ -74,7 +74,7 @@ pub(crate) fn time_arithmetic<'a>(
     operator: &'static str,
     left: &Val<'a>,
     right: &Val<'a>,
-) -> Result<Val<'a>, Fault> {
+) -> Result<Val<'a>, BoxedError> {
     let add = operator == "+";
     let result = match (left, right) {
         (Val::Timestamp(left), Val::Duration(right)) if add => left.add(right),
@@ -123,7 +123,7 @@ fn to_cel<'b>(value: &'b Val<'_>) -> Option<CowVal<'b, 'b>> {
     })
 }
 
-fn from_cel<'a>(name: &str, value: &dyn CelVal) -> Result<Val<'a>, Fault> {
+fn from_cel<'a>(name: &str, value: &dyn CelVal) -> Result<Val<'a>, BoxedError> {
     if let Some(int) = value.downcast_ref::<CelInt>() {
         Ok(Val::Int(*int.inner()))
     } else if let Some(text) = value.downcast_ref::<CelString<'_>>() {
@@ -148,7 +148,7 @@ fn from_cel<'a>(name: &str, value: &dyn CelVal) -> Result<Val<'a>, Fault> {
     }
 }
 
-fn translate(name: &str, error: &ExecutionError) -> Fault {
+fn translate(name: &str, error: &ExecutionError) -> BoxedError {
     use EvaluateErrorKind as Kind;
     let (kind, message) = match error {
         ExecutionError::Overflow(..) => (Kind::Arithmetic, format!("{name} is out of range")),

@@ -16,8 +16,8 @@ use serde_json::{Number, Value};
 use crate::ExprLimits;
 use crate::error::{CompileError, CompileErrorKind};
 use crate::functions::{OwnFunctions, Standard, type_named};
-use crate::node::{Constant, ConstantPattern, Loop, LoopKind, Node, Operator};
-use crate::patterns::Pattern;
+use crate::node::{CelOperator, Constant, ConstantPattern, ExprNode, Loop, LoopKind};
+use crate::patterns::CompiledPattern;
 use crate::scan::IS_BOUND;
 
 pub(crate) struct Lowering<'c> {
@@ -33,7 +33,7 @@ pub(crate) struct Lowering<'c> {
     pub(crate) unsupported: BTreeSet<String>,
 }
 
-type Lowered<T = Node> = Result<T, CompileError>;
+type Lowered<T = ExprNode> = Result<T, CompileError>;
 
 impl<'c> Lowering<'c> {
     pub(crate) fn new(limits: &'c ExprLimits, own: &'c OwnFunctions) -> Self {
@@ -72,15 +72,15 @@ impl<'c> Lowering<'c> {
         }
         self.depth += 1;
         let node = match expr.expr {
-            Expr::Literal(literal) => Ok(Node::Constant(constant(literal))),
+            Expr::Literal(literal) => Ok(ExprNode::Constant(constant(literal))),
             Expr::Ident(name) => Ok(self.name(&name)),
             Expr::Select(select) => self.select(select),
             Expr::Call(call) => self.call(call),
             Expr::List(list) if list.optional_indices.is_empty() => {
                 self.all(list.elements)
                     .map(|items| match json_list(&items) {
-                        Some(json) => Node::Json(json),
-                        None => Node::List(items),
+                        Some(json) => ExprNode::Json(json),
+                        None => ExprNode::List(items),
                     })
             }
             Expr::Map(map) => self.map(map),
@@ -95,29 +95,29 @@ impl<'c> Lowering<'c> {
         node
     }
 
-    fn boxed(&mut self, expr: IdedExpr) -> Lowered<Box<Node>> {
+    fn boxed(&mut self, expr: IdedExpr) -> Lowered<Box<ExprNode>> {
         self.lower(expr).map(Box::new)
     }
 
-    fn all(&mut self, exprs: Vec<IdedExpr>) -> Lowered<Box<[Node]>> {
+    fn all(&mut self, exprs: Vec<IdedExpr>) -> Lowered<Box<[ExprNode]>> {
         exprs.into_iter().map(|expr| self.lower(expr)).collect()
     }
 
-    fn name(&mut self, name: &str) -> Node {
+    fn name(&mut self, name: &str) -> ExprNode {
         // A leading dot skips the loop variables.
         if let Some(absolute) = name.strip_prefix('.') {
             return self.variable(absolute);
         }
         match self.slots.iter().rposition(|slot| slot == name) {
-            Some(slot) => Node::Slot(slot),
+            Some(slot) => ExprNode::Slot(slot),
             None => self.variable(name),
         }
     }
 
-    fn variable(&mut self, name: &str) -> Node {
+    fn variable(&mut self, name: &str) -> ExprNode {
         let type_name = type_named(name);
         let name = self.name_index(name);
-        Node::Variable { name, type_name }
+        ExprNode::Variable { name, type_name }
     }
 
     fn name_index(&mut self, name: &str) -> usize {
@@ -134,16 +134,16 @@ impl<'c> Lowering<'c> {
         if may_be_type && !select.test && !self.is_slot(&select.operand) {
             let spelled = qualified(&select.operand).map(|path| format!("{path}.{}", select.field));
             if let Some(type_name) = spelled.as_deref().and_then(type_named) {
-                return Ok(Node::Constant(Constant::Type(type_name)));
+                return Ok(ExprNode::Constant(Constant::Type(type_name)));
             }
         }
         let operand = self.boxed(*select.operand)?;
         let field = select.field.into_boxed_str();
         Ok(if select.test {
             self.functions.insert(operators::HAS.to_owned());
-            Node::Has(operand, field)
+            ExprNode::Has(operand, field)
         } else {
-            Node::Field(operand, field)
+            ExprNode::Field(operand, field)
         })
     }
 
@@ -164,8 +164,8 @@ impl<'c> Lowering<'c> {
         };
         let entries: Lowered<Box<[_]>> = map.entries.into_iter().map(entry).collect();
         entries.map(|entries| match json_map(&entries) {
-            Some(json) => Node::Json(json),
-            None => Node::Map(entries),
+            Some(json) => ExprNode::Json(json),
+            None => ExprNode::Map(entries),
         })
     }
 
@@ -185,25 +185,25 @@ impl<'c> Lowering<'c> {
         &mut self,
         name: &str,
         args: Vec<IdedExpr>,
-    ) -> Lowered<Result<Node, Vec<IdedExpr>>> {
+    ) -> Lowered<Result<ExprNode, Vec<IdedExpr>>> {
         let binary = match name {
-            operators::EQUALS => Operator::Equal,
-            operators::NOT_EQUALS => Operator::NotEqual,
-            operators::LESS => Operator::Less,
-            operators::LESS_EQUALS => Operator::LessEqual,
-            operators::GREATER => Operator::Greater,
-            operators::GREATER_EQUALS => Operator::GreaterEqual,
-            operators::IN => Operator::In,
-            operators::ADD => Operator::Add,
-            operators::SUBSTRACT => Operator::Subtract,
-            operators::MULTIPLY => Operator::Multiply,
-            operators::DIVIDE => Operator::Divide,
-            operators::MODULO => Operator::Remainder,
-            operators::INDEX => Operator::Index,
+            operators::EQUALS => CelOperator::Equal,
+            operators::NOT_EQUALS => CelOperator::NotEqual,
+            operators::LESS => CelOperator::Less,
+            operators::LESS_EQUALS => CelOperator::LessEqual,
+            operators::GREATER => CelOperator::Greater,
+            operators::GREATER_EQUALS => CelOperator::GreaterEqual,
+            operators::IN => CelOperator::In,
+            operators::ADD => CelOperator::Add,
+            operators::SUBSTRACT => CelOperator::Subtract,
+            operators::MULTIPLY => CelOperator::Multiply,
+            operators::DIVIDE => CelOperator::Divide,
+            operators::MODULO => CelOperator::Remainder,
+            operators::INDEX => CelOperator::Index,
             _ => {
                 return match (name, <[IdedExpr; 1]>::try_from(args)) {
-                    (operators::LOGICAL_NOT, Ok([of])) => Ok(Ok(Node::Not(self.boxed(of)?))),
-                    (operators::NEGATE, Ok([of])) => Ok(Ok(Node::Negate(self.boxed(of)?))),
+                    (operators::LOGICAL_NOT, Ok([of])) => Ok(Ok(ExprNode::Not(self.boxed(of)?))),
+                    (operators::NEGATE, Ok([of])) => Ok(Ok(ExprNode::Negate(self.boxed(of)?))),
                     (IS_BOUND, Ok([of])) => self.is_bound(of).map(Ok),
                     (_, Ok([of])) => Ok(Err(vec![of])),
                     (_, Err(args)) => self.logical(name, args),
@@ -213,16 +213,20 @@ impl<'c> Lowering<'c> {
         match <[IdedExpr; 2]>::try_from(args) {
             Ok([left, right]) => {
                 let operands = Box::new((self.lower(left)?, self.lower(right)?));
-                Ok(Ok(Node::Binary(binary, operands)))
+                Ok(Ok(ExprNode::Binary(binary, operands)))
             }
             Err(args) => Ok(Err(args)),
         }
     }
 
-    fn logical(&mut self, name: &str, args: Vec<IdedExpr>) -> Lowered<Result<Node, Vec<IdedExpr>>> {
+    fn logical(
+        &mut self,
+        name: &str,
+        args: Vec<IdedExpr>,
+    ) -> Lowered<Result<ExprNode, Vec<IdedExpr>>> {
         if name == operators::CONDITIONAL {
             return match <[IdedExpr; 3]>::try_from(args) {
-                Ok([condition, then, otherwise]) => Ok(Ok(Node::If(Box::new((
+                Ok([condition, then, otherwise]) => Ok(Ok(ExprNode::If(Box::new((
                     self.lower(condition)?,
                     self.lower(then)?,
                     self.lower(otherwise)?,
@@ -237,8 +241,8 @@ impl<'c> Lowering<'c> {
             Ok([left, right]) => {
                 let operands = Box::new((self.lower(left)?, self.lower(right)?));
                 Ok(Ok(match name {
-                    operators::LOGICAL_AND => Node::And(operands),
-                    _ => Node::Or(operands),
+                    operators::LOGICAL_AND => ExprNode::And(operands),
+                    _ => ExprNode::Or(operands),
                 }))
             }
             Err(args) => Ok(Err(args)),
@@ -251,9 +255,9 @@ impl<'c> Lowering<'c> {
         };
         self.functions.insert(operators::HAS.to_owned());
         Ok(if self.slots.contains(&name) {
-            Node::Constant(Constant::Bool(true))
+            ExprNode::Constant(Constant::Bool(true))
         } else {
-            Node::IsBound(self.name_index(name.trim_start_matches('.')))
+            ExprNode::IsBound(self.name_index(name.trim_start_matches('.')))
         })
     }
 
@@ -261,7 +265,7 @@ impl<'c> Lowering<'c> {
         let args = self.all(args)?;
         self.functions.insert(name.clone());
         if let Some(own) = self.own.global(&name) {
-            return Ok(Node::Own(own, args));
+            return Ok(ExprNode::Own(own, args));
         }
         Ok(match Standard::named(&name) {
             Some(function) if function.is_global() => self.standard(function, false, args)?,
@@ -278,7 +282,7 @@ impl<'c> Lowering<'c> {
             let qualified = format!("{path}.{name}");
             if let Some(own) = self.own.global(&qualified) {
                 self.functions.insert(qualified);
-                return Ok(Node::Own(own, self.all(args)?));
+                return Ok(ExprNode::Own(own, self.all(args)?));
             }
         }
         let mut all = Vec::with_capacity(args.len() + 1);
@@ -287,7 +291,7 @@ impl<'c> Lowering<'c> {
         let args = self.all(all)?;
         self.functions.insert(name.clone());
         if let Some(own) = self.own.member(&name) {
-            return Ok(Node::Own(own, args));
+            return Ok(ExprNode::Own(own, args));
         }
         Ok(match Standard::named(&name) {
             Some(function) if function.is_member() => self.standard(function, true, args)?,
@@ -295,19 +299,19 @@ impl<'c> Lowering<'c> {
         })
     }
 
-    fn standard(&mut self, function: Standard, member: bool, args: Box<[Node]>) -> Lowered {
+    fn standard(&mut self, function: Standard, member: bool, args: Box<[ExprNode]>) -> Lowered {
         if function == Standard::Matches
-            && let [_, Node::Constant(Constant::Text(source))] = &*args
+            && let [_, ExprNode::Constant(Constant::Text(source))] = &*args
         {
             // A constant pattern is compiled here, once. One that does not
             // compile is still an error of the call, which may never happen.
             let pattern = self.pattern(source)?;
             if let Some(text) = args.into_iter().next() {
-                return Ok(Node::Matches(Box::new((text, pattern))));
+                return Ok(ExprNode::Matches(Box::new((text, pattern))));
             }
             return Err(syntax("matches takes a text"));
         }
-        Ok(Node::Standard {
+        Ok(ExprNode::Standard {
             function,
             member,
             args,
@@ -315,7 +319,7 @@ impl<'c> Lowering<'c> {
     }
 
     fn pattern(&mut self, source: &str) -> Lowered<ConstantPattern> {
-        let parsed = match Pattern::parse(source) {
+        let parsed = match CompiledPattern::parse(source) {
             Ok(parsed) => parsed,
             Err(error) => return Ok(Err(error)),
         };
@@ -327,12 +331,12 @@ impl<'c> Lowering<'c> {
             let message = "the patterns of the expression are too large together";
             return Err(CompileError::new(CompileErrorKind::TooLarge, message));
         }
-        Ok(Pattern::compile(source, parsed, self.limits).map(Arc::new))
+        Ok(CompiledPattern::compile(source, parsed, self.limits).map(Arc::new))
     }
 
-    fn unsupported(&mut self, name: String) -> Node {
+    fn unsupported(&mut self, name: String) -> ExprNode {
         self.unsupported.insert(name);
-        Node::Unsupported
+        ExprNode::Unsupported
     }
 
     /// The macros are the only source of comprehensions, so their few shapes
@@ -360,7 +364,7 @@ impl<'c> Lowering<'c> {
         self.slots.pop();
         let (name, kind) = kind?.ok_or_else(unknown)?;
         self.functions.insert(name.to_owned());
-        Ok(Node::Loop(Box::new(Loop { range, slot, kind })))
+        Ok(ExprNode::Loop(Box::new(Loop { range, slot, kind })))
     }
 
     fn loop_kind(
@@ -424,7 +428,7 @@ impl<'c> Lowering<'c> {
         let guard = Some(guard);
         Ok(self.only(added)?.map(|item| {
             let name = match item {
-                Node::Slot(own) if own == slot => operators::FILTER,
+                ExprNode::Slot(own) if own == slot => operators::FILTER,
                 _ => operators::MAP,
             };
             (name, LoopKind::Append { guard, item })
@@ -432,7 +436,7 @@ impl<'c> Lowering<'c> {
     }
 
     /// The one element of the list a `map` or `filter` step appends.
-    fn only(&mut self, items: IdedExpr) -> Lowered<Option<Node>> {
+    fn only(&mut self, items: IdedExpr) -> Lowered<Option<ExprNode>> {
         let Expr::List(list) = items.expr else {
             return Ok(None);
         };
@@ -459,16 +463,16 @@ fn qualified(expr: &IdedExpr) -> Option<String> {
 
 /// A list literal of constants, as JSON that is built once; `None` where JSON
 /// would lose a type.
-fn json_list(items: &[Node]) -> Option<Value> {
+fn json_list(items: &[ExprNode]) -> Option<Value> {
     items.iter().map(json_constant).collect()
 }
 
 /// The same for a map literal. A key that is there twice is left to evaluation,
 /// where it is an error.
-fn json_map(entries: &[(Node, Node)]) -> Option<Value> {
+fn json_map(entries: &[(ExprNode, ExprNode)]) -> Option<Value> {
     let mut map = serde_json::Map::new();
     for (key, value) in entries {
-        let Node::Constant(Constant::Text(key)) = key else {
+        let ExprNode::Constant(Constant::Text(key)) = key else {
             return None;
         };
         if map.insert(key.to_string(), json_constant(value)?).is_some() {
@@ -478,14 +482,14 @@ fn json_map(entries: &[(Node, Node)]) -> Option<Value> {
     Some(Value::Object(map))
 }
 
-fn json_constant(node: &Node) -> Option<Value> {
+fn json_constant(node: &ExprNode) -> Option<Value> {
     Some(match node {
-        Node::Json(json) => json.clone(),
-        Node::Constant(Constant::Null) => Value::Null,
-        Node::Constant(Constant::Bool(bool)) => Value::Bool(*bool),
-        Node::Constant(Constant::Int(int)) => Value::from(*int),
-        Node::Constant(Constant::Double(double)) => Number::from_f64(*double)?.into(),
-        Node::Constant(Constant::Text(text)) => Value::from(&**text),
+        ExprNode::Json(json) => json.clone(),
+        ExprNode::Constant(Constant::Null) => Value::Null,
+        ExprNode::Constant(Constant::Bool(bool)) => Value::Bool(*bool),
+        ExprNode::Constant(Constant::Int(int)) => Value::from(*int),
+        ExprNode::Constant(Constant::Double(double)) => Number::from_f64(*double)?.into(),
+        ExprNode::Constant(Constant::Text(text)) => Value::from(&**text),
         _ => return None,
     })
 }

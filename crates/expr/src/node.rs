@@ -10,9 +10,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::functions::{OwnFunction, Standard};
-use crate::patterns::{Pattern, PatternError};
+use crate::patterns::{CompiledPattern, PatternError};
 
-pub(crate) enum Node {
+pub(crate) enum ExprNode {
     Constant(Constant),
     /// A list or map literal of constants.
     Json(Value),
@@ -25,34 +25,34 @@ pub(crate) enum Node {
     /// A loop variable, counted from the outermost loop.
     Slot(usize),
     /// `operand.name`
-    Field(Box<Node>, Box<str>),
+    Field(Box<ExprNode>, Box<str>),
     /// `has(operand.name)`
-    Has(Box<Node>, Box<str>),
+    Has(Box<ExprNode>, Box<str>),
     /// `has(name)`: whether a variable is bound. Not CEL, but people write it.
     IsBound(usize),
-    Not(Box<Node>),
-    Negate(Box<Node>),
-    And(Box<(Node, Node)>),
-    Or(Box<(Node, Node)>),
-    If(Box<(Node, Node, Node)>),
-    Binary(Operator, Box<(Node, Node)>),
-    List(Box<[Node]>),
-    Map(Box<[(Node, Node)]>),
+    Not(Box<ExprNode>),
+    Negate(Box<ExprNode>),
+    And(Box<(ExprNode, ExprNode)>),
+    Or(Box<(ExprNode, ExprNode)>),
+    If(Box<(ExprNode, ExprNode, ExprNode)>),
+    Binary(CelOperator, Box<(ExprNode, ExprNode)>),
+    List(Box<[ExprNode]>),
+    Map(Box<[(ExprNode, ExprNode)]>),
     Loop(Box<Loop>),
     Standard {
         function: Standard,
         member: bool,
-        args: Box<[Node]>,
+        args: Box<[ExprNode]>,
     },
     /// `text.matches('constant')`
-    Matches(Box<(Node, ConstantPattern)>),
-    Own(Arc<OwnFunction>, Box<[Node]>),
+    Matches(Box<(ExprNode, ConstantPattern)>),
+    Own(Arc<OwnFunction>, Box<[ExprNode]>),
     /// A call of a function nobody knows.
     Unsupported,
 }
 
 /// A pattern compiled with the program, or why it could not be.
-pub(crate) type ConstantPattern = Result<Arc<Pattern>, PatternError>;
+pub(crate) type ConstantPattern = Result<Arc<CompiledPattern>, PatternError>;
 
 pub(crate) enum Constant {
     Null,
@@ -66,7 +66,7 @@ pub(crate) enum Constant {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operator {
+pub(crate) enum CelOperator {
     Equal,
     NotEqual,
     Less,
@@ -84,49 +84,51 @@ pub(crate) enum Operator {
 
 /// A macro that goes through a list, or through the keys of a map.
 pub(crate) struct Loop {
-    pub(crate) range: Node,
+    pub(crate) range: ExprNode,
     /// Where the element is kept while the rest is evaluated.
     pub(crate) slot: usize,
     pub(crate) kind: LoopKind,
 }
 
 pub(crate) enum LoopKind {
-    All(Node),
-    Exists(Node),
-    ExistsOne(Node),
+    All(ExprNode),
+    Exists(ExprNode),
+    ExistsOne(ExprNode),
     /// `map` and `filter`: what to append, and when.
     Append {
-        guard: Option<Node>,
-        item: Node,
+        guard: Option<ExprNode>,
+        item: ExprNode,
     },
 }
 
-impl Node {
+impl ExprNode {
     /// Collects the fields that are read of a variable. The depth of the tree is bounded.
     pub(crate) fn fields_of<'n>(&'n self, variable: usize, fields: &mut BTreeSet<&'n str>) {
-        let is_it = |node: &Node| matches!(node, Node::Variable { name, .. } if *name == variable);
+        let is_it =
+            |node: &ExprNode| matches!(node, ExprNode::Variable { name, .. } if *name == variable);
         match self {
-            Node::Constant(_)
-            | Node::Json(_)
-            | Node::Variable { .. }
-            | Node::Slot(_)
-            | Node::IsBound(_)
-            | Node::Unsupported => {}
-            Node::Field(operand, name) => {
+            ExprNode::Constant(_)
+            | ExprNode::Json(_)
+            | ExprNode::Variable { .. }
+            | ExprNode::Slot(_)
+            | ExprNode::IsBound(_)
+            | ExprNode::Unsupported => {}
+            ExprNode::Field(operand, name) => {
                 if is_it(operand) {
                     fields.insert(name);
                 }
                 operand.fields_of(variable, fields);
             }
-            Node::Has(operand, _) | Node::Not(operand) | Node::Negate(operand) => {
+            ExprNode::Has(operand, _) | ExprNode::Not(operand) | ExprNode::Negate(operand) => {
                 operand.fields_of(variable, fields);
             }
-            Node::And(pair) | Node::Or(pair) => {
+            ExprNode::And(pair) | ExprNode::Or(pair) => {
                 pair.0.fields_of(variable, fields);
                 pair.1.fields_of(variable, fields);
             }
-            Node::Binary(operator, pair) => {
-                if let (Operator::Index, Node::Constant(Constant::Text(name))) = (operator, &pair.1)
+            ExprNode::Binary(operator, pair) => {
+                if let (CelOperator::Index, ExprNode::Constant(Constant::Text(name))) =
+                    (operator, &pair.1)
                     && is_it(&pair.0)
                 {
                     fields.insert(name);
@@ -134,21 +136,21 @@ impl Node {
                 pair.0.fields_of(variable, fields);
                 pair.1.fields_of(variable, fields);
             }
-            Node::If(parts) => {
+            ExprNode::If(parts) => {
                 parts.0.fields_of(variable, fields);
                 parts.1.fields_of(variable, fields);
                 parts.2.fields_of(variable, fields);
             }
-            Node::List(items) => items
+            ExprNode::List(items) => items
                 .iter()
                 .for_each(|item| item.fields_of(variable, fields)),
-            Node::Map(entries) => {
+            ExprNode::Map(entries) => {
                 for (key, value) in entries {
                     key.fields_of(variable, fields);
                     value.fields_of(variable, fields);
                 }
             }
-            Node::Loop(looped) => {
+            ExprNode::Loop(looped) => {
                 looped.range.fields_of(variable, fields);
                 match &looped.kind {
                     LoopKind::All(test) | LoopKind::Exists(test) | LoopKind::ExistsOne(test) => {
@@ -162,10 +164,10 @@ impl Node {
                     }
                 }
             }
-            Node::Standard { args, .. } | Node::Own(_, args) => {
+            ExprNode::Standard { args, .. } | ExprNode::Own(_, args) => {
                 args.iter().for_each(|arg| arg.fields_of(variable, fields));
             }
-            Node::Matches(parts) => parts.0.fields_of(variable, fields),
+            ExprNode::Matches(parts) => parts.0.fields_of(variable, fields),
         }
     }
 }

@@ -4,15 +4,15 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use crate::budget::Budget;
-use crate::error::{EvaluateErrorKind, Fault, fault};
+use crate::budget::StepBudget;
+use crate::error::{BoxedError, EvaluateErrorKind, fault};
 use crate::library::{compare_times, time_arithmetic};
-use crate::node::Operator;
+use crate::node::CelOperator;
 use crate::value::{JsonMap, Val};
 
 /// The error of a call or an operator that does not take these types.
 #[cold]
-pub(crate) fn no_overload(name: &str, args: &[Val<'_>]) -> Fault {
+pub(crate) fn no_overload(name: &str, args: &[Val<'_>]) -> BoxedError {
     let types: Vec<_> = args.iter().map(Val::type_name).collect();
     fault(
         EvaluateErrorKind::Type,
@@ -21,7 +21,7 @@ pub(crate) fn no_overload(name: &str, args: &[Val<'_>]) -> Fault {
 }
 
 #[cold]
-fn no_operator(operator: Operator, left: &Val<'_>, right: &Val<'_>) -> Fault {
+fn no_operator(operator: CelOperator, left: &Val<'_>, right: &Val<'_>) -> BoxedError {
     let types = (left.type_name(), right.type_name());
     fault(
         EvaluateErrorKind::Type,
@@ -30,7 +30,7 @@ fn no_operator(operator: Operator, left: &Val<'_>, right: &Val<'_>) -> Fault {
 }
 
 #[cold]
-pub(crate) fn missing(what: &str) -> Fault {
+pub(crate) fn missing(what: &str) -> BoxedError {
     fault(
         EvaluateErrorKind::MissingField,
         format!("no such field: {what}"),
@@ -39,12 +39,12 @@ pub(crate) fn missing(what: &str) -> Fault {
 
 /// Applies a binary operator.
 pub(crate) fn binary<'a>(
-    operator: Operator,
+    operator: CelOperator,
     left: &Val<'a>,
     right: &Val<'a>,
-    budget: &mut Budget<'_>,
-) -> Result<Val<'a>, Fault> {
-    use Operator as Op;
+    budget: &mut StepBudget<'_>,
+) -> Result<Val<'a>, BoxedError> {
+    use CelOperator as Op;
     if let (Val::Set(_), _) | (_, Val::Set(_)) = (left, right) {
         return set_operation(operator, left, right, budget);
     }
@@ -73,12 +73,12 @@ pub(crate) fn binary<'a>(
 /// values, and the rest needs a set of one value.
 #[cold]
 fn set_operation<'a>(
-    operator: Operator,
+    operator: CelOperator,
     left: &Val<'a>,
     right: &Val<'a>,
-    budget: &mut Budget<'_>,
-) -> Result<Val<'a>, Fault> {
-    use Operator as Op;
+    budget: &mut StepBudget<'_>,
+) -> Result<Val<'a>, BoxedError> {
+    use CelOperator as Op;
     match (operator, left, right) {
         (Op::Equal, ..) => equals(left, right, budget, 0).map(Val::Bool),
         (Op::NotEqual, ..) => equals(left, right, budget, 0).map(|equal| Val::Bool(!equal)),
@@ -88,13 +88,13 @@ fn set_operation<'a>(
         }
         (Op::In, Val::Set(set), container) => {
             let test =
-                |value: &Val<'_>, budget: &mut Budget<'_>| contains(container, value, budget);
+                |value: &Val<'_>, budget: &mut StepBudget<'_>| contains(container, value, budget);
             set.any(budget, test).map(Val::Bool)
         }
         (Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual, Val::Set(set), other)
             if !matches!(other, Val::Set(_)) =>
         {
-            let test = |value: &Val<'_>, budget: &mut Budget<'_>| {
+            let test = |value: &Val<'_>, budget: &mut StepBudget<'_>| {
                 Ok(matches!(
                     binary(operator, value, other, budget)?,
                     Val::Bool(true)
@@ -105,7 +105,7 @@ fn set_operation<'a>(
         (Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual, other, Val::Set(set))
             if !matches!(other, Val::Set(_)) =>
         {
-            let test = |value: &Val<'_>, budget: &mut Budget<'_>| {
+            let test = |value: &Val<'_>, budget: &mut StepBudget<'_>| {
                 Ok(matches!(
                     binary(operator, other, value, budget)?,
                     Val::Bool(true)
@@ -127,9 +127,9 @@ fn set_operation<'a>(
 pub(crate) fn equals(
     left: &Val<'_>,
     right: &Val<'_>,
-    budget: &mut Budget<'_>,
+    budget: &mut StepBudget<'_>,
     depth: usize,
-) -> Result<bool, Fault> {
+) -> Result<bool, BoxedError> {
     if let (Some(left), Some(right)) = (left.as_text(), right.as_text()) {
         if left.len() != right.len() {
             return Ok(false);
@@ -164,9 +164,9 @@ pub(crate) fn equals(
 fn equal_lists(
     left: &Val<'_>,
     right: &Val<'_>,
-    budget: &mut Budget<'_>,
+    budget: &mut StepBudget<'_>,
     depth: usize,
-) -> Result<bool, Fault> {
+) -> Result<bool, BoxedError> {
     let (Some(left), Some(right)) = (left.as_list(), right.as_list()) else {
         return Ok(false);
     };
@@ -189,9 +189,9 @@ fn equal_lists(
 fn equal_maps(
     left: &Val<'_>,
     right: &Val<'_>,
-    budget: &mut Budget<'_>,
+    budget: &mut StepBudget<'_>,
     depth: usize,
-) -> Result<bool, Fault> {
+) -> Result<bool, BoxedError> {
     if size_of_map(left) != size_of_map(right) {
         return Ok(false);
     }
@@ -249,8 +249,8 @@ fn compare_numbers(left: &Val<'_>, right: &Val<'_>) -> Option<Ordering> {
 fn compare(
     left: &Val<'_>,
     right: &Val<'_>,
-    budget: &mut Budget<'_>,
-) -> Result<Option<Ordering>, Fault> {
+    budget: &mut StepBudget<'_>,
+) -> Result<Option<Ordering>, BoxedError> {
     if let (Some(left), Some(right)) = (left.as_text(), right.as_text()) {
         budget.scan(left.len().min(right.len()))?;
         return Ok(Some(left.cmp(right)));
@@ -267,7 +267,11 @@ fn compare(
 }
 
 /// `value in container`
-fn contains(container: &Val<'_>, value: &Val<'_>, budget: &mut Budget<'_>) -> Result<bool, Fault> {
+fn contains(
+    container: &Val<'_>,
+    value: &Val<'_>,
+    budget: &mut StepBudget<'_>,
+) -> Result<bool, BoxedError> {
     if let Some(items) = container.as_list() {
         for at in 0..items.len() {
             budget.steps(1)?;
@@ -282,7 +286,7 @@ fn contains(container: &Val<'_>, value: &Val<'_>, budget: &mut Budget<'_>) -> Re
         Val::JsonMap(_) | Val::Map(_) if is_key(value) => {
             Ok(lookup(container, value, budget)?.is_some())
         }
-        _ => Err(no_operator(Operator::In, value, container)),
+        _ => Err(no_operator(CelOperator::In, value, container)),
     }
 }
 
@@ -298,8 +302,8 @@ fn is_key(value: &Val<'_>) -> bool {
 pub(crate) fn lookup<'a>(
     map: &Val<'a>,
     key: &Val<'_>,
-    budget: &mut Budget<'_>,
-) -> Result<Option<Val<'a>>, Fault> {
+    budget: &mut StepBudget<'_>,
+) -> Result<Option<Val<'a>>, BoxedError> {
     match map {
         Val::JsonMap(map) => {
             let Some(key) = key.as_text() else {
@@ -330,8 +334,8 @@ fn json_entry<'a>(map: &'a JsonMap, key: &str) -> Option<Val<'a>> {
 pub(crate) fn field<'a>(
     operand: &Val<'a>,
     name: &str,
-    budget: &mut Budget<'_>,
-) -> Result<Option<Val<'a>>, Fault> {
+    budget: &mut StepBudget<'_>,
+) -> Result<Option<Val<'a>>, BoxedError> {
     match operand {
         Val::JsonMap(map) => Ok(json_entry(map, name)),
         Val::Sets(sets) => sets.require(name).map(|set| Some(Val::Set(set))),
@@ -345,9 +349,14 @@ pub(crate) fn field<'a>(
 }
 
 /// `operand[key]`
-fn index<'a>(operand: &Val<'a>, key: &Val<'_>, budget: &mut Budget<'_>) -> Result<Val<'a>, Fault> {
+fn index<'a>(
+    operand: &Val<'a>,
+    key: &Val<'_>,
+    budget: &mut StepBudget<'_>,
+) -> Result<Val<'a>, BoxedError> {
     if let Some(items) = operand.as_list() {
-        let position = position(key).ok_or_else(|| no_operator(Operator::Index, operand, key))?;
+        let position =
+            position(key).ok_or_else(|| no_operator(CelOperator::Index, operand, key))?;
         return usize::try_from(position)
             .ok()
             .and_then(|position| items.get(position))
@@ -366,7 +375,7 @@ fn index<'a>(operand: &Val<'a>, key: &Val<'_>, budget: &mut Budget<'_>) -> Resul
                 key => missing(key.as_text().unwrap_or_default()),
             })
         }
-        _ => Err(no_operator(Operator::Index, operand, key)),
+        _ => Err(no_operator(CelOperator::Index, operand, key)),
     }
 }
 
@@ -383,12 +392,12 @@ fn position(key: &Val<'_>) -> Option<i128> {
 }
 
 fn arithmetic<'a>(
-    operator: Operator,
+    operator: CelOperator,
     left: &Val<'a>,
     right: &Val<'a>,
-    budget: &mut Budget<'_>,
-) -> Result<Val<'a>, Fault> {
-    use Operator as Op;
+    budget: &mut StepBudget<'_>,
+) -> Result<Val<'a>, BoxedError> {
+    use CelOperator as Op;
     let overflow = || {
         fault(
             EvaluateErrorKind::Arithmetic,
@@ -436,8 +445,8 @@ fn arithmetic<'a>(
 fn concatenate<'a>(
     left: &Val<'a>,
     right: &Val<'a>,
-    budget: &mut Budget<'_>,
-) -> Result<Val<'a>, Fault> {
+    budget: &mut StepBudget<'_>,
+) -> Result<Val<'a>, BoxedError> {
     if let (Some(left), Some(right)) = (left.as_text(), right.as_text()) {
         let len = left.len() + right.len();
         budget.bytes(len + HEADER)?;
@@ -462,7 +471,7 @@ fn concatenate<'a>(
         let bytes: Rc<[u8]> = [&**left, &**right].concat().into();
         return Ok(Val::Bytes(bytes));
     }
-    Err(no_operator(Operator::Add, left, right))
+    Err(no_operator(CelOperator::Add, left, right))
 }
 
 /// What an element of a built list takes.
@@ -470,23 +479,23 @@ pub(crate) const ELEMENT: usize = size_of::<Val<'static>>();
 /// What anything built takes on top.
 pub(crate) const HEADER: usize = 32;
 
-impl Operator {
+impl CelOperator {
     /// The operator as it is written.
     pub(crate) fn symbol(self) -> &'static str {
         match self {
-            Operator::Equal => "==",
-            Operator::NotEqual => "!=",
-            Operator::Less => "<",
-            Operator::LessEqual => "<=",
-            Operator::Greater => ">",
-            Operator::GreaterEqual => ">=",
-            Operator::In => "in",
-            Operator::Add => "+",
-            Operator::Subtract => "-",
-            Operator::Multiply => "*",
-            Operator::Divide => "/",
-            Operator::Remainder => "%",
-            Operator::Index => "[]",
+            CelOperator::Equal => "==",
+            CelOperator::NotEqual => "!=",
+            CelOperator::Less => "<",
+            CelOperator::LessEqual => "<=",
+            CelOperator::Greater => ">",
+            CelOperator::GreaterEqual => ">=",
+            CelOperator::In => "in",
+            CelOperator::Add => "+",
+            CelOperator::Subtract => "-",
+            CelOperator::Multiply => "*",
+            CelOperator::Divide => "/",
+            CelOperator::Remainder => "%",
+            CelOperator::Index => "[]",
         }
     }
 }

@@ -19,8 +19,8 @@ use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::ExprLimits;
-use crate::budget::Budget;
-use crate::error::{EvaluateErrorKind, Fault, fault};
+use crate::budget::StepBudget;
+use crate::error::{BoxedError, EvaluateErrorKind, fault};
 
 /// Deepest nesting of groups; the regex compiler recurses.
 const MAX_NESTING: u32 = 50;
@@ -40,9 +40,9 @@ const WITHOUT_A_THOUGHT: Duration = Duration::from_millis(20);
 
 /// A compiled pattern and what it can cost.
 #[derive(Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct CompiledPattern {
     regex: Regex,
-    cost: Cost,
+    cost: PatternCost,
     hir: Hir,
     /// Made when a text is long enough to need it.
     careful: OnceLock<Option<Careful>>,
@@ -50,7 +50,7 @@ pub(crate) struct Pattern {
 
 /// A pattern's size, with its counted repetitions written out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cost {
+pub(crate) struct PatternCost {
     /// States that can be alive at once.
     states: u64,
     /// Roughly what it takes compiled, in bytes.
@@ -66,9 +66,9 @@ pub(crate) enum PatternError {
     Invalid(String),
 }
 
-impl Pattern {
+impl CompiledPattern {
     /// Parses a pattern and says what compiling it would cost.
-    pub(crate) fn parse(source: &str) -> Result<(Hir, Cost), PatternError> {
+    pub(crate) fn parse(source: &str) -> Result<(Hir, PatternCost), PatternError> {
         let hir = ParserBuilder::new()
             .nest_limit(MAX_NESTING)
             .build()
@@ -80,7 +80,7 @@ impl Pattern {
 
     pub(crate) fn compile(
         source: &str,
-        (hir, cost): (Hir, Cost),
+        (hir, cost): (Hir, PatternCost),
         limits: &ExprLimits,
     ) -> Result<Self, PatternError> {
         let too_big = || PatternError::TooBig {
@@ -109,7 +109,11 @@ impl Pattern {
 
     /// Whether the pattern is found in `text`; refused where finding out could
     /// take longer than the time left.
-    pub(crate) fn is_match(&self, text: &str, budget: &mut Budget<'_>) -> Result<bool, Fault> {
+    pub(crate) fn is_match(
+        &self,
+        text: &str,
+        budget: &mut StepBudget<'_>,
+    ) -> Result<bool, BoxedError> {
         budget.scan(text.len().saturating_mul(4))?;
         let nanos_per_byte = self
             .cost
@@ -143,8 +147,8 @@ fn invalid(message: &str) -> PatternError {
     PatternError::Invalid(last.trim_start_matches("error: ").to_owned())
 }
 
-fn cost(hir: &Hir) -> Cost {
-    let of = |states, bytes| Cost { states, bytes };
+fn cost(hir: &Hir) -> PatternCost {
+    let of = |states, bytes| PatternCost { states, bytes };
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => of(1, 16),
         HirKind::Literal(literal) => {
@@ -220,7 +224,7 @@ impl Careful {
 
 /// The dynamic patterns of a program, most recently used last.
 #[derive(Debug, Default)]
-pub(crate) struct PatternCache(Mutex<Vec<(Box<str>, Arc<Pattern>)>>);
+pub(crate) struct PatternCache(Mutex<Vec<(Box<str>, Arc<CompiledPattern>)>>);
 
 impl PatternCache {
     /// The compiled `source`, from the cache where it is there.
@@ -228,20 +232,20 @@ impl PatternCache {
         &self,
         source: &str,
         limits: &ExprLimits,
-        budget: &mut Budget<'_>,
-    ) -> Result<Arc<Pattern>, Fault> {
+        budget: &mut StepBudget<'_>,
+    ) -> Result<Arc<CompiledPattern>, BoxedError> {
         if let Some(pattern) = self.cached(source) {
             return Ok(pattern);
         }
         // Compiling is outside the lock: it is slow, and others may be waiting.
         budget.look()?;
-        let compiled = match Pattern::parse(source) {
+        let compiled = match CompiledPattern::parse(source) {
             Ok((hir, cost)) => {
                 let bytes = cost.bytes.min(limits.max_regex_bytes as u64 * 2);
                 let paid = budget.steps(200 + bytes / 4);
                 budget.verdict()?;
                 paid?;
-                Pattern::compile(source, (hir, cost), limits)
+                CompiledPattern::compile(source, (hir, cost), limits)
             }
             Err(error) => Err(error),
         };
@@ -258,7 +262,7 @@ impl PatternCache {
         Ok(pattern)
     }
 
-    fn cached(&self, source: &str) -> Option<Arc<Pattern>> {
+    fn cached(&self, source: &str) -> Option<Arc<CompiledPattern>> {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = cache.iter().position(|(known, _)| **known == *source)?;
         let entry = cache.remove(found);
@@ -272,8 +276,12 @@ impl PatternCache {
 mod tests {
     use super::*;
 
-    fn compile(source: &str) -> Result<Pattern, PatternError> {
-        Pattern::compile(source, Pattern::parse(source)?, &ExprLimits::default())
+    fn compile(source: &str) -> Result<CompiledPattern, PatternError> {
+        CompiledPattern::compile(
+            source,
+            CompiledPattern::parse(source)?,
+            &ExprLimits::default(),
+        )
     }
 
     #[test]
@@ -310,7 +318,7 @@ mod tests {
                         .is_match(&text)
                         .is_none_or(|found| found == expected)
                 );
-                let budget = &mut Budget::new(&limits);
+                let budget = &mut StepBudget::new(&limits);
                 assert_eq!(pattern.is_match(&text, budget).unwrap(), expected);
             }
             assert_eq!(pattern.regex.is_match(text), found);
@@ -320,7 +328,7 @@ mod tests {
     #[test]
     fn the_cache_is_bounded_and_keeps_what_is_used() {
         let (cache, limits) = (PatternCache::default(), ExprLimits::default());
-        let mut budget = Budget::new(&limits);
+        let mut budget = StepBudget::new(&limits);
         cache.get("keep", &limits, &mut budget).unwrap();
         for n in 0..100 {
             cache.get(&format!("p{n}"), &limits, &mut budget).unwrap();

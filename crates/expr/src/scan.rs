@@ -18,12 +18,12 @@ const MACRO_LEVELS: usize = 4;
 
 /// What one pair of brackets, or the text as a whole, holds so far.
 #[derive(Default)]
-struct Level {
+struct BracketLevel {
     open: usize,
     /// Levels the brackets themselves add to the tree.
     adds: usize,
     /// The operands since the last `&&`, `||`, comma or colon.
-    run: Run,
+    run: CharRun,
     /// The deepest finished run of this comma-separated part.
     deepest_run: usize,
     logical: usize,
@@ -35,16 +35,16 @@ struct Level {
 }
 
 #[derive(Default)]
-struct Run {
+struct CharRun {
     links: usize,
     nested: usize,
 }
 
-impl Level {
+impl BracketLevel {
     fn end_run(&mut self) {
         let depth = self.run.links + self.run.nested;
         self.deepest_run = self.deepest_run.max(depth);
-        self.run = Run::default();
+        self.run = CharRun::default();
     }
 
     fn end_part(&mut self) {
@@ -83,7 +83,7 @@ pub(crate) fn check<'s>(
         .at(source, offset)
     };
     let bytes = source.as_bytes();
-    let mut levels = vec![Level::default()];
+    let mut levels = vec![BracketLevel::default()];
     let mut has = Vec::new();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -120,10 +120,10 @@ pub(crate) fn check<'s>(
                 if levels.len() > limits.max_depth {
                     return Err(too_deep(start));
                 }
-                levels.push(Level {
+                levels.push(BracketLevel {
                     open: start,
                     adds,
-                    ..Level::default()
+                    ..BracketLevel::default()
                 });
             }
             b')' | b']' | b'}' if nested => {
@@ -211,7 +211,7 @@ fn after_dot(bytes: &[u8]) -> bool {
 /// The bound on depth is a rough one, twice what is allowed, because links that
 /// sit side by side are counted as if they were nested; the exact depth is
 /// checked on the tree.
-fn is_over(limits: &ExprLimits, level: &Level) -> bool {
+fn is_over(limits: &ExprLimits, level: &BracketLevel) -> bool {
     level.depth > limits.max_depth.saturating_mul(2) || level.recursion > limits.max_depth
 }
 

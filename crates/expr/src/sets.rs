@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value as Json;
 
-use crate::budget::Budget;
-use crate::error::{EvaluateErrorKind, Fault, fault};
+use crate::budget::StepBudget;
+use crate::error::{BoxedError, EvaluateErrorKind, fault};
 use crate::ops;
 use crate::value::Val;
 
@@ -70,7 +70,7 @@ enum NumberKey {
     Bits(u64),
 }
 
-enum Scalar<'v> {
+enum SetScalar<'v> {
     Text(Cow<'v, str>),
     Number(NumberKey),
     Bool(bool),
@@ -108,7 +108,7 @@ impl Sets {
 
     /// The set of a name. That there is none is no error that `||` may drop: an expression that names a set
     /// without values has no result.
-    pub(crate) fn require(&self, name: &str) -> Result<&Set, Fault> {
+    pub(crate) fn require(&self, name: &str) -> Result<&Set, BoxedError> {
         self.get(name).ok_or_else(|| {
             let message = format!("`{name}` has no values");
             fault(EvaluateErrorKind::EmptySet, message)
@@ -122,14 +122,14 @@ impl Set {
             self.composites.push(value.clone());
         } else {
             match coerce(self.kind, &Val::from_json(&value)) {
-                Some(Scalar::Text(text)) => {
+                Some(SetScalar::Text(text)) => {
                     self.texts.insert(text.as_ref().into());
                 }
-                Some(Scalar::Number(number)) => {
+                Some(SetScalar::Number(number)) => {
                     self.numbers.insert(number);
                 }
-                Some(Scalar::Bool(bool)) => self.truths[usize::from(bool)] = true,
-                Some(Scalar::Null) => self.null = true,
+                Some(SetScalar::Bool(bool)) => self.truths[usize::from(bool)] = true,
+                Some(SetScalar::Null) => self.null = true,
                 None => return,
             }
         }
@@ -137,7 +137,11 @@ impl Set {
     }
 
     /// Whether a value is one of these.
-    pub(crate) fn has(&self, value: &Val<'_>, budget: &mut Budget<'_>) -> Result<bool, Fault> {
+    pub(crate) fn has(
+        &self,
+        value: &Val<'_>,
+        budget: &mut StepBudget<'_>,
+    ) -> Result<bool, BoxedError> {
         if let Val::Set(other) = value {
             for member in &other.members {
                 budget.steps(1)?;
@@ -158,16 +162,20 @@ impl Set {
         }
         budget.scan(value.as_text().map_or(8, str::len))?;
         Ok(match coerce(self.kind, value) {
-            Some(Scalar::Text(text)) => self.texts.contains(&*text),
-            Some(Scalar::Number(number)) => self.numbers.contains(&number),
-            Some(Scalar::Bool(bool)) => self.truths[usize::from(bool)],
-            Some(Scalar::Null) => self.null,
+            Some(SetScalar::Text(text)) => self.texts.contains(&*text),
+            Some(SetScalar::Number(number)) => self.numbers.contains(&number),
+            Some(SetScalar::Bool(bool)) => self.truths[usize::from(bool)],
+            Some(SetScalar::Null) => self.null,
             None => false,
         })
     }
 
     /// Whether a value is one of these, or in one of these that is a list.
-    pub(crate) fn holds(&self, value: &Val<'_>, budget: &mut Budget<'_>) -> Result<bool, Fault> {
+    pub(crate) fn holds(
+        &self,
+        value: &Val<'_>,
+        budget: &mut StepBudget<'_>,
+    ) -> Result<bool, BoxedError> {
         if self.has(value, budget)? {
             return Ok(true);
         }
@@ -188,9 +196,9 @@ impl Set {
     /// hold, unless it can be made for none of them.
     pub(crate) fn any<'s>(
         &'s self,
-        budget: &mut Budget<'_>,
-        mut test: impl FnMut(&Val<'s>, &mut Budget<'_>) -> Result<bool, Fault>,
-    ) -> Result<bool, Fault> {
+        budget: &mut StepBudget<'_>,
+        mut test: impl FnMut(&Val<'s>, &mut StepBudget<'_>) -> Result<bool, BoxedError>,
+    ) -> Result<bool, BoxedError> {
         let (mut made, mut problem) = (false, None);
         for member in &self.members {
             budget.steps(1)?;
@@ -208,7 +216,7 @@ impl Set {
     }
 
     /// The value, where there is just one.
-    pub(crate) fn single(&self) -> Result<Val<'_>, Fault> {
+    pub(crate) fn single(&self) -> Result<Val<'_>, BoxedError> {
         match self.members.as_slice() {
             [one] => Ok(Val::from_json(one)),
             several => Err(fault(
@@ -220,18 +228,18 @@ impl Set {
 }
 
 /// A scalar as the kind wants it; nothing where it cannot be.
-fn coerce<'v>(kind: SetKind, value: &'v Val<'_>) -> Option<Scalar<'v>> {
+fn coerce<'v>(kind: SetKind, value: &'v Val<'_>) -> Option<SetScalar<'v>> {
     let text = value.as_text();
     match kind {
         SetKind::Any => Some(match value {
-            Val::Null => Scalar::Null,
-            Val::Bool(bool) => Scalar::Bool(*bool),
+            Val::Null => SetScalar::Null,
+            Val::Bool(bool) => SetScalar::Bool(*bool),
             _ => match text {
-                Some(text) => Scalar::Text(Cow::Borrowed(text)),
-                None => Scalar::Number(number(value)?),
+                Some(text) => SetScalar::Text(Cow::Borrowed(text)),
+                None => SetScalar::Number(number(value)?),
             },
         }),
-        SetKind::Text => Some(Scalar::Text(match (value, text) {
+        SetKind::Text => Some(SetScalar::Text(match (value, text) {
             (_, Some(text)) => Cow::Borrowed(text),
             (Val::Bool(bool), _) => Cow::Owned(bool.to_string()),
             _ => Cow::Owned(match number(value)? {
@@ -239,11 +247,11 @@ fn coerce<'v>(kind: SetKind, value: &'v Val<'_>) -> Option<Scalar<'v>> {
                 NumberKey::Bits(bits) => f64::from_bits(bits).to_string(),
             }),
         })),
-        SetKind::Integer => Some(Scalar::Number(match text {
+        SetKind::Integer => Some(SetScalar::Number(match text {
             Some(text) => NumberKey::Whole(text.parse().ok()?),
             None => number(value)?,
         })),
-        SetKind::Number => Some(Scalar::Number(match text {
+        SetKind::Number => Some(SetScalar::Number(match text {
             Some(text) => match text.parse() {
                 Ok(whole) => NumberKey::Whole(whole),
                 Err(_) => number(&Val::Double(text.parse().ok()?))?,
@@ -251,9 +259,9 @@ fn coerce<'v>(kind: SetKind, value: &'v Val<'_>) -> Option<Scalar<'v>> {
             None => number(value)?,
         })),
         SetKind::Bool => match (value, text) {
-            (Val::Bool(bool), _) => Some(Scalar::Bool(*bool)),
-            (_, Some("true")) => Some(Scalar::Bool(true)),
-            (_, Some("false")) => Some(Scalar::Bool(false)),
+            (Val::Bool(bool), _) => Some(SetScalar::Bool(*bool)),
+            (_, Some("true")) => Some(SetScalar::Bool(true)),
+            (_, Some("false")) => Some(SetScalar::Bool(false)),
             _ => None,
         },
     }

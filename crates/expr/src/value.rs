@@ -80,10 +80,10 @@ impl<'a> Val<'a> {
     }
 
     /// The elements, where this is a list.
-    pub(crate) fn as_list(&self) -> Option<Items<'a>> {
+    pub(crate) fn as_list(&self) -> Option<ListItems<'a>> {
         match self {
-            Val::JsonList(items) => Some(Items::Json(items)),
-            Val::List(items) => Some(Items::Built(Rc::clone(items))),
+            Val::JsonList(items) => Some(ListItems::Json(items)),
+            Val::List(items) => Some(ListItems::Built(Rc::clone(items))),
             _ => None,
         }
     }
@@ -101,23 +101,23 @@ pub(crate) fn from_number<'a>(number: &serde_json::Number) -> Val<'a> {
 }
 
 /// The elements of a list, wherever they live.
-pub(crate) enum Items<'a> {
+pub(crate) enum ListItems<'a> {
     Json(&'a [Json]),
     Built(Rc<[Val<'a>]>),
 }
 
-impl<'a> Items<'a> {
+impl<'a> ListItems<'a> {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Items::Json(items) => items.len(),
-            Items::Built(items) => items.len(),
+            ListItems::Json(items) => items.len(),
+            ListItems::Built(items) => items.len(),
         }
     }
 
     pub(crate) fn get(&self, index: usize) -> Option<Val<'a>> {
         match self {
-            Items::Json(items) => items.get(index).map(Val::from_json),
-            Items::Built(items) => items.get(index).cloned(),
+            ListItems::Json(items) => items.get(index).map(Val::from_json),
+            ListItems::Built(items) => items.get(index).cloned(),
         }
     }
 }

@@ -22,11 +22,11 @@ use crate::sets::Sets;
 #[derive(Debug, Clone, Default)]
 pub struct Variables<'a> {
     /// A handful at most, so a list is faster than a map.
-    bindings: Vec<(Cow<'a, str>, Bound<'a>)>,
+    bindings: Vec<(Cow<'a, str>, BoundValue<'a>)>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Bound<'a> {
+pub(crate) enum BoundValue<'a> {
     Json(Cow<'a, Value>),
     Sets(&'a Sets),
 }
@@ -54,7 +54,7 @@ impl<'a> Variables<'a> {
     /// ```
     pub fn bind(&mut self, name: &'a str, value: &'a Value) -> &mut Self {
         self.bindings
-            .push((Cow::Borrowed(name), Bound::Json(Cow::Borrowed(value))));
+            .push((Cow::Borrowed(name), BoundValue::Json(Cow::Borrowed(value))));
         self
     }
 
@@ -68,7 +68,7 @@ impl<'a> Variables<'a> {
     /// ```
     pub fn bind_owned(&mut self, name: impl Into<String>, value: Value) -> &mut Self {
         self.bindings
-            .push((Cow::Owned(name.into()), Bound::Json(Cow::Owned(value))));
+            .push((Cow::Owned(name.into()), BoundValue::Json(Cow::Owned(value))));
         self
     }
 
@@ -83,7 +83,8 @@ impl<'a> Variables<'a> {
     /// assert!(Program::compile("2 == known.n && 3 != known.n").unwrap().evaluate_bool(&variables).unwrap());
     /// ```
     pub fn bind_sets(&mut self, name: &'a str, sets: &'a Sets) -> &mut Self {
-        self.bindings.push((Cow::Borrowed(name), Bound::Sets(sets)));
+        self.bindings
+            .push((Cow::Borrowed(name), BoundValue::Sets(sets)));
         self
     }
 
@@ -99,12 +100,12 @@ impl<'a> Variables<'a> {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         match self.bound(name)? {
-            Bound::Json(value) => Some(value.as_ref()),
-            Bound::Sets(_) => None,
+            BoundValue::Json(value) => Some(value.as_ref()),
+            BoundValue::Sets(_) => None,
         }
     }
 
-    pub(crate) fn bound(&self, name: &str) -> Option<&Bound<'a>> {
+    pub(crate) fn bound(&self, name: &str) -> Option<&BoundValue<'a>> {
         let mut newest_first = self.bindings.iter().rev();
         newest_first
             .find(|(bound, _)| bound == name)

@@ -2,15 +2,16 @@
 
 use proofhouse_source::format::FormatReader;
 use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, ReadErrorKind, ReadLimits, Scalar, Source, Span, did_you_mean,
+    Diagnostic, DiagnosticSeverity, ReadErrorKind, ReadLimits, Source, Span, YamlScalar,
+    did_you_mean,
 };
 use serde_json::Value;
 
 use super::agent::Agent;
-use super::decode::{Decoder, Start};
+use super::decode::{DocumentStart, ManifestDecoder};
 use super::fields::{TYPES, VERSIONS};
 use super::model::Tool;
-use super::starts::{Schedule, Trigger};
+use super::triggers::{EventTrigger, Schedule};
 
 /// How large a file of manifests may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub enum Manifest {
     /// An agent.
     Agent(Agent),
     /// A trigger.
-    Trigger(Trigger),
+    Trigger(EventTrigger),
     /// A schedule.
     Schedule(Schedule),
     /// A manifest of another type, kept as it is.
@@ -169,7 +170,7 @@ impl Bundle {
     }
 
     /// The triggers among the manifests.
-    pub fn triggers(&self) -> impl Iterator<Item = &Trigger> {
+    pub fn triggers(&self) -> impl Iterator<Item = &EventTrigger> {
         self.manifests.iter().filter_map(|manifest| match manifest {
             Manifest::Trigger(trigger) => Some(trigger),
             _ => None,
@@ -225,15 +226,15 @@ fn whole(code: &'static str, message: String) -> Diagnostic {
 /// The documents of a text and where they start. In YAML a line of `---` starts one wherever it
 /// stands, also within a quoted or a block text. Pieces with nothing but comments
 /// and directives are none.
-fn documents(text: &str) -> Vec<(Start, &str)> {
-    let mut starts = vec![Start::default()];
+fn documents(text: &str) -> Vec<(DocumentStart, &str)> {
+    let mut starts = vec![DocumentStart::default()];
     let mut offset = 0;
     for (line, content) in text.split_inclusive('\n').enumerate() {
         if offset > 0
             && content.starts_with("---")
             && content[3..].starts_with(['\n', '\r', ' ', '\t']) | (content.len() == 3)
         {
-            starts.push(Start { offset, line });
+            starts.push(DocumentStart { offset, line });
         }
         offset += content.len();
     }
@@ -258,7 +259,7 @@ fn documents(text: &str) -> Vec<(Start, &str)> {
 
 fn read_document(
     text: &str,
-    start: Start,
+    start: DocumentStart,
     limits: &BundleLimits,
     findings: &mut Vec<Diagnostic>,
 ) -> Option<Manifest> {
@@ -281,7 +282,7 @@ fn read_document(
         }
     }
     let source = source?;
-    let mut decoder = Decoder::new(&source, start);
+    let mut decoder = ManifestDecoder::new(&source, start);
     let manifest = match kind(&source, &mut decoder) {
         Some((_, "tool")) => decoder.tool(source.root()).map(Manifest::Tool),
         Some((_, "agent")) => decoder.agent(source.root()).map(Manifest::Agent),
@@ -306,8 +307,12 @@ fn read_document(
 }
 
 /// The version and the type that the document says it is of.
-fn kind(source: &Source, decoder: &mut Decoder<'_>) -> Option<(&'static str, &'static str)> {
-    let Some(Scalar::Text(kind)) = source.root().get("kind").and_then(|kind| kind.scalar()) else {
+fn kind(
+    source: &Source,
+    decoder: &mut ManifestDecoder<'_>,
+) -> Option<(&'static str, &'static str)> {
+    let Some(YamlScalar::Text(kind)) = source.root().get("kind").and_then(|kind| kind.scalar())
+    else {
         let help = Some("start with `kind: commonagents.info/v1beta2/tool`".to_owned());
         decoder.error("TM-005", "the document needs `kind`".to_owned(), help);
         return None;
@@ -332,7 +337,7 @@ fn kind(source: &Source, decoder: &mut Decoder<'_>) -> Option<(&'static str, &'s
     let near = did_you_mean(kind, known.iter().map(String::as_str));
     let shown: String = kind.chars().take(60).collect();
     let help = near.map(|near| format!("did you mean `{near}`?"));
-    decoder.within(proofhouse_source::Segment::Key("kind"), |decoder| {
+    decoder.within(proofhouse_source::PathSegment::Key("kind"), |decoder| {
         decoder.warn(
             "TM-002",
             format!("`{shown}` is not a known kind; the document is skipped"),

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use proofhouse_source::{Diagnostic, DiagnosticSeverity, Span, did_you_mean};
 
-use super::agent::{Agent, Binding, Capability, Step, StepAction};
+use super::agent::{Agent, Binding, Capability, MiddlewareStep, StepAction};
 use super::bundle::{Bundle, Manifest};
 use super::model::Tool;
-use super::starts::{Schedule, Trigger};
+use super::triggers::{EventTrigger, Schedule};
 
 /// The manifests that are there, from one file or many.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     tools: Vec<Arc<Tool>>,
     agents: Vec<Arc<Agent>>,
-    triggers: Vec<Arc<Trigger>>,
+    triggers: Vec<Arc<EventTrigger>>,
     schedules: Vec<Arc<Schedule>>,
 }
 
@@ -74,7 +74,7 @@ impl Catalog {
     }
 
     /// The triggers.
-    pub fn triggers(&self) -> impl Iterator<Item = &Arc<Trigger>> {
+    pub fn triggers(&self) -> impl Iterator<Item = &Arc<EventTrigger>> {
         self.triggers.iter()
     }
 
@@ -166,7 +166,7 @@ impl Catalog {
     /// What is wrong between an agent and the tools and agents it names.
     #[must_use]
     pub fn check(&self, agent: &Agent) -> Vec<Diagnostic> {
-        let mut check = Check {
+        let mut check = CatalogCheck {
             catalog: self,
             agent,
             findings: Vec::new(),
@@ -180,13 +180,13 @@ impl Catalog {
     }
 }
 
-struct Check<'a> {
+struct CatalogCheck<'a> {
     catalog: &'a Catalog,
     agent: &'a Agent,
     findings: Vec<Diagnostic>,
 }
 
-impl Check<'_> {
+impl CatalogCheck<'_> {
     fn push(
         &mut self,
         severity: DiagnosticSeverity,
@@ -363,7 +363,7 @@ impl Check<'_> {
         }
     }
 
-    fn steps<'s>(&mut self, steps: impl Iterator<Item = &'s Step>) {
+    fn steps<'s>(&mut self, steps: impl Iterator<Item = &'s MiddlewareStep>) {
         for step in steps {
             let StepAction::Invoke {
                 tool,

@@ -1,18 +1,18 @@
 //! The common ground of the readers of manifests: findings with places, and the words of this format.
 
 use proofhouse_source::format::{self, FormatReader, Wording};
-use proofhouse_source::{DiagnosticSeverity, Source, Span, Walk};
+use proofhouse_source::{DiagnosticSeverity, DocumentWalk, Source, Span};
 
-use super::names::Names;
+use super::names::DeclaredNames;
 
 /// Where a document starts in the file it stands in.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Start {
+pub(super) struct DocumentStart {
     pub(super) offset: usize,
     pub(super) line: usize,
 }
 
-impl Start {
+impl DocumentStart {
     pub(super) fn shift(self, span: Span) -> Span {
         Span {
             offset: span.offset + self.offset,
@@ -23,15 +23,15 @@ impl Start {
 }
 
 /// Walks one document and collects what is wrong with it.
-pub(super) struct Decoder<'s> {
-    pub(super) walk: Walk<'s>,
-    pub(super) names: Names,
+pub(super) struct ManifestDecoder<'s> {
+    pub(super) walk: DocumentWalk<'s>,
+    pub(super) names: DeclaredNames,
 }
 
 /// The fields of one mapping that is being read.
-pub(super) type Fields<'d, 's> = format::Fields<'d, 's, Decoder<'s>>;
+pub(super) type ManifestFields<'d, 's> = format::Fields<'d, 's, ManifestDecoder<'s>>;
 
-impl<'s> FormatReader<'s> for Decoder<'s> {
+impl<'s> FormatReader<'s> for ManifestDecoder<'s> {
     const WORDING: Wording = Wording {
         whole: "the document",
         text: "a string",
@@ -41,7 +41,7 @@ impl<'s> FormatReader<'s> for Decoder<'s> {
         empty: "TM-018",
     };
 
-    fn walk(&mut self) -> &mut Walk<'s> {
+    fn walk(&mut self) -> &mut DocumentWalk<'s> {
         &mut self.walk
     }
 
@@ -52,11 +52,11 @@ impl<'s> FormatReader<'s> for Decoder<'s> {
     }
 }
 
-impl<'s> Decoder<'s> {
-    pub(super) fn new(source: &'s Source, start: Start) -> Self {
+impl<'s> ManifestDecoder<'s> {
+    pub(super) fn new(source: &'s Source, start: DocumentStart) -> Self {
         Self {
-            walk: Walk::new(source).after(start.offset, start.line),
-            names: Names::default(),
+            walk: DocumentWalk::new(source).after(start.offset, start.line),
+            names: DeclaredNames::default(),
         }
     }
 

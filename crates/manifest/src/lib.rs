@@ -15,28 +15,31 @@ mod parameters;
 mod receive;
 pub mod schedule;
 mod schema;
-mod starts;
 mod texts;
 mod tool;
+mod triggers;
 
 pub use agent::{
-    Agent, Binding, Capability, Grant, Guardrails, MountScope, OnFail, Step, StepAction, TaskLimits,
+    Agent, Binding, Capability, Grant, Guardrails, MiddlewareStep, MountScope, OnFail, StepAction,
+    TaskLimits,
 };
 pub use bundle::{Bundle, BundleLimits, Manifest, OtherManifest};
 pub use catalog::{Catalog, Referent};
 pub use execute::{
     BackendKind, CelCall, DescriptionPlace, Execute, HttpCall, KubernetesJob, Mcp, McpTransport,
-    OpenApi, Session, Shared,
+    OpenApi, SessionSpec, SharedBlocks,
 };
 pub use fields::METHODS;
-pub use model::{Action, Event, EventParameters, Poll, Receive, Subscription, Tool, Webhook};
+pub use model::{
+    EventParameters, Poll, Receive, Subscription, Tool, ToolAction, ToolEvent, Webhook,
+};
 pub use mount::mount_functions;
 pub use parameters::{InvalidParameters, ParameterSchema};
 pub use schema::{
     agent_json_schema, agent_reference, json_schema, reference, schedule_json_schema,
     schedule_reference, trigger_json_schema, trigger_reference,
 };
-pub use starts::{Schedule, Trigger, TriggerSource};
+pub use triggers::{EventTrigger, Schedule, TriggerSource};
 
 /// The codes whose findings are never errors: worth a look, and the manifest is fit for use. `TM-017` can
 /// be either.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proofhouse_expr::Program;
 
-use super::execute::{Execute, HttpCall, Shared};
+use super::execute::{Execute, HttpCall, SharedBlocks};
 use super::parameters::ParameterSchema;
 use crate::interpolate::Template;
 
@@ -25,16 +25,16 @@ pub struct Tool {
     /// Parameters of every action and event.
     pub parameters: ParameterSchema,
     /// What an agent can do.
-    pub actions: Vec<Arc<Action>>,
+    pub actions: Vec<Arc<ToolAction>>,
     /// What can reach it.
-    pub events: Vec<Event>,
+    pub events: Vec<ToolEvent>,
     /// Blocks that actions inherit from.
-    pub shared: Shared,
+    pub shared: SharedBlocks,
 }
 
 /// Something an agent can do.
 #[derive(Debug, Clone)]
-pub struct Action {
+pub struct ToolAction {
     /// Its name.
     pub name: String,
     /// What it does, for the model.
@@ -61,7 +61,7 @@ impl Tool {
 
 /// Something that can reach the agent.
 #[derive(Debug, Clone)]
-pub struct Event {
+pub struct ToolEvent {
     /// Its name.
     pub name: String,
     /// What it is, for people.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::interpolate::{Reference, Root};
+use crate::interpolate::{Root, TemplateReference};
 
 /// Which roots a block may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Site {
+pub(super) enum ReferenceSite {
     /// An execute block without a session.
     Execute,
     /// A call within a session.
@@ -24,7 +24,7 @@ pub(super) enum Site {
     Prompt,
 }
 
-impl Site {
+impl ReferenceSite {
     fn allows(self, root: Root) -> bool {
         match self {
             Self::Message => matches!(root, Root::Event),
@@ -54,7 +54,7 @@ pub(super) struct Unknown {
 
 /// The names a manifest declares.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Names {
+pub(super) struct DeclaredNames {
     /// `None` where any parameter may be named, in shared blocks.
     pub(super) parameters: Option<BTreeSet<String>>,
     /// `None` if the tool declares no settings.
@@ -68,9 +68,13 @@ pub(super) struct Names {
     pub(super) aliases: Option<BTreeSet<String>>,
 }
 
-impl Names {
+impl DeclaredNames {
     /// Checks one reference.
-    pub(super) fn check(&self, reference: &Reference, site: Site) -> Option<Unknown> {
+    pub(super) fn check(
+        &self,
+        reference: &TemplateReference,
+        site: ReferenceSite,
+    ) -> Option<Unknown> {
         let root = reference.root;
         if !site.allows(root) {
             let message = if reference.bare {
@@ -136,7 +140,7 @@ impl Names {
         })
     }
 
-    fn setting(&self, reference: &Reference) -> Option<Unknown> {
+    fn setting(&self, reference: &TemplateReference) -> Option<Unknown> {
         let path = &reference.path;
         let full = path.join(".");
         let Some(settings) = &self.settings else {
@@ -160,7 +164,7 @@ impl Names {
     }
 }
 
-fn literal(reference: &Reference) -> Option<String> {
+fn literal(reference: &TemplateReference) -> Option<String> {
     let written = reference.path.join(".");
     reference
         .bare

@@ -4,26 +4,26 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use proofhouse_source::format::FormatReader;
-use proofhouse_source::{NodeRef, Segment, did_you_mean};
+use proofhouse_source::{NodeRef, PathSegment, did_you_mean};
 
-use super::decode::Decoder;
+use super::decode::ManifestDecoder;
 use super::execute::http::{HTTP, HttpCall};
 use super::fields;
-use super::model::{Event, EventParameters, Poll, Receive, Subscription, Webhook};
-use super::names::Site;
+use super::model::{EventParameters, Poll, Receive, Subscription, ToolEvent, Webhook};
+use super::names::ReferenceSite;
 
 /// How often a poll asks when it does not say.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(60);
 
-impl<'s> Decoder<'s> {
-    pub(super) fn event(&mut self, node: NodeRef<'s>) -> Option<Event> {
+impl<'s> ManifestDecoder<'s> {
+    pub(super) fn event(&mut self, node: NodeRef<'s>) -> Option<ToolEvent> {
         let outer = self.names.clone();
         let event = self.event_with_names(node);
         self.names = outer;
         event
     }
 
-    fn event_with_names(&mut self, node: NodeRef<'s>) -> Option<Event> {
+    fn event_with_names(&mut self, node: NodeRef<'s>) -> Option<ToolEvent> {
         let polled = node
             .get("receive")
             .is_some_and(|receive| receive.get("poll").is_some());
@@ -55,22 +55,22 @@ impl<'s> Decoder<'s> {
             None => fields.reader.names.aliases = Some(BTreeSet::new()),
         }
         let message = fields.read("message", |decoder, node| {
-            decoder.template(node, Site::Message)
+            decoder.template(node, ReferenceSite::Message)
         });
-        let timeout = fields.read("timeout", Decoder::duration);
-        let max_timeout = fields.read("max_timeout", Decoder::duration);
+        let timeout = fields.read("timeout", ManifestDecoder::duration);
+        let max_timeout = fields.read("max_timeout", ManifestDecoder::duration);
         if let (Some(timeout), Some(most)) = (timeout, max_timeout)
             && most < timeout
         {
             let message = "`max_timeout` is shorter than `timeout`".to_owned();
             fields
                 .reader
-                .within(Segment::Key("max_timeout"), |decoder| {
+                .within(PathSegment::Key("max_timeout"), |decoder| {
                     decoder.error("TM-016", message, None);
                 });
         }
         let receive = fields.read("receive", Self::receive);
-        Some(Event {
+        Some(ToolEvent {
             name: name?,
             description,
             message: message?,
@@ -100,7 +100,7 @@ impl<'s> Decoder<'s> {
         };
         let mut aliases = Vec::new();
         for (key, value) in entries {
-            let program = self.within(Segment::Key(key), |decoder| {
+            let program = self.within(PathSegment::Key(key), |decoder| {
                 decoder.cel(value, &["event", variable])
             });
             aliases.extend(program.map(|program| (key.to_owned(), program)));
@@ -116,7 +116,7 @@ impl<'s> Decoder<'s> {
                 Some(Receive::Webhook(Webhook {
                     filter: fields.read("filter", Self::filter),
                     secret: fields.read("secret", |decoder, node| {
-                        decoder.template(node, Site::Secret)
+                        decoder.template(node, ReferenceSite::Secret)
                     }),
                 }))
             }),
@@ -124,10 +124,10 @@ impl<'s> Decoder<'s> {
                 let mut fields = decoder.fields(node, &fields::SUBSCRIPTION)?;
                 let filter = fields.read("filter", Self::filter);
                 let subscribe = fields.read("subscribe", |decoder, node| {
-                    decoder.whole_call(node, Site::Subscribe)
+                    decoder.whole_call(node, ReferenceSite::Subscribe)
                 });
                 let unsubscribe = fields.read("unsubscribe", |decoder, node| {
-                    decoder.whole_call(node, Site::Unsubscribe)
+                    decoder.whole_call(node, ReferenceSite::Unsubscribe)
                 });
                 Some(Receive::Subscription(Subscription {
                     filter,
@@ -160,14 +160,14 @@ impl<'s> Decoder<'s> {
         Some(program)
     }
 
-    fn whole_call(&mut self, node: NodeRef<'s>, site: Site) -> Option<HttpCall> {
+    fn whole_call(&mut self, node: NodeRef<'s>, site: ReferenceSite) -> Option<HttpCall> {
         let before = self.walk.findings().len();
         let call = self.http(node, site, &HTTP)?;
         self.complete(&call, before).then_some(call)
     }
 
     fn poll(&mut self, node: NodeRef<'s>) -> Option<Receive> {
-        let site = Site::Execute;
+        let site = ReferenceSite::Execute;
         let mut fields = self.fields(node, &fields::POLL)?;
         let filter = fields.read("filter", Self::filter);
         let call = HttpCall {
@@ -183,7 +183,7 @@ impl<'s> Decoder<'s> {
             decoder.cel(node, &["response", "poll", "parameters"])
         });
         let interval = fields
-            .read("interval", Decoder::duration)
+            .read("interval", ManifestDecoder::duration)
             .unwrap_or(DEFAULT_INTERVAL);
         call.method.as_ref()?;
         call.url.as_ref()?;

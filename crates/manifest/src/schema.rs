@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::agent::fields as agent;
 use super::fields::{self, VERSIONS};
-use super::starts::fields as starts;
+use super::triggers::fields as triggers;
 
 /// The JSON Schema (2020-12) of a tool manifest.
 ///
@@ -40,7 +40,12 @@ pub fn agent_json_schema() -> Value {
 /// ```
 #[must_use]
 pub fn trigger_json_schema() -> Value {
-    document(&starts::TRIGGER, "trigger", "Trigger", &starts::OF_TRIGGER)
+    document(
+        &triggers::TRIGGER,
+        "trigger",
+        "Trigger",
+        &triggers::OF_TRIGGER,
+    )
 }
 
 /// The JSON Schema (2020-12) of a schedule manifest.
@@ -51,7 +56,7 @@ pub fn trigger_json_schema() -> Value {
 /// ```
 #[must_use]
 pub fn schedule_json_schema() -> Value {
-    document(&starts::SCHEDULE, "schedule", "Schedule", &[])
+    document(&triggers::SCHEDULE, "schedule", "Schedule", &[])
 }
 
 /// The keys of tool manifests as a page in Markdown.
@@ -69,13 +74,13 @@ pub fn agent_reference() -> String {
 /// The keys of trigger manifests as a page in Markdown.
 #[must_use]
 pub fn trigger_reference() -> String {
-    page("trigger", &starts::TRIGGER, &starts::OF_TRIGGER)
+    page("trigger", &triggers::TRIGGER, &triggers::OF_TRIGGER)
 }
 
 /// The keys of schedule manifests as a page in Markdown.
 #[must_use]
 pub fn schedule_reference() -> String {
-    page("schedule", &starts::SCHEDULE, &[])
+    page("schedule", &triggers::SCHEDULE, &[])
 }
 
 fn page(kind: &str, root: &TypeSpec, parts: &[&'static TypeSpec]) -> String {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue};
 use proofhouse_expr::{Compiler, ExprLimits, Program};
 use proofhouse_source::format::{Durations, FormatReader};
-use proofhouse_source::{DiagnosticSeverity, NodeRef, Scalar, Segment};
+use proofhouse_source::{DiagnosticSeverity, NodeRef, PathSegment, YamlScalar};
 use serde_json_path::JsonPath;
 
-use super::decode::Decoder;
+use super::decode::ManifestDecoder;
 use super::fields::METHODS;
-use super::names::Site;
+use super::names::ReferenceSite;
 use crate::interpolate::{BodyTemplate, HeaderTemplate, Template, UrlTemplate};
 
 /// Headers that the connection sets; a manifest may not.
@@ -26,12 +26,12 @@ const OWN_HEADERS: [&str; 6] = [
 /// A thousand years. Nobody waits longer, and what is added to it does not overflow.
 const FOR_EVER: Duration = Duration::from_secs(1_000 * 365 * 86_400);
 
-impl<'s> Decoder<'s> {
+impl<'s> ManifestDecoder<'s> {
     /// Text with references, all of which are checked.
-    pub(super) fn template(&mut self, node: NodeRef<'s>, site: Site) -> Option<Template> {
+    pub(super) fn template(&mut self, node: NodeRef<'s>, site: ReferenceSite) -> Option<Template> {
         let text = match node.scalar() {
             // `expires: 5` means the text; nobody quotes numbers in headers.
-            Some(Scalar::Int(_) | Scalar::UInt(_) | Scalar::Float(_)) => {
+            Some(YamlScalar::Int(_) | YamlScalar::UInt(_) | YamlScalar::Float(_)) => {
                 node.raw_text()?.to_owned()
             }
             _ => self.text(node)?,
@@ -41,7 +41,7 @@ impl<'s> Decoder<'s> {
         Some(template)
     }
 
-    fn check_template(&mut self, template: &Template, site: Site) {
+    fn check_template(&mut self, template: &Template, site: ReferenceSite) {
         for range in template.odd() {
             let span = self
                 .walk
@@ -68,7 +68,7 @@ impl<'s> Decoder<'s> {
         }
     }
 
-    pub(super) fn url(&mut self, node: NodeRef<'s>, site: Site) -> Option<UrlTemplate> {
+    pub(super) fn url(&mut self, node: NodeRef<'s>, site: ReferenceSite) -> Option<UrlTemplate> {
         let template = self.template(node, site)?;
         match UrlTemplate::new(&template) {
             Ok(url) => Some(url),
@@ -81,7 +81,7 @@ impl<'s> Decoder<'s> {
         }
     }
 
-    pub(super) fn method(&mut self, node: NodeRef<'s>, site: Site) -> Option<Template> {
+    pub(super) fn method(&mut self, node: NodeRef<'s>, site: ReferenceSite) -> Option<Template> {
         let template = self.template(node, site)?;
         if template.is_literal() && !METHODS.contains(&template.source()) {
             let upper = template.source().to_uppercase();
@@ -96,7 +96,11 @@ impl<'s> Decoder<'s> {
         Some(template)
     }
 
-    pub(super) fn headers(&mut self, node: NodeRef<'s>, site: Site) -> Option<Vec<HeaderTemplate>> {
+    pub(super) fn headers(
+        &mut self,
+        node: NodeRef<'s>,
+        site: ReferenceSite,
+    ) -> Option<Vec<HeaderTemplate>> {
         let templates = self.template_map(node, site)?;
         let mut headers: Vec<HeaderTemplate> = Vec::new();
         for (name, value) in templates {
@@ -126,7 +130,7 @@ impl<'s> Decoder<'s> {
     pub(super) fn template_map(
         &mut self,
         node: NodeRef<'s>,
-        site: Site,
+        site: ReferenceSite,
     ) -> Option<Vec<(String, Template)>> {
         let Some(entries) = node.entries() else {
             self.mismatch(node, "a mapping");
@@ -134,28 +138,32 @@ impl<'s> Decoder<'s> {
         };
         let mut map = Vec::new();
         for (key, value) in entries {
-            let template = self.within(Segment::Key(key), |decoder| decoder.template(value, site));
+            let template = self.within(PathSegment::Key(key), |decoder| {
+                decoder.template(value, site)
+            });
             map.extend(template.map(|template| (key.to_owned(), template)));
         }
         Some(map)
     }
 
     /// A value whose texts may hold references.
-    pub(super) fn body(&mut self, node: NodeRef<'s>, site: Site) -> Option<BodyTemplate> {
+    pub(super) fn body(&mut self, node: NodeRef<'s>, site: ReferenceSite) -> Option<BodyTemplate> {
         self.check_texts(node, site);
         Some(BodyTemplate::new(&self.value(node)))
     }
 
-    fn check_texts(&mut self, node: NodeRef<'s>, site: Site) {
+    fn check_texts(&mut self, node: NodeRef<'s>, site: ReferenceSite) {
         for (index, item) in node.items().into_iter().flatten().enumerate() {
-            self.within(Segment::Index(index), |decoder| {
+            self.within(PathSegment::Index(index), |decoder| {
                 decoder.check_texts(item, site);
             });
         }
         for (key, item) in node.entries().into_iter().flatten() {
-            self.within(Segment::Key(key), |decoder| decoder.check_texts(item, site));
+            self.within(PathSegment::Key(key), |decoder| {
+                decoder.check_texts(item, site);
+            });
         }
-        if let Some(Scalar::Text(text)) = node.scalar() {
+        if let Some(YamlScalar::Text(text)) = node.scalar() {
             self.check_template(&Template::parse(text), site);
         }
     }

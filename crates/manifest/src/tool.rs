@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proofhouse_source::format::FormatReader;
-use proofhouse_source::{NodeRef, Segment};
+use proofhouse_source::{NodeRef, PathSegment};
 use serde_json::{Map, Value};
 
-use super::decode::Decoder;
-use super::execute::{Execute, Shared};
+use super::decode::ManifestDecoder;
+use super::execute::{Execute, SharedBlocks};
 use super::fields;
-use super::model::{Action, Tool};
+use super::model::{Tool, ToolAction};
 use super::parameters::ParameterSchema;
 
-impl<'s> Decoder<'s> {
+impl<'s> ManifestDecoder<'s> {
     pub(super) fn tool(&mut self, node: NodeRef<'s>) -> Option<Tool> {
         let mut fields = self.fields(node, &fields::TOOL)?;
         fields.text("kind");
@@ -50,7 +50,7 @@ impl<'s> Decoder<'s> {
             })
             .unwrap_or_default();
         // What a description or a server derives has parameters that only they know.
-        let derived = |action: &Arc<Action>| action.execute.kind().is_described_by_backend();
+        let derived = |action: &Arc<ToolAction>| action.execute.kind().is_described_by_backend();
         let derives = (shared.blocks()).any(|block| block.kind().is_described_by_backend());
         let all_known = !derives && !actions.iter().any(derived);
         fields.reader.names.called = all_known.then(|| {
@@ -86,8 +86,8 @@ impl<'s> Decoder<'s> {
         &mut self,
         node: NodeRef<'s>,
         tool: &ParameterSchema,
-        shared: &Shared,
-    ) -> Option<Action> {
+        shared: &SharedBlocks,
+    ) -> Option<ToolAction> {
         let mut fields = self.fields(node, &fields::ACTION)?;
         let name = fields.read("name", Self::name);
         let description = fields.text("description");
@@ -105,7 +105,7 @@ impl<'s> Decoder<'s> {
         let outer = fields.reader.names.parameters.replace(names);
         let execute = fields.read("execute", |decoder, node| decoder.execute(node, shared));
         fields.reader.names.parameters = outer;
-        Some(Action {
+        Some(ToolAction {
             name: name?,
             description: description?,
             parameters,
@@ -116,7 +116,7 @@ impl<'s> Decoder<'s> {
     /// Reports an action that cannot be in one tool with an earlier one.
     fn agree(&mut self, first: &Execute, own: &Execute) {
         if let Some(conflict) = own.conflict_with(first) {
-            self.within(Segment::Key("execute"), |decoder| {
+            self.within(PathSegment::Key("execute"), |decoder| {
                 let (message, help) = (conflict.message.to_owned(), conflict.help.to_owned());
                 decoder.error(conflict.code, message, Some(help));
             });
@@ -140,8 +140,8 @@ impl<'s> Decoder<'s> {
             if let Some(name) = item.get("name").and_then(NodeRef::raw_text)
                 && !seen.insert(name)
             {
-                self.within(Segment::Index(index), |decoder| {
-                    decoder.within(Segment::Key("name"), |decoder| {
+                self.within(PathSegment::Index(index), |decoder| {
+                    decoder.within(PathSegment::Key("name"), |decoder| {
                         let shown: String = name.chars().take(60).collect();
                         decoder.error("TM-015", format!("`{shown}` is there twice"), None);
                     });
@@ -168,7 +168,7 @@ impl<'s> Decoder<'s> {
                     || "parameters stand below `properties`".to_owned(),
                     |near| format!("did you mean `{near}`?"),
                 );
-                self.within(Segment::Key(key), |decoder| {
+                self.within(PathSegment::Key(key), |decoder| {
                     let shown: String = key.chars().take(60).collect();
                     decoder.error("TM-004", format!("unknown key `{shown}`"), Some(help));
                 });
@@ -186,14 +186,15 @@ impl<'s> Decoder<'s> {
                 return None;
             }
         };
-        self.within(Segment::Key("properties"), |decoder| {
+        self.within(PathSegment::Key("properties"), |decoder| {
             let Some(entries) = properties.entries() else {
                 decoder.error("TM-003", "`properties` must be a mapping".to_owned(), None);
                 return None;
             };
             let mut map = Map::new();
             for (key, value) in entries {
-                let property = decoder.within(Segment::Key(key), |decoder| decoder.property(value));
+                let property =
+                    decoder.within(PathSegment::Key(key), |decoder| decoder.property(value));
                 map.extend(property.map(|property| (key.to_owned(), property)));
             }
             ParameterSchema::new(map)
@@ -215,7 +216,7 @@ impl<'s> Decoder<'s> {
         if let Some(binding) = property.get("require_binding")
             && !binding.is_boolean()
         {
-            self.within(Segment::Key("require_binding"), |decoder| {
+            self.within(PathSegment::Key("require_binding"), |decoder| {
                 decoder.error(
                     "TM-003",
                     "`require_binding` must be true or false".to_owned(),
@@ -228,7 +229,7 @@ impl<'s> Decoder<'s> {
             return None;
         }
         if let Some(problem) = ParameterSchema::default_error(&property) {
-            self.within(Segment::Key("default"), |decoder| {
+            self.within(PathSegment::Key("default"), |decoder| {
                 decoder.error(
                     "TM-011",
                     format!("the default does not fit: {problem}"),

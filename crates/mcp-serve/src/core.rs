@@ -13,23 +13,23 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::protocol::{Notes, Outcome, Request, ServerInfo};
-use super::session::{Refused, Session, Sessions, Underway, unguessable};
-use super::streams::{Outlet, Subscription, write_changes};
-use super::tools::{McpAnswer, McpBackend, McpCall, Scope, Sink};
+use super::protocol::{McpRequest, OperatorNotes, RequestResult, ServerInfo};
+use super::session::{CallRefusal, McpSession, McpSessions, Underway, unguessable};
+use super::streams::{ChangeSubscription, ServerOutlet, write_changes};
+use super::tools::{McpAnswer, McpBackend, McpCall, ProgressSink, ToolScope};
 use super::{McpServer, ServeLimits};
 
 /// A server that runs.
 pub(super) struct Core {
     pub(super) info: ServerInfo,
     pub(super) limits: ServeLimits,
-    pub(super) notes: Notes,
+    pub(super) notes: OperatorNotes,
     /// Cancelled when the server is to end.
     pub(super) stop: CancellationToken,
     backend: Arc<dyn McpBackend>,
-    sessions: Mutex<Sessions>,
+    sessions: Mutex<McpSessions>,
     /// The session of everyone who speaks the modern protocol over HTTP.
-    shared: Mutex<Option<Arc<Session>>>,
+    shared: Mutex<Option<Arc<McpSession>>>,
     calls: Arc<Semaphore>,
     listeners: Arc<Semaphore>,
     tasks: Mutex<JoinSet<()>>,
@@ -37,21 +37,21 @@ pub(super) struct Core {
 }
 
 /// What becomes of a request.
-pub(super) enum Begun {
+pub(super) enum RequestStart {
     /// It is answered already.
-    Ready(Outcome),
+    Ready(RequestResult),
     /// It takes its time.
-    Running(Running),
+    Running(RunningCall),
     /// The client waits for changes until it goes.
     Listening(Listening),
 }
 
 /// A call that is under way.
-pub(super) struct Running {
+pub(super) struct RunningCall {
     /// What it says on the way.
     pub(super) notes: mpsc::Receiver<Value>,
     /// What it comes to; nothing if it was cancelled, in which case there is no answer.
-    pub(super) done: oneshot::Receiver<Outcome>,
+    pub(super) done: oneshot::Receiver<RequestResult>,
     /// Ends it early.
     pub(super) cancel: CancellationToken,
 }
@@ -66,9 +66,9 @@ pub(super) struct Listening {
 
 impl Listening {
     /// Tells the client of changes until it goes, or cancels the request of this id.
-    pub(super) async fn serve(self, outlet: &Outlet, id: &Value) {
+    pub(super) async fn serve(self, outlet: &ServerOutlet, id: &Value) {
         let changes = self.underway.session.tools.changes();
-        let subscription = Subscription::Request(id, self.tools);
+        let subscription = ChangeSubscription::Request(id, self.tools);
         write_changes(outlet, changes, subscription, &self.underway.cancel).await;
         drop((self.underway, self.permit));
     }
@@ -100,28 +100,28 @@ impl Core {
     }
 
     /// A session for one client that is not found by an id.
-    pub(super) fn connection(&self) -> Arc<Session> {
-        let tools = self.backend.open(Scope::Session);
-        Arc::new(Session::new(String::new(), tools, &self.stop))
+    pub(super) fn connection(&self) -> Arc<McpSession> {
+        let tools = self.backend.open(ToolScope::Session);
+        Arc::new(McpSession::new(String::new(), tools, &self.stop))
     }
 
     /// The session of everyone who speaks the modern protocol.
-    pub(super) fn shared(&self) -> Arc<Session> {
+    pub(super) fn shared(&self) -> Arc<McpSession> {
         let mut shared = lock(&self.shared);
         let session = shared.get_or_insert_with(|| {
-            let tools = self.backend.open(Scope::Shared);
-            Arc::new(Session::new(String::new(), tools, &self.stop))
+            let tools = self.backend.open(ToolScope::Shared);
+            Arc::new(McpSession::new(String::new(), tools, &self.stop))
         });
         session.touch();
         Arc::clone(session)
     }
 
     /// A new session that is found by its id, in the place of an idle one if there are too many.
-    pub(super) fn admit(self: &Arc<Self>) -> Result<Arc<Session>, RpcFailure> {
+    pub(super) fn admit(self: &Arc<Self>) -> Result<Arc<McpSession>, RpcFailure> {
         let unavailable = |why: &str| RpcFailure::new(rpc::INTERNAL_ERROR, why).with_status(503);
         let id = unguessable().ok_or_else(|| unavailable("there is no randomness"))?;
-        let tools = self.backend.open(Scope::Session);
-        let session = Arc::new(Session::new(id, tools, &self.stop));
+        let tools = self.backend.open(ToolScope::Session);
+        let session = Arc::new(McpSession::new(id, tools, &self.stop));
         let added = lock(&self.sessions).add(&session, self.limits.max_sessions);
         match added {
             Ok(None) => {}
@@ -137,7 +137,7 @@ impl Core {
         Ok(session)
     }
 
-    pub(super) fn find(&self, id: &str) -> Option<Arc<Session>> {
+    pub(super) fn find(&self, id: &str) -> Option<Arc<McpSession>> {
         let session = lock(&self.sessions).find(id)?;
         session.touch();
         Some(session)
@@ -158,14 +158,14 @@ impl Core {
         }
     }
 
-    fn end_soon(self: &Arc<Self>, session: Arc<Session>) {
+    fn end_soon(self: &Arc<Self>, session: Arc<McpSession>) {
         session.ended.cancel();
         let core = Arc::clone(self);
         self.spawn(async move { core.end(&session).await });
     }
 
     /// Ends a session: its calls are cancelled and its tools closed.
-    pub(super) async fn end(&self, session: &Session) {
+    pub(super) async fn end(&self, session: &McpSession) {
         session.ended.cancel();
         let closed = tokio::time::timeout(self.limits.close * 2, session.tools.close()).await;
         if closed.is_err() {
@@ -187,7 +187,7 @@ impl Core {
     }
 
     /// Answers the legacy handshake.
-    pub(super) fn initialize(&self, session: &Session, params: &Value) -> Outcome {
+    pub(super) fn initialize(&self, session: &McpSession, params: &Value) -> RequestResult {
         let asked = params.get("protocolVersion").and_then(Value::as_str);
         let Some(asked) = asked else {
             let message = "`protocolVersion` is missing";
@@ -204,10 +204,10 @@ impl Core {
     /// whether the ids of the session's requests are those of one client.
     pub(super) fn begin(
         self: &Arc<Self>,
-        session: &Arc<Session>,
-        request: &Request,
+        session: &Arc<McpSession>,
+        request: &McpRequest,
         by_id: bool,
-    ) -> Begun {
+    ) -> RequestStart {
         let method = McpMethod::parse(&request.method)
             .filter(|method| method.exists_in(request.era.latest()));
         let answered = match method {
@@ -219,8 +219,8 @@ impl Core {
                 Err(failure) => Err(failure),
             },
             Some(McpMethod::SubscriptionsListen) => self.listen(session, request, by_id),
-            Some(McpMethod::ServerDiscover) => Ok(Begun::Ready(Ok(self.info.discovered()))),
-            Some(McpMethod::Ping) => Ok(Begun::Ready(Ok(json!({})))),
+            Some(McpMethod::ServerDiscover) => Ok(RequestStart::Ready(Ok(self.info.discovered()))),
+            Some(McpMethod::Ping) => Ok(RequestStart::Ready(Ok(json!({})))),
             Some(McpMethod::LoggingSetLevel) => set_level(session, &request.params),
             Some(McpMethod::Initialize) => {
                 let message = "the session is initialized already";
@@ -235,13 +235,13 @@ impl Core {
                 })
             }
         };
-        answered.unwrap_or_else(|failure| Begun::Ready(Err(failure)))
+        answered.unwrap_or_else(|failure| RequestStart::Ready(Err(failure)))
     }
 
     fn underway(
         &self,
-        session: &Arc<Session>,
-        request: &Request,
+        session: &Arc<McpSession>,
+        request: &McpRequest,
         by_id: bool,
     ) -> Result<Underway, RpcFailure> {
         let (key, most) = if by_id {
@@ -250,26 +250,26 @@ impl Core {
             (None, self.limits.max_calls + self.limits.max_listeners)
         };
         session.begin(key, most).map_err(|refused| match refused {
-            Refused::SameId => RpcFailure::new(
+            CallRefusal::SameId => RpcFailure::new(
                 rpc::INVALID_REQUEST,
                 "a request of the same id is under way",
             ),
-            Refused::TooMany => busy(),
-            Refused::Ended => RpcFailure::new(rpc::INVALID_REQUEST, "the session has ended"),
+            CallRefusal::TooMany => busy(),
+            CallRefusal::Ended => RpcFailure::new(rpc::INVALID_REQUEST, "the session has ended"),
         })
     }
 
     /// Starts work of its own for a request.
     fn run<F, W>(
         self: &Arc<Self>,
-        session: &Arc<Session>,
-        request: &Request,
+        session: &Arc<McpSession>,
+        request: &McpRequest,
         by_id: bool,
         work: F,
-    ) -> Result<Begun, RpcFailure>
+    ) -> Result<RequestStart, RpcFailure>
     where
-        F: FnOnce(Arc<Self>, Job) -> W,
-        W: Future<Output = Outcome> + Send + 'static,
+        F: FnOnce(Arc<Self>, CallJob) -> W,
+        W: Future<Output = RequestResult> + Send + 'static,
     {
         let underway = self.underway(session, request, by_id)?;
         let permit = Arc::clone(&self.calls).try_acquire_owned();
@@ -283,10 +283,10 @@ impl Core {
         };
         let token = request.meta(meta::PROGRESS_TOKEN);
         let token = token.filter(|token| token.is_string() || token.is_number());
-        let (sink, notes) = Sink::new(token.cloned(), level);
+        let (sink, notes) = ProgressSink::new(token.cloned(), level);
         let (answer, done) = oneshot::channel();
         let cancel = underway.cancel.clone();
-        let job = Job {
+        let job = CallJob {
             era: request.era,
             session: Arc::clone(session),
             params: request.params.clone(),
@@ -304,14 +304,14 @@ impl Core {
                 let _ = answer.send(outcome);
             }
         });
-        Ok(Begun::Running(Running {
+        Ok(RequestStart::Running(RunningCall {
             notes,
             done,
             cancel,
         }))
     }
 
-    async fn list(self: Arc<Self>, job: Job) -> Outcome {
+    async fn list(self: Arc<Self>, job: CallJob) -> RequestResult {
         let tools = job.session.tools.list(job.cancel.clone()).await;
         let from = match job.params.get("cursor") {
             None | Some(Value::Null) => 0,
@@ -341,10 +341,10 @@ impl Core {
 
     async fn call(
         self: Arc<Self>,
-        job: Job,
+        job: CallJob,
         name: String,
         arguments: Map<String, Value>,
-    ) -> Outcome {
+    ) -> RequestResult {
         let tools = Arc::clone(&job.session.tools);
         let stop = job.cancel.child_token();
         let mut calling = tools.call(McpCall {
@@ -382,10 +382,10 @@ impl Core {
 
     fn listen(
         &self,
-        session: &Arc<Session>,
-        request: &Request,
+        session: &Arc<McpSession>,
+        request: &McpRequest,
         by_id: bool,
-    ) -> Result<Begun, RpcFailure> {
+    ) -> Result<RequestStart, RpcFailure> {
         let Some(Value::Object(filter)) = request.params.get("notifications") else {
             let message = "`notifications` must be an object";
             return Err(RpcFailure::bad_request(rpc::INVALID_PARAMS, message));
@@ -393,7 +393,7 @@ impl Core {
         let key = McpNotification::ToolsListChanged.subscription();
         let tools = key.and_then(|key| filter.get(key)) == Some(&Value::Bool(true));
         let permit = Arc::clone(&self.listeners).try_acquire_owned();
-        Ok(Begun::Listening(Listening {
+        Ok(RequestStart::Listening(Listening {
             underway: self.underway(session, request, by_id)?,
             tools,
             permit: permit.map_err(|_| busy())?,
@@ -402,12 +402,12 @@ impl Core {
 }
 
 /// What a call needs to know.
-struct Job {
+struct CallJob {
     era: McpEra,
-    session: Arc<Session>,
+    session: Arc<McpSession>,
     params: Value,
     cancel: CancellationToken,
-    sink: Sink,
+    sink: ProgressSink,
 }
 
 /// Ends when a call has had its time: all of it, or what is left of it after it was cancelled.
@@ -429,7 +429,7 @@ fn too_long(limit: std::time::Duration) -> McpAnswer {
 }
 
 /// The tool and the arguments of a call.
-fn called(request: &Request) -> Result<(String, Map<String, Value>), RpcFailure> {
+fn called(request: &McpRequest) -> Result<(String, Map<String, Value>), RpcFailure> {
     let wrong = |message: &str| match request.era {
         McpEra::Legacy => RpcFailure::new(rpc::INVALID_PARAMS, message),
         McpEra::Modern => RpcFailure::bad_request(rpc::INVALID_PARAMS, message),
@@ -444,13 +444,13 @@ fn called(request: &Request) -> Result<(String, Map<String, Value>), RpcFailure>
     Ok((name.to_owned(), arguments))
 }
 
-fn set_level(session: &Session, params: &Value) -> Result<Begun, RpcFailure> {
+fn set_level(session: &McpSession, params: &Value) -> Result<RequestStart, RpcFailure> {
     let level = params.get("level").and_then(Value::as_str);
     let level = level
         .and_then(McpLogLevel::parse)
         .ok_or_else(|| RpcFailure::new(rpc::INVALID_PARAMS, "`level` is not one of the levels"))?;
     session.set_level(level);
-    Ok(Begun::Ready(Ok(json!({}))))
+    Ok(RequestStart::Ready(Ok(json!({}))))
 }
 
 fn cursor(position: usize) -> String {

@@ -9,7 +9,7 @@ use proofhouse_protocol::rpc::RpcFailure;
 use proofhouse_wire::HeaderMap;
 use serde_json::{Value, json};
 
-use super::protocol::{Request, supported_versions};
+use super::protocol::{McpRequest, supported_versions};
 
 /// Looks up the headers of a request.
 pub(super) fn lookup<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> Option<Cow<'h, str>> {
@@ -20,7 +20,7 @@ pub(super) fn lookup<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> Option<Cow<
 }
 
 /// Checks what a modern request says of itself.
-pub(super) fn check(request: &Request, headers: Option<&HeaderMap>) -> Result<(), RpcFailure> {
+pub(super) fn check(request: &McpRequest, headers: Option<&HeaderMap>) -> Result<(), RpcFailure> {
     let (method, params) = (&request.method, &request.params);
     let supports =
         |version: &str| McpRevision::parse(version).is_some_and(McpRevision::is_stateless);

@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use proofhouse_protocol::EVENT_STREAM;
 use proofhouse_protocol::mcp::{McpEra, McpMethod, McpNotification, McpRevision, era_of, header};
-use proofhouse_protocol::rpc::{self, Message, RpcFailure};
-use proofhouse_wire::server::{Bound, Handler, Reply, Request as HttpRequest};
+use proofhouse_protocol::rpc::{self, RpcFailure, RpcMessage};
+use proofhouse_wire::server::{BoundServer, Handler, Reply, Request as HttpRequest};
 use proofhouse_wire::{Method, StatusCode, origin};
 use serde_json::Value;
 
 use super::PATH;
-use super::core::{Begun, Core, Running};
+use super::core::{Core, RequestStart, RunningCall};
 use super::envelope::{self, lookup};
-use super::protocol::{Outcome, Request, response};
-use super::session::Session;
-use super::streams::{Outlet, Subscription, write_call, write_changes};
+use super::protocol::{McpRequest, RequestResult, response};
+use super::session::McpSession;
+use super::streams::{ChangeSubscription, ServerOutlet, write_call, write_changes};
 
 /// How often sessions that nobody uses any more are looked for: ten times in the time they have, within
 /// these bounds.
 const SWEEP: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(30));
 
 /// Serves until the server is to end.
-pub(super) async fn serve(core: &Arc<Core>, bound: Bound) {
-    let handler = Http {
+pub(super) async fn serve(core: &Arc<Core>, bound: BoundServer) {
+    let handler = McpHttp {
         core: Arc::clone(core),
         address: bound.address(),
     };
@@ -45,12 +45,12 @@ pub(super) async fn serve(core: &Arc<Core>, bound: Bound) {
     }
 }
 
-struct Http {
+struct McpHttp {
     core: Arc<Core>,
     address: SocketAddr,
 }
 
-impl Handler for Http {
+impl Handler for McpHttp {
     async fn handle(&self, request: HttpRequest) -> Reply {
         if request.path != PATH {
             return Reply::empty(StatusCode::NOT_FOUND);
@@ -68,7 +68,7 @@ impl Handler for Http {
     }
 }
 
-impl Http {
+impl McpHttp {
     async fn post(&self, request: HttpRequest) -> Reply {
         let body = match &request.body {
             Ok(body) => body,
@@ -91,9 +91,9 @@ impl Http {
         }
     }
 
-    async fn post_legacy(&self, http: &HttpRequest, message: Message) -> Reply {
+    async fn post_legacy(&self, http: &HttpRequest, message: RpcMessage) -> Reply {
         let core = &self.core;
-        if let Message::Request { id, method, params } = &message
+        if let RpcMessage::Request { id, method, params } = &message
             && method == McpMethod::Initialize.as_str()
         {
             return self.initialize(id, params);
@@ -102,15 +102,15 @@ impl Http {
             Ok(session) => session,
             Err(failure) => {
                 let id = match &message {
-                    Message::Request { id, .. } => id,
+                    RpcMessage::Request { id, .. } => id,
                     _ => &Value::Null,
                 };
                 return refuse_id(id, &failure);
             }
         };
         match message {
-            Message::Request { id, method, params } => {
-                let request = Request {
+            RpcMessage::Request { id, method, params } => {
+                let request = McpRequest {
                     era: McpEra::Legacy,
                     id,
                     method,
@@ -119,7 +119,7 @@ impl Http {
                 let begun = core.begin(&session, &request, true);
                 self.answer(http, request, begun).await
             }
-            Message::Notification { method, params } => {
+            RpcMessage::Notification { method, params } => {
                 if method == McpNotification::Cancelled.as_str()
                     && let Some(id) = params.get("requestId")
                 {
@@ -128,7 +128,7 @@ impl Http {
                 Reply::empty(StatusCode::ACCEPTED)
             }
             // Nobody was asked anything.
-            Message::Response { .. } => Reply::empty(StatusCode::ACCEPTED),
+            RpcMessage::Response { .. } => Reply::empty(StatusCode::ACCEPTED),
         }
     }
 
@@ -145,17 +145,17 @@ impl Http {
         whole(id, outcome).with_header(header::SESSION_ID, &session.id)
     }
 
-    async fn post_modern(&self, http: &HttpRequest, message: Message) -> Reply {
+    async fn post_modern(&self, http: &HttpRequest, message: RpcMessage) -> Reply {
         let request = match message {
-            Message::Request { id, method, params } => Request {
+            RpcMessage::Request { id, method, params } => McpRequest {
                 era: McpEra::Modern,
                 id,
                 method,
                 params,
             },
             // A call is cancelled by closing its stream.
-            Message::Notification { .. } => return Reply::empty(StatusCode::ACCEPTED),
-            Message::Response { id, .. } => {
+            RpcMessage::Notification { .. } => return Reply::empty(StatusCode::ACCEPTED),
+            RpcMessage::Response { id, .. } => {
                 let failure = RpcFailure::new(rpc::INVALID_REQUEST, "responses are not expected");
                 return refuse_id(&id, &failure.with_status(400));
             }
@@ -172,7 +172,7 @@ impl Http {
     }
 
     /// The session that a request belongs to, or why there is none.
-    fn session(&self, http: &HttpRequest) -> Result<Arc<Session>, RpcFailure> {
+    fn session(&self, http: &HttpRequest) -> Result<Arc<McpSession>, RpcFailure> {
         if let Some(version) = lookup(&http.headers)(header::PROTOCOL_VERSION)
             && !McpRevision::parse(&version).is_some_and(McpRevision::has_sessions)
         {
@@ -200,11 +200,11 @@ impl Http {
             return Reply::empty(StatusCode::NOT_ACCEPTABLE);
         }
         let (reply, writer) = Reply::events();
-        let outlet = Outlet::Events(writer, self.core.limits.keep_alive);
+        let outlet = ServerOutlet::Events(writer, self.core.limits.keep_alive);
         let over = session.listen();
         self.core.spawn(async move {
             let changes = session.tools.changes();
-            write_changes(&outlet, changes, Subscription::Session, &over).await;
+            write_changes(&outlet, changes, ChangeSubscription::Session, &over).await;
             session.stopped_listening(&over);
         });
         reply
@@ -224,13 +224,13 @@ impl Http {
     }
 
     /// Answers: with JSON if the answer is there soon and nothing is said before it, else with a stream.
-    async fn answer(&self, http: &HttpRequest, request: Request, begun: Begun) -> Reply {
+    async fn answer(&self, http: &HttpRequest, request: McpRequest, begun: RequestStart) -> Reply {
         match begun {
-            Begun::Ready(outcome) => whole(&request.id, outcome),
-            Begun::Running(running) => self.answer_running(http, request, running).await,
-            Begun::Listening(listening) => {
+            RequestStart::Ready(outcome) => whole(&request.id, outcome),
+            RequestStart::Running(running) => self.answer_running(http, request, running).await,
+            RequestStart::Listening(listening) => {
                 let (reply, writer) = Reply::events();
-                let outlet = Outlet::Events(writer, self.core.limits.keep_alive);
+                let outlet = ServerOutlet::Events(writer, self.core.limits.keep_alive);
                 self.core
                     .spawn(async move { listening.serve(&outlet, &request.id).await });
                 reply
@@ -241,8 +241,8 @@ impl Http {
     async fn answer_running(
         &self,
         http: &HttpRequest,
-        request: Request,
-        mut running: Running,
+        request: McpRequest,
+        mut running: RunningCall,
     ) -> Reply {
         // A modern client that goes before the answer began cancels its call, too: this future is
         // dropped with its connection.
@@ -267,7 +267,7 @@ impl Http {
             }
             _ => Reply::events(),
         };
-        let outlet = Outlet::Events(writer, self.core.limits.keep_alive);
+        let outlet = ServerOutlet::Events(writer, self.core.limits.keep_alive);
         self.core.spawn(async move {
             match first {
                 Ok(Some(note)) if outlet.send(&note).await.is_err() => {
@@ -293,8 +293,8 @@ impl Http {
 /// Checks arguments that travel in headers, too. Who has not seen the list cannot know of them.
 fn check_arguments(
     http: &HttpRequest,
-    session: &Session,
-    request: &Request,
+    session: &McpSession,
+    request: &McpRequest,
 ) -> Result<(), RpcFailure> {
     let name = request.params.get("name").and_then(Value::as_str);
     let name = name.filter(|_| request.method == McpMethod::ToolsCall.as_str());
@@ -322,7 +322,7 @@ fn accepts_events(http: &HttpRequest) -> bool {
         })
 }
 
-fn whole(id: &Value, outcome: Outcome) -> Reply {
+fn whole(id: &Value, outcome: RequestResult) -> Reply {
     let status = match &outcome {
         Ok(_) => StatusCode::OK,
         Err(failure) => status_of(failure),

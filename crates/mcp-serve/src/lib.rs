@@ -6,7 +6,7 @@
 //! use std::sync::Arc;
 //! use futures_util::future::BoxFuture;
 //! use proofhouse_mcp_serve::{
-//!     McpAnswer, McpBackend, McpCall, McpServer, McpTool, McpTools, Scope, ServeLimits, ServerInfo, UnknownTool,
+//!     McpAnswer, McpBackend, McpCall, McpServer, McpTool, McpTools, ToolScope, ServeLimits, ServerInfo, UnknownTool,
 //! };
 //! use proofhouse_wire::CancellationToken;
 //! use serde_json::json;
@@ -37,7 +37,7 @@
 //! struct Echoes;
 //!
 //! impl McpBackend for Echoes {
-//!     fn open(&self, _: Scope) -> Arc<dyn McpTools> {
+//!     fn open(&self, _: ToolScope) -> Arc<dyn McpTools> {
 //!         Arc::new(Echo(watch::Sender::new(0)))
 //!     }
 //! }
@@ -68,14 +68,16 @@ mod tools;
 use std::sync::Arc;
 
 use proofhouse_wire::CancellationToken;
-use proofhouse_wire::server::Bound;
+use proofhouse_wire::server::BoundServer;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use content::{block, blocks, media};
 pub use limits::ServeLimits;
 pub use proofhouse_protocol::mcp::McpLogLevel;
-pub use protocol::{Notes, ServerInfo};
-pub use tools::{McpAnswer, McpBackend, McpCall, McpTool, McpTools, Scope, Sink, UnknownTool};
+pub use protocol::{OperatorNotes, ServerInfo};
+pub use tools::{
+    McpAnswer, McpBackend, McpCall, McpTool, McpTools, ProgressSink, ToolScope, UnknownTool,
+};
 
 use self::core::Core;
 
@@ -87,7 +89,7 @@ pub struct McpServer {
     info: ServerInfo,
     backend: Arc<dyn McpBackend>,
     limits: ServeLimits,
-    notes: Notes,
+    notes: OperatorNotes,
 }
 
 impl McpServer {
@@ -104,7 +106,7 @@ impl McpServer {
 
     /// The same, with someone who hears what the operator should know.
     #[must_use]
-    pub fn with_notes(mut self, notes: Notes) -> Self {
+    pub fn with_notes(mut self, notes: OperatorNotes) -> Self {
         self.notes = notes;
         self
     }
@@ -124,7 +126,7 @@ impl McpServer {
 
     /// Serves clients over HTTP, until `stop` is cancelled. Then every connection is closed, calls
     /// that are under way are cancelled, and the tools are closed before this returns.
-    pub async fn serve_http(self, bound: Bound, stop: CancellationToken) {
+    pub async fn serve_http(self, bound: BoundServer, stop: CancellationToken) {
         let core = Arc::new(Core::new(self, stop.child_token()));
         http::serve(&core, bound).await;
         core.close().await;

@@ -7,10 +7,10 @@ use proofhouse_protocol::rpc::{self, RpcFailure};
 use serde_json::{Value, json};
 
 /// What a request comes to.
-pub(super) type Outcome = Result<Value, RpcFailure>;
+pub(super) type RequestResult = Result<Value, RpcFailure>;
 
 /// The answer as it stands on the wire.
-pub(super) fn response(id: &Value, outcome: Outcome) -> Value {
+pub(super) fn response(id: &Value, outcome: RequestResult) -> Value {
     match outcome {
         Ok(result) => rpc::response(id, result),
         Err(failure) => failure.to_response(id),
@@ -86,18 +86,18 @@ pub(super) fn supported_versions() -> Value {
 
 /// A request of a client, whichever way it came.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct McpRequest {
     pub(super) era: McpEra,
     pub(super) id: Value,
     pub(super) method: String,
     pub(super) params: Value,
 }
 
-impl Request {
+impl McpRequest {
     pub(super) fn meta(&self, key: &str) -> Option<&Value> {
         meta::get(&self.params, key)
     }
 }
 
 /// Who hears what the operator should know: one line at a time, without secrets.
-pub type Notes = Arc<dyn Fn(&str) + Send + Sync>;
+pub type OperatorNotes = Arc<dyn Fn(&str) + Send + Sync>;

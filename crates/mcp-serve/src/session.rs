@@ -14,15 +14,15 @@ use serde_json::Value;
 use super::tools::McpTools;
 
 /// One session.
-pub(super) struct Session {
+pub(super) struct McpSession {
     pub(super) id: String,
     pub(super) tools: Arc<dyn McpTools>,
     /// Cancelled when the session ends; that of every call is a child of it.
     pub(super) ended: CancellationToken,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
 }
 
-struct State {
+struct SessionState {
     calls: HashMap<String, CancellationToken>,
     level: McpLogLevel,
     initialized: bool,
@@ -33,7 +33,7 @@ struct State {
 
 /// Why a call cannot begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum CallRefusal {
     /// A call of the same id is under way.
     SameId,
     /// Too many are under way.
@@ -42,13 +42,13 @@ pub(super) enum Refused {
     Ended,
 }
 
-impl Session {
+impl McpSession {
     pub(super) fn new(id: String, tools: Arc<dyn McpTools>, stop: &CancellationToken) -> Self {
         Self {
             id,
             tools,
             ended: stop.child_token(),
-            state: Mutex::new(State {
+            state: Mutex::new(SessionState {
                 calls: HashMap::new(),
                 level: McpLogLevel::Info,
                 initialized: false,
@@ -58,7 +58,7 @@ impl Session {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SessionState> {
         lock(&self.state)
     }
 
@@ -89,20 +89,20 @@ impl Session {
         self: &Arc<Self>,
         key: Option<&Value>,
         most: usize,
-    ) -> Result<Underway, Refused> {
+    ) -> Result<Underway, CallRefusal> {
         let mut state = self.lock();
         if self.ended.is_cancelled() {
-            return Err(Refused::Ended);
+            return Err(CallRefusal::Ended);
         }
         let key = match key {
             Some(id) => id.to_string(),
             None => format!("-{}", unique()),
         };
         if state.calls.contains_key(&key) {
-            return Err(Refused::SameId);
+            return Err(CallRefusal::SameId);
         }
         if state.calls.len() >= most {
-            return Err(Refused::TooMany);
+            return Err(CallRefusal::TooMany);
         }
         let cancel = self.ended.child_token();
         state.calls.insert(key.clone(), cancel.clone());
@@ -173,7 +173,7 @@ impl Session {
 
 /// A call that is under way.
 pub(super) struct Underway {
-    pub(super) session: Arc<Session>,
+    pub(super) session: Arc<McpSession>,
     key: String,
     pub(super) cancel: CancellationToken,
 }
@@ -194,12 +194,12 @@ fn unique() -> u64 {
 
 /// The sessions of an HTTP server, at most so many.
 #[derive(Default)]
-pub(super) struct Sessions {
-    all: HashMap<String, Arc<Session>>,
+pub(super) struct McpSessions {
+    all: HashMap<String, Arc<McpSession>>,
 }
 
-impl Sessions {
-    pub(super) fn find(&self, id: &str) -> Option<Arc<Session>> {
+impl McpSessions {
+    pub(super) fn find(&self, id: &str) -> Option<Arc<McpSession>> {
         self.all.get(id).cloned()
     }
 
@@ -207,26 +207,26 @@ impl Sessions {
     /// sessions to whose stream somebody listens go last. Nothing is added when all have calls under way.
     pub(super) fn add(
         &mut self,
-        session: &Arc<Session>,
+        session: &Arc<McpSession>,
         most: usize,
-    ) -> Result<Option<Arc<Session>>, Refused> {
+    ) -> Result<Option<Arc<McpSession>>, CallRefusal> {
         let mut evicted = None;
         if self.all.len() >= most {
             let idle = self.all.values().filter(|session| !session.is_busy());
             let oldest = idle.min_by_key(|session| (session.is_listening(), session.used()));
-            let oldest = oldest.ok_or(Refused::TooMany)?.id.clone();
+            let oldest = oldest.ok_or(CallRefusal::TooMany)?.id.clone();
             evicted = self.all.remove(&oldest);
         }
         self.all.insert(session.id.clone(), Arc::clone(session));
         Ok(evicted)
     }
 
-    pub(super) fn remove(&mut self, id: &str) -> Option<Arc<Session>> {
+    pub(super) fn remove(&mut self, id: &str) -> Option<Arc<McpSession>> {
         self.all.remove(id)
     }
 
     /// Takes out the sessions that nobody has used for so long.
-    pub(super) fn take_idle(&mut self, time: Duration) -> Vec<Arc<Session>> {
+    pub(super) fn take_idle(&mut self, time: Duration) -> Vec<Arc<McpSession>> {
         let idle = self.all.values().filter(|session| session.is_idle(time));
         let idle: Vec<_> = idle.cloned().collect();
         for session in &idle {
@@ -235,7 +235,7 @@ impl Sessions {
         idle
     }
 
-    pub(super) fn take_all(&mut self) -> Vec<Arc<Session>> {
+    pub(super) fn take_all(&mut self) -> Vec<Arc<McpSession>> {
         self.all.drain().map(|(_, session)| session).collect()
     }
 }

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use proofhouse_protocol::mcp::{McpEra, McpMethod, McpNotification, era_of};
-use proofhouse_protocol::rpc::{self, Message, RpcFailure};
-use proofhouse_wire::{Line, LineReader};
+use proofhouse_protocol::rpc::{self, RpcFailure, RpcMessage};
+use proofhouse_wire::{LineReader, WireLine};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
-use super::core::{Begun, Core};
+use super::core::{Core, RequestStart};
 use super::envelope;
-use super::protocol::{Outcome, Request, response};
-use super::session::Session;
-use super::streams::{Outlet, Subscription, write_call, write_changes};
+use super::protocol::{McpRequest, RequestResult, response};
+use super::session::McpSession;
+use super::streams::{ChangeSubscription, ServerOutlet, write_call, write_changes};
 
 /// Lines that wait for a slow reader; whoever has more to say waits with it.
 const QUEUE: usize = 64;
@@ -27,10 +27,10 @@ pub(super) async fn serve(
     let (lines, waiting) = mpsc::channel(QUEUE);
     let patience = core.limits.wire.idle_timeout;
     let writing = tokio::spawn(write(output, waiting, patience));
-    let connection = Connection {
+    let connection = StdioConnection {
         session: core.connection(),
         core: Arc::clone(core),
-        outlet: Outlet::Lines(lines.clone()),
+        outlet: ServerOutlet::Lines(lines.clone()),
     };
     tokio::select! {
         () = connection.read(input) => {
@@ -71,20 +71,20 @@ async fn write(
     }
 }
 
-struct Connection {
+struct StdioConnection {
     core: Arc<Core>,
-    session: Arc<Session>,
-    outlet: Outlet,
+    session: Arc<McpSession>,
+    outlet: ServerOutlet,
 }
 
-impl Connection {
+impl StdioConnection {
     async fn read(&self, input: impl AsyncRead + Unpin) {
         let most = self.core.limits.wire.max_message_bytes;
         let mut reader = LineReader::new(BufReader::new(input), most);
         loop {
             let text = match reader.next().await {
-                Ok(Some(Line::Whole(text) | Line::Cut(text))) => text,
-                Ok(Some(Line::TooLong { .. })) => {
+                Ok(Some(WireLine::Whole(text) | WireLine::Cut(text))) => text,
+                Ok(Some(WireLine::TooLong { .. })) => {
                     let failure = RpcFailure::new(rpc::INVALID_REQUEST, "the message is too large");
                     self.say(&Value::Null, Err(failure)).await;
                     continue;
@@ -92,9 +92,9 @@ impl Connection {
                 Ok(None) | Err(_) => return,
             };
             match rpc::parse(&text) {
-                Ok(Message::Request { id, method, params }) => {
+                Ok(RpcMessage::Request { id, method, params }) => {
                     let era = era_of(&method, &params, None);
-                    let request = Request {
+                    let request = McpRequest {
                         era,
                         id,
                         method,
@@ -102,9 +102,9 @@ impl Connection {
                     };
                     self.take(request).await;
                 }
-                Ok(Message::Notification { method, params }) => self.hear(&method, &params),
+                Ok(RpcMessage::Notification { method, params }) => self.hear(&method, &params),
                 // Nobody was asked anything.
-                Ok(Message::Response { .. }) => {}
+                Ok(RpcMessage::Response { .. }) => {}
                 Err(invalid) => {
                     let _ = self.outlet.send(&invalid.to_response()).await;
                 }
@@ -112,7 +112,7 @@ impl Connection {
         }
     }
 
-    async fn say(&self, id: &Value, outcome: Outcome) {
+    async fn say(&self, id: &Value, outcome: RequestResult) {
         // That the client is gone is noticed elsewhere.
         let _ = self.outlet.send(&response(id, outcome)).await;
     }
@@ -130,14 +130,14 @@ impl Connection {
                 let over = session.listen();
                 self.core.spawn(async move {
                     let changes = session.tools.changes();
-                    write_changes(&outlet, changes, Subscription::Session, &over).await;
+                    write_changes(&outlet, changes, ChangeSubscription::Session, &over).await;
                 });
             }
             _ => {}
         }
     }
 
-    async fn take(&self, request: Request) {
+    async fn take(&self, request: McpRequest) {
         let core = &self.core;
         match request.era {
             McpEra::Modern => {
@@ -158,14 +158,14 @@ impl Connection {
             }
         }
         match core.begin(&self.session, &request, true) {
-            Begun::Ready(outcome) => self.say(&request.id, outcome).await,
-            Begun::Running(running) => {
+            RequestStart::Ready(outcome) => self.say(&request.id, outcome).await,
+            RequestStart::Running(running) => {
                 let outlet = self.outlet.clone();
                 core.spawn(async move {
                     write_call(&outlet, request.era, &request.id, running).await;
                 });
             }
-            Begun::Listening(listening) => {
+            RequestStart::Listening(listening) => {
                 let outlet = self.outlet.clone();
                 core.spawn(async move { listening.serve(&outlet, &request.id).await });
             }

@@ -6,11 +6,11 @@ use proofhouse_protocol::mcp::{McpEra, McpNotification, subscription_filter, tag
 use proofhouse_protocol::rpc;
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::server::StreamWriter;
-use proofhouse_wire::sse::Event;
+use proofhouse_wire::sse::SseEvent;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use super::core::Running;
+use super::core::RunningCall;
 use super::protocol::response;
 
 /// A comment: clients pass over it, and writing it shows whether they are still there.
@@ -18,7 +18,7 @@ const KEEP_ALIVE: &str = ":\n\n";
 
 /// Where the messages of a server go.
 #[derive(Clone)]
-pub(super) enum Outlet {
+pub(super) enum ServerOutlet {
     /// Events of a stream, with the time after which a silent one says that it is there.
     Events(StreamWriter, Duration),
     /// Lines.
@@ -26,17 +26,17 @@ pub(super) enum Outlet {
 }
 
 /// The client is gone.
-pub(super) struct Gone;
+pub(super) struct ClientGone;
 
-impl Outlet {
-    pub(super) async fn send(&self, message: &Value) -> Result<(), Gone> {
+impl ServerOutlet {
+    pub(super) async fn send(&self, message: &Value) -> Result<(), ClientGone> {
         let text = message.to_string();
         match self {
             Self::Events(writer, _) => {
-                let written = writer.write(Event::data(text).encode()).await;
-                written.map_err(|_| Gone)
+                let written = writer.write(SseEvent::data(text).encode()).await;
+                written.map_err(|_| ClientGone)
             }
-            Self::Lines(lines) => lines.send(text).await.map_err(|_| Gone),
+            Self::Lines(lines) => lines.send(text).await.map_err(|_| ClientGone),
         }
     }
 
@@ -48,14 +48,14 @@ impl Outlet {
     }
 
     /// Says nothing in time, for ever.
-    async fn kept_alive(&self) -> Gone {
+    async fn kept_alive(&self) -> ClientGone {
         let Self::Events(writer, every) = self else {
             return std::future::pending().await;
         };
         loop {
             tokio::time::sleep(*every).await;
             if writer.write(KEEP_ALIVE).await.is_err() {
-                return Gone;
+                return ClientGone;
             }
         }
     }
@@ -63,7 +63,12 @@ impl Outlet {
 
 /// Writes what a call says and what it comes to. In the modern era a client that goes cancels its call
 /// with that; in the legacy era it does not, and what it would have heard is lost.
-pub(super) async fn write_call(outlet: &Outlet, era: McpEra, id: &Value, mut running: Running) {
+pub(super) async fn write_call(
+    outlet: &ServerOutlet,
+    era: McpEra,
+    id: &Value,
+    mut running: RunningCall,
+) {
     let cancel = (era == McpEra::Modern).then(|| running.cancel.clone().drop_guard());
     let writing = async {
         loop {
@@ -74,7 +79,7 @@ pub(super) async fn write_call(outlet: &Outlet, era: McpEra, id: &Value, mut run
                     if let Ok(outcome) = done {
                         outlet.send(&response(id, outcome)).await?;
                     }
-                    return Ok::<_, Gone>(());
+                    return Ok::<_, ClientGone>(());
                 }
             }
         }
@@ -88,7 +93,7 @@ pub(super) async fn write_call(outlet: &Outlet, era: McpEra, id: &Value, mut run
 }
 
 /// Who hears of changes.
-pub(super) enum Subscription<'a> {
+pub(super) enum ChangeSubscription<'a> {
     /// The listening stream of a legacy session.
     Session,
     /// A request of the modern era, by its id, that wants to hear of the list of tools or not.
@@ -97,15 +102,15 @@ pub(super) enum Subscription<'a> {
 
 /// Tells a client of changes until it goes or `over`.
 pub(super) async fn write_changes(
-    outlet: &Outlet,
+    outlet: &ServerOutlet,
     mut changes: watch::Receiver<u64>,
-    subscription: Subscription<'_>,
+    subscription: ChangeSubscription<'_>,
     over: &CancellationToken,
 ) {
     const CHANGED: McpNotification = McpNotification::ToolsListChanged;
     changes.mark_unchanged();
     let writing = async {
-        if let Subscription::Request(id, tools) = subscription {
+        if let ChangeSubscription::Request(id, tools) = subscription {
             let key = CHANGED.subscription().unwrap_or_default();
             let heard = subscription_filter(&json!({ key: tools }));
             let params = tag_params(&json!({"notifications": heard}), id);
@@ -115,19 +120,19 @@ pub(super) async fn write_changes(
         }
         loop {
             if changes.changed().await.is_err() {
-                return std::future::pending::<Result<(), Gone>>().await;
+                return std::future::pending::<Result<(), ClientGone>>().await;
             }
             match subscription {
-                Subscription::Session => {
+                ChangeSubscription::Session => {
                     let told = rpc::notification(CHANGED.as_str(), None);
                     outlet.send(&told).await?;
                 }
-                Subscription::Request(id, true) => {
+                ChangeSubscription::Request(id, true) => {
                     let params = tag_params(&Value::Null, id);
                     let told = rpc::notification(CHANGED.as_str(), Some(&params));
                     outlet.send(&told).await?;
                 }
-                Subscription::Request(_, false) => {}
+                ChangeSubscription::Request(_, false) => {}
             }
         }
     };

@@ -95,7 +95,7 @@ pub struct McpCall {
     /// Ends it early.
     pub cancel: CancellationToken,
     /// Tells the client how far it is.
-    pub sink: Sink,
+    pub sink: ProgressSink,
 }
 
 /// The tools of one session. Dropped after [`McpTools::close`].
@@ -118,7 +118,7 @@ pub trait McpTools: Send + Sync {
 
 /// Whom tools are opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum ToolScope {
     /// One client, from its first to its last message.
     Session,
     /// Everyone who speaks the modern protocol, which knows no sessions.
@@ -128,12 +128,12 @@ pub enum Scope {
 /// Opens tools for each session.
 pub trait McpBackend: Send + Sync {
     /// Opens the tools of a session. Does nothing that takes time.
-    fn open(&self, scope: Scope) -> Arc<dyn McpTools>;
+    fn open(&self, scope: ToolScope) -> Arc<dyn McpTools>;
 }
 
 /// Tells a client how far its call is.
 #[derive(Debug)]
-pub struct Sink {
+pub struct ProgressSink {
     notes: mpsc::Sender<Value>,
     /// What the client calls its progress, if it wants to hear of it.
     token: Option<Value>,
@@ -142,7 +142,7 @@ pub struct Sink {
     last: Mutex<f64>,
 }
 
-impl Sink {
+impl ProgressSink {
     pub(super) fn new(
         token: Option<Value>,
         level: Option<McpLogLevel>,

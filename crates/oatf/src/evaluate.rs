@@ -155,14 +155,14 @@ pub fn evaluate_indicator(
     }
 }
 
-type Outcome = (IndicatorResult, Option<String>);
+type EvaluateResult = (IndicatorResult, Option<String>);
 
 fn outcome(
     indicator: &Indicator,
     message: &Value,
     cel_evaluator: Option<&dyn CelEvaluator>,
     semantic_evaluator: Option<&dyn SemanticEvaluator>,
-) -> Result<Outcome, EvaluationError> {
+) -> Result<EvaluateResult, EvaluationError> {
     if let Some(pattern) = &indicator.pattern {
         return Ok(match find_match(pattern, message)? {
             Some(PatternEvidence::Value(value)) => (IndicatorResult::Matched, Some(quote(value))),
@@ -193,7 +193,7 @@ fn outcome(
     Err(unusable("the indicator has no way of detection"))
 }
 
-fn skipped(reason: &str) -> Outcome {
+fn skipped(reason: &str) -> EvaluateResult {
     (IndicatorResult::Skipped, Some(reason.to_owned()))
 }
 
@@ -201,7 +201,7 @@ fn semantic_outcome(
     semantic: &SemanticMatch,
     message: &Value,
     evaluator: &dyn SemanticEvaluator,
-) -> Result<Outcome, EvaluationError> {
+) -> Result<EvaluateResult, EvaluationError> {
     let mut highest: Option<f64> = None;
     for value in resolve_wildcard_path(semantic.target.as_deref().unwrap_or_default(), message) {
         let score = evaluator.evaluate(

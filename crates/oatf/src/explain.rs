@@ -5,7 +5,7 @@ use crate::validate::RULES;
 
 /// A code and what it means.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Explanation {
+pub struct CodeExplanation {
     /// The code, for example `V-031`.
     pub code: &'static str,
     /// What kind of thing the code stands for.
@@ -92,12 +92,12 @@ const READER: &[(&str, &str)] = &[
 /// assert!(proofhouse_oatf::explain("V-999").is_none());
 /// ```
 #[must_use]
-pub fn explain(code: &str) -> Option<Explanation> {
+pub fn explain(code: &str) -> Option<CodeExplanation> {
     explanations().find(|explanation| explanation.code.eq_ignore_ascii_case(code.trim()))
 }
 
 /// Every code with its explanation.
-pub fn explanations() -> impl Iterator<Item = Explanation> {
+pub fn explanations() -> impl Iterator<Item = CodeExplanation> {
     let rules = RULES.iter().map(|rule| {
         let kind = match rule.severity {
             proofhouse_source::DiagnosticSeverity::Error => ExplanationKind::Error,
@@ -108,7 +108,7 @@ pub fn explanations() -> impl Iterator<Item = Explanation> {
     let steps = STEPS
         .iter()
         .map(|step| from_doc(step.code, ExplanationKind::Normalization, step.doc));
-    let reader = READER.iter().map(|(code, text)| Explanation {
+    let reader = READER.iter().map(|(code, text)| CodeExplanation {
         code,
         kind: ExplanationKind::Error,
         title: (*text).to_owned(),
@@ -118,7 +118,7 @@ pub fn explanations() -> impl Iterator<Item = Explanation> {
 }
 
 /// Puts a doc comment's lines together: lines become sentences, empty lines paragraphs.
-fn from_doc(code: &'static str, kind: ExplanationKind, lines: &[&str]) -> Explanation {
+fn from_doc(code: &'static str, kind: ExplanationKind, lines: &[&str]) -> CodeExplanation {
     let mut paragraphs = vec![String::new()];
     for line in lines.iter().map(|line| line.trim()) {
         match paragraphs.last_mut() {
@@ -132,7 +132,7 @@ fn from_doc(code: &'static str, kind: ExplanationKind, lines: &[&str]) -> Explan
             None => {}
         }
     }
-    Explanation {
+    CodeExplanation {
         code,
         kind,
         title: paragraphs[0].clone(),

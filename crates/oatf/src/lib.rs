@@ -65,7 +65,7 @@ pub use error::{
 pub use evaluate::{
     DEFAULT_SEMANTIC_THRESHOLD, evaluate_expression, evaluate_indicator, evaluate_pattern,
 };
-pub use explain::{Explanation, ExplanationKind, explain, explanations};
+pub use explain::{CodeExplanation, ExplanationKind, explain, explanations};
 pub use extension::{CelContext, CelEvaluator, GenerationProvider, SemanticEvaluator};
 pub use load::{LoadResult, check, load, load_with};
 pub use model::*;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proofhouse_source::{Diagnostic, ReadError, ReadErrorKind, ReadLimits, Source, Span};
 
-use crate::decode::{Decoded, Decoder};
+use crate::decode::{Decoded, DocumentDecoder};
 use crate::error::{ParseError, ParseErrorKind};
 use crate::model::{
     Attack, Condition, Document, Extractor, Indicator, MatchPredicate, Phase, ResponseEntry,
@@ -64,7 +64,7 @@ pub(crate) fn parse_leniently(text: &str, limits: &ReadLimits) -> Understood {
             ..Understood::default()
         };
     };
-    let mut decoder = Decoder::new(&source);
+    let mut decoder = DocumentDecoder::new(&source);
     let document = decoder.document(source.root());
     decoder.note_key_order(source.root());
     let Decoded {
@@ -198,11 +198,11 @@ fragment! {
 
 fn decode_fragment<T>(
     value: &serde_json::Value,
-    decode: impl for<'s> FnOnce(&mut Decoder<'s>, proofhouse_source::NodeRef<'s>) -> Option<T>,
+    decode: impl for<'s> FnOnce(&mut DocumentDecoder<'s>, proofhouse_source::NodeRef<'s>) -> Option<T>,
 ) -> Result<T, Vec<ParseError>> {
     let source = Source::from_value(value, &ReadLimits::default())
         .map_err(|error| vec![read_error(error.kind, error.message, None)])?;
-    let mut decoder = Decoder::new(&source);
+    let mut decoder = DocumentDecoder::new(&source);
     let part = decode(&mut decoder, source.root());
     let mut errors = decoder.finish().errors;
     match part {

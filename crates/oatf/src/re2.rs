@@ -138,7 +138,7 @@ pub(crate) fn translate(pattern: &str) -> Result<String, Re2Error> {
     if pattern.len() > MAX_BYTES {
         return Err(whole(pattern, &format!("longer than {MAX_BYTES} bytes")));
     }
-    let mut reader = Reader {
+    let mut reader = PatternReader {
         pattern,
         at: 0,
         out: String::with_capacity(pattern.len() + 16),
@@ -150,7 +150,7 @@ pub(crate) fn translate(pattern: &str) -> Result<String, Re2Error> {
     Ok(reader.out)
 }
 
-struct Reader<'p> {
+struct PatternReader<'p> {
     pattern: &'p str,
     at: usize,
     out: String,
@@ -158,7 +158,7 @@ struct Reader<'p> {
     repeated: bool,
 }
 
-impl Reader<'_> {
+impl PatternReader<'_> {
     fn rest(&self) -> &str {
         &self.pattern[self.at..]
     }

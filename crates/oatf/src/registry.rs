@@ -24,32 +24,32 @@ pub fn known_protocols() -> &'static [&'static str] {
 }
 
 /// The operations of one protocol, by the side that sees them.
-struct Binding {
+struct ProtocolBinding {
     both: &'static [Surface],
     to_server: &'static [Surface],
     to_client: &'static [Surface],
 }
 
-static MCP: Binding = Binding {
+static MCP: ProtocolBinding = ProtocolBinding {
     both: MCP_REQUESTS,
     to_server: MCP_TO_SERVER,
     to_client: MCP_TO_CLIENT,
 };
 
-static A2A: Binding = Binding {
+static A2A: ProtocolBinding = ProtocolBinding {
     both: A2A_OPERATIONS,
     to_server: &[],
     to_client: A2A_TO_CLIENT,
 };
 
-static AG_UI: Binding = Binding {
+static AG_UI: ProtocolBinding = ProtocolBinding {
     both: AG_UI_EVENTS,
     to_server: &[],
     to_client: &[],
 };
 
 /// The operations of a protocol that version 0.1 binds.
-fn binding(protocol: &Protocol) -> Option<&'static Binding> {
+fn binding(protocol: &Protocol) -> Option<&'static ProtocolBinding> {
     match protocol {
         Protocol::Mcp => Some(&MCP),
         Protocol::A2a => Some(&A2A),

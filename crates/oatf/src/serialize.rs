@@ -40,9 +40,9 @@ pub fn to_value(document: &Document) -> Value {
 
 /// Collects the fields that are present, in the order they are added.
 #[derive(Default)]
-struct Fields(Map<String, Value>);
+struct FieldWriter(Map<String, Value>);
 
-impl Fields {
+impl FieldWriter {
     fn put(mut self, key: &str, value: Option<impl Into<Value>>) -> Self {
         if let Some(value) = value {
             self.0.insert(key.to_owned(), value.into());
@@ -74,7 +74,7 @@ fn text<T: ToString>(value: Option<T>) -> Option<String> {
 }
 
 fn document_value(document: &Document) -> Value {
-    Fields::default()
+    FieldWriter::default()
         .put("oatf", Some(document.oatf.as_str()))
         .put("$schema", document.schema.as_deref())
         .put("attack", Some(attack_value(&document.attack)))
@@ -82,7 +82,7 @@ fn document_value(document: &Document) -> Value {
 }
 
 fn attack_value(attack: &Attack) -> Value {
-    Fields::default()
+    FieldWriter::default()
         .put("id", attack.id.as_deref())
         .put("name", attack.name.as_deref())
         .put("version", attack.version)
@@ -114,21 +114,21 @@ fn attack_value(attack: &Attack) -> Value {
             attack
                 .correlation
                 .as_ref()
-                .map(|c| Fields::default().put("logic", text(c.logic)).done()),
+                .map(|c| FieldWriter::default().put("logic", text(c.logic)).done()),
         )
         .extend(&attack.extensions)
         .done()
 }
 
 fn severity_value(severity: &Severity) -> Value {
-    Fields::default()
+    FieldWriter::default()
         .put("level", Some(severity.level.as_str()))
         .put("confidence", severity.confidence)
         .done()
 }
 
 fn classification_value(classification: &Classification) -> Value {
-    Fields::default()
+    FieldWriter::default()
         .put("category", text(classification.category))
         .put_list("mappings", classification.mappings.as_ref(), mapping_value)
         .put("tags", classification.tags.clone())
@@ -136,7 +136,7 @@ fn classification_value(classification: &Classification) -> Value {
 }
 
 fn mapping_value(mapping: &FrameworkMapping) -> Value {
-    Fields::default()
+    FieldWriter::default()
         .put("framework", Some(mapping.framework.as_str()))
         .put("id", Some(mapping.id.as_str()))
         .put("name", mapping.name.as_deref())
@@ -146,7 +146,7 @@ fn mapping_value(mapping: &FrameworkMapping) -> Value {
 }
 
 fn reference_value(reference: &Reference) -> Value {
-    Fields::default()
+    FieldWriter::default()
         .put("url", Some(reference.url.as_str()))
         .put("title", reference.title.as_deref())
         .put("description", reference.description.as_deref())
@@ -154,7 +154,7 @@ fn reference_value(reference: &Reference) -> Value {
 }
 
 fn execution_value(execution: &Execution) -> Value {
-    Fields::default()
+    FieldWriter::default()
         .put("mode", execution.mode.as_ref().map(Mode::as_str))
         .put("state", execution.state.clone())
         .put_list("phases", execution.phases.as_ref(), phase_value)
@@ -164,7 +164,7 @@ fn execution_value(execution: &Execution) -> Value {
 }
 
 fn actor_value(actor: &Actor) -> Value {
-    Fields::default()
+    FieldWriter::default()
         .put("name", Some(actor.name.as_str()))
         .put("mode", Some(actor.mode.as_str()))
         .put_list("phases", Some(&actor.phases), phase_value)
@@ -173,7 +173,7 @@ fn actor_value(actor: &Actor) -> Value {
 }
 
 fn phase_value(phase: &Phase) -> Value {
-    Fields::default()
+    FieldWriter::default()
         .put("name", phase.name.as_deref())
         .put("description", phase.description.as_deref())
         .put("mode", phase.mode.as_ref().map(Mode::as_str))
@@ -186,7 +186,7 @@ fn phase_value(phase: &Phase) -> Value {
 }
 
 fn extractor_value(extractor: &Extractor) -> Value {
-    Fields::default()
+    FieldWriter::default()
         .put("name", Some(extractor.name.as_str()))
         .put("source", Some(extractor.source.as_str()))
         .put("type", Some(extractor.r#type.as_str()))
@@ -195,14 +195,14 @@ fn extractor_value(extractor: &Extractor) -> Value {
 }
 
 fn action_value(action: &Action) -> Value {
-    let mut fields = Fields::default();
+    let mut fields = FieldWriter::default();
     for kind in &action.kinds {
         let value = match kind {
-            ActionKind::Send { method, params } => Fields::default()
+            ActionKind::Send { method, params } => FieldWriter::default()
                 .put("method", Some(method.as_str()))
                 .put("params", params.clone())
                 .done(),
-            ActionKind::Log { message, level } => Fields::default()
+            ActionKind::Log { message, level } => FieldWriter::default()
                 .put("message", Some(message.as_str()))
                 .put("level", text(*level))
                 .done(),
@@ -214,7 +214,7 @@ fn action_value(action: &Action) -> Value {
 }
 
 fn trigger_value(trigger: &Trigger) -> Value {
-    Fields::default()
+    FieldWriter::default()
         .put("event", trigger.event.as_deref())
         .put("count", trigger.count)
         .put(
@@ -229,7 +229,7 @@ fn trigger_value(trigger: &Trigger) -> Value {
 }
 
 fn indicator_value(indicator: &Indicator) -> Value {
-    Fields::default()
+    FieldWriter::default()
         .put("id", indicator.id.as_deref())
         .put(
             "protocol",
@@ -256,7 +256,7 @@ fn indicator_value(indicator: &Indicator) -> Value {
 }
 
 fn pattern_value(pattern: &PatternMatch) -> Value {
-    let fields = Fields::default().put("target", pattern.target.as_deref());
+    let fields = FieldWriter::default().put("target", pattern.target.as_deref());
     let condition = pattern
         .condition
         .as_ref()
@@ -274,14 +274,14 @@ fn expression_value(expression: &ExpressionMatch) -> Value {
             .map(|(name, path)| (name.clone(), Value::from(path.as_str())))
             .collect::<Map<_, _>>()
     });
-    Fields::default()
+    FieldWriter::default()
         .put("cel", Some(expression.cel.as_str()))
         .put("variables", variables)
         .done()
 }
 
 fn semantic_value(semantic: &SemanticMatch) -> Value {
-    Fields::default()
+    FieldWriter::default()
         .put("target", semantic.target.as_deref())
         .put("intent", Some(semantic.intent.as_str()))
         .put("intent_class", text(semantic.intent_class))
@@ -291,7 +291,7 @@ fn semantic_value(semantic: &SemanticMatch) -> Value {
 }
 
 fn examples_value(examples: &SemanticExamples) -> Value {
-    Fields::default()
+    FieldWriter::default()
         .put("positive", examples.positive.clone())
         .put("negative", examples.negative.clone())
         .done()

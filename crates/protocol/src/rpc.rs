@@ -15,7 +15,7 @@ pub const INTERNAL_ERROR: i64 = -32603;
 
 /// A message as the other end sent it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Message {
+pub enum RpcMessage {
     /// A call that wants an answer.
     Request {
         /// The id, as it was written.
@@ -41,7 +41,7 @@ pub enum Message {
     },
 }
 
-impl Message {
+impl RpcMessage {
     /// The method and the parameters of a call; nothing of an answer.
     #[must_use]
     pub fn call(&self) -> (&str, &Value) {
@@ -161,13 +161,13 @@ impl InvalidMessage {
 /// Returns what is wrong, in a form that can be answered.
 ///
 /// ```
-/// use proofhouse_protocol::rpc::{self, Message};
+/// use proofhouse_protocol::rpc::{self, RpcMessage};
 /// use serde_json::json;
 ///
 /// let message = rpc::parse(br#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#).unwrap();
-/// assert_eq!(message, Message::Request { id: json!(1), method: "ping".into(), params: json!(null) });
+/// assert_eq!(message, RpcMessage::Request { id: json!(1), method: "ping".into(), params: json!(null) });
 /// ```
-pub fn parse(text: &[u8]) -> Result<Message, InvalidMessage> {
+pub fn parse(text: &[u8]) -> Result<RpcMessage, InvalidMessage> {
     let value =
         serde_json::from_slice(text).map_err(|error| InvalidMessage::NotJson(error.to_string()))?;
     from_value(value)
@@ -178,7 +178,7 @@ pub fn parse(text: &[u8]) -> Result<Message, InvalidMessage> {
 /// # Errors
 ///
 /// Returns what is wrong, in a form that can be answered.
-pub fn from_value(value: Value) -> Result<Message, InvalidMessage> {
+pub fn from_value(value: Value) -> Result<RpcMessage, InvalidMessage> {
     let Value::Object(mut object) = value else {
         return Err(InvalidMessage::NotRpc {
             reason: "it is not an object",
@@ -200,8 +200,8 @@ pub fn from_value(value: Value) -> Result<Message, InvalidMessage> {
                 return Err(invalid("`params` is neither an object nor a list"));
             }
             match id {
-                None => Ok(Message::Notification { method, params }),
-                Some(id) if is_id(&id) => Ok(Message::Request { id, method, params }),
+                None => Ok(RpcMessage::Notification { method, params }),
+                Some(id) if is_id(&id) => Ok(RpcMessage::Request { id, method, params }),
                 Some(_) => Err(invalid("`id` is neither a text nor a number")),
             }
         }
@@ -213,7 +213,7 @@ pub fn from_value(value: Value) -> Result<Message, InvalidMessage> {
                 _ => return Err(invalid("there is no method, result or error")),
             };
             let id = id.unwrap_or_default();
-            Ok(Message::Response { id, outcome })
+            Ok(RpcMessage::Response { id, outcome })
         }
     }
 }
@@ -353,24 +353,24 @@ mod tests {
             response(&json!(3), json!({"tools": []})),
             error(&json!(3), INVALID_PARAMS, "no", Some(json!(1))),
         ];
-        let read: Vec<Message> = sent.into_iter().map(|v| from_value(v).unwrap()).collect();
+        let read: Vec<RpcMessage> = sent.into_iter().map(|v| from_value(v).unwrap()).collect();
         assert_eq!(
             read,
             [
-                Message::Request {
+                RpcMessage::Request {
                     id: json!("x"),
                     method: "tools/call".into(),
                     params
                 },
-                Message::Notification {
+                RpcMessage::Notification {
                     method: "notifications/initialized".into(),
                     params: Value::Null
                 },
-                Message::Response {
+                RpcMessage::Response {
                     id: json!(3),
                     outcome: Ok(json!({"tools": []}))
                 },
-                Message::Response {
+                RpcMessage::Response {
                     id: json!(3),
                     outcome: Err(json!({"code": INVALID_PARAMS, "message": "no", "data": 1}))
                 },

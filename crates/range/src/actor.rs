@@ -51,10 +51,10 @@ pub(crate) struct RunShared {
 /// An actor, as its driver sees it. Cheap to clone.
 #[derive(Clone)]
 pub struct ActorContext {
-    inner: Arc<Inner>,
+    inner: Arc<ActorShared>,
 }
 
-struct Inner {
+struct ActorShared {
     name: String,
     mode: Mode,
     protocol: Protocol,
@@ -119,7 +119,7 @@ impl ActorContext {
     pub(crate) fn new(name: &str, mode: &Mode, phases: Phases, shared: Arc<RunShared>) -> Self {
         let (entries, waiting) = mpsc::unbounded_channel();
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(ActorShared {
                 name: name.to_owned(),
                 mode: mode.clone(),
                 protocol: mode.protocol(),

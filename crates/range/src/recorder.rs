@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use proofhouse_detect::{
-    DocumentVerdict, Evidence, Message, REDACTED, Redactor, ScanFinding, ScanOutcome, Scanner,
-    Session, TraceWriter,
+    DocumentVerdict, Evidence, REDACTED, Redactor, ScanFinding, ScanOutcome, ScanSession, Scanner,
+    TraceMessage, TraceWriter,
 };
 use proofhouse_oatf::{AdvanceReason, Direction, LogLevel, Protocol};
 use proofhouse_wire::sync::lock;
@@ -102,7 +102,7 @@ const MAX_WARNING_BYTES: usize = 1_000;
 pub(crate) type TraceOutput = TraceWriter<Box<dyn Write + Send>>;
 
 pub(crate) struct RunRecorder {
-    inner: Mutex<Inner>,
+    inner: Mutex<RecorderState>,
     observer: Option<RunObserver>,
     limits: TraceLimits,
     secrets: Option<RunSecrets>,
@@ -136,10 +136,10 @@ impl RunSecrets {
     }
 }
 
-struct Inner {
-    session: Option<Session<'static>>,
+struct RecorderState {
+    session: Option<ScanSession<'static>>,
     output: Option<TraceOutput>,
-    kept: Vec<Message>,
+    kept: Vec<TraceMessage>,
     kept_bytes: usize,
     messages: u64,
     warnings: Vec<String>,
@@ -148,8 +148,8 @@ struct Inner {
 
 /// What is left of a run's record.
 pub(crate) struct FinishedRecording {
-    pub(crate) session: Option<Session<'static>>,
-    pub(crate) kept: Vec<Message>,
+    pub(crate) session: Option<ScanSession<'static>>,
+    pub(crate) kept: Vec<TraceMessage>,
     pub(crate) messages: u64,
     pub(crate) warnings: Vec<String>,
 }
@@ -182,7 +182,7 @@ impl RunRecorder {
         limits: TraceLimits,
     ) -> Self {
         Self {
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(RecorderState {
                 session: scanner.map(Scanner::shared_session),
                 output,
                 kept: Vec::new(),
@@ -210,14 +210,14 @@ impl RunRecorder {
 
     /// Writes a message down and judges it. What is to be told of it is returned, for [`tell_all`](Self::tell_all).
     pub(crate) fn record(&self, recorded: RecordedMessage<'_>) -> Untold {
-        let mut message = Message {
+        let mut message = TraceMessage {
             sequence: 0,
             time: Some(Timestamp::now().to_string()),
             actor: Some(recorded.actor.to_owned()),
             phase: Some(recorded.phase.to_owned()),
             direction: Some(recorded.direction),
             raw: recorded.raw,
-            ..Message::new(
+            ..TraceMessage::new(
                 recorded.protocol.clone(),
                 recorded.operation,
                 recorded.content.clone(),
@@ -408,13 +408,13 @@ impl RunRecorder {
         record
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, RecorderState> {
         lock(&self.inner)
     }
 }
 
-impl Inner {
-    fn keep(&mut self, message: Message, limits: TraceLimits) {
+impl RecorderState {
+    fn keep(&mut self, message: TraceMessage, limits: TraceLimits) {
         if self.kept.len() >= limits.max_messages || self.kept_bytes >= limits.max_bytes {
             return;
         }

@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use proofhouse_detect::{BuildError, DocumentVerdict, Message, Redactor, Scanner, TraceWriter};
+use proofhouse_detect::{
+    BuildError, DocumentVerdict, Redactor, Scanner, TraceMessage, TraceWriter,
+};
 use proofhouse_oatf::{Document, GenerationProvider, Mode, SemanticEvaluator};
 use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::json;
@@ -197,7 +199,7 @@ pub struct RunReport {
     /// How many messages were seen.
     pub messages: u64,
     /// The first of them.
-    pub trace: Vec<Message>,
+    pub trace: Vec<TraceMessage>,
     /// What went wrong on the way.
     pub warnings: Vec<String>,
     /// Actors that broke off.

@@ -10,16 +10,16 @@ type Fingerprint = (u64, u64);
 
 /// Values by the fingerprint of what they were asked with.
 #[derive(Debug)]
-pub(crate) struct Cache<V> {
+pub(crate) struct ScoreCache<V> {
     capacity: usize,
     hashers: (RandomState, RandomState),
-    state: Mutex<State<V>>,
+    state: Mutex<CachedScores<V>>,
     answered: Condvar,
 }
 
 #[derive(Debug)]
-struct State<V> {
-    entries: HashMap<Fingerprint, Entry<V>>,
+struct CachedScores<V> {
+    entries: HashMap<Fingerprint, CachedScore<V>>,
     /// Those with an answer, by when they were last used.
     by_use: BTreeMap<u64, Fingerprint>,
     clock: u64,
@@ -27,7 +27,7 @@ struct State<V> {
 }
 
 #[derive(Debug)]
-enum Entry<V> {
+enum CachedScore<V> {
     /// Some thread is asking.
     Asked,
     Answered {
@@ -36,12 +36,12 @@ enum Entry<V> {
     },
 }
 
-impl<V: Clone> Cache<V> {
+impl<V: Clone> ScoreCache<V> {
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             capacity,
             hashers: (RandomState::new(), RandomState::new()),
-            state: Mutex::new(State {
+            state: Mutex::new(CachedScores {
                 entries: HashMap::new(),
                 by_use: BTreeMap::new(),
                 clock: 0,
@@ -62,12 +62,12 @@ impl<V: Clone> Cache<V> {
         let mut state = self.lock();
         loop {
             match state.entries.get(&print) {
-                Some(Entry::Answered { .. }) => {
+                Some(CachedScore::Answered { .. }) => {
                     if let Some(value) = state.touch(print) {
                         return Ok(value);
                     }
                 }
-                Some(Entry::Asked) => {
+                Some(CachedScore::Asked) => {
                     state = self
                         .answered
                         .wait(state)
@@ -76,7 +76,7 @@ impl<V: Clone> Cache<V> {
                 None => break,
             }
         }
-        state.entries.insert(print, Entry::Asked);
+        state.entries.insert(print, CachedScore::Asked);
         drop(state);
         let asking = Asking { cache: self, print };
         let value = ask()?;
@@ -91,17 +91,17 @@ impl<V: Clone> Cache<V> {
     }
 }
 
-impl<V> Cache<V> {
+impl<V> ScoreCache<V> {
     /// A panic elsewhere leaves the state whole: it is only changed by a few lines that do not panic.
-    fn lock(&self) -> MutexGuard<'_, State<V>> {
+    fn lock(&self) -> MutexGuard<'_, CachedScores<V>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<V: Clone> State<V> {
+impl<V: Clone> CachedScores<V> {
     fn touch(&mut self, print: Fingerprint) -> Option<V> {
         self.clock += 1;
-        let Some(Entry::Answered { value, used }) = self.entries.get_mut(&print) else {
+        let Some(CachedScore::Answered { value, used }) = self.entries.get_mut(&print) else {
             return None;
         };
         self.by_use.remove(used);
@@ -114,7 +114,8 @@ impl<V: Clone> State<V> {
     fn answer(&mut self, print: Fingerprint, value: V, capacity: usize) {
         self.clock += 1;
         let used = self.clock;
-        self.entries.insert(print, Entry::Answered { value, used });
+        self.entries
+            .insert(print, CachedScore::Answered { value, used });
         self.by_use.insert(used, print);
         while self.by_use.len() > capacity {
             if let Some((_, oldest)) = self.by_use.pop_first() {
@@ -126,14 +127,14 @@ impl<V: Clone> State<V> {
 
 /// Wakes those who wait, however the asking ends.
 struct Asking<'c, V> {
-    cache: &'c Cache<V>,
+    cache: &'c ScoreCache<V>,
     print: Fingerprint,
 }
 
 impl<V> Drop for Asking<'_, V> {
     fn drop(&mut self) {
         let mut state = self.cache.lock();
-        if matches!(state.entries.get(&self.print), Some(Entry::Asked)) {
+        if matches!(state.entries.get(&self.print), Some(CachedScore::Asked)) {
             state.entries.remove(&self.print);
         }
         drop(state);
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_goes_first() {
-        let cache = Cache::new(2);
+        let cache = ScoreCache::new(2);
         let asked = AtomicU32::new(0);
         let ask = |key: &str| {
             cache.get_or_ask(&key, || Ok::<_, ()>(asked.fetch_add(1, Ordering::Relaxed)))
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn errors_and_panics_are_not_remembered() {
-        let cache = Cache::new(2);
+        let cache = ScoreCache::new(2);
         assert_eq!(cache.get_or_ask(&"a", || Err("down")), Err("down"));
         let panicked = thread::scope(|scope| {
             scope
@@ -176,14 +177,14 @@ mod tests {
 
     #[test]
     fn without_room_everything_is_asked() {
-        let cache = Cache::new(0);
+        let cache = ScoreCache::new(0);
         assert_eq!(cache.get_or_ask(&1, || Ok::<_, ()>(1)), Ok(1));
         assert_eq!(cache.get_or_ask(&1, || Ok::<_, ()>(2)), Ok(2));
     }
 
     #[test]
     fn threads_share_one_answer() {
-        let cache = Cache::new(4);
+        let cache = ScoreCache::new(4);
         let asked = AtomicU32::new(0);
         thread::scope(|scope| {
             for _ in 0..8 {

@@ -7,7 +7,7 @@
 //! to reach the threshold and every negative one has to stay below it.
 
 use crate::embeddings::Embedding;
-use crate::failure::Failure;
+use crate::failure::SemanticFailure;
 
 /// How many examples of a kind are looked at; the rest is left aside.
 pub(crate) const MAX_EXAMPLES: usize = 16;
@@ -38,7 +38,7 @@ impl References {
         positive: Vec<Embedding>,
         negative: &[Embedding],
         threshold: f64,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SemanticFailure> {
         let mut near = vec![intent];
         near.extend(positive);
         // An example is as near to itself as can be, which would say nothing: it is compared with the
@@ -60,7 +60,7 @@ impl References {
         Ok(Self { near, scale })
     }
 
-    pub(crate) fn score(&self, text: &Embedding) -> Result<f64, Failure> {
+    pub(crate) fn score(&self, text: &Embedding) -> Result<f64, SemanticFailure> {
         let raw = text.nearest(&self.near)?;
         Ok(self.scale.map_or(raw, |scale| scale.apply(raw)))
     }
@@ -93,7 +93,11 @@ impl Scale {
 }
 
 /// Checks the scores of examples against the threshold.
-pub(crate) fn check(positive: &[f64], negative: &[f64], threshold: f64) -> Result<(), Failure> {
+pub(crate) fn check(
+    positive: &[f64],
+    negative: &[f64],
+    threshold: f64,
+) -> Result<(), SemanticFailure> {
     let number = |(index, score): (usize, &f64)| (index + 1, *score);
     let low = positive
         .iter()
@@ -115,7 +119,7 @@ pub(crate) fn check(positive: &[f64], negative: &[f64], threshold: f64) -> Resul
     if let Some(more @ 1..) = wrong.len().checked_sub(MAX_NAMED) {
         reason.push_str(&format!(", and {more} more"));
     }
-    Err(Failure::Calibration {
+    Err(SemanticFailure::Calibration {
         reason: format!("{reason}, with a threshold of {threshold}"),
     })
 }
@@ -128,7 +132,7 @@ mod tests {
         degrees.iter().copied().map(Embedding::at).collect()
     }
 
-    fn calibrate(positive: &[f64], negative: &[f64]) -> Result<References, Failure> {
+    fn calibrate(positive: &[f64], negative: &[f64]) -> Result<References, SemanticFailure> {
         References::calibrate(Embedding::at(0.0), at(positive), &at(negative), 0.7)
     }
 

@@ -3,31 +3,34 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::client::Client;
-use crate::failure::Failure;
+use crate::client::ModelClient;
+use crate::failure::SemanticFailure;
 
 #[derive(Deserialize)]
-struct Answer {
+struct ChatCompletion {
     choices: Vec<Choice>,
 }
 
 #[derive(Deserialize)]
 struct Choice {
-    message: Message,
+    message: ChatReply,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct ChatReply {
     content: Option<String>,
 }
 
 /// What the model says; nothing when it says nothing.
-pub(crate) fn ask(client: &Client, question: &Value) -> Result<String, Failure> {
-    let answer: Answer = client.ask("/chat/completions", question)?;
+pub(crate) fn ask(client: &ModelClient, question: &Value) -> Result<String, SemanticFailure> {
+    let answer: ChatCompletion = client.ask("/chat/completions", question)?;
     let mut choices = answer.choices;
     match (choices.pop(), choices.len()) {
         (Some(choice), 0) => Ok(choice.message.content.unwrap_or_default()),
-        (None, _) => Err(Failure::bad_answer("0 choices")),
-        (Some(_), others) => Err(Failure::bad_answer(format!("{} choices", others + 1))),
+        (None, _) => Err(SemanticFailure::bad_answer("0 choices")),
+        (Some(_), others) => Err(SemanticFailure::bad_answer(format!(
+            "{} choices",
+            others + 1
+        ))),
     }
 }

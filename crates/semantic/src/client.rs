@@ -6,14 +6,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION};
-use proofhouse_wire::client::{Client as HttpClient, ClientError, Response, Roots};
+use proofhouse_wire::client::{Client as HttpClient, ClientError, Roots, StreamedResponse};
 use proofhouse_wire::retry::{Jitter, RetryAfter, RetryCause, RetryOn, RetryPolicy};
 use proofhouse_wire::{Blocking, Bytes, HeaderMap, HeaderValue, Method, WireLimits};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::config::{Config, ConfigError};
-use crate::failure::Failure;
+use crate::failure::SemanticFailure;
 
 /// The first wait before a retry, doubled each time, when the endpoint names none.
 const BASE_WAIT: Duration = Duration::from_millis(250);
@@ -28,7 +28,7 @@ const MAX_REFUSAL_CHARACTERS: usize = 200;
 
 /// An endpoint that answers questions in JSON.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct ModelClient {
     config: Config,
     http: HttpClient,
     /// The traits of semantic evaluation block, so this does too.
@@ -47,14 +47,14 @@ struct Trouble {
 }
 
 /// A failed attempt.
-struct Refused {
-    failure: Failure,
+struct FailedAttempt {
+    failure: SemanticFailure,
     /// What it means for another attempt.
     cause: RetryCause,
 }
 
-impl From<Failure> for Refused {
-    fn from(failure: Failure) -> Self {
+impl From<SemanticFailure> for FailedAttempt {
+    fn from(failure: SemanticFailure) -> Self {
         Self {
             failure,
             cause: RetryCause::Final,
@@ -62,7 +62,7 @@ impl From<Failure> for Refused {
     }
 }
 
-impl Client {
+impl ModelClient {
     pub(crate) fn new(config: Config) -> Result<Self, ConfigError> {
         let host = config.check()?;
         let json = HeaderValue::from_static("application/json");
@@ -111,11 +111,11 @@ impl Client {
         &self,
         path: &str,
         question: &Value,
-    ) -> Result<A, Failure> {
+    ) -> Result<A, SemanticFailure> {
         {
             let trouble = self.trouble();
             if trouble.in_a_row >= self.config.max_failures {
-                return Err(Failure::GivenUp {
+                return Err(SemanticFailure::GivenUp {
                     times: trouble.in_a_row,
                     last: trouble.last.clone(),
                 });
@@ -128,17 +128,17 @@ impl Client {
                 trouble.in_a_row = trouble.in_a_row.saturating_add(1);
                 trouble.last = failure.to_string();
             }
-            Err(Failure::RequestsSpent { .. }) => {}
+            Err(SemanticFailure::RequestsSpent { .. }) => {}
             _ => trouble.in_a_row = 0,
         }
         drop(trouble);
         serde_json::from_slice(&answer?).map_err(|error| {
             // The message of a parse error may quote the answer.
-            Failure::bad_answer(self.presentable(&error.to_string()))
+            SemanticFailure::bad_answer(self.presentable(&error.to_string()))
         })
     }
 
-    fn ask_until_answered(&self, path: &str, question: &Bytes) -> Result<Bytes, Failure> {
+    fn ask_until_answered(&self, path: &str, question: &Bytes) -> Result<Bytes, SemanticFailure> {
         let deadline = Instant::now() + self.config.timeout.min(MAX_TIMEOUT);
         let policy = self.policy();
         let mut attempt = 1;
@@ -168,14 +168,19 @@ impl Client {
         }
     }
 
-    fn attempt(&self, path: &str, question: &Bytes, deadline: Instant) -> Result<Bytes, Refused> {
+    fn attempt(
+        &self,
+        path: &str,
+        question: &Bytes,
+        deadline: Instant,
+    ) -> Result<Bytes, FailedAttempt> {
         let remaining = || deadline.saturating_duration_since(Instant::now());
         if remaining().is_zero() {
             return Err(self.timeout().into());
         }
         let limit = self.config.max_requests;
         if self.requests.fetch_add(1, Ordering::Relaxed) >= limit {
-            return Err(Failure::RequestsSpent { limit }.into());
+            return Err(SemanticFailure::RequestsSpent { limit }.into());
         }
         let url = format!("{}{path}", self.config.base_url.trim_end_matches('/'));
         let (http, headers, body) = (self.http.clone(), self.headers.clone(), question.clone());
@@ -196,8 +201,8 @@ impl Client {
             Some(wait) => format!("; it wants to be asked again in {} s", wait.as_secs()),
             None => String::new(),
         };
-        Err(Refused {
-            failure: Failure::Status {
+        Err(FailedAttempt {
+            failure: SemanticFailure::Status {
                 host: self.host.clone(),
                 status: code,
                 words: words + &wish,
@@ -207,7 +212,7 @@ impl Client {
     }
 
     /// What a refusal says, with a separator before it; or nothing.
-    fn refusal(&self, response: Response, time: Duration) -> String {
+    fn refusal(&self, response: StreamedResponse, time: Duration) -> String {
         if response.status.is_redirection() {
             let place = response.headers.get(LOCATION);
             let place = place
@@ -257,18 +262,18 @@ impl Client {
         short
     }
 
-    fn broken(&self, error: ClientError) -> Failure {
-        let unreachable = |reason: &str| Failure::Unreachable {
+    fn broken(&self, error: ClientError) -> SemanticFailure {
+        let unreachable = |reason: &str| SemanticFailure::Unreachable {
             host: self.host.clone(),
             reason: self.presentable(reason),
         };
         match error {
-            ClientError::Connect { timed_out, .. } if timed_out => Failure::Timeout {
+            ClientError::Connect { timed_out, .. } if timed_out => SemanticFailure::Timeout {
                 host: self.host.clone(),
                 limit: self.config.connect_timeout.min(self.config.timeout),
             },
             ClientError::TooSlow => self.timeout(),
-            ClientError::TooLarge { limit } => Failure::AnswerTooLarge { limit },
+            ClientError::TooLarge { limit } => SemanticFailure::AnswerTooLarge { limit },
             // The host is named beside the reason, so its URL need not be.
             ClientError::Connect { reason, .. }
             | ClientError::Broken(reason)
@@ -281,8 +286,8 @@ impl Client {
         }
     }
 
-    fn timeout(&self) -> Failure {
-        Failure::Timeout {
+    fn timeout(&self) -> SemanticFailure {
+        SemanticFailure::Timeout {
             host: self.host.clone(),
             limit: self.config.timeout,
         }
@@ -295,10 +300,10 @@ impl Client {
 
 /// Whether a failure is the endpoint's own. What a single text may bring about does not count: a
 /// hostile text could otherwise end the evaluation of all others.
-fn is_trouble(failure: &Failure) -> bool {
+fn is_trouble(failure: &SemanticFailure) -> bool {
     match failure {
-        Failure::Unreachable { .. } | Failure::Timeout { .. } => true,
-        Failure::Status { status, .. } => {
+        SemanticFailure::Unreachable { .. } | SemanticFailure::Timeout { .. } => true,
+        SemanticFailure::Status { status, .. } => {
             matches!(status, 300..=399 | 401 | 403 | 404 | 429 | 500..)
         }
         _ => false,

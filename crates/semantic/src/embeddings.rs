@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::client::Client;
-use crate::failure::Failure;
+use crate::client::ModelClient;
+use crate::failure::SemanticFailure;
 
 /// How many texts go into one request.
 const BATCH: usize = 32;
@@ -14,18 +14,21 @@ const BATCH: usize = 32;
 pub(crate) struct Embedding(Vec<f32>);
 
 #[derive(Deserialize)]
-struct Answer {
-    data: Vec<Item>,
+struct EmbeddingsResponse {
+    data: Vec<EmbeddingItem>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct EmbeddingItem {
     index: Option<usize>,
     embedding: Vec<f64>,
 }
 
 /// The embeddings of texts, in their order.
-pub(crate) fn embed(client: &Client, texts: &[&str]) -> Result<Vec<Embedding>, Failure> {
+pub(crate) fn embed(
+    client: &ModelClient,
+    texts: &[&str],
+) -> Result<Vec<Embedding>, SemanticFailure> {
     let mut embeddings = Vec::with_capacity(texts.len());
     for batch in texts.chunks(BATCH) {
         let question = json!({
@@ -33,16 +36,19 @@ pub(crate) fn embed(client: &Client, texts: &[&str]) -> Result<Vec<Embedding>, F
             "input": batch,
             "encoding_format": "float",
         });
-        let answer: Answer = client.ask("/embeddings", &question)?;
+        let answer: EmbeddingsResponse = client.ask("/embeddings", &question)?;
         embeddings.extend(in_order(answer, batch.len())?);
     }
     Ok(embeddings)
 }
 
-fn in_order(answer: Answer, expected: usize) -> Result<Vec<Embedding>, Failure> {
+fn in_order(
+    answer: EmbeddingsResponse,
+    expected: usize,
+) -> Result<Vec<Embedding>, SemanticFailure> {
     let count = answer.data.len();
     if count != expected {
-        return Err(Failure::bad_answer(format!(
+        return Err(SemanticFailure::bad_answer(format!(
             "{count} embeddings for {expected} texts"
         )));
     }
@@ -52,7 +58,7 @@ fn in_order(answer: Answer, expected: usize) -> Result<Vec<Embedding>, Failure> 
         match places.get_mut(index) {
             Some(place @ None) => *place = Some(Embedding::new(&item.embedding)?),
             _ => {
-                return Err(Failure::bad_answer(format!(
+                return Err(SemanticFailure::bad_answer(format!(
                     "embedding {index} is there twice, or was not asked for"
                 )));
             }
@@ -63,10 +69,12 @@ fn in_order(answer: Answer, expected: usize) -> Result<Vec<Embedding>, Failure> 
 }
 
 impl Embedding {
-    fn new(numbers: &[f64]) -> Result<Self, Failure> {
+    fn new(numbers: &[f64]) -> Result<Self, SemanticFailure> {
         let length = numbers.iter().map(|n| n * n).sum::<f64>().sqrt();
         if !length.is_finite() || length == 0.0 {
-            return Err(Failure::bad_answer("an embedding without a direction"));
+            return Err(SemanticFailure::bad_answer(
+                "an embedding without a direction",
+            ));
         }
         #[expect(
             clippy::cast_possible_truncation,
@@ -78,9 +86,9 @@ impl Embedding {
 
     /// The cosine of the angle between two embeddings. Opposite meanings count as unrelated, so that
     /// it is from 0 to 1.
-    pub(crate) fn nearness(&self, other: &Self) -> Result<f64, Failure> {
+    pub(crate) fn nearness(&self, other: &Self) -> Result<f64, SemanticFailure> {
         if self.0.len() != other.0.len() {
-            return Err(Failure::bad_answer(format!(
+            return Err(SemanticFailure::bad_answer(format!(
                 "embeddings of {} and of {} numbers",
                 self.0.len(),
                 other.0.len()
@@ -95,7 +103,7 @@ impl Embedding {
     pub(crate) fn nearest<'e>(
         &self,
         others: impl IntoIterator<Item = &'e Self>,
-    ) -> Result<f64, Failure> {
+    ) -> Result<f64, SemanticFailure> {
         others.into_iter().try_fold(0.0, |nearest: f64, other| {
             Ok(nearest.max(self.nearness(other)?))
         })
@@ -140,11 +148,11 @@ mod tests {
 
     #[test]
     fn answers_are_put_in_order() {
-        let item = |index, n: f64| Item {
+        let item = |index, n: f64| EmbeddingItem {
             index,
             embedding: vec![n, 1.0],
         };
-        let ordered = |data| in_order(Answer { data }, 2);
+        let ordered = |data| in_order(EmbeddingsResponse { data }, 2);
         let expected = ordered(vec![item(Some(0), 1.0), item(Some(1), 2.0)]).unwrap();
         let shuffled = ordered(vec![item(Some(1), 2.0), item(Some(0), 1.0)]).unwrap();
         let unnumbered = ordered(vec![item(None, 1.0), item(None, 2.0)]).unwrap();

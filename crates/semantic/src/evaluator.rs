@@ -7,12 +7,12 @@ use proofhouse_oatf::{
     SemanticIntentClass,
 };
 
-use crate::cache::Cache;
+use crate::cache::ScoreCache;
 use crate::calibration::{self, MAX_EXAMPLES, References};
-use crate::client::Client;
+use crate::client::ModelClient;
 use crate::config::{Config, ConfigError, Method};
 use crate::embeddings::{Embedding, embed};
-use crate::failure::Failure;
+use crate::failure::SemanticFailure;
 use crate::judge::{Fence, judge};
 
 /// How many indicators stay calibrated; the least recently used are calibrated again.
@@ -24,29 +24,29 @@ const MAX_INDICATORS: usize = 1024;
 /// share it.
 #[derive(Debug)]
 pub struct OpenAiSemantic {
-    client: Client,
-    engine: Engine,
+    client: ModelClient,
+    engine: EvaluatorKind,
 }
 
 #[derive(Debug)]
-enum Engine {
+enum EvaluatorKind {
     Embeddings {
-        texts: Cache<Arc<Embedding>>,
-        indicators: Cache<Calibrated<Arc<References>>>,
+        texts: ScoreCache<Arc<Embedding>>,
+        indicators: ScoreCache<Calibrated<Arc<References>>>,
     },
     Judge {
         fence: Fence,
-        texts: Cache<f64>,
-        indicators: Cache<Calibrated<()>>,
+        texts: ScoreCache<f64>,
+        indicators: ScoreCache<Calibrated<()>>,
     },
 }
 
 /// That an indicator does not fit the model is remembered as well as that it does.
-type Calibrated<T> = Result<T, Failure>;
+type Calibrated<T> = Result<T, SemanticFailure>;
 
 /// What an evaluator did so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Usage {
+pub struct EvaluatorUsage {
     /// Requests made, retries included.
     pub requests: u64,
     /// Texts whose answer was remembered.
@@ -81,37 +81,37 @@ impl OpenAiSemantic {
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         let entries = config.cache_entries;
         let engine = match config.method {
-            Method::Embeddings => Engine::Embeddings {
-                texts: Cache::new(entries),
-                indicators: Cache::new(MAX_INDICATORS),
+            Method::Embeddings => EvaluatorKind::Embeddings {
+                texts: ScoreCache::new(entries),
+                indicators: ScoreCache::new(MAX_INDICATORS),
             },
-            Method::Judge => Engine::Judge {
+            Method::Judge => EvaluatorKind::Judge {
                 fence: Fence::new(),
-                texts: Cache::new(entries),
-                indicators: Cache::new(MAX_INDICATORS),
+                texts: ScoreCache::new(entries),
+                indicators: ScoreCache::new(MAX_INDICATORS),
             },
         };
         Ok(Self {
-            client: Client::new(config)?,
+            client: ModelClient::new(config)?,
             engine,
         })
     }
 
     /// What was done so far.
     #[must_use]
-    pub fn usage(&self) -> Usage {
-        Usage {
+    pub fn usage(&self) -> EvaluatorUsage {
+        EvaluatorUsage {
             requests: self.client.requests(),
             cache_hits: match &self.engine {
-                Engine::Embeddings { texts, .. } => texts.hits(),
-                Engine::Judge { texts, .. } => texts.hits(),
+                EvaluatorKind::Embeddings { texts, .. } => texts.hits(),
+                EvaluatorKind::Judge { texts, .. } => texts.hits(),
             },
         }
     }
 
-    fn score(&self, text: &str, wanted: ScoreRequest<'_>) -> Result<f64, Failure> {
+    fn score(&self, text: &str, wanted: ScoreRequest<'_>) -> Result<f64, SemanticFailure> {
         match &self.engine {
-            Engine::Embeddings { texts, indicators } => {
+            EvaluatorKind::Embeddings { texts, indicators } => {
                 let references = indicators.get_or_ask(&wanted.key(), || {
                     remember(self.references(wanted).map(Arc::new))
                 })??;
@@ -122,11 +122,11 @@ impl OpenAiSemantic {
                 let embedding = texts.get_or_ask(&text, || {
                     let mut embeddings = embed(&self.client, &[text])?;
                     let embedding = embeddings.pop().map(Arc::new);
-                    embedding.ok_or_else(|| Failure::bad_answer("no embedding"))
+                    embedding.ok_or_else(|| SemanticFailure::bad_answer("no embedding"))
                 })?;
                 references.score(&embedding)
             }
-            Engine::Judge {
+            EvaluatorKind::Judge {
                 fence,
                 texts,
                 indicators,
@@ -141,7 +141,7 @@ impl OpenAiSemantic {
                     })
                 };
                 indicators.get_or_ask(&wanted.key(), || {
-                    let scores = |examples: &[String]| -> Result<Vec<f64>, Failure> {
+                    let scores = |examples: &[String]| -> Result<Vec<f64>, SemanticFailure> {
                         examples.iter().map(|example| ask(example)).collect()
                     };
                     remember((|| {
@@ -155,14 +155,14 @@ impl OpenAiSemantic {
         }
     }
 
-    fn references(&self, wanted: ScoreRequest<'_>) -> Result<References, Failure> {
+    fn references(&self, wanted: ScoreRequest<'_>) -> Result<References, SemanticFailure> {
         let mut texts = vec![wanted.intent];
         let examples = wanted.positive.iter().chain(wanted.negative);
         texts.extend(examples.map(String::as_str));
         for text in &texts {
             self.check_size(text)?;
             if text.trim().is_empty() {
-                return Err(Failure::Calibration {
+                return Err(SemanticFailure::Calibration {
                     reason: "its intent or one of its examples is empty".to_owned(),
                 });
             }
@@ -172,14 +172,14 @@ impl OpenAiSemantic {
         let positive = embeddings.split_off(1);
         let intent = embeddings
             .pop()
-            .ok_or_else(|| Failure::bad_answer("no embedding"))?;
+            .ok_or_else(|| SemanticFailure::bad_answer("no embedding"))?;
         References::calibrate(intent, positive, &negative, wanted.threshold)
     }
 
-    fn check_size(&self, text: &str) -> Result<(), Failure> {
+    fn check_size(&self, text: &str) -> Result<(), SemanticFailure> {
         let limit = self.client.config().max_text_bytes;
         if text.len() > limit {
-            return Err(Failure::TextTooLong {
+            return Err(SemanticFailure::TextTooLong {
                 bytes: text.len(),
                 limit,
             });
@@ -195,10 +195,10 @@ fn first(examples: Option<&[String]>) -> &[String] {
 }
 
 /// A failed calibration is an answer, to be remembered. Any other failure is not.
-fn remember<T>(calibrated: Result<T, Failure>) -> Result<Calibrated<T>, Failure> {
+fn remember<T>(calibrated: Result<T, SemanticFailure>) -> Result<Calibrated<T>, SemanticFailure> {
     match calibrated {
         Ok(fits) => Ok(Ok(fits)),
-        Err(failure @ Failure::Calibration { .. }) => Ok(Err(failure)),
+        Err(failure @ SemanticFailure::Calibration { .. }) => Ok(Err(failure)),
         Err(failure) => Err(failure),
     }
 }

@@ -7,7 +7,7 @@ use proofhouse_oatf::{EvaluationError, EvaluationErrorKind};
 /// Why a text got no score. The words never hold the key.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Failure {
+pub enum SemanticFailure {
     /// The text is larger than what may be sent.
     #[error("the text has {bytes} bytes, and at most {limit} are sent")]
     TextTooLong {
@@ -76,7 +76,7 @@ pub enum Failure {
     },
 }
 
-impl Failure {
+impl SemanticFailure {
     pub(crate) fn bad_answer(reason: impl Into<String>) -> Self {
         Self::BadAnswer {
             reason: reason.into(),
@@ -84,8 +84,8 @@ impl Failure {
     }
 }
 
-impl From<Failure> for EvaluationError {
-    fn from(failure: Failure) -> Self {
+impl From<SemanticFailure> for EvaluationError {
+    fn from(failure: SemanticFailure) -> Self {
         Self::new(EvaluationErrorKind::SemanticError, failure.to_string())
     }
 }

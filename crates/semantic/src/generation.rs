@@ -4,9 +4,9 @@ use proofhouse_oatf::{GenerationError, GenerationErrorKind, GenerationProvider, 
 use serde_json::{Value, json};
 
 use crate::chat;
-use crate::client::Client;
+use crate::client::ModelClient;
 use crate::config::{Config, ConfigError};
-use crate::failure::Failure;
+use crate::failure::SemanticFailure;
 
 /// A [`GenerationProvider`] over an OpenAI-compatible endpoint. The method of its configuration is
 /// not used.
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 /// # Ok::<(), proofhouse_semantic::ConfigError>(())
 /// ```
 pub struct OpenAiGeneration {
-    client: Client,
+    client: ModelClient,
 }
 
 impl OpenAiGeneration {
@@ -30,7 +30,7 @@ impl OpenAiGeneration {
     ///
     /// Returns an error when the configuration makes no sense or would show the key to others.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
-        let client = Client::new(config)?;
+        let client = ModelClient::new(config)?;
         Ok(Self { client })
     }
 }
@@ -68,10 +68,10 @@ impl GenerationProvider for OpenAiGeneration {
     }
 }
 
-fn kind(failure: &Failure) -> GenerationErrorKind {
+fn kind(failure: &SemanticFailure) -> GenerationErrorKind {
     match failure {
-        Failure::Timeout { .. } => GenerationErrorKind::Timeout,
-        Failure::BadAnswer { .. } => GenerationErrorKind::ModelError,
+        SemanticFailure::Timeout { .. } => GenerationErrorKind::Timeout,
+        SemanticFailure::BadAnswer { .. } => GenerationErrorKind::ModelError,
         _ => GenerationErrorKind::ProviderUnavailable,
     }
 }

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::chat;
-use crate::client::Client;
-use crate::failure::Failure;
+use crate::client::ModelClient;
+use crate::failure::SemanticFailure;
 
 /// The line before and after what is judged.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Fence(String);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Judgement {
+struct ModelJudgement {
     score: f64,
 }
 
@@ -69,31 +69,31 @@ impl Fence {
 
 /// The judge's score of a text.
 pub(crate) fn judge(
-    client: &Client,
+    client: &ModelClient,
     fence: &Fence,
     text: &str,
     intent: &str,
     class: Option<SemanticIntentClass>,
-) -> Result<f64, Failure> {
+) -> Result<f64, SemanticFailure> {
     let question = fence.question(&client.config().model, text, intent, class);
     score(&chat::ask(client, &question)?)
 }
 
 /// The words of the judge are not quoted in errors: the judged text may have chosen them.
-fn score(content: &str) -> Result<f64, Failure> {
+fn score(content: &str) -> Result<f64, SemanticFailure> {
     let judgement = Some(content)
         // A list of one number would pass for the object.
         .filter(|content| content.trim_start().starts_with('{'))
         .and_then(|content| serde_json::from_str(content).ok());
-    let Some(Judgement { score }) = judgement else {
-        return Err(Failure::bad_answer(
+    let Some(ModelJudgement { score }) = judgement else {
+        return Err(SemanticFailure::bad_answer(
             "the judge did not answer with {\"score\": S}",
         ));
     };
     if (0.0..=1.0).contains(&score) {
         Ok(score)
     } else {
-        Err(Failure::bad_answer(format!(
+        Err(SemanticFailure::bad_answer(format!(
             "the judge gave a score of {score}, outside 0.0 to 1.0"
         )))
     }
@@ -131,7 +131,7 @@ mod tests {
             r#"{"Score": 0.1}"#,
         ] {
             assert!(
-                matches!(score(content), Err(Failure::BadAnswer { .. })),
+                matches!(score(content), Err(SemanticFailure::BadAnswer { .. })),
                 "{content}"
             );
         }

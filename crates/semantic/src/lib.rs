@@ -37,7 +37,7 @@ mod judge;
 mod secret;
 
 pub use config::{Config, ConfigError, Method};
-pub use evaluator::{OpenAiSemantic, Usage};
-pub use failure::Failure;
+pub use evaluator::{EvaluatorUsage, OpenAiSemantic};
+pub use failure::SemanticFailure;
 pub use generation::OpenAiGeneration;
 pub use secret::Secret;

@@ -234,7 +234,7 @@ async fn accept(listener: Listener, acceptor: Acceptor) {
             continue;
         };
         let _ = stream.set_nodelay(true);
-        let connection = Connection {
+        let connection = ServedConnection {
             tls: tls.clone(),
             router: router.clone(),
             acceptor: acceptor.clone(),
@@ -246,7 +246,7 @@ async fn accept(listener: Listener, acceptor: Acceptor) {
     }
 }
 
-struct Connection {
+struct ServedConnection {
     tls: Option<TlsAcceptor>,
     router: Router,
     acceptor: Acceptor,
@@ -256,7 +256,7 @@ struct Connection {
     permit: Permit,
 }
 
-impl Connection {
+impl ServedConnection {
     async fn run(self, stream: TcpStream) {
         self.acceptor.metrics.connections.inc();
         if let Err(error) = self.serve(stream).await {

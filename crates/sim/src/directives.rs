@@ -76,11 +76,11 @@ pub(super) struct DirectiveCall {
 
 /// The directives of a text, in order.
 pub(super) fn directives(source: &DirectiveSource, toolbox: &Toolbox) -> Vec<Directive> {
-    let mut reader = Reader {
+    let mut reader = DirectiveReader {
         source,
         toolbox,
         found: Vec::new(),
-        list: List::None,
+        list: DirectiveList::None,
         orders: 0,
     };
     let all = sentences(&source.text);
@@ -117,17 +117,17 @@ pub(super) fn is_directive(sentence: &str, toolbox: &Toolbox) -> bool {
         || !toolbox.named(sentence).is_empty()
 }
 
-struct Reader<'a> {
+struct DirectiveReader<'a> {
     source: &'a DirectiveSource,
     toolbox: &'a Toolbox,
     found: Vec<Directive>,
-    list: List,
+    list: DirectiveList,
     orders: usize,
 }
 
 /// What the items of a list are for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum List {
+enum DirectiveList {
     None,
     /// To be added to the calls of a tool.
     Arguments(usize),
@@ -137,13 +137,13 @@ enum List {
     Each,
 }
 
-impl Reader<'_> {
+impl DirectiveReader<'_> {
     fn sentence(&mut self, sentence: &Sentence, is_first: bool) {
         if sentence.is_item && self.item(&sentence.text) {
             return;
         }
         if !sentence.is_item {
-            self.list = List::None;
+            self.list = DirectiveList::None;
         }
         let text = sentence.text.as_str();
         let lower = text.to_lowercase();
@@ -168,8 +168,8 @@ impl Reader<'_> {
         }
         if sentence.leads && (lower.contains("include") || lower.contains("following")) {
             self.list = match self.own_tool() {
-                _ if speaks(&lower) => List::Say,
-                Some(tool) if lower.contains("include") => List::Arguments(tool),
+                _ if speaks(&lower) => DirectiveList::Say,
+                Some(tool) if lower.contains("include") => DirectiveList::Arguments(tool),
                 _ => self.list,
             };
         }
@@ -178,15 +178,15 @@ impl Reader<'_> {
             .iter()
             .any(|directive| matches!(directive, Directive::Call(_)));
         if sentence.leads && orders_call && wants_each(&lower) {
-            self.list = List::Each;
+            self.list = DirectiveList::Each;
         }
     }
 
     /// Takes an item of a list that is for something; says whether it did.
     fn item(&mut self, text: &str) -> bool {
         match self.list {
-            List::None => false,
-            List::Arguments(tool) => {
+            DirectiveList::None => false,
+            DirectiveList::Arguments(tool) => {
                 let Some((name, about)) = text.split_once(':') else {
                     return false;
                 };
@@ -199,13 +199,13 @@ impl Reader<'_> {
                 });
                 true
             }
-            List::Say => {
+            DirectiveList::Say => {
                 for part in all_requested(text) {
                     self.found.push(Directive::Say(part));
                 }
                 true
             }
-            List::Each => {
+            DirectiveList::Each => {
                 let Some(literal) = literals(text).into_iter().find(is_thing) else {
                     return false;
                 };

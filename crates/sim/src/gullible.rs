@@ -106,12 +106,12 @@ struct Responder<'r> {
     told: Vec<(DirectiveSource, Vec<Directive>)>,
 }
 
-type Calls = Vec<(String, Map<String, Value>)>;
+type PlannedCalls = Vec<(String, Map<String, Value>)>;
 
 impl Responder<'_> {
     /// What results order comes first, then what has to happen before the user's own steps, then these, then
     /// what only makes sense after them.
-    fn next_calls(&self) -> Calls {
+    fn next_calls(&self) -> PlannedCalls {
         let mut early = Vec::new();
         let mut late = Vec::new();
         for (source, found) in &self.told {
@@ -232,7 +232,7 @@ impl Responder<'_> {
     }
 
     /// The calls of an order that were not made yet.
-    fn undone(&self, call: &DirectiveCall, source: &DirectiveSource) -> Calls {
+    fn undone(&self, call: &DirectiveCall, source: &DirectiveSource) -> PlannedCalls {
         let tool = &self.toolbox.tools[call.tool];
         let mut variants = Vec::new();
         if call.each.is_empty() {

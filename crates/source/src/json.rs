@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::tree::{Data, Entries, Entry, Node, Source, Text};
+use crate::tree::{Entries, MappingEntry, NodeData, ScalarText, Source, TreeNode};
 use crate::yaml::read::{ReadErrorKind, ReadLimits};
 
 /// Why a value has no tree: it is larger than the limits allow.
@@ -18,18 +18,18 @@ impl Source {
     /// The tree of a value. Strings are texts whatever they look like; every place is the start of an empty text.
     ///
     /// ```
-    /// use proofhouse_source::{ReadLimits, Scalar, Source};
+    /// use proofhouse_source::{ReadLimits, YamlScalar, Source};
     /// use serde_json::json;
     ///
     /// let source = Source::from_value(&json!({"a": "yes"}), &ReadLimits::default()).unwrap();
-    /// assert_eq!(source.root().get("a").unwrap().scalar(), Some(Scalar::Text("yes")));
+    /// assert_eq!(source.root().get("a").unwrap().scalar(), Some(YamlScalar::Text("yes")));
     /// ```
     ///
     /// # Errors
     ///
     /// Says which limit the value exceeds.
     pub fn from_value(value: &Value, limits: &ReadLimits) -> Result<Self, ValueError> {
-        let mut builder = Builder {
+        let mut builder = JsonTreeBuilder {
             limits,
             bytes: 0,
             nodes: 0,
@@ -39,14 +39,14 @@ impl Source {
     }
 }
 
-struct Builder<'l> {
+struct JsonTreeBuilder<'l> {
     limits: &'l ReadLimits,
     bytes: usize,
     nodes: usize,
 }
 
-impl Builder<'_> {
-    fn node(&mut self, value: &Value, depth: usize) -> Result<Node, ValueError> {
+impl JsonTreeBuilder<'_> {
+    fn node(&mut self, value: &Value, depth: usize) -> Result<TreeNode, ValueError> {
         let data = match value {
             // What YAML reads from these words is what they are.
             Value::Null => self.scalar("null", true)?,
@@ -56,7 +56,7 @@ impl Builder<'_> {
             Value::Array(items) => {
                 self.collection(depth)?;
                 let items = items.iter().map(|item| self.node(item, depth + 1));
-                Data::Seq(items.collect::<Result<_, _>>()?)
+                NodeData::Seq(items.collect::<Result<_, _>>()?)
             }
             Value::Object(map) => {
                 self.collection(depth)?;
@@ -64,15 +64,15 @@ impl Builder<'_> {
                 for (key, value) in map {
                     let key = node(self.scalar(key, false)?);
                     let value = self.node(value, depth + 1)?;
-                    entries.push(Entry { key, value });
+                    entries.push(MappingEntry { key, value });
                 }
-                Data::Map(Entries::new(entries, ""))
+                NodeData::Map(Entries::new(entries, ""))
             }
         };
         Ok(node(data))
     }
 
-    fn scalar(&mut self, text: &str, plain: bool) -> Result<Data, ValueError> {
+    fn scalar(&mut self, text: &str, plain: bool) -> Result<NodeData, ValueError> {
         self.count()?;
         self.bytes = self.bytes.saturating_add(text.len());
         if self.bytes > self.limits.max_bytes {
@@ -85,8 +85,8 @@ impl Builder<'_> {
                 message,
             });
         }
-        let text = Text::Owned(text.into());
-        Ok(Data::Scalar { text, plain })
+        let text = ScalarText::Owned(text.into());
+        Ok(NodeData::Scalar { text, plain })
     }
 
     fn collection(&mut self, depth: usize) -> Result<(), ValueError> {
@@ -117,8 +117,8 @@ impl Builder<'_> {
     }
 }
 
-fn node(data: Data) -> Node {
-    Node {
+fn node(data: NodeData) -> TreeNode {
+    TreeNode {
         start: 0,
         end: 0,
         data,

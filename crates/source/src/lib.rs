@@ -26,12 +26,12 @@ mod yaml;
 
 pub use diagnostic::{Diagnostic, DiagnosticSeverity, Span};
 pub use json::ValueError;
-pub use path::{DocPath, Segment};
+pub use path::{DocPath, PathSegment};
 pub use printable::{is_invisible, printable, printable_line};
 pub use suggest::did_you_mean;
 pub use tree::{NodeRef, Source};
-pub use walk::Walk;
+pub use walk::DocumentWalk;
 pub use yaml::comments::Comments;
 pub use yaml::emit::{to_inline_scalar, to_yaml};
 pub use yaml::read::{ReadError, ReadErrorKind, ReadLimits};
-pub use yaml::scalar::Scalar;
+pub use yaml::scalar::YamlScalar;

@@ -7,7 +7,7 @@ const MAX_KEY: usize = 100;
 
 /// One step of a [`DocPath`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Segment<'a> {
+pub enum PathSegment<'a> {
     /// A field of a mapping.
     Key(&'a str),
     /// An item of a sequence.
@@ -20,18 +20,18 @@ pub enum Segment<'a> {
 /// findings allocates nothing per field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DocPath<'a> {
-    segments: Vec<Segment<'a>>,
+    segments: Vec<PathSegment<'a>>,
 }
 
 impl<'a> DocPath<'a> {
     /// The steps from the root.
     #[must_use]
-    pub fn segments(&self) -> &[Segment<'a>] {
+    pub fn segments(&self) -> &[PathSegment<'a>] {
         &self.segments
     }
 
     /// Steps into a field or an item.
-    pub fn push(&mut self, segment: Segment<'a>) {
+    pub fn push(&mut self, segment: PathSegment<'a>) {
         self.segments.push(segment);
     }
 
@@ -43,16 +43,16 @@ impl<'a> DocPath<'a> {
     /// This path with one more key, for a finding about a field of the current node.
     #[must_use]
     pub fn key(&self, key: &'a str) -> Self {
-        self.with(Segment::Key(key))
+        self.with(PathSegment::Key(key))
     }
 
     /// This path with one more index.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
-        self.with(Segment::Index(index))
+        self.with(PathSegment::Index(index))
     }
 
-    fn with(&self, segment: Segment<'a>) -> Self {
+    fn with(&self, segment: PathSegment<'a>) -> Self {
         let mut segments = Vec::with_capacity(self.segments.len() + 1);
         segments.extend_from_slice(&self.segments);
         segments.push(segment);
@@ -64,7 +64,7 @@ impl fmt::Display for DocPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, segment) in self.segments.iter().enumerate() {
             match segment {
-                Segment::Key(key) => {
+                PathSegment::Key(key) => {
                     if position > 0 {
                         f.write_str(".")?;
                     }
@@ -75,7 +75,7 @@ impl fmt::Display for DocPath<'_> {
                         None => f.write_str(key)?,
                     }
                 }
-                Segment::Index(index) => write!(f, "[{index}]")?,
+                PathSegment::Index(index) => write!(f, "[{index}]")?,
             }
         }
         Ok(())
@@ -90,9 +90,9 @@ mod tests {
     fn renders_keys_and_indices() {
         let mut path = DocPath::default();
         assert_eq!(path.to_string(), "");
-        path.push(Segment::Key("attack"));
-        path.push(Segment::Key("impact"));
-        path.push(Segment::Index(2));
+        path.push(PathSegment::Key("attack"));
+        path.push(PathSegment::Key("impact"));
+        path.push(PathSegment::Index(2));
         assert_eq!(path.to_string(), "attack.impact[2]");
         assert_eq!(path.key("x.y").to_string(), "attack.impact[2].x.y");
         assert_eq!(path.index(0).to_string(), "attack.impact[2][0]");

@@ -10,16 +10,16 @@ const STRIDE: usize = 256;
 /// Known places of one text, every few lines. They are worked out when somebody first asks,
 /// so that a document with a hundred thousand findings takes no longer than it should.
 #[derive(Debug, Default)]
-pub(crate) struct Places(OnceLock<Vec<Place>>);
+pub(crate) struct PlaceIndex(OnceLock<Vec<KnownPlace>>);
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct KnownPlace {
     offset: usize,
     line: usize,
     column: usize,
 }
 
-impl Place {
+impl KnownPlace {
     const START: Self = Self {
         offset: 0,
         line: 1,
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-impl Places {
+impl PlaceIndex {
     /// Turns a byte range of `text` into a span that ends on the line it starts on.
     pub(crate) fn span(&self, text: &str, start: usize, end: usize) -> Span {
         let start = floor_char_boundary(text, start);
@@ -56,10 +56,10 @@ impl Places {
         }
     }
 
-    fn place(&self, text: &str, offset: usize) -> Place {
+    fn place(&self, text: &str, offset: usize) -> KnownPlace {
         let known = self.0.get_or_init(|| known_places(text));
         let after = known.partition_point(|place| place.offset <= offset);
-        let mut place = known[..after].last().copied().unwrap_or(Place::START);
+        let mut place = known[..after].last().copied().unwrap_or(KnownPlace::START);
         for c in text[place.offset..offset].chars() {
             place.step(c);
         }
@@ -67,9 +67,9 @@ impl Places {
     }
 }
 
-fn known_places(text: &str) -> Vec<Place> {
+fn known_places(text: &str) -> Vec<KnownPlace> {
     let mut places = Vec::with_capacity(text.len() / STRIDE);
-    let mut place = Place::START;
+    let mut place = KnownPlace::START;
     let mut next = STRIDE;
     for c in text.chars() {
         if place.offset >= next {
@@ -95,7 +95,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn span(text: &str, start: usize, end: usize) -> Span {
-        Places::default().span(text, start, end)
+        PlaceIndex::default().span(text, start, end)
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use serde_json::{Map, Number, Value};
 
 use crate::diagnostic::Span;
-use crate::path::{DocPath, Segment};
-use crate::places::Places;
+use crate::path::{DocPath, PathSegment};
+use crate::places::PlaceIndex;
 use crate::yaml::read::{ReadError, ReadLimits, read};
-use crate::yaml::scalar::{Scalar, resolve_plain};
+use crate::yaml::scalar::{YamlScalar, resolve_plain};
 
 /// A text and the tree of nodes read from it.
 ///
@@ -15,42 +15,42 @@ use crate::yaml::scalar::{Scalar, resolve_plain};
 #[derive(Debug)]
 pub struct Source {
     text: Box<str>,
-    places: Places,
-    root: Node,
+    places: PlaceIndex,
+    root: TreeNode,
 }
 
 /// One node of a [`Source`].
 #[derive(Debug, Clone, Copy)]
 pub struct NodeRef<'s> {
     source: &'s Source,
-    node: &'s Node,
+    node: &'s TreeNode,
 }
 
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct TreeNode {
     pub(crate) start: u32,
     pub(crate) end: u32,
-    pub(crate) data: Data,
+    pub(crate) data: NodeData,
 }
 
 #[derive(Debug)]
-pub(crate) enum Data {
-    Scalar { text: Text, plain: bool },
-    Seq(Vec<Node>),
+pub(crate) enum NodeData {
+    Scalar { text: ScalarText, plain: bool },
+    Seq(Vec<TreeNode>),
     Map(Entries),
 }
 
 /// The entries of a mapping in source order.
 #[derive(Debug)]
 pub(crate) struct Entries {
-    list: Vec<Entry>,
+    list: Vec<MappingEntry>,
     /// Positions sorted by key, so that a large mapping is not searched from its start; empty for
     /// the small ones.
     sorted: Box<[u32]>,
 }
 
 impl Entries {
-    pub(crate) fn new(list: Vec<Entry>, source: &str) -> Self {
+    pub(crate) fn new(list: Vec<MappingEntry>, source: &str) -> Self {
         let mut sorted: Vec<u32> = Vec::new();
         if let (true, Ok(count)) = (list.len() > 16, u32::try_from(list.len())) {
             sorted.extend(0..count);
@@ -63,11 +63,11 @@ impl Entries {
     }
 
     #[cfg(test)]
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Entry> {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, MappingEntry> {
         self.list.iter()
     }
 
-    fn get(&self, key: &str, source: &str) -> Option<&Entry> {
+    fn get(&self, key: &str, source: &str) -> Option<&MappingEntry> {
         if self.sorted.is_empty() {
             return self.list.iter().find(|entry| entry.key.text(source) == key);
         }
@@ -82,19 +82,19 @@ impl Entries {
 }
 
 #[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: Node,
-    pub(crate) value: Node,
+pub(crate) struct MappingEntry {
+    pub(crate) key: TreeNode,
+    pub(crate) value: TreeNode,
 }
 
 /// The text of a scalar: a part of the source, or its own where escapes or folding changed it.
 #[derive(Debug)]
-pub(crate) enum Text {
+pub(crate) enum ScalarText {
     Source(u32, u32),
     Owned(Box<str>),
 }
 
-impl Text {
+impl ScalarText {
     pub(crate) fn get<'a>(&'a self, source: &'a str) -> &'a str {
         match self {
             Self::Source(start, end) => &source[*start as usize..*end as usize],
@@ -103,11 +103,11 @@ impl Text {
     }
 }
 
-impl Node {
+impl TreeNode {
     /// The text of a scalar; empty for collections.
     pub(crate) fn text<'a>(&'a self, source: &'a str) -> &'a str {
         match &self.data {
-            Data::Scalar { text, .. } => text.get(source),
+            NodeData::Scalar { text, .. } => text.get(source),
             _ => "",
         }
     }
@@ -140,7 +140,7 @@ impl Source {
         (
             root.map(|root| Self {
                 text: text.into(),
-                places: Places::default(),
+                places: PlaceIndex::default(),
                 root,
             }),
             errors,
@@ -148,10 +148,10 @@ impl Source {
     }
 
     /// A tree that was not read from text.
-    pub(crate) fn without_text(root: Node) -> Self {
+    pub(crate) fn without_text(root: TreeNode) -> Self {
         Self {
             text: "".into(),
-            places: Places::default(),
+            places: PlaceIndex::default(),
             root,
         }
     }
@@ -181,18 +181,18 @@ impl Source {
         let mut shown = (node.start, node.start);
         for segment in path.segments() {
             match (segment, &node.data) {
-                (Segment::Key(key), Data::Map(entries)) => {
+                (PathSegment::Key(key), NodeData::Map(entries)) => {
                     let Some(entry) = entries.get(key, &self.text) else {
                         break;
                     };
                     node = &entry.value;
                     shown = (entry.key.start, entry.key.end);
                 }
-                (Segment::Index(index), Data::Seq(items)) => {
+                (PathSegment::Index(index), NodeData::Seq(items)) => {
                     let Some(item) = items.get(*index) else { break };
                     node = item;
                     shown = match &item.data {
-                        Data::Map(entries) => entries
+                        NodeData::Map(entries) => entries
                             .list
                             .first()
                             .map_or((item.start, item.end), |e| (e.key.start, e.key.end)),
@@ -201,7 +201,7 @@ impl Source {
                 }
                 _ => break,
             }
-            if matches!(node.data, Data::Scalar { .. }) && node.end > node.start {
+            if matches!(node.data, NodeData::Scalar { .. }) && node.end > node.start {
                 shown = (node.start, node.end);
             }
         }
@@ -211,8 +211,8 @@ impl Source {
     /// The span of the key at the end of `path`, falling back like [`Source::span_of`].
     #[must_use]
     pub fn key_span_of(&self, path: &DocPath<'_>) -> Span {
-        if let Some((Segment::Key(last), parent)) = path.segments().split_last()
-            && let Some(Data::Map(entries)) = self.node_at(parent).map(|n| &n.data)
+        if let Some((PathSegment::Key(last), parent)) = path.segments().split_last()
+            && let Some(NodeData::Map(entries)) = self.node_at(parent).map(|n| &n.data)
             && let Some(entry) = entries.get(last, &self.text)
         {
             return self.span_at(entry.key.start as usize, entry.key.end as usize);
@@ -226,8 +226,8 @@ impl Source {
     /// This is how a finding inside a regular expression points into it.
     #[must_use]
     pub fn span_within(&self, path: &DocPath<'_>, start: usize, end: usize) -> Span {
-        if let Some(Data::Scalar {
-            text: Text::Source(from, to),
+        if let Some(NodeData::Scalar {
+            text: ScalarText::Source(from, to),
             ..
         }) = self.node_at(path.segments()).map(|n| &n.data)
             && start <= end
@@ -243,14 +243,14 @@ impl Source {
         self.places.span(&self.text, start, end)
     }
 
-    fn node_at(&self, segments: &[Segment<'_>]) -> Option<&Node> {
+    fn node_at(&self, segments: &[PathSegment<'_>]) -> Option<&TreeNode> {
         segments
             .iter()
             .try_fold(&self.root, |node, segment| match (segment, &node.data) {
-                (Segment::Key(key), Data::Map(entries)) => {
+                (PathSegment::Key(key), NodeData::Map(entries)) => {
                     entries.get(key, &self.text).map(|e| &e.value)
                 }
-                (Segment::Index(index), Data::Seq(items)) => items.get(*index),
+                (PathSegment::Index(index), NodeData::Seq(items)) => items.get(*index),
                 _ => None,
             })
     }
@@ -259,10 +259,14 @@ impl Source {
 impl<'s> NodeRef<'s> {
     /// The value of a scalar node.
     #[must_use]
-    pub fn scalar(self) -> Option<Scalar<'s>> {
+    pub fn scalar(self) -> Option<YamlScalar<'s>> {
         match &self.node.data {
-            Data::Scalar { text, plain: true } => Some(resolve_plain(text.get(&self.source.text))),
-            Data::Scalar { text, plain: false } => Some(Scalar::Text(text.get(&self.source.text))),
+            NodeData::Scalar { text, plain: true } => {
+                Some(resolve_plain(text.get(&self.source.text)))
+            }
+            NodeData::Scalar { text, plain: false } => {
+                Some(YamlScalar::Text(text.get(&self.source.text)))
+            }
             _ => None,
         }
     }
@@ -271,7 +275,7 @@ impl<'s> NodeRef<'s> {
     #[must_use]
     pub fn raw_text(self) -> Option<&'s str> {
         match &self.node.data {
-            Data::Scalar { text, .. } => Some(text.get(&self.source.text)),
+            NodeData::Scalar { text, .. } => Some(text.get(&self.source.text)),
             _ => None,
         }
     }
@@ -279,14 +283,14 @@ impl<'s> NodeRef<'s> {
     /// Whether the node is `null`, `~` or nothing.
     #[must_use]
     pub fn is_null(self) -> bool {
-        matches!(self.scalar(), Some(Scalar::Null))
+        matches!(self.scalar(), Some(YamlScalar::Null))
     }
 
     /// The items of a sequence node.
     #[must_use]
     pub fn items(self) -> Option<impl ExactSizeIterator<Item = NodeRef<'s>>> {
         match &self.node.data {
-            Data::Seq(items) => Some(items.iter().map(move |node| NodeRef {
+            NodeData::Seq(items) => Some(items.iter().map(move |node| NodeRef {
                 source: self.source,
                 node,
             })),
@@ -298,7 +302,7 @@ impl<'s> NodeRef<'s> {
     #[must_use]
     pub fn entries(self) -> Option<impl ExactSizeIterator<Item = (&'s str, NodeRef<'s>)>> {
         match &self.node.data {
-            Data::Map(entries) => Some(entries.list.iter().map(move |entry| {
+            NodeData::Map(entries) => Some(entries.list.iter().map(move |entry| {
                 let key = entry.key.text(&self.source.text);
                 (
                     key,
@@ -316,7 +320,7 @@ impl<'s> NodeRef<'s> {
     #[must_use]
     pub fn get(self, key: &str) -> Option<NodeRef<'s>> {
         match &self.node.data {
-            Data::Map(entries) => entries.get(key, &self.source.text).map(|entry| NodeRef {
+            NodeData::Map(entries) => entries.get(key, &self.source.text).map(|entry| NodeRef {
                 source: self.source,
                 node: &entry.value,
             }),
@@ -328,16 +332,16 @@ impl<'s> NodeRef<'s> {
     #[must_use]
     pub fn describe(self) -> String {
         match (&self.node.data, self.scalar()) {
-            (Data::Seq(_), _) => "a sequence".to_owned(),
-            (Data::Map(_), _) => "a mapping".to_owned(),
-            (_, Some(Scalar::Null)) => "nothing".to_owned(),
-            (_, Some(Scalar::Bool(value))) => format!("the boolean {value}"),
-            (_, Some(Scalar::Int(_) | Scalar::UInt(_) | Scalar::Float(_))) => {
+            (NodeData::Seq(_), _) => "a sequence".to_owned(),
+            (NodeData::Map(_), _) => "a mapping".to_owned(),
+            (_, Some(YamlScalar::Null)) => "nothing".to_owned(),
+            (_, Some(YamlScalar::Bool(value))) => format!("the boolean {value}"),
+            (_, Some(YamlScalar::Int(_) | YamlScalar::UInt(_) | YamlScalar::Float(_))) => {
                 format!("the number {}", clip(self.raw_text().unwrap_or_default()))
             }
-            (_, Some(Scalar::OutOfRange(text))) => format!("the number {}", clip(text)),
-            (_, Some(Scalar::Text(text))) => format!("the string \"{}\"", clip(text)),
-            (Data::Scalar { .. }, None) => "a scalar".to_owned(),
+            (_, Some(YamlScalar::OutOfRange(text))) => format!("the number {}", clip(text)),
+            (_, Some(YamlScalar::Text(text))) => format!("the string \"{}\"", clip(text)),
+            (NodeData::Scalar { .. }, None) => "a scalar".to_owned(),
         }
     }
 
@@ -345,11 +349,11 @@ impl<'s> NodeRef<'s> {
     #[must_use]
     pub fn kind(self) -> &'static str {
         match (&self.node.data, self.scalar()) {
-            (Data::Seq(_), _) => "a list",
-            (Data::Map(_), _) => "a mapping",
-            (_, Some(Scalar::Null)) => "nothing",
-            (_, Some(Scalar::Bool(_))) => "a truth value",
-            (_, Some(Scalar::Text(_))) | (Data::Scalar { .. }, None) => "a text",
+            (NodeData::Seq(_), _) => "a list",
+            (NodeData::Map(_), _) => "a mapping",
+            (_, Some(YamlScalar::Null)) => "nothing",
+            (_, Some(YamlScalar::Bool(_))) => "a truth value",
+            (_, Some(YamlScalar::Text(_))) | (NodeData::Scalar { .. }, None) => "a text",
             (_, Some(_)) => "a number",
         }
     }
@@ -359,21 +363,21 @@ impl<'s> NodeRef<'s> {
     #[must_use]
     pub fn to_value(self, out_of_range: &mut dyn FnMut(NodeRef<'s>)) -> Value {
         match &self.node.data {
-            Data::Scalar { .. } => match self.scalar() {
-                Some(Scalar::Bool(value)) => Value::Bool(value),
-                Some(Scalar::Int(value)) => Value::from(value),
-                Some(Scalar::UInt(value)) => Value::from(value),
-                Some(Scalar::Float(value)) => {
+            NodeData::Scalar { .. } => match self.scalar() {
+                Some(YamlScalar::Bool(value)) => Value::Bool(value),
+                Some(YamlScalar::Int(value)) => Value::from(value),
+                Some(YamlScalar::UInt(value)) => Value::from(value),
+                Some(YamlScalar::Float(value)) => {
                     Number::from_f64(value).map_or(Value::Null, Value::Number)
                 }
-                Some(Scalar::Text(text)) => Value::String(text.to_owned()),
-                Some(Scalar::OutOfRange(_)) => {
+                Some(YamlScalar::Text(text)) => Value::String(text.to_owned()),
+                Some(YamlScalar::OutOfRange(_)) => {
                     out_of_range(self);
                     Value::Null
                 }
-                Some(Scalar::Null) | None => Value::Null,
+                Some(YamlScalar::Null) | None => Value::Null,
             },
-            Data::Seq(items) => Value::Array(
+            NodeData::Seq(items) => Value::Array(
                 items
                     .iter()
                     .map(|node| {
@@ -385,7 +389,7 @@ impl<'s> NodeRef<'s> {
                     })
                     .collect(),
             ),
-            Data::Map(entries) => {
+            NodeData::Map(entries) => {
                 let mut map = Map::with_capacity(entries.list.len());
                 for entry in &entries.list {
                     let value = NodeRef {
@@ -420,9 +424,9 @@ fn clip(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Segment::{Index, Key};
+    use PathSegment::{Index, Key};
 
-    fn path<'a>(segments: &[Segment<'a>]) -> DocPath<'a> {
+    fn path<'a>(segments: &[PathSegment<'a>]) -> DocPath<'a> {
         let mut path = DocPath::default();
         for segment in segments {
             path.push(*segment);
@@ -430,7 +434,7 @@ mod tests {
         path
     }
 
-    fn span(text: &str, segments: &[Segment<'_>]) -> (usize, usize, String) {
+    fn span(text: &str, segments: &[PathSegment<'_>]) -> (usize, usize, String) {
         let source = Source::read(text, &ReadLimits::default()).unwrap();
         let span = source.span_of(&path(segments));
         (span.line, span.column, text[span.range()].to_owned())

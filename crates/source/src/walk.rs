@@ -1,7 +1,7 @@
 //! A walk through a document that collects what is wrong with it: what the readers of formats share.
 
 use crate::diagnostic::{Diagnostic, DiagnosticSeverity, Span};
-use crate::path::{DocPath, Segment};
+use crate::path::{DocPath, PathSegment};
 use crate::suggest::did_you_mean;
 use crate::tree::Source;
 
@@ -16,17 +16,17 @@ const MAX_SHOWN: usize = 60;
 /// Where a reader is in a document, and what it has found so far.
 ///
 /// ```
-/// use proofhouse_source::{ReadLimits, Segment, Source, Walk};
+/// use proofhouse_source::{ReadLimits, PathSegment, Source, DocumentWalk};
 ///
 /// let source = Source::read("name: x\nrepeats: many\n", &ReadLimits::default()).unwrap();
-/// let mut walk = Walk::new(&source);
-/// walk.enter(Segment::Key("repeats"));
+/// let mut walk = DocumentWalk::new(&source);
+/// walk.enter(PathSegment::Key("repeats"));
 /// walk.error("E-1", "write a number".to_owned(), None);
 /// walk.leave();
 /// assert_eq!(walk.into_findings()[0].to_string(), "error[E-1] 2:10 repeats: write a number");
 /// ```
 #[derive(Debug)]
-pub struct Walk<'s> {
+pub struct DocumentWalk<'s> {
     source: &'s Source,
     path: DocPath<'s>,
     findings: Vec<Diagnostic>,
@@ -40,7 +40,7 @@ pub struct Walk<'s> {
     before: (usize, usize),
 }
 
-impl<'s> Walk<'s> {
+impl<'s> DocumentWalk<'s> {
     /// Begins at the root.
     #[must_use]
     pub fn new(source: &'s Source) -> Self {
@@ -82,7 +82,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Steps into a field or an item.
-    pub fn enter(&mut self, segment: Segment<'s>) {
+    pub fn enter(&mut self, segment: PathSegment<'s>) {
         self.path.push(segment);
     }
 
@@ -251,7 +251,7 @@ impl<'s> Walk<'s> {
         if let Some(near) = near {
             self.misspelled.push(self.path.key(near).to_string());
         }
-        self.enter(Segment::Key(key));
+        self.enter(PathSegment::Key(key));
         self.error_at_key(code, format!("unknown key `{}`", shown(key)), help);
         self.leave();
     }
@@ -260,8 +260,10 @@ impl<'s> Walk<'s> {
     #[must_use]
     pub fn place(&self, root: &str) -> String {
         match self.path.segments() {
-            [.., Segment::Key(key)] => format!("`{}`", shown(key)),
-            [.., Segment::Key(list), Segment::Index(_)] => format!("an item of `{}`", shown(list)),
+            [.., PathSegment::Key(key)] => format!("`{}`", shown(key)),
+            [.., PathSegment::Key(list), PathSegment::Index(_)] => {
+                format!("an item of `{}`", shown(list))
+            }
             _ => root.to_owned(),
         }
     }
@@ -282,15 +284,15 @@ mod tests {
     #[test]
     fn findings_know_their_places() {
         let source = Source::read("a:\n  nmae: 1\nlist: [x]\n", &ReadLimits::default()).unwrap();
-        let mut walk = Walk::new(&source).after(100, 7);
+        let mut walk = DocumentWalk::new(&source).after(100, 7);
         assert_eq!(walk.place("the file"), "the file");
-        walk.enter(Segment::Key("a"));
+        walk.enter(PathSegment::Key("a"));
         let near = walk.near("nmae", ["name"]);
         walk.unknown_key("E-2", "nmae", near, near.map(str::to_owned));
         assert!(walk.was_misspelled("name") && !walk.was_misspelled("nmae"));
         walk.leave();
-        walk.enter(Segment::Key("list"));
-        walk.enter(Segment::Index(0));
+        walk.enter(PathSegment::Key("list"));
+        walk.enter(PathSegment::Index(0));
         assert_eq!(walk.place("the file"), "an item of `list`");
         walk.warn("W-1", "odd".to_owned(), None);
         let findings = walk.into_findings();
@@ -306,7 +308,7 @@ mod tests {
     #[test]
     fn a_hostile_text_has_no_more_findings_than_are_kept() {
         let source = Source::read("a: 1", &ReadLimits::default()).unwrap();
-        let mut walk = Walk::new(&source).keeping(10);
+        let mut walk = DocumentWalk::new(&source).keeping(10);
         for _ in 0..20 {
             walk.warn("W-1", "odd".to_owned(), None);
         }

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::postgres::PostgresBackend;
-use crate::sql::transaction::{TransactionMode, Work};
+use crate::sql::transaction::{TransactionMode, TransactionWork};
 use crate::sqlite::SqliteBackend;
 
 /// Runs transactions on one of the databases.
@@ -18,7 +18,7 @@ impl Backend {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         mode: TransactionMode,
-        work: Work<T>,
+        work: TransactionWork<T>,
     ) -> Result<T> {
         match self {
             Self::Sqlite(sqlite) => sqlite.run(mode, work).await,

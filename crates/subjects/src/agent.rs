@@ -8,25 +8,26 @@ use std::time::Duration;
 use ipnet::IpNet;
 use proofhouse_agent::model::{Model, ModelOptions};
 use proofhouse_agent::remote::{RemoteAgent, grant_mcp};
-use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
-use proofhouse_agent::task::{Host, Input, Task, TaskOptions, Turn};
+use proofhouse_agent::serve::{AgentLimits, AgentServer, ServeAddresses};
+use proofhouse_agent::task::{Host, Task, TaskInput, TaskOptions, Turn};
 use proofhouse_manifest::{Agent, Bundle, Catalog};
 use proofhouse_oatf::{Mode, Protocol};
 use proofhouse_range::{ActorEndpoint, BoxFuture};
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
+use proofhouse_tools::runtime::{Environment, Runtimes, ToolLimits};
 use proofhouse_wire::CancellationToken;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::models::ModelError;
-use crate::open::OpenError;
+use crate::models::SubjectModelError;
+use crate::open::SubjectOpenError;
 use crate::subject::{
-    Answer, LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError, SubjectInfo,
+    LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectAnswer, SubjectError, SubjectInfo,
 };
 
 /// Gives every run its model.
-pub(crate) type ModelOfRun = Box<dyn Fn() -> Result<Arc<dyn Model>, ModelError> + Send + Sync>;
+pub(crate) type ModelOfRun =
+    Box<dyn Fn() -> Result<Arc<dyn Model>, SubjectModelError> + Send + Sync>;
 
 /// An agent of ours.
 pub(crate) struct AgentSubject {
@@ -37,7 +38,7 @@ pub(crate) struct AgentSubject {
     model: ModelOfRun,
     runtimes: Runtimes,
     egress: Arc<EgressPolicy>,
-    limits: Limits,
+    limits: ToolLimits,
     pace: Pace,
 }
 
@@ -60,14 +61,15 @@ impl AgentSubject {
         agent: Option<&Agent>,
         model: ModelOfRun,
         allow: &[IpNet],
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, SubjectOpenError> {
         let first = || bundles.iter().flat_map(Bundle::agents).next();
         let agent = agent.or_else(first);
-        let agent = agent.ok_or(OpenError::NoAgent)?;
+        let agent = agent.ok_or(SubjectOpenError::NoAgent)?;
         let (namespace, name) = (agent.namespace.clone(), agent.name.clone());
-        let limits = Limits::default();
+        let limits = ToolLimits::default();
         let egress = EgressPolicy::only(allow.iter().copied());
-        let runtimes = Runtimes::new(&limits, egress.clone()).map_err(OpenError::Runtimes)?;
+        let runtimes =
+            Runtimes::new(&limits, egress.clone()).map_err(SubjectOpenError::Runtimes)?;
         Ok(Self {
             info,
             namespace,
@@ -139,15 +141,15 @@ impl AgentSubject {
             let wanted = clients.any(|mode| mode.protocol() == protocol);
             wanted.then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
         };
-        let places = Places {
+        let places = ServeAddresses {
             ag_ui: here(Protocol::AgUi),
             a2a: here(Protocol::A2a),
             mcp: here(Protocol::Mcp),
         };
         let stop = CancellationToken::new();
         let mut served = None;
-        let mut found = Places::default();
-        if places != Places::default() {
+        let mut found = ServeAddresses::default();
+        if places != ServeAddresses::default() {
             let limits = AgentLimits {
                 close: self.pace.end,
                 ..AgentLimits::default()
@@ -212,13 +214,13 @@ struct LiveAgent {
     agent: String,
     /// The conversation with the user.
     task: Option<Task>,
-    places: Places,
+    places: ServeAddresses,
     served: Option<JoinHandle<()>>,
     stop: CancellationToken,
 }
 
 impl LiveAgent {
-    async fn say(&mut self, text: &str) -> Result<Answer, SubjectError> {
+    async fn say(&mut self, text: &str) -> Result<SubjectAnswer, SubjectError> {
         let task = match &self.task {
             Some(task) => task.clone(),
             None => {
@@ -229,14 +231,14 @@ impl LiveAgent {
                 self.task.insert(task).clone()
             }
         };
-        let output = task.send(Input::message(text)).await;
+        let output = task.send(TaskInput::message(text)).await;
         let failed = output.failed.or_else(|| {
             let ended = output.ended?;
             Some(format!("the agent's task has ended: {}", ended.message))
         });
         match failed {
             Some(message) => Err(SubjectError(message)),
-            None => Ok(Answer {
+            None => Ok(SubjectAnswer {
                 text: Some(output.message),
             }),
         }
@@ -257,7 +259,10 @@ impl LiveSubject for LiveAgent {
         place.map(|address| ActorEndpoint::Url(format!("http://{address}/{path}")))
     }
 
-    fn prompt<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, Result<Answer, SubjectError>> {
+    fn prompt<'a>(
+        &'a mut self,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<SubjectAnswer, SubjectError>> {
         Box::pin(self.say(text))
     }
 

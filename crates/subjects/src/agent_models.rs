@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proofhouse_agent::SteppedClock;
-use proofhouse_agent::model::{Model, ModelOptions, RecordError, Recorder, Redactor, Replay};
+use proofhouse_agent::model::{
+    Model, ModelOptions, RecordError, RecordedModel, Recorder, RedactText,
+};
 use proofhouse_agent::task::{ModelSource, ModelUnavailable};
 
 use crate::EnvironmentLookup;
-use crate::models::{DEFAULT_MODEL, ModelError, open};
+use crate::models::{DEFAULT_MODEL, SubjectModelError, open};
 use crate::operator::now;
 
 /// Which model an agent has.
@@ -34,7 +36,7 @@ pub struct ModelChoice {
 pub enum ModelsError {
     /// A model cannot be had.
     #[error(transparent)]
-    Model(#[from] ModelError),
+    Model(#[from] SubjectModelError),
     /// A recording cannot be read or begun.
     #[error("{flag} {}{error}", path.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default())]
     Record {
@@ -65,7 +67,7 @@ impl ModelsError {
 }
 
 /// A clock for tasks and traces.
-pub type Clock = Arc<dyn Fn() -> String + Send + Sync>;
+pub type TaskClock = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// The models of the tasks of one command.
 pub struct Models {
@@ -76,7 +78,7 @@ pub struct Models {
     /// How the models are asked.
     pub options: ModelOptions,
     /// What tells the time.
-    pub clock: Clock,
+    pub clock: TaskClock,
     /// Whether what happens must have one order.
     pub in_order: bool,
     recorder: Option<Arc<Recorder>>,
@@ -92,7 +94,7 @@ impl ModelChoice {
     pub fn open(
         &self,
         manifest: Option<&str>,
-        redactor: Redactor,
+        redactor: RedactText,
         environment: &EnvironmentLookup,
     ) -> Result<Models, ModelsError> {
         let options = ModelOptions {
@@ -109,7 +111,8 @@ impl ModelChoice {
             recorder: None,
         };
         if let Some(path) = &self.replay {
-            let replay = Replay::open(path).map_err(|error| of_record("--replay", path, error))?;
+            let replay =
+                RecordedModel::open(path).map_err(|error| of_record("--replay", path, error))?;
             let start = replay.started_at().map_or_else(now, str::to_owned);
             models.clock = stepped(&start)?;
             models.main = Arc::new(replay.with_redactor(redactor));
@@ -153,7 +156,7 @@ impl Models {
     }
 }
 
-fn stepped(start: &str) -> Result<Clock, ModelsError> {
+fn stepped(start: &str) -> Result<TaskClock, ModelsError> {
     let clock = SteppedClock::new(start).ok_or_else(|| ModelsError::NoTime(start.to_owned()))?;
     Ok(Arc::new(move || clock.now()))
 }

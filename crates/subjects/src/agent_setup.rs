@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proofhouse_agent::model::Redactor;
+use proofhouse_agent::model::RedactText;
 use proofhouse_agent::remote::{GrantError, grant_servers};
-use proofhouse_agent::task::{Host, Input, StartError, Task, TaskOptions, User};
-use proofhouse_manifest::{Action, Agent, Bundle, Catalog, MountScope, Tool};
+use proofhouse_agent::task::{Host, StartError, Task, TaskInput, TaskOptions, User};
+use proofhouse_manifest::{Agent, Bundle, Catalog, MountScope, Tool, ToolAction};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
 
-use crate::agent_models::{Clock, ModelChoice, Models, ModelsError};
+use crate::agent_models::{ModelChoice, Models, ModelsError, TaskClock};
 use crate::bundles::{self, BundleError};
 use crate::call_trace::{CallTrace, TraceError};
 use crate::operator::Operator;
@@ -128,7 +128,7 @@ impl AgentSetup {
         let catalog = catalog(&bundles, servers);
         let operator = operator()?;
         let secrets = operator.secrets(catalog.tools());
-        let redactor: Redactor = Arc::new(move |text| secrets.redact(text));
+        let redactor: RedactText = Arc::new(move |text| secrets.redact(text));
         let models = self
             .model
             .open(agent.model.as_deref(), redactor, environment)
@@ -222,7 +222,11 @@ fn directory(path: &Path) -> Result<PathBuf, SetupError> {
 }
 
 /// A trace in which actions have the names of their functions.
-fn trace_to(path: &Path, tools: Vec<Arc<Tool>>, clock: &Clock) -> Result<CallTrace, TraceError> {
+fn trace_to(
+    path: &Path,
+    tools: Vec<Arc<Tool>>,
+    clock: &TaskClock,
+) -> Result<CallTrace, TraceError> {
     let clock = Arc::clone(clock);
     CallTrace::begin(
         path,
@@ -231,7 +235,7 @@ fn trace_to(path: &Path, tools: Vec<Arc<Tool>>, clock: &Clock) -> Result<CallTra
         move |namespace, name, action| {
             let mut tools = tools.iter();
             let tool = tools.find(|tool| tool.namespace == namespace && tool.name == name)?;
-            let declared: Vec<Vec<Arc<Action>>> = vec![tool.actions.clone()];
+            let declared: Vec<Vec<Arc<ToolAction>>> = vec![tool.actions.clone()];
             let functions = functions(std::slice::from_ref(tool), &declared);
             Some(match functions.of(0, action) {
                 Some(function) => function.name.clone(),
@@ -270,11 +274,11 @@ impl PreparedAgent {
 
     /// A message with the parameters of the command line.
     #[must_use]
-    pub fn input(&self, message: Option<String>) -> Input {
-        Input {
+    pub fn input(&self, message: Option<String>) -> TaskInput {
+        TaskInput {
             message,
             parameters: self.params.clone(),
-            ..Input::default()
+            ..TaskInput::default()
         }
     }
 

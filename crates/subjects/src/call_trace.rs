@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use proofhouse_detect::{Message, TraceWriter};
+use proofhouse_detect::{TraceMessage, TraceWriter};
 use proofhouse_oatf::Direction;
-use proofhouse_tools::runtime::{ActionError, CallEvent, Observer, Outcome};
+use proofhouse_tools::runtime::{ActionError, ActionResult, CallEvent, Observer};
 use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 
@@ -30,13 +30,13 @@ type Naming = dyn Fn(&str, &str, &str) -> Option<String> + Send + Sync;
 /// Writes calls to a file as they happen. Cheap to clone.
 #[derive(Clone)]
 pub struct CallTrace {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<CallTraceWriter>>,
     path: PathBuf,
     naming: Arc<Naming>,
     clock: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
-struct Inner {
+struct CallTraceWriter {
     writer: TraceWriter<Box<dyn Write + Send>>,
     sequence: u64,
     /// Why the file is not whole, if it is not.
@@ -75,7 +75,7 @@ impl CallTrace {
             let written = writer.write_header(metadata);
             written.map_err(|error| cannot_write(path, error))?;
         }
-        let inner = Inner {
+        let inner = CallTraceWriter {
             writer,
             sequence: 0,
             failure: None,
@@ -105,7 +105,7 @@ impl CallTrace {
     fn write(&self, direction: Direction, content: Value) {
         let mut inner = lock(&self.inner);
         inner.sequence += 1;
-        let mut message = Message::new("mcp", "tools/call", content);
+        let mut message = TraceMessage::new("mcp", "tools/call", content);
         message.sequence = inner.sequence;
         message.time = Some((self.clock)());
         message.direction = Some(direction);
@@ -140,7 +140,7 @@ impl Observer for CallTrace {
 
 /// A result as an MCP server would give it.
 #[must_use]
-pub fn call_result(result: Result<&Outcome, &ActionError>) -> Value {
+pub fn call_result(result: Result<&ActionResult, &ActionError>) -> Value {
     let (value, is_error) = match result {
         Ok(outcome) => (outcome.value.clone(), false),
         Err(error) => (error.to_json(), true),

@@ -3,7 +3,7 @@
 use proofhouse_wire::fnv;
 use serde_json::{Value, json};
 
-use crate::headers::Header;
+use crate::headers::RequestHeader;
 use crate::spec::{
     CommandSpec, Directory, EndpointSpec, ManifestSpec, ModelSpec, Ready, SubjectKind,
 };
@@ -82,8 +82,8 @@ fn described(kind: &SubjectKind) -> Value {
     }
 }
 
-fn names(headers: &[Header]) -> Vec<String> {
-    headers.iter().map(Header::described).collect()
+fn names(headers: &[RequestHeader]) -> Vec<String> {
+    headers.iter().map(RequestHeader::described).collect()
 }
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ mod tests {
     fn command(words: &[&str], header: &str) -> SubjectKind {
         SubjectKind::Command(CommandSpec {
             words: words.iter().map(|word| (*word).to_owned()).collect(),
-            headers: vec![Header::read(header).unwrap()],
+            headers: vec![RequestHeader::read(header).unwrap()],
             ..CommandSpec::default()
         })
     }

@@ -7,11 +7,11 @@ use proofhouse_range::{ActorEndpoint, BoxFuture};
 
 use crate::Notice;
 use crate::headers;
-use crate::open::{OpenError, Opening};
+use crate::open::{OpenContext, SubjectOpenError};
 use crate::prompt_delivery::{PromptDelivery, PromptEndpoint};
 use crate::spec::{EndpointSpec, Urls};
 use crate::subject::{
-    Answer, LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError, SubjectInfo,
+    LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectAnswer, SubjectError, SubjectInfo,
 };
 
 impl Urls {
@@ -49,15 +49,15 @@ impl EndpointSubject {
         info: SubjectInfo,
         spec: &EndpointSpec,
         pace: Pace,
-        opening: &Opening<'_>,
-    ) -> Result<Self, OpenError> {
+        opening: &OpenContext<'_>,
+    ) -> Result<Self, SubjectOpenError> {
         for url in spec.urls.all() {
             if !url.starts_with("http://") && !url.starts_with("https://") {
-                return Err(OpenError::Url(url.to_owned()));
+                return Err(SubjectOpenError::Url(url.to_owned()));
             }
         }
         if spec.urls.is_empty() {
-            return Err(OpenError::NoUrl);
+            return Err(SubjectOpenError::NoUrl);
         }
         for address in [spec.mcp_listen, spec.a2a_listen].into_iter().flatten() {
             if !address.ip().is_loopback() {
@@ -162,7 +162,10 @@ impl LiveSubject for LiveEndpoint {
         self.urls.endpoint(mode)
     }
 
-    fn prompt<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, Result<Answer, SubjectError>> {
+    fn prompt<'a>(
+        &'a mut self,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<SubjectAnswer, SubjectError>> {
         Box::pin(async move {
             let user = self.user.as_mut().ok_or_else(|| {
                 SubjectError::new(
@@ -170,7 +173,7 @@ impl LiveSubject for LiveEndpoint {
                 )
             })?;
             let text = user.say(text).await?;
-            Ok(Answer { text: Some(text) })
+            Ok(SubjectAnswer { text: Some(text) })
         })
     }
 

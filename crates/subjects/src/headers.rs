@@ -16,7 +16,7 @@ pub const SHORTEST_SECRET: usize = 4;
 
 /// A header that requests carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
+pub struct RequestHeader {
     /// Its name.
     pub name: String,
     /// Its value, or where that is.
@@ -65,7 +65,7 @@ pub enum HeaderError {
     Value(String),
 }
 
-impl Header {
+impl RequestHeader {
     /// Reads `Name: value`, or `Name: env:VARIABLE`, also with a scheme such as `Name: Bearer env:VARIABLE`.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ impl Header {
 ///
 /// Returns an error when a variable is not set or a value cannot be sent.
 pub fn resolve(
-    headers: &[Header],
+    headers: &[RequestHeader],
     environment: &EnvironmentLookup,
 ) -> Result<Vec<(String, String)>, HeaderError> {
     let resolved = headers.iter().map(|header| header.resolve(environment));
@@ -229,24 +229,24 @@ mod tests {
 
     #[test]
     fn headers_are_taken_apart_and_not_shown() {
-        let header = Header::read("Authorization: Bearer abc").unwrap();
+        let header = RequestHeader::read("Authorization: Bearer abc").unwrap();
         assert_eq!(
             header.resolve(&none()).unwrap(),
             ("Authorization".to_owned(), "Bearer abc".to_owned())
         );
         assert!(!format!("{header:?}").contains("abc"));
         assert_eq!(header.described(), "Authorization");
-        let header = Header::read("X-Key:Bearer env:PROOFHOUSE_NOT_SET").unwrap();
+        let header = RequestHeader::read("X-Key:Bearer env:PROOFHOUSE_NOT_SET").unwrap();
         assert_eq!(header.described(), "X-Key: Bearer env:PROOFHOUSE_NOT_SET");
         assert!(matches!(
             header.resolve(&none()),
             Err(HeaderError::NotSet { .. })
         ));
         for wrong in ["plain", ": x", "a b: x", "Host: x", "X: env:"] {
-            assert!(Header::read(wrong).is_err(), "{wrong}");
+            assert!(RequestHeader::read(wrong).is_err(), "{wrong}");
         }
         assert!(
-            Header::read("X: a\u{7f}b")
+            RequestHeader::read("X: a\u{7f}b")
                 .unwrap()
                 .resolve(&none())
                 .is_err()

@@ -29,10 +29,12 @@ use std::sync::Arc;
 
 pub use mcp_config::{InPlaceError, McpConfigError, RewriteError};
 pub use notice::Notice;
-pub use open::{MODEL_PREFIX, OpenError, Opening, SIMULATIONS, open, without_credentials};
+pub use open::{
+    MODEL_PREFIX, OpenContext, SIMULATIONS, SubjectOpenError, open, without_credentials,
+};
 pub use proofhouse_manifest::interpolate::Sealed;
 pub use subject::{
-    Answer, LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError, SubjectInfo,
+    LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectAnswer, SubjectError, SubjectInfo,
 };
 
 /// Looks up a variable of the environment. Only the binary reads it; it passes this in.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use proofhouse_agent::model::{self, Model, ModelConfig, OpenError, PROVIDERS};
+use proofhouse_agent::model::{self, Model, ModelConfig, ModelOpenError, PROVIDERS};
 use proofhouse_manifest::interpolate::Sealed;
 
 use crate::EnvironmentLookup;
@@ -16,7 +16,7 @@ const ANY_KEY: &str = "PROOFHOUSE_MODEL_KEY";
 
 /// Why a model cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum ModelError {
+pub enum SubjectModelError {
     /// Its provider wants a key.
     #[error("{spec} needs a key: set {}", variables.join(" or "))]
     NoKey {
@@ -27,23 +27,25 @@ pub enum ModelError {
     },
     /// There is no such model, or it cannot be set up.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] ModelOpenError),
 }
 
-impl ModelError {
+impl SubjectModelError {
     /// Whether something else has to be asked for, not something else to be there.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
             Self::NoKey { .. }
             | Self::Open(
-                OpenError::Unknown { .. }
-                | OpenError::Incomplete { .. }
-                | OpenError::NeedsBaseUrl { .. },
+                ModelOpenError::Unknown { .. }
+                | ModelOpenError::Incomplete { .. }
+                | ModelOpenError::NeedsBaseUrl { .. },
             ) => true,
-            Self::Open(OpenError::Config(_) | OpenError::Script { .. } | OpenError::Record(_)) => {
-                false
-            }
+            Self::Open(
+                ModelOpenError::Config(_)
+                | ModelOpenError::Script { .. }
+                | ModelOpenError::Record(_),
+            ) => false,
         }
     }
 }
@@ -59,7 +61,7 @@ pub fn open(
     base_url: Option<&str>,
     directory: &Path,
     environment: &EnvironmentLookup,
-) -> Result<Arc<dyn Model>, ModelError> {
+) -> Result<Arc<dyn Model>, SubjectModelError> {
     let prefix = spec.split(':').next().unwrap_or_default();
     let mut config = ModelConfig {
         directory: directory.to_owned(),
@@ -75,7 +77,7 @@ pub fn open(
         let keys = names.keys.iter().chain([&ANY_KEY]);
         let key = keys.clone().find_map(|name| variable(name));
         if key.is_none() && config.base_url.is_none() {
-            return Err(ModelError::NoKey {
+            return Err(SubjectModelError::NoKey {
                 spec: spec.to_owned(),
                 variables: keys.copied().collect(),
             });

@@ -16,7 +16,7 @@ use crate::digest::digest;
 use crate::endpoint::EndpointSubject;
 use crate::headers::HeaderError;
 use crate::mcp_config::McpConfigError;
-use crate::models::{self, ModelError};
+use crate::models::{self, SubjectModelError};
 use crate::spec::{ManifestSpec, ModelSpec, SubjectKind, SubjectSpec};
 use crate::subject::{Pace, Subject, SubjectInfo};
 use crate::{EnvironmentLookup, Notice};
@@ -49,7 +49,7 @@ pub const SIMULATIONS: [(&str, &str); 2] = [
 ];
 
 /// What opening subjects needs of the program around it.
-pub struct Opening<'o> {
+pub struct OpenContext<'o> {
     /// The variables of the environment.
     pub environment: EnvironmentLookup,
     /// Hears what its user should know.
@@ -58,7 +58,7 @@ pub struct Opening<'o> {
 
 /// Why a subject cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum SubjectOpenError {
     /// No simulation, model or file is written like this.
     #[error(
         "--subject {0}: write sim:gullible, sim:careful, model:openai:MODEL or another model, or the file of an \
@@ -71,11 +71,11 @@ pub enum OpenError {
         /// Its name.
         name: String,
         /// Why.
-        error: ModelError,
+        error: SubjectModelError,
     },
     /// Its model cannot be had.
     #[error(transparent)]
-    Model(#[from] ModelError),
+    Model(#[from] SubjectModelError),
     /// Its manifests cannot be used.
     #[error(transparent)]
     Bundles(#[from] BundleError),
@@ -121,7 +121,7 @@ pub enum OpenError {
     NoUrl,
 }
 
-impl OpenError {
+impl SubjectOpenError {
     /// Whether something else has to be asked for, not something else to be there.
     #[must_use]
     pub fn is_usage(&self) -> bool {
@@ -147,7 +147,10 @@ impl OpenError {
 /// # Errors
 ///
 /// Returns an error when the description makes no sense, or when what it needs is not there.
-pub fn open(spec: &SubjectSpec, opening: &Opening<'_>) -> Result<Arc<dyn Subject>, OpenError> {
+pub fn open(
+    spec: &SubjectSpec,
+    opening: &OpenContext<'_>,
+) -> Result<Arc<dyn Subject>, SubjectOpenError> {
     let mut pace = Pace::default();
     if let Some(deadline) = spec.deadline {
         pace.deadline = deadline;
@@ -219,13 +222,13 @@ pub fn without_credentials(url: &str) -> String {
 fn simulation(
     info: SubjectInfo,
     model: &str,
-    opening: &Opening<'_>,
-) -> Result<AgentSubject, OpenError> {
+    opening: &OpenContext<'_>,
+) -> Result<AgentSubject, SubjectOpenError> {
     if !model.starts_with("sim:") {
-        return Err(OpenError::NoSubject(model.to_owned()));
+        return Err(SubjectOpenError::NoSubject(model.to_owned()));
     }
     let opened = opened(model, None, Path::new("."), opening);
-    let opened = opened.map_err(|error| OpenError::Simulation {
+    let opened = opened.map_err(|error| SubjectOpenError::Simulation {
         name: model.to_owned(),
         error,
     })?;
@@ -239,7 +242,7 @@ fn simulation(
 }
 
 /// A model that was opened.
-struct Opened {
+struct OpenedModel {
     name: String,
     is_simulation: bool,
     of_run: ModelOfRun,
@@ -250,8 +253,8 @@ fn opened(
     name: &str,
     base_url: Option<&str>,
     directory: &Path,
-    opening: &Opening<'_>,
-) -> Result<Opened, ModelError> {
+    opening: &OpenContext<'_>,
+) -> Result<OpenedModel, SubjectModelError> {
     let model = models::open(name, base_url, directory, &opening.environment)?;
     let is_simulation = model.is_simulation();
     let remembers = REMEMBERING.iter().any(|start| name.starts_with(start));
@@ -262,7 +265,7 @@ fn opened(
     } else {
         Box::new(move || Ok(Arc::clone(&model)))
     };
-    Ok(Opened {
+    Ok(OpenedModel {
         name: name.to_owned(),
         is_simulation,
         of_run,
@@ -272,8 +275,8 @@ fn opened(
 /// An agent of a manifest and its model.
 fn of_manifest(
     spec: &ManifestSpec,
-    opening: &Opening<'_>,
-) -> Result<(Vec<Bundle>, Agent, Opened), OpenError> {
+    opening: &OpenContext<'_>,
+) -> Result<(Vec<Bundle>, Agent, OpenedModel), SubjectOpenError> {
     let mut bundles = bundles::read(std::slice::from_ref(&spec.path), opening.notify)?;
     let agent = bundles::chosen(&mut bundles, spec.agent.as_deref())?.clone();
     let model = spec.model.as_deref().or(agent.model.as_deref());
@@ -289,12 +292,12 @@ fn of_manifest(
 }
 
 /// The texts of manifests.
-fn texts(spec: &ManifestSpec) -> Result<Vec<String>, OpenError> {
+fn texts(spec: &ManifestSpec) -> Result<Vec<String>, SubjectOpenError> {
     let inputs = collect(std::slice::from_ref(&spec.path), DOCUMENTS).map_err(BundleError::from)?;
     let texts = inputs.iter().map(|input| {
         input
             .read(BundleLimits::default().max_bytes)
-            .map_err(|error| OpenError::Unreadable {
+            .map_err(|error| SubjectOpenError::Unreadable {
                 name: input.name(),
                 error,
             })
@@ -306,8 +309,8 @@ fn texts(spec: &ManifestSpec) -> Result<Vec<String>, OpenError> {
 fn bare_model(
     info: SubjectInfo,
     spec: &ModelSpec,
-    opening: &Opening<'_>,
-) -> Result<AgentSubject, OpenError> {
+    opening: &OpenContext<'_>,
+) -> Result<AgentSubject, SubjectOpenError> {
     let directory = spec.directory.as_deref().unwrap_or(Path::new("."));
     let opened = opened(&spec.model, spec.base_url.as_deref(), directory, opening)?;
     let prompt = spec.instructions.as_deref().unwrap_or(PLAIN_PROMPT);
@@ -315,7 +318,7 @@ fn bare_model(
     let (bundle, findings) = Bundle::read(&format!("{BARE}prompt: {}\n", json!(prompt)));
     let wrong = |finding: &&Diagnostic| finding.severity == DiagnosticSeverity::Error;
     if let Some(finding) = findings.iter().find(wrong) {
-        return Err(OpenError::Prompt {
+        return Err(SubjectOpenError::Prompt {
             name: info.name,
             message: finding.message.clone(),
         });

@@ -15,7 +15,7 @@ use proofhouse_tools::actions::{KubernetesJobs, McpRuntime};
 use proofhouse_tools::auth::Providers;
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
 use proofhouse_tools::operator::{OperatorConfig, WebhookConfig};
-use proofhouse_tools::runtime::{ActionError, Environment, Limits, Runtimes, ToolTask};
+use proofhouse_tools::runtime::{ActionError, Environment, Runtimes, ToolLimits, ToolTask};
 use proofhouse_tools::serve::ManifestTools;
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ pub struct Operator {
     settings: Sealed<Value>,
     runtimes: Runtimes,
     tokens: Arc<Providers>,
-    limits: Limits,
+    limits: ToolLimits,
     egress: EgressPolicy,
     webhooks: WebhookConfig,
     runtime: Value,
@@ -53,7 +53,7 @@ impl Operator {
             settings.insert(name.clone(), value.clone().into());
         }
         let egress = config.egress.and_allowing(allow.iter().copied());
-        let limits = Limits::default();
+        let limits = ToolLimits::default();
         let tokens = Providers::new(&config.auth, &limits, egress.clone(), seconds);
         let cluster = config.kubernetes.cluster(variable);
         let jobs = KubernetesJobs::new(cluster, &limits);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use proofhouse_manifest::interpolate::Sealed;
 
-use crate::headers::Header;
+use crate::headers::RequestHeader;
 
 /// A subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub struct CommandSpec {
     /// When a command that serves is ready.
     pub ready: Ready,
     /// Headers that requests to a command that serves carry.
-    pub headers: Vec<Header>,
+    pub headers: Vec<RequestHeader>,
     /// The configuration of its MCP servers, if it is to name the attack's.
     pub mcp_config: Option<McpConfigSpec>,
     /// Bytes that a run may write into its directory, if not the usual number.
@@ -142,7 +142,7 @@ pub struct EndpointSpec {
     /// Where A2A servers of documents listen, for the same reason.
     pub a2a_listen: Option<SocketAddr>,
     /// Headers that requests to it carry.
-    pub headers: Vec<Header>,
+    pub headers: Vec<RequestHeader>,
 }
 
 /// Where an agent is.

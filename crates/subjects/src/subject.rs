@@ -93,7 +93,10 @@ pub trait LiveSubject: Send {
     fn endpoint(&self, mode: &Mode) -> Option<ActorEndpoint>;
 
     /// Says something to it as its user would, and waits until it is done with that.
-    fn prompt<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, Result<Answer, SubjectError>>;
+    fn prompt<'a>(
+        &'a mut self,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<SubjectAnswer, SubjectError>>;
 
     /// Ends it.
     fn end(self: Box<Self>) -> BoxFuture<'static, Shutdown>;
@@ -144,7 +147,7 @@ impl Default for Pace {
 
 /// What a subject answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct SubjectAnswer {
     /// What it said, if that can be known.
     pub text: Option<String>,
 }

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proofhouse_manifest::{Action, Bundle, BundleLimits, Tool};
+use proofhouse_manifest::{Bundle, BundleLimits, Tool, ToolAction};
 use proofhouse_source::DiagnosticSeverity;
-use proofhouse_tools::functions::{Functions, Reference};
-use proofhouse_wire::files::{CollectError, DOCUMENTS, Input, collect};
+use proofhouse_tools::functions::{Functions, ToolReference};
+use proofhouse_wire::files::{CollectError, DOCUMENTS, FileInput, collect};
 
 use crate::Notice;
 
@@ -79,7 +79,7 @@ pub fn read_tools(paths: &[PathBuf], notify: &dyn Fn(Notice)) -> Result<Vec<Loca
     Ok(tools)
 }
 
-fn read(input: &Input, notify: &dyn Fn(Notice)) -> Option<Vec<Located>> {
+fn read(input: &FileInput, notify: &dyn Fn(Notice)) -> Option<Vec<Located>> {
     let text = match input.read(BundleLimits::default().max_bytes) {
         Ok(text) => text,
         Err(error) => {
@@ -101,8 +101,8 @@ fn read(input: &Input, notify: &dyn Fn(Notice)) -> Option<Vec<Located>> {
     });
     let directory: Arc<Path> = match input {
         // What is piped in has the files where the command is run.
-        Input::Stdin => Path::new(".").into(),
-        Input::File(path) => match path.parent() {
+        FileInput::Stdin => Path::new(".").into(),
+        FileInput::File(path) => match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.into(),
             _ => Path::new(".").into(),
         },
@@ -125,11 +125,11 @@ pub fn of_located(tools: &[Located]) -> Vec<Arc<Tool>> {
 
 /// The functions of tools with these of their actions, in the same order.
 #[must_use]
-pub fn functions(tools: &[Arc<Tool>], actions: &[Vec<Arc<Action>>]) -> Functions {
-    let references: Vec<Reference<'_>> = tools
+pub fn functions(tools: &[Arc<Tool>], actions: &[Vec<Arc<ToolAction>>]) -> Functions {
+    let references: Vec<ToolReference<'_>> = tools
         .iter()
         .zip(actions)
-        .map(|(tool, actions)| Reference::to_tool(tool, actions))
+        .map(|(tool, actions)| ToolReference::to_tool(tool, actions))
         .collect();
     Functions::new(&references)
 }

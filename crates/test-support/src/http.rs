@@ -17,7 +17,7 @@ const MAX_BODY: usize = 64 << 20;
 
 /// What a client asked.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct SeenRequest {
     /// Such as `POST`.
     pub method: String,
     /// With its query.
@@ -28,7 +28,7 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-impl Request {
+impl SeenRequest {
     /// The value of a header, by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
@@ -42,7 +42,7 @@ impl Request {
 
 /// What the server does about it.
 #[derive(Debug)]
-pub enum Reply {
+pub enum TestReply {
     /// A good answer.
     Json(Value),
     /// A status, more headers (each with its line end), and a body.
@@ -57,16 +57,18 @@ pub enum Reply {
 
 /// The server; it ends when it is dropped.
 #[derive(Debug)]
-pub struct Server {
+pub struct TestServer {
     address: SocketAddr,
-    requests: Arc<Mutex<Vec<Request>>>,
+    requests: Arc<Mutex<Vec<SeenRequest>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Server {
+impl TestServer {
     /// Starts one. `answer` gets each request and its number, from 0.
-    pub fn start(answer: impl Fn(&Request, usize) -> Reply + Send + Sync + 'static) -> Self {
+    pub fn start(
+        answer: impl Fn(&SeenRequest, usize) -> TestReply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -101,12 +103,12 @@ impl Server {
     }
 
     /// All that it was asked so far.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<SeenRequest> {
         self.requests.lock().unwrap().clone()
     }
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         // The listener waits for a connection; here is one.
@@ -119,8 +121,8 @@ impl Drop for Server {
 
 fn serve(
     stream: &mut TcpStream,
-    requests: &Mutex<Vec<Request>>,
-    answer: &impl Fn(&Request, usize) -> Reply,
+    requests: &Mutex<Vec<SeenRequest>>,
+    answer: &impl Fn(&SeenRequest, usize) -> TestReply,
 ) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -132,17 +134,17 @@ fn serve(
         requests.len() - 1
     };
     let (status, headers, text) = match answer(&request, number) {
-        Reply::Json(value) => (200, "content-type: application/json\r\n", value.to_string()),
-        Reply::Plain(status, headers, text) => (status, headers, text),
-        Reply::Silence(time) => {
+        TestReply::Json(value) => (200, "content-type: application/json\r\n", value.to_string()),
+        TestReply::Plain(status, headers, text) => (status, headers, text),
+        TestReply::Silence(time) => {
             thread::sleep(time);
             return Ok(());
         }
-        Reply::Held => {
+        TestReply::Held => {
             while reader.read(&mut [0; 64])? > 0 {}
             return Ok(());
         }
-        Reply::Endless => {
+        TestReply::Endless => {
             stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")?;
             // The client hangs up long before this is through.
             for _ in 0..4096 {
@@ -159,11 +161,11 @@ fn serve(
 }
 
 /// The head and the body, as far as its length says.
-fn read(reader: &mut impl BufRead) -> std::io::Result<Request> {
+fn read(reader: &mut impl BufRead) -> std::io::Result<SeenRequest> {
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let mut words = line.split_whitespace().map(str::to_owned);
-    let mut request = Request {
+    let mut request = SeenRequest {
         method: words.next().unwrap_or_default(),
         path: words.next().unwrap_or_default(),
         headers: BTreeMap::new(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 #[cfg(feature = "wire")]
-use proofhouse_wire::server::{Bound, Handler};
+use proofhouse_wire::server::{BoundServer, Handler};
 #[cfg(feature = "wire")]
 use proofhouse_wire::{CancellationToken, WireLimits};
 #[cfg(feature = "wire")]
@@ -62,8 +62,8 @@ impl Default for Vacant {
 
 /// A free address, taken; the server is still to be named.
 #[cfg(feature = "wire")]
-pub async fn bound() -> Bound {
-    Bound::new(ANY.into()).await.unwrap()
+pub async fn bound() -> BoundServer {
+    BoundServer::new(ANY.into()).await.unwrap()
 }
 
 /// A server that ends when this is dropped.
@@ -83,7 +83,7 @@ impl Serving {
     }
 
     /// Serves at an address that is taken already, because the handler had to know it.
-    pub fn at<H: Handler>(bound: Bound, handler: Arc<H>, limits: WireLimits) -> Self {
+    pub fn at<H: Handler>(bound: BoundServer, handler: Arc<H>, limits: WireLimits) -> Self {
         let (address, stop) = (bound.address(), CancellationToken::new());
         let task = tokio::spawn(bound.serve(handler, limits, stop.clone()));
         Self {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 #[cfg(feature = "wire")]
-use proofhouse_wire::{Child, Line, Spawn, WireLimits};
+use proofhouse_wire::{Child, Spawn, WireLimits, WireLine};
 
 use crate::workspace;
 
@@ -105,7 +105,7 @@ pub async fn listening(spawn: &Spawn) -> (String, Child, tokio::process::ChildSt
     let (child, stdin, mut lines) = spawn.start(&WireLimits::default()).unwrap();
     let line = tokio::time::timeout(std::time::Duration::from_secs(60), lines.next()).await;
     let url = match &line {
-        Ok(Ok(Some(Line::Whole(url)))) => String::from_utf8_lossy(url).into_owned(),
+        Ok(Ok(Some(WireLine::Whole(url)))) => String::from_utf8_lossy(url).into_owned(),
         _ => String::new(),
     };
     assert!(

@@ -6,9 +6,9 @@ use std::process::{Child, Command};
 
 /// A process that ends with the test that started it.
 #[derive(Debug)]
-pub struct Started(pub Child);
+pub struct TestProcess(pub Child);
 
-impl Drop for Started {
+impl Drop for TestProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn processes_are_seen_until_they_end() {
         let mut sleeps = Command::new("sleep");
-        let started = Started(sleeps.arg("600").spawn().unwrap());
+        let started = TestProcess(sleeps.arg("600").spawn().unwrap());
         let id = started.0.id();
         assert!(is_running(&id) && is_running(&std::process::id()));
         assert!(children().contains(&id.to_string()));

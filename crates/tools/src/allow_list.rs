@@ -30,12 +30,12 @@ pub const MAX_VALUE_BYTES: usize = 4_096;
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AllowList {
-    entries: BTreeMap<String, AllowEntry>,
+    entries: BTreeMap<String, AllowListEntry>,
 }
 
 /// The values of one parameter.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct AllowEntry {
+pub struct AllowListEntry {
     values: Vec<Value>,
     /// The values as text, to find them by.
     known: HashSet<String>,
@@ -53,7 +53,7 @@ pub enum Addition {
     LeftOut,
 }
 
-impl AllowEntry {
+impl AllowListEntry {
     /// The values, in the order they came.
     #[must_use]
     pub fn values(&self) -> &[Value] {
@@ -70,7 +70,7 @@ impl AllowEntry {
 impl AllowList {
     /// Fixes a parameter to the value an agent binds it to, when the task starts.
     pub fn seal(&mut self, name: &str, value: Value) {
-        let entry = AllowEntry {
+        let entry = AllowListEntry {
             known: HashSet::from([value.to_string()]),
             values: vec![value],
             sealed: true,
@@ -100,17 +100,19 @@ impl AllowList {
     /// The values of a parameter; none where no call had one.
     #[must_use]
     pub fn values(&self, name: &str) -> &[Value] {
-        self.entries.get(name).map_or(&[], AllowEntry::values)
+        self.entries.get(name).map_or(&[], AllowListEntry::values)
     }
 
     /// Whether a parameter is fixed by a binding.
     #[must_use]
     pub fn is_sealed(&self, name: &str) -> bool {
-        self.entries.get(name).is_some_and(AllowEntry::is_sealed)
+        self.entries
+            .get(name)
+            .is_some_and(AllowListEntry::is_sealed)
     }
 
     /// The parameters and their values.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &AllowEntry)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &AllowListEntry)> {
         let entries = self.entries.iter();
         entries.map(|(name, entry)| (name.as_str(), entry))
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proofhouse_wire::fnv;
 use serde_json::{Map, Value, json};
 
-use proofhouse_manifest::{Action, Tool};
+use proofhouse_manifest::{Tool, ToolAction};
 
 /// The longest name that models take.
 pub const MAX_NAME_BYTES: usize = 64;
@@ -16,13 +16,13 @@ const NAMELESS: &str = "tool";
 
 /// The actions of one tool, under the reference by which an agent knows it.
 #[derive(Debug, Clone, Default)]
-pub struct Reference<'a> {
+pub struct ToolReference<'a> {
     /// The tool's name, or for an agent the name of the capability.
     pub name: &'a str,
     /// What the tool is for; it describes actions that have no description.
     pub description: &'a str,
     /// Its actions.
-    pub actions: &'a [Arc<Action>],
+    pub actions: &'a [Arc<ToolAction>],
     /// Parameters that the model does not see, because they are bound.
     pub hidden: &'a [&'a str],
     /// Whether the actions are those of a server, whose names say what they are: even an only one keeps its
@@ -30,10 +30,10 @@ pub struct Reference<'a> {
     pub keeps_names: bool,
 }
 
-impl<'a> Reference<'a> {
+impl<'a> ToolReference<'a> {
     /// A tool under its own name, with these of its actions and nothing hidden.
     #[must_use]
-    pub fn to_tool(tool: &'a Tool, actions: &'a [Arc<Action>]) -> Self {
+    pub fn to_tool(tool: &'a Tool, actions: &'a [Arc<ToolAction>]) -> Self {
         Self {
             name: &tool.name,
             description: &tool.description,
@@ -84,7 +84,7 @@ impl Function {
 /// The functions of several tools together; no two have one name.
 ///
 /// ```
-/// use proofhouse_tools::functions::{Functions, Reference};
+/// use proofhouse_tools::functions::{Functions, ToolReference};
 /// use proofhouse_manifest::Bundle;
 ///
 /// let (bundle, _) = Bundle::read(r#"
@@ -98,7 +98,7 @@ impl Function {
 ///     execute: {cel: {expression: now}}
 /// "#);
 /// let tool = bundle.tools().next().unwrap();
-/// let functions = Functions::new(&[Reference::to_tool(tool, &tool.actions)]);
+/// let functions = Functions::new(&[ToolReference::to_tool(tool, &tool.actions)]);
 /// let function = functions.find("world_clock").unwrap();
 /// assert_eq!((function.reference, function.action.as_str()), (0, "now"));
 /// assert_eq!(function.to_mcp()["inputSchema"]["type"], "object");
@@ -112,7 +112,7 @@ impl Functions {
     /// Names the functions of these references, in their order. Names that would be the same are told
     /// apart by a number; whoever comes first keeps the plain one.
     #[must_use]
-    pub fn new(references: &[Reference<'_>]) -> Self {
+    pub fn new(references: &[ToolReference<'_>]) -> Self {
         let mut taken = HashSet::new();
         let mut list = Vec::new();
         for (position, reference) in references.iter().enumerate() {
@@ -214,9 +214,9 @@ mod tests {
     use super::*;
     use proofhouse_manifest::{CelCall, Execute, ParameterSchema};
 
-    fn action(name: &str, parameters: &Value) -> Arc<Action> {
+    fn action(name: &str, parameters: &Value) -> Arc<ToolAction> {
         let expression = proofhouse_expr::Program::compile("1").unwrap();
-        Arc::new(Action {
+        Arc::new(ToolAction {
             name: name.to_owned(),
             description: String::new(),
             parameters: ParameterSchema::given(parameters.clone()),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn names(tools: &[(&str, &[&str])]) -> Vec<String> {
-        let actions: Vec<Vec<Arc<Action>>> = tools
+        let actions: Vec<Vec<Arc<ToolAction>>> = tools
             .iter()
             .map(|(_, actions)| {
                 actions
@@ -234,13 +234,13 @@ mod tests {
                     .collect()
             })
             .collect();
-        let references: Vec<Reference<'_>> = tools
+        let references: Vec<ToolReference<'_>> = tools
             .iter()
             .zip(&actions)
-            .map(|((name, _), actions)| Reference {
+            .map(|((name, _), actions)| ToolReference {
                 name,
                 actions,
-                ..Reference::default()
+                ..ToolReference::default()
             })
             .collect();
         let functions = Functions::new(&references);
@@ -315,12 +315,12 @@ mod tests {
             "$defs": {"T": {"type": "string"}},
         });
         let actions = [action("open", &schema), action("odd", &json!(true))];
-        let reference = Reference {
+        let reference = ToolReference {
             name: "issues",
             description: "Issues of a repository.",
             actions: &actions,
             hidden: &["owner"],
-            ..Reference::default()
+            ..ToolReference::default()
         };
         let functions = Functions::new(&[reference]);
         assert_eq!(

@@ -7,7 +7,7 @@
 //! use std::sync::Arc;
 //! use proofhouse_tools::http::EgressPolicy;
 //! use proofhouse_manifest::Bundle;
-//! use proofhouse_tools::runtime::{Environment, Limits, Runtimes, ToolTask};
+//! use proofhouse_tools::runtime::{Environment, ToolLimits, Runtimes, ToolTask};
 //! use serde_json::{Map, json};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -25,7 +25,7 @@
 //! "#);
 //! let tool = Arc::new(bundle.tools().next().ok_or("no tool")?.clone());
 //! let environment = Environment::new(json!({}), || "2026-01-01T00:00:00.000Z".to_owned());
-//! let limits = Limits::default();
+//! let limits = ToolLimits::default();
 //! let runtimes = Runtimes::new(&limits, EgressPolicy::default())?;
 //! let task = ToolTask::new(tool, environment, runtimes, limits);
 //! let outcome = task.invoke("greet", Map::new(), json!({}), Default::default()).await?;

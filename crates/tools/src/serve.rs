@@ -7,7 +7,7 @@
 //! use proofhouse_wire::CancellationToken;
 //! # use proofhouse_tools::http::EgressPolicy;
 //! # use proofhouse_manifest::Bundle;
-//! # use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
+//! # use proofhouse_tools::runtime::{Environment, ToolLimits, Runtimes};
 //! # use serde_json::json;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -24,8 +24,8 @@
 //! # "#);
 //! # let tool = Arc::new(bundle.tools().next().ok_or("no tool")?.clone());
 //! # let environment = Environment::new(json!({}), || "2026-01-01T00:00:00.000Z".to_owned());
-//! # let runtimes = Runtimes::new(&Limits::default(), EgressPolicy::default())?;
-//! let tools = ManifestTools::new(vec![(tool, environment)], runtimes, Limits::default());
+//! # let runtimes = Runtimes::new(&ToolLimits::default(), EgressPolicy::default())?;
+//! let tools = ManifestTools::new(vec![(tool, environment)], runtimes, ToolLimits::default());
 //! let info = ServerInfo { name: "demo".into(), version: "1".into(), instructions: None };
 //! let server = McpServer::new(info, Arc::new(tools), ServeLimits::default());
 //! let (input, output) = (
@@ -46,15 +46,15 @@ use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::functions::{Functions, Reference};
+use crate::functions::{Functions, ToolReference};
 use crate::runtime::{
-    ActionError, Environment, Failure, Limits, Observer, Outcome, Runtimes, ToolTask,
+    ActionError, ActionFailure, ActionResult, Environment, Observer, Runtimes, ToolLimits, ToolTask,
 };
 use proofhouse_manifest::interpolate::Root;
-use proofhouse_manifest::{Action, Tool};
+use proofhouse_manifest::{Tool, ToolAction};
 use proofhouse_mcp_serve::{
-    McpAnswer, McpBackend, McpCall, McpTool, McpTools, Notes, Scope, UnknownTool, block, blocks,
-    media,
+    McpAnswer, McpBackend, McpCall, McpTool, McpTools, OperatorNotes, ToolScope, UnknownTool,
+    block, blocks, media,
 };
 
 /// Opens tools of manifests.
@@ -65,15 +65,19 @@ use proofhouse_mcp_serve::{
 pub struct ManifestTools {
     tools: Vec<(Arc<Tool>, Environment)>,
     runtimes: Runtimes,
-    limits: Limits,
+    limits: ToolLimits,
     observer: Option<Arc<dyn Observer>>,
-    notes: Notes,
+    notes: OperatorNotes,
 }
 
 impl ManifestTools {
     /// Tools, each with what it knows.
     #[must_use]
-    pub fn new(tools: Vec<(Arc<Tool>, Environment)>, runtimes: Runtimes, limits: Limits) -> Self {
+    pub fn new(
+        tools: Vec<(Arc<Tool>, Environment)>,
+        runtimes: Runtimes,
+        limits: ToolLimits,
+    ) -> Self {
         Self {
             tools,
             runtimes,
@@ -92,18 +96,18 @@ impl ManifestTools {
 
     /// The same, with someone who hears what the operator should know.
     #[must_use]
-    pub fn with_notes(mut self, notes: Notes) -> Self {
+    pub fn with_notes(mut self, notes: OperatorNotes) -> Self {
         self.notes = notes;
         self
     }
 }
 
 impl McpBackend for ManifestTools {
-    fn open(&self, scope: Scope) -> Arc<dyn McpTools> {
+    fn open(&self, scope: ToolScope) -> Arc<dyn McpTools> {
         let tasks = self.tools.iter().map(|(tool, environment)| {
             let (runtimes, limits) = (self.runtimes.clone(), self.limits.clone());
             let task = ToolTask::new(Arc::clone(tool), environment.clone(), runtimes, limits);
-            Bound {
+            BoundTools {
                 task: match &self.observer {
                     Some(observer) => task.with_observer(Arc::clone(observer)),
                     None => task,
@@ -133,16 +137,16 @@ impl std::fmt::Debug for ManifestTools {
 
 /// The tasks of one session.
 struct Tasks {
-    scope: Scope,
-    tasks: Vec<Bound>,
+    scope: ToolScope,
+    tasks: Vec<BoundTools>,
     /// What was listed last, and the functions behind it.
     listed: Mutex<Option<Listed>>,
     changes: watch::Sender<u64>,
     max_result_bytes: usize,
-    notes: Notes,
+    notes: OperatorNotes,
 }
 
-struct Bound {
+struct BoundTools {
     task: ToolTask,
     /// What calls know of who makes them.
     context: Value,
@@ -204,12 +208,12 @@ impl Tasks {
                 }
             }
         }));
-        let actions: Vec<Vec<Arc<Action>>> = asked.await;
-        let references: Vec<Reference<'_>> = self
+        let actions: Vec<Vec<Arc<ToolAction>>> = asked.await;
+        let references: Vec<ToolReference<'_>> = self
             .tasks
             .iter()
             .zip(&actions)
-            .map(|(bound, actions)| Reference::to_tool(bound.task.tool(), actions))
+            .map(|(bound, actions)| ToolReference::to_tool(bound.task.tool(), actions))
             .collect();
         let functions = Functions::new(&references);
         let tools = functions.iter().map(|function| McpTool {
@@ -228,8 +232,11 @@ impl Tasks {
         fresh
     }
 
-    fn complain(&self, bound: &Bound, error: &ActionError) {
-        if matches!(error.failure, Failure::Cancelled | Failure::Ended) {
+    fn complain(&self, bound: &BoundTools, error: &ActionError) {
+        if matches!(
+            error.failure,
+            ActionFailure::Cancelled | ActionFailure::Ended
+        ) {
             return;
         }
         let name = &bound.task.tool().name;
@@ -240,7 +247,7 @@ impl Tasks {
     }
 
     /// Tells the operator something of a tool, unless it was the last that was told of it.
-    fn note_once(&self, bound: &Bound, complaint: &str) {
+    fn note_once(&self, bound: &BoundTools, complaint: &str) {
         let earlier = std::mem::replace(&mut *lock(&bound.complaint), complaint.to_owned());
         if earlier != complaint {
             (self.notes)(complaint);
@@ -277,15 +284,15 @@ impl Tasks {
         Ok(match invoked {
             Ok(outcome) => self.answer(outcome),
             Err(error) => {
-                if !error.is_recoverable() && error.failure != Failure::Ended {
+                if !error.is_recoverable() && error.failure != ActionFailure::Ended {
                     let name = &bound.task.tool().name;
                     let complaint = format!("`{name}` cannot go on: {}", error.message);
                     self.note_once(bound, &complaint);
                     call.sink.log(McpLogLevel::Error, name, &error.to_json());
                     match self.scope {
-                        Scope::Session => *lock(&bound.dead) = Some(error.clone()),
+                        ToolScope::Session => *lock(&bound.dead) = Some(error.clone()),
                         // Nobody could begin a new session to get the tool back, so it begins anew.
-                        Scope::Shared => drop(bound.task.evict().await),
+                        ToolScope::Shared => drop(bound.task.evict().await),
                     }
                 }
                 failed(&error)
@@ -293,7 +300,7 @@ impl Tasks {
         })
     }
 
-    fn answer(&self, outcome: Outcome) -> McpAnswer {
+    fn answer(&self, outcome: ActionResult) -> McpAnswer {
         if outcome.truncated {
             let text = outcome.value.as_str().unwrap_or_default();
             let mut answer = McpAnswer::text(text);

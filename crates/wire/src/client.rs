@@ -17,10 +17,10 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::WireLimits;
-use crate::connect::{Body, ConnectTimedOut, Connections, Pieces, Reach, connections};
+use crate::connect::{ConnectTimedOut, Connections, Pieces, Reach, RequestBody, connections};
 use crate::guard::{AddressDenied, AddressGuard};
 use crate::proxy::ProxySettings;
-use crate::sse::{Decoder, Event, EventTooLarge};
+use crate::sse::{EventTooLarge, SseDecoder, SseEvent};
 use crate::timers::Timers;
 
 /// What we are called, for those who look into their logs.
@@ -235,7 +235,7 @@ impl Client {
         url: &str,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response, ClientError> {
+    ) -> Result<StreamedResponse, ClientError> {
         let body = Either::Left(Full::new(body));
         self.send_body(method, url, headers, body).await
     }
@@ -251,7 +251,7 @@ impl Client {
         url: &str,
         headers: HeaderMap,
         pieces: BoxStream<'static, std::io::Result<Bytes>>,
-    ) -> Result<Response, ClientError> {
+    ) -> Result<StreamedResponse, ClientError> {
         let pieces: Pieces = pieces.map(|piece| piece.map(Frame::data)).boxed();
         let body = Either::Right(StreamBody::new(pieces));
         self.send_body(method, url, headers, body).await
@@ -262,15 +262,15 @@ impl Client {
         method: Method,
         url: &str,
         headers: HeaderMap,
-        body: Body,
-    ) -> Result<Response, ClientError> {
+        body: RequestBody,
+    ) -> Result<StreamedResponse, ClientError> {
         let parsed = parse_url(url)?;
         let sending = self.respond(method, &parsed, headers, body);
         let (parts, body) = tokio::time::timeout(self.limits.response_timeout, sending)
             .await
             .map_err(|_| ClientError::TooSlow)??
             .into_parts();
-        Ok(Response {
+        Ok(StreamedResponse {
             status: parts.status,
             headers: parts.headers,
             body,
@@ -284,7 +284,7 @@ impl Client {
         method: Method,
         url: &Url,
         mut headers: HeaderMap,
-        body: Body,
+        body: RequestBody,
     ) -> Result<http::Response<Incoming>, ClientError> {
         self.check_literal(url)?;
         headers.entry(USER_AGENT).or_insert(NAME);
@@ -379,7 +379,7 @@ fn root_cause(error: &dyn std::error::Error) -> String {
 }
 
 /// A response whose body is still to be read.
-pub struct Response {
+pub struct StreamedResponse {
     /// The status.
     pub status: StatusCode,
     /// The headers.
@@ -388,7 +388,7 @@ pub struct Response {
     limits: WireLimits,
 }
 
-impl Response {
+impl StreamedResponse {
     /// A header's text, if it is there and is text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -441,9 +441,9 @@ impl Response {
 
     /// The body as events.
     #[must_use]
-    pub fn events(self) -> Events {
-        Events {
-            decoder: Decoder::new(self.limits.max_message_bytes),
+    pub fn events(self) -> SseEvents {
+        SseEvents {
+            decoder: SseDecoder::new(self.limits.max_message_bytes),
             ready: Vec::new().into_iter(),
             body: self.body,
             bytes: 0,
@@ -453,7 +453,7 @@ impl Response {
     }
 }
 
-impl std::fmt::Debug for Response {
+impl std::fmt::Debug for StreamedResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Response")
             .field("status", &self.status)
@@ -462,22 +462,22 @@ impl std::fmt::Debug for Response {
 }
 
 /// Events of a response, as they come.
-pub struct Events {
+pub struct SseEvents {
     body: Incoming,
-    decoder: Decoder,
-    ready: std::vec::IntoIter<Event>,
+    decoder: SseDecoder,
+    ready: std::vec::IntoIter<SseEvent>,
     bytes: u64,
     events: u64,
     limits: WireLimits,
 }
 
-impl Events {
+impl SseEvents {
     /// The next event; `None` when the stream ended. May be dropped and called again.
     ///
     /// # Errors
     ///
     /// Returns an error when the stream breaks, falls silent for too long or is too large.
-    pub async fn next(&mut self) -> Result<Option<Event>, ClientError> {
+    pub async fn next(&mut self) -> Result<Option<SseEvent>, ClientError> {
         loop {
             if let Some(event) = self.ready.next() {
                 self.events += 1;
@@ -530,7 +530,7 @@ mod tests {
 
     use super::*;
 
-    async fn ask(url: &str) -> Result<Response, ClientError> {
+    async fn ask(url: &str) -> Result<StreamedResponse, ClientError> {
         let client = Client::new(WireLimits::default())?;
         client
             .send(Method::GET, url, HeaderMap::new(), Bytes::new())

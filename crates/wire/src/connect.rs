@@ -21,16 +21,16 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tower::{Service, ServiceExt as _};
 
 use crate::guard::AddressGuard;
-use crate::proxy::{ProxySettings, Route, Stream};
+use crate::proxy::{ProxiedStream, ProxySettings, Route};
 
 /// The body of a request: whole, or in pieces as they come.
-pub(crate) type Body = Either<Full<Bytes>, StreamBody<Pieces>>;
+pub(crate) type RequestBody = Either<Full<Bytes>, StreamBody<Pieces>>;
 
 /// The pieces of a body.
 pub(crate) type Pieces = BoxStream<'static, io::Result<Frame<Bytes>>>;
 
 /// Connections that are open or can be opened.
-pub(crate) type Connections = legacy::Client<Dial, Body>;
+pub(crate) type Connections = legacy::Client<Dial, RequestBody>;
 
 /// Why a connection could not be opened.
 pub(crate) type ConnectFailure = Box<dyn std::error::Error + Send + Sync>;
@@ -53,7 +53,7 @@ pub(crate) enum Reach {
 /// Connections with these certificates, each opened within this time.
 pub(crate) fn connections(tls: rustls::ClientConfig, reach: &Reach, time: Duration) -> Connections {
     let plain = |guard: Option<&Arc<dyn AddressGuard>>| {
-        let mut plain = HttpConnector::new_with_resolver(Names(guard.cloned()));
+        let mut plain = HttpConnector::new_with_resolver(GuardedResolver(guard.cloned()));
         plain.enforce_http(false);
         plain.set_nodelay(true);
         plain
@@ -92,7 +92,7 @@ pub(crate) struct Dial {
 }
 
 impl Service<Uri> for Dial {
-    type Response = MaybeHttpsStream<Stream>;
+    type Response = MaybeHttpsStream<ProxiedStream>;
     type Error = ConnectFailure;
     type Future = BoxFuture<'static, Result<Self::Response, ConnectFailure>>;
 
@@ -112,9 +112,9 @@ impl Service<Uri> for Dial {
 
 /// Looks names up and lets the guard see every answer.
 #[derive(Clone)]
-pub(crate) struct Names(Option<Arc<dyn AddressGuard>>);
+pub(crate) struct GuardedResolver(Option<Arc<dyn AddressGuard>>);
 
-impl Service<Name> for Names {
+impl Service<Name> for GuardedResolver {
     type Response = std::vec::IntoIter<SocketAddr>;
     type Error = ConnectFailure;
     type Future = BoxFuture<'static, Result<Self::Response, ConnectFailure>>;

@@ -13,14 +13,14 @@ const MAX_FILES: usize = 100_000;
 
 /// One place a document comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
+pub enum FileInput {
     /// Standard input.
     Stdin,
     /// A file, which need not be there.
     File(PathBuf),
 }
 
-impl Input {
+impl FileInput {
     /// How messages name it.
     #[must_use]
     pub fn name(&self) -> String {
@@ -91,7 +91,7 @@ pub fn read_capped(reader: impl Read, limit: usize) -> Result<Vec<u8>, Unreadabl
 
 /// What a directory is searched for.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub struct FileSearch {
     extensions: &'static [&'static str],
     /// What may stand after the extension.
     compressions: &'static [&'static str],
@@ -100,7 +100,7 @@ pub struct Wanted {
 }
 
 /// Threat documents.
-pub const DOCUMENTS: Wanted = Wanted {
+pub const DOCUMENTS: FileSearch = FileSearch {
     extensions: &["yaml", "yml"],
     compressions: &[],
     // Labelled cases of a document.
@@ -108,13 +108,13 @@ pub const DOCUMENTS: Wanted = Wanted {
 };
 
 /// Traces.
-pub const TRACES: Wanted = Wanted {
+pub const TRACES: FileSearch = FileSearch {
     extensions: &["jsonl", "ndjson", "json", "log"],
     compressions: &["gz", "zst"],
     except: &[],
 };
 
-impl Wanted {
+impl FileSearch {
     fn has(self, path: &Path) -> bool {
         let ends = |path: &Path, with: &[&str]| {
             let extension = path.extension().and_then(|extension| extension.to_str());
@@ -145,7 +145,7 @@ pub enum CollectError {
         /// The directory.
         path: PathBuf,
         /// What was looked for.
-        wanted: Wanted,
+        wanted: FileSearch,
     },
     /// There is nothing of this name.
     #[error("{}: no such file or directory", .0.display())]
@@ -161,12 +161,12 @@ pub enum CollectError {
 ///
 /// Returns an error when a path leads nowhere, when a directory has no file that is wanted, and when there are too
 /// many.
-pub fn collect(paths: &[PathBuf], wanted: Wanted) -> Result<Vec<Input>, CollectError> {
+pub fn collect(paths: &[PathBuf], wanted: FileSearch) -> Result<Vec<FileInput>, CollectError> {
     let mut inputs = Vec::new();
     for path in paths {
         if path.as_os_str() == "-" {
-            if !inputs.contains(&Input::Stdin) {
-                inputs.push(Input::Stdin);
+            if !inputs.contains(&FileInput::Stdin) {
+                inputs.push(FileInput::Stdin);
             }
         } else if path.is_dir() {
             let before = inputs.len();
@@ -178,7 +178,7 @@ pub fn collect(paths: &[PathBuf], wanted: Wanted) -> Result<Vec<Input>, CollectE
                 });
             }
         } else if path.exists() {
-            inputs.push(Input::File(path.clone()));
+            inputs.push(FileInput::File(path.clone()));
         } else {
             return Err(CollectError::NotFound(path.clone()));
         }
@@ -191,7 +191,7 @@ pub fn collect(paths: &[PathBuf], wanted: Wanted) -> Result<Vec<Input>, CollectE
 /// # Errors
 ///
 /// Returns an error when there are too many.
-pub fn files_in(directory: &Path) -> Result<Vec<Input>, CollectError> {
+pub fn files_in(directory: &Path) -> Result<Vec<FileInput>, CollectError> {
     let mut inputs = Vec::new();
     walk(directory, 0, DOCUMENTS, &mut inputs)?;
     Ok(inputs)
@@ -200,8 +200,8 @@ pub fn files_in(directory: &Path) -> Result<Vec<Input>, CollectError> {
 fn walk(
     directory: &Path,
     depth: usize,
-    wanted: Wanted,
-    inputs: &mut Vec<Input>,
+    wanted: FileSearch,
+    inputs: &mut Vec<FileInput>,
 ) -> Result<(), CollectError> {
     if depth > MAX_DIRECTORY_DEPTH {
         return Ok(());
@@ -209,14 +209,14 @@ fn walk(
     let listed = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let Ok(mut entries) = listed else {
         // It is an input that cannot be read, which is told in its turn and costs no other.
-        inputs.push(Input::File(directory.to_owned()));
+        inputs.push(FileInput::File(directory.to_owned()));
         return Ok(());
     };
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
         let Ok(kind) = entry.file_type() else {
-            inputs.push(Input::File(path));
+            inputs.push(FileInput::File(path));
             continue;
         };
         if kind.is_dir() {
@@ -228,7 +228,7 @@ fn walk(
             if inputs.len() >= MAX_FILES {
                 return Err(CollectError::TooMany);
             }
-            inputs.push(Input::File(path));
+            inputs.push(FileInput::File(path));
         }
     }
     Ok(())

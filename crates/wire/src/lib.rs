@@ -31,7 +31,7 @@ pub use exchange::HttpResponse;
 pub use guard::{AddressDenied, AddressGuard};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 pub use limits::WireLimits;
-pub use lines::{Line, LineReader};
+pub use lines::{LineReader, WireLine};
 pub use orphan_processes::{adopt_orphans, end_orphans, kill_marked};
 pub use process::{Child, ProcessError, Spawn};
 pub use proxy::{ProxySettings, is_this_machine};

@@ -4,7 +4,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// A line, or what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
+pub enum WireLine {
     /// The bytes, without the line feed.
     Whole(Vec<u8>),
     /// The stream ended in the middle of it.
@@ -44,15 +44,15 @@ impl<R: AsyncBufRead + Unpin> LineReader<R> {
     /// # Errors
     ///
     /// Returns the error of the stream.
-    pub async fn next(&mut self) -> std::io::Result<Option<Line>> {
+    pub async fn next(&mut self) -> std::io::Result<Option<WireLine>> {
         loop {
             let available = self.inner.fill_buf().await?;
             if available.is_empty() {
                 let line = std::mem::take(&mut self.line);
                 return Ok(match (std::mem::take(&mut self.skipped), line.is_empty()) {
                     (0, true) => None,
-                    (0, false) => Some(Line::Cut(line)),
-                    (bytes, _) => Some(Line::TooLong { bytes }),
+                    (0, false) => Some(WireLine::Cut(line)),
+                    (bytes, _) => Some(WireLine::TooLong { bytes }),
                 });
             }
             let end = memchr::memchr(b'\n', available);
@@ -72,14 +72,14 @@ impl<R: AsyncBufRead + Unpin> LineReader<R> {
             }
             if self.skipped > 0 {
                 let bytes = std::mem::take(&mut self.skipped);
-                return Ok(Some(Line::TooLong { bytes }));
+                return Ok(Some(WireLine::TooLong { bytes }));
             }
             let mut line = std::mem::take(&mut self.line);
             if line.last() == Some(&b'\r') {
                 line.pop();
             }
             if !line.is_empty() {
-                return Ok(Some(Line::Whole(line)));
+                return Ok(Some(WireLine::Whole(line)));
             }
         }
     }
@@ -101,10 +101,10 @@ mod tests {
         assert_eq!(
             read,
             [
-                Line::Whole(b"one".to_vec()),
-                Line::TooLong { bytes: 500 },
-                Line::Whole(b"two".to_vec()),
-                Line::Cut(b"thr".to_vec()),
+                WireLine::Whole(b"one".to_vec()),
+                WireLine::TooLong { bytes: 500 },
+                WireLine::Whole(b"two".to_vec()),
+                WireLine::Cut(b"thr".to_vec()),
             ]
         );
     }

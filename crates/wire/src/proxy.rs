@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::{Service, ServiceExt as _};
 
-use crate::connect::{ConnectFailure, Names};
+use crate::connect::{ConnectFailure, GuardedResolver};
 
 /// The proxies to use, in the form that the usual environment variables have and with the meaning
 /// that `curl` gives them. The default is no proxy.
@@ -69,22 +69,22 @@ impl fmt::Debug for ProxySettings {
 
 /// A connection to a server or to the proxy before it. TLS to a proxy is part of it; TLS to the server
 /// is not.
-pub(crate) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+pub(crate) type ProxiedStream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// Connects to a server, directly or through a tunnel.
 #[derive(Clone)]
 pub(crate) struct Route {
-    direct: HttpConnector<Names>,
+    direct: HttpConnector<GuardedResolver>,
     proxies: Option<Arc<Proxies>>,
 }
 
 struct Proxies {
     matcher: Matcher,
-    connector: HttpsConnector<HttpConnector<Names>>,
+    connector: HttpsConnector<HttpConnector<GuardedResolver>>,
 }
 
 impl Route {
-    pub(crate) fn direct(connector: HttpConnector<Names>) -> Self {
+    pub(crate) fn direct(connector: HttpConnector<GuardedResolver>) -> Self {
         Self {
             direct: connector,
             proxies: None,
@@ -94,8 +94,8 @@ impl Route {
     /// `secure` connects to the proxies, some of which are reached over TLS.
     pub(crate) fn through(
         settings: &ProxySettings,
-        direct: HttpConnector<Names>,
-        secure: HttpsConnector<HttpConnector<Names>>,
+        direct: HttpConnector<GuardedResolver>,
+        secure: HttpsConnector<HttpConnector<GuardedResolver>>,
     ) -> Self {
         let proxies = Proxies {
             matcher: settings.matcher(),
@@ -109,9 +109,9 @@ impl Route {
 }
 
 impl Service<Uri> for Route {
-    type Response = Stream;
+    type Response = ProxiedStream;
     type Error = ConnectFailure;
-    type Future = BoxFuture<'static, Result<Stream, ConnectFailure>>;
+    type Future = BoxFuture<'static, Result<ProxiedStream, ConnectFailure>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectFailure>> {
         Poll::Ready(Ok(()))

@@ -87,7 +87,7 @@ pub struct Reply {
     /// The headers.
     pub headers: HeaderMap,
     /// The body.
-    pub body: Body,
+    pub body: ReplyBody,
     /// Dropped once the reply was written, or could not be.
     pub guard: Guard,
 }
@@ -104,7 +104,7 @@ impl std::fmt::Debug for Guard {
 
 /// The body of a [`Reply`].
 #[derive(Debug)]
-pub enum Body {
+pub enum ReplyBody {
     /// All of it.
     Whole(Bytes),
     /// Pieces, as a [`StreamWriter`] sends them.
@@ -120,7 +120,7 @@ impl Reply {
         Self {
             status,
             headers: HeaderMap::new(),
-            body: Body::Whole(Bytes::new()),
+            body: ReplyBody::Whole(Bytes::new()),
             guard: Guard::default(),
         }
     }
@@ -130,7 +130,7 @@ impl Reply {
     pub fn json(status: StatusCode, text: impl Into<Bytes>) -> Self {
         Self::empty(status)
             .with_header("content-type", "application/json")
-            .with_body(Body::Whole(text.into()))
+            .with_body(ReplyBody::Whole(text.into()))
     }
 
     /// A stream of server-sent events, and the end to write it from.
@@ -140,14 +140,14 @@ impl Reply {
         let reply = Self::empty(StatusCode::OK)
             .with_header("content-type", "text/event-stream")
             .with_header("cache-control", "no-store")
-            .with_body(Body::Stream(body));
+            .with_body(ReplyBody::Stream(body));
         (reply, writer)
     }
 
     /// A reply that cuts the connection instead.
     #[must_use]
     pub fn cut() -> Self {
-        Self::empty(StatusCode::OK).with_body(Body::Cut)
+        Self::empty(StatusCode::OK).with_body(ReplyBody::Cut)
     }
 
     /// With a header; one that HTTP does not allow is left out.
@@ -172,7 +172,7 @@ impl Reply {
 
     /// With a body.
     #[must_use]
-    pub fn with_body(mut self, body: Body) -> Self {
+    pub fn with_body(mut self, body: ReplyBody) -> Self {
         self.body = body;
         self
     }
@@ -181,20 +181,20 @@ impl Reply {
 /// A body that is written piece by piece.
 #[derive(Debug)]
 pub struct StreamBody {
-    pieces: mpsc::Receiver<Piece>,
+    pieces: mpsc::Receiver<BodyPiece>,
     /// The connection is to be cut as soon as what was written before is sent.
     cutting: bool,
 }
 
 #[derive(Debug)]
-enum Piece {
+enum BodyPiece {
     Data(Bytes),
     Cut,
 }
 
 /// Writes a [`StreamBody`]; the stream ends when the last writer is gone.
 #[derive(Debug, Clone)]
-pub struct StreamWriter(mpsc::Sender<Piece>);
+pub struct StreamWriter(mpsc::Sender<BodyPiece>);
 
 /// The reader of a stream is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -219,7 +219,7 @@ impl StreamWriter {
     ///
     /// Returns an error when the reader is gone.
     pub async fn write(&self, piece: impl Into<Bytes>) -> Result<(), ReaderGone> {
-        let piece = Piece::Data(piece.into());
+        let piece = BodyPiece::Data(piece.into());
         self.0.send(piece).await.map_err(|_| ReaderGone)
     }
 
@@ -229,13 +229,13 @@ impl StreamWriter {
     ///
     /// Returns an error when the reader is gone or too slow.
     pub fn try_write(&self, piece: impl Into<Bytes>) -> Result<(), ReaderGone> {
-        let piece = Piece::Data(piece.into());
+        let piece = BodyPiece::Data(piece.into());
         self.0.try_send(piece).map_err(|_| ReaderGone)
     }
 
     /// Cuts the connection in the middle of the stream.
     pub async fn cut(self) {
-        let _ = self.0.send(Piece::Cut).await;
+        let _ = self.0.send(BodyPiece::Cut).await;
     }
 
     /// Waits until the reader is gone.
@@ -263,12 +263,12 @@ pub trait Handler: Send + Sync + 'static {
 
 /// A server that is bound and not yet serving: connections wait until it does.
 #[derive(Debug)]
-pub struct Bound {
+pub struct BoundServer {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl Bound {
+impl BoundServer {
     /// Binds to an address; port 0 takes a free one.
     ///
     /// # Errors
@@ -394,7 +394,7 @@ fn respond(reply: Reply) -> hyper::Response<WireBody> {
 
 /// A [`Body`] as hyper asks for it.
 struct WireBody {
-    body: Option<Body>,
+    body: Option<ReplyBody>,
     _guard: Guard,
 }
 
@@ -412,10 +412,14 @@ impl HttpBody for WireBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, CutOnPurpose>>> {
         match &mut self.body {
-            Some(Body::Stream(stream)) if stream.cutting => Poll::Ready(Some(Err(CutOnPurpose))),
-            Some(Body::Stream(stream)) => match stream.pieces.poll_recv(context) {
-                Poll::Ready(Some(Piece::Data(data))) => Poll::Ready(Some(Ok(Frame::data(data)))),
-                Poll::Ready(Some(Piece::Cut)) => {
+            Some(ReplyBody::Stream(stream)) if stream.cutting => {
+                Poll::Ready(Some(Err(CutOnPurpose)))
+            }
+            Some(ReplyBody::Stream(stream)) => match stream.pieces.poll_recv(context) {
+                Poll::Ready(Some(BodyPiece::Data(data))) => {
+                    Poll::Ready(Some(Ok(Frame::data(data))))
+                }
+                Poll::Ready(Some(BodyPiece::Cut)) => {
                     // An error now would take along what is buffered; hyper flushes while it waits.
                     stream.cutting = true;
                     context.waker().wake_by_ref();
@@ -425,10 +429,10 @@ impl HttpBody for WireBody {
                 Poll::Pending => Poll::Pending,
             },
             _ => match self.body.take() {
-                Some(Body::Whole(bytes)) if !bytes.is_empty() => {
+                Some(ReplyBody::Whole(bytes)) if !bytes.is_empty() => {
                     Poll::Ready(Some(Ok(Frame::data(bytes))))
                 }
-                Some(Body::Cut) => Poll::Ready(Some(Err(CutOnPurpose))),
+                Some(ReplyBody::Cut) => Poll::Ready(Some(Err(CutOnPurpose))),
                 _ => Poll::Ready(None),
             },
         }
@@ -437,16 +441,16 @@ impl HttpBody for WireBody {
     fn is_end_stream(&self) -> bool {
         match &self.body {
             None => true,
-            Some(Body::Whole(bytes)) => bytes.is_empty(),
-            Some(Body::Stream(_) | Body::Cut) => false,
+            Some(ReplyBody::Whole(bytes)) => bytes.is_empty(),
+            Some(ReplyBody::Stream(_) | ReplyBody::Cut) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.body {
             None => SizeHint::with_exact(0),
-            Some(Body::Whole(bytes)) => SizeHint::with_exact(bytes.len() as u64),
-            Some(Body::Stream(_) | Body::Cut) => SizeHint::default(),
+            Some(ReplyBody::Whole(bytes)) => SizeHint::with_exact(bytes.len() as u64),
+            Some(ReplyBody::Stream(_) | ReplyBody::Cut) => SizeHint::default(),
         }
     }
 }

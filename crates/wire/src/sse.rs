@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// The kind; `None` reads as `message`.
     pub event: Option<String>,
     /// The id, which a client sends back to resume.
@@ -15,7 +15,7 @@ pub struct Event {
     pub retry: Option<u64>,
 }
 
-impl Event {
+impl SseEvent {
     /// An event that is only data.
     #[must_use]
     pub fn data(data: impl Into<String>) -> Self {
@@ -28,9 +28,9 @@ impl Event {
     /// The event as it stands on the wire.
     ///
     /// ```
-    /// use proofhouse_wire::sse::Event;
+    /// use proofhouse_wire::sse::SseEvent;
     ///
-    /// let event = Event { id: Some("7".into()), ..Event::data("one\ntwo") };
+    /// let event = SseEvent { id: Some("7".into()), ..SseEvent::data("one\ntwo") };
     /// assert_eq!(event.encode(), "id: 7\ndata: one\ndata: two\n\n");
     /// ```
     #[must_use]
@@ -68,19 +68,19 @@ pub struct EventTooLarge {
 /// Reads events out of pieces of a stream, however it is cut.
 ///
 /// ```
-/// use proofhouse_wire::sse::Decoder;
+/// use proofhouse_wire::sse::SseDecoder;
 ///
-/// let mut decoder = Decoder::new(1 << 20);
+/// let mut decoder = SseDecoder::new(1 << 20);
 /// let mut events = Vec::new();
 /// decoder.push(b"data: hel", &mut events).unwrap();
 /// decoder.push(b"lo\r\n\r\n", &mut events).unwrap();
 /// assert_eq!(events[0].data, "hello");
 /// ```
 #[derive(Debug)]
-pub struct Decoder {
+pub struct SseDecoder {
     max_bytes: usize,
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
     /// Bytes of the event so far.
     size: usize,
@@ -89,14 +89,14 @@ pub struct Decoder {
     started: bool,
 }
 
-impl Decoder {
+impl SseDecoder {
     /// A decoder of events of at most so many bytes.
     #[must_use]
     pub fn new(max_bytes: usize) -> Self {
         Self {
             max_bytes,
             line: Vec::new(),
-            event: Event::default(),
+            event: SseEvent::default(),
             has_data: false,
             size: 0,
             after_return: false,
@@ -109,7 +109,11 @@ impl Decoder {
     /// # Errors
     ///
     /// Returns an error when an event is too large; nothing should be read after that.
-    pub fn push(&mut self, mut piece: &[u8], events: &mut Vec<Event>) -> Result<(), EventTooLarge> {
+    pub fn push(
+        &mut self,
+        mut piece: &[u8],
+        events: &mut Vec<SseEvent>,
+    ) -> Result<(), EventTooLarge> {
         while !piece.is_empty() {
             if self.after_return {
                 self.after_return = false;
@@ -135,7 +139,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn end_line(&mut self, events: &mut Vec<Event>) {
+    fn end_line(&mut self, events: &mut Vec<SseEvent>) {
         let bytes = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&bytes);
         let mut line = &*text;
@@ -174,8 +178,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn decode(pieces: &[&[u8]]) -> Vec<Event> {
-        let (mut decoder, mut events) = (Decoder::new(1000), Vec::new());
+    fn decode(pieces: &[&[u8]]) -> Vec<SseEvent> {
+        let (mut decoder, mut events) = (SseDecoder::new(1000), Vec::new());
         for piece in pieces {
             decoder.push(piece, &mut events).unwrap();
         }
@@ -186,16 +190,16 @@ mod tests {
     fn fields_comments_and_all_three_line_ends() {
         let stream = b"\xef\xbb\xbf: hello\nevent: add\r\ndata:a\rdata: b\nid: 1\nretry: 10\nodd\n\ndata\n\n: ping\n\nid: 2\ndata:\n\n";
         let expected = [
-            Event {
+            SseEvent {
                 event: Some("add".into()),
                 id: Some("1".into()),
                 data: "a\nb".into(),
                 retry: Some(10),
             },
-            Event::default(),
-            Event {
+            SseEvent::default(),
+            SseEvent {
                 id: Some("2".into()),
-                ..Event::default()
+                ..SseEvent::default()
             },
         ];
         assert_eq!(decode(&[stream]), expected);
@@ -207,16 +211,16 @@ mod tests {
     fn large_events_are_refused_whether_in_one_line_or_many() {
         let mut events = Vec::new();
         let long = [b'x'; 2000];
-        assert!(Decoder::new(1000).push(&long, &mut events).is_err());
+        assert!(SseDecoder::new(1000).push(&long, &mut events).is_err());
         let many = "data: x\n".repeat(500);
         assert!(
-            Decoder::new(1000)
+            SseDecoder::new(1000)
                 .push(many.as_bytes(), &mut events)
                 .is_err()
         );
         let separate = "data: x\n\n".repeat(500);
         assert!(
-            Decoder::new(1000)
+            SseDecoder::new(1000)
                 .push(separate.as_bytes(), &mut events)
                 .is_ok()
         );
@@ -228,7 +232,7 @@ mod tests {
         fn what_is_encoded_is_decoded(
             data in "[^\r]{0,40}", id in proptest::option::of("[a-z0-9]{1,5}"), cut in 0usize..60,
         ) {
-            let event = Event { id, ..Event::data(data) };
+            let event = SseEvent { id, ..SseEvent::data(data) };
             let text = event.encode();
             let cut = cut.min(text.len());
             let (head, tail) = text.as_bytes().split_at(cut);

@@ -28,10 +28,10 @@ mod providers;
 mod record;
 
 pub use config::{ModelConfig, ModelLimits};
-pub use open::{OpenError, ProviderRow, ProviderVariables, open};
+pub use open::{ModelOpenError, ProviderRow, ProviderVariables, open};
 pub use proofhouse_model::{
     Arguments, BUILT_IN, ChatMessage, Model, ModelError, ModelErrorKind, ModelEvent, ModelOptions,
     ModelReply, ModelRequest, ModelSink, StopReason, ToolCall, ToolSpec, Usage,
 };
 pub use providers::PROVIDERS;
-pub use record::{RecordError, Recorder, Redactor, Replay, request_hash};
+pub use record::{RecordError, RecordedModel, Recorder, RedactText, request_hash};

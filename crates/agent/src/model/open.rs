@@ -7,7 +7,7 @@ use proofhouse_sim::{ScriptError, ScriptedModel, SimulatedModel};
 use proofhouse_source::did_you_mean;
 
 use super::providers::PROVIDERS;
-use super::{Model, ModelConfig, RecordError, Replay};
+use super::{Model, ModelConfig, RecordError, RecordedModel};
 
 /// One kind of model.
 pub struct ProviderRow {
@@ -25,7 +25,7 @@ pub struct ProviderRow {
 }
 
 /// Makes a model from what follows the colon.
-pub(super) type MakeModel = fn(&str, &ModelConfig) -> Result<Arc<dyn Model>, OpenError>;
+pub(super) type MakeModel = fn(&str, &ModelConfig) -> Result<Arc<dyn Model>, ModelOpenError>;
 
 /// Where the settings of a provider are in the environment. Whoever opens the model reads them.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ pub(super) const RECORDING: ProviderRow = ProviderRow {
     about: "what a recorder wrote down, said again",
     needs_base_url: false,
     variables: None,
-    make: |file, config| Ok(Arc::new(Replay::open(&config.directory.join(file))?)),
+    make: |file, config| Ok(Arc::new(RecordedModel::open(&config.directory.join(file))?)),
 };
 
 /// The simulations that need no file.
@@ -63,7 +63,7 @@ const SIMULATIONS: [&str; 3] = ["gullible", "careful", "scripted"];
 
 /// Why a model cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum ModelOpenError {
     /// The name has no provider, or one that is not known.
     #[error("`{spec}` names no model{}", hint(.suggestion.as_deref()))]
     Unknown {
@@ -117,11 +117,11 @@ fn hint(word: Option<&str>) -> String {
 /// # Errors
 ///
 /// Returns an error when there is no such model, or when its settings or its file are wrong.
-pub fn open(spec: &str, config: &ModelConfig) -> Result<Arc<dyn Model>, OpenError> {
+pub fn open(spec: &str, config: &ModelConfig) -> Result<Arc<dyn Model>, ModelOpenError> {
     let (prefix, rest) = spec.split_once(':').unwrap_or((spec, ""));
     let Some(row) = PROVIDERS.iter().find(|row| row.prefix == prefix) else {
         let near = did_you_mean(prefix, PROVIDERS.iter().map(|row| row.prefix));
-        return Err(OpenError::Unknown {
+        return Err(ModelOpenError::Unknown {
             spec: spec.chars().take(128).collect(),
             suggestion: near.map(|near| {
                 if rest.is_empty() {
@@ -133,34 +133,35 @@ pub fn open(spec: &str, config: &ModelConfig) -> Result<Arc<dyn Model>, OpenErro
         });
     };
     if rest.trim().is_empty() {
-        return Err(OpenError::Incomplete {
+        return Err(ModelOpenError::Incomplete {
             spec: spec.to_owned(),
             expected: format!("{prefix}:{}", row.rest),
         });
     }
     if row.needs_base_url && config.base_url.is_none() {
-        return Err(OpenError::NeedsBaseUrl { prefix: row.prefix });
+        return Err(ModelOpenError::NeedsBaseUrl { prefix: row.prefix });
     }
     (row.make)(rest, config)
 }
 
-fn simulation(name: &str, config: &ModelConfig) -> Result<Arc<dyn Model>, OpenError> {
+fn simulation(name: &str, config: &ModelConfig) -> Result<Arc<dyn Model>, ModelOpenError> {
     match name.split_once(':').unwrap_or((name, "")) {
         ("gullible", "") => Ok(Arc::new(SimulatedModel::GULLIBLE)),
         ("careful", "") => Ok(Arc::new(SimulatedModel::CAREFUL)),
-        ("scripted", "") => Err(OpenError::Incomplete {
+        ("scripted", "") => Err(ModelOpenError::Incomplete {
             spec: format!("sim:{name}"),
             expected: "sim:scripted:FILE".to_owned(),
         }),
         ("scripted", file) => {
             let path = config.directory.join(Path::new(file));
-            let script = ScriptedModel::open(file, &path).map_err(|reason| OpenError::Script {
-                file: file.to_owned(),
-                reason,
-            })?;
+            let script =
+                ScriptedModel::open(file, &path).map_err(|reason| ModelOpenError::Script {
+                    file: file.to_owned(),
+                    reason,
+                })?;
             Ok(Arc::new(script))
         }
-        (word, _) => Err(OpenError::Unknown {
+        (word, _) => Err(ModelOpenError::Unknown {
             spec: format!("sim:{name}").chars().take(128).collect(),
             suggestion: Some(format!(
                 "sim:{}",

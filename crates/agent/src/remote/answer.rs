@@ -9,7 +9,7 @@ const MAX_TEXTS: usize = 1_000;
 
 /// What was read of an answer.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct RemoteAnswer {
     pub(super) context: Option<String>,
     pub(super) task: Option<String>,
     /// How far the task is, as 0.3 says it; a message has none.
@@ -17,7 +17,7 @@ pub(super) struct Answer {
     texts: Vec<String>,
 }
 
-impl Answer {
+impl RemoteAnswer {
     /// Reads a result: a task or a message, wrapped or not.
     pub(super) fn read(result: &Value) -> Self {
         let inner = result
@@ -95,20 +95,22 @@ mod tests {
     fn answers_of_both_generations_are_read() {
         let legacy = json!({"kind": "task", "id": "t", "contextId": "c", "status": {"state": "completed"},
             "artifacts": [{"parts": [{"kind": "text", "text": "a"}, {"kind": "data", "data": {"b": 1}}]}]});
-        assert_eq!(Answer::read(&legacy).into_value(), "a\n{\"b\":1}");
+        assert_eq!(RemoteAnswer::read(&legacy).into_value(), "a\n{\"b\":1}");
         let modern = json!({"task": {"id": "t", "status": {"state": "TASK_STATE_INPUT_REQUIRED",
             "message": {"parts": [{"text": "your key?"}]}}}});
-        let answer = Answer::read(&modern);
+        let answer = RemoteAnswer::read(&modern);
         assert!(answer.waits() && !answer.goes_on());
         assert_eq!(
             answer.into_value(),
             json!({"state": "input-required", "message": "your key?"})
         );
         let message = json!({"message": {"contextId": "c", "parts": [{"text": "hi"}]}});
-        assert_eq!(Answer::read(&message).into_value(), "hi");
+        assert_eq!(RemoteAnswer::read(&message).into_value(), "hi");
         assert!(
-            Answer::read(&json!({"task": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}}}))
-                .goes_on()
+            RemoteAnswer::read(
+                &json!({"task": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}}})
+            )
+            .goes_on()
         );
         for odd in [
             json!(null),
@@ -117,7 +119,7 @@ mod tests {
             json!({"status": {"state": 3}}),
             json!({"parts": 1}),
         ] {
-            assert_eq!(Answer::read(&odd).into_value(), "", "{odd}");
+            assert_eq!(RemoteAnswer::read(&odd).into_value(), "", "{odd}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use proofhouse_manifest::interpolate::{Template, UrlTemplate};
 use proofhouse_manifest::{
-    Bundle, Execute, Grant, Manifest, Mcp, McpTransport, ParameterSchema, Shared, Tool,
+    Bundle, Execute, Grant, Manifest, Mcp, McpTransport, ParameterSchema, SharedBlocks, Tool,
 };
 use proofhouse_source::Span;
 
@@ -99,7 +99,7 @@ pub fn mcp_tool(namespace: &str, target: &str) -> Result<Tool, McpServerError> {
         parameters: ParameterSchema::default(),
         actions: Vec::new(),
         events: Vec::new(),
-        shared: Shared::new([Execute::Mcp(mcp)]),
+        shared: SharedBlocks::new([Execute::Mcp(mcp)]),
     })
 }
 

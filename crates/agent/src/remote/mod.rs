@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 pub use grant_servers::{GrantError, grant_servers};
 pub use mcp::{McpServerError, grant_mcp, mcp_tool};
 
-use self::answer::Answer;
+use self::answer::RemoteAnswer;
 
 /// What is read of one answer, in bytes.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
@@ -230,7 +230,7 @@ impl RemoteAgent {
         let result = self
             .call(card, send, json!({"message": said}), cancel)
             .await?;
-        let mut answer = Answer::read(&result);
+        let mut answer = RemoteAnswer::read(&result);
         while answer.goes_on()
             && let Some(task) = answer.task.clone()
         {
@@ -239,7 +239,7 @@ impl RemoteAgent {
                 () = cancel.cancelled() => return Err(RemoteAgentError::Cancelled),
             }
             let result = self.call(card, get, json!({"id": task}), cancel).await?;
-            answer = Answer::read(&result);
+            answer = RemoteAnswer::read(&result);
         }
         talk.context = answer.context.take().or_else(|| talk.context.take());
         talk.task = answer.task.take().filter(|_| answer.waits());

@@ -4,38 +4,39 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use proofhouse_mcp_serve::{
-    McpAnswer, McpBackend, McpCall, McpServer, McpTool, McpTools, Scope, ServerInfo, UnknownTool,
+    McpAnswer, McpBackend, McpCall, McpServer, McpTool, McpTools, ServerInfo, ToolScope,
+    UnknownTool,
 };
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use super::Service;
+use super::AgentService;
 use super::conversations::end;
-use super::run::{Run, Step};
+use super::run::{AnswerRun, AnswerStep};
 use crate::model::ToolSpec;
-use crate::task::{CallStatus, Decision, Input, Output, StartError, Task, TaskEvent};
+use crate::task::{CallStatus, Decision, StartError, Task, TaskEvent, TaskInput, TaskOutput};
 
 /// A server of the agent.
-pub(super) fn server(service: &Arc<Service>) -> McpServer {
+pub(super) fn server(service: &Arc<AgentService>) -> McpServer {
     let info = ServerInfo {
         name: service.agent.name.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         instructions: Some(service.agent.description.clone()),
     };
-    let backend = Backend {
+    let backend = AgentBackend {
         service: Arc::clone(service),
     };
     McpServer::new(info, Arc::new(backend), service.limits.mcp.clone())
 }
 
-struct Backend {
-    service: Arc<Service>,
+struct AgentBackend {
+    service: Arc<AgentService>,
 }
 
-impl McpBackend for Backend {
-    fn open(&self, scope: Scope) -> Arc<dyn McpTools> {
+impl McpBackend for AgentBackend {
+    fn open(&self, scope: ToolScope) -> Arc<dyn McpTools> {
         let (changed, changes) = watch::channel(0);
         Arc::new(Tools {
             service: Arc::clone(&self.service),
@@ -50,8 +51,8 @@ impl McpBackend for Backend {
 
 /// The agent as the tools of one session.
 struct Tools {
-    service: Arc<Service>,
-    scope: Scope,
+    service: Arc<AgentService>,
+    scope: ToolScope,
     /// The task that the session's calls of capabilities belong to.
     session: Mutex<Option<Task>>,
     listed: Mutex<Arc<Vec<McpTool>>>,
@@ -66,7 +67,7 @@ impl Tools {
     fn task(&self) -> Result<Task, StartError> {
         let mut session = lock(&self.session);
         let is_over = |task: &Task| task.ended().is_some();
-        if self.scope == Scope::Shared && session.as_ref().is_some_and(is_over) {
+        if self.scope == ToolScope::Shared && session.as_ref().is_some_and(is_over) {
             *session = None;
         }
         if let Some(task) = &*session {
@@ -128,12 +129,12 @@ impl Tools {
             Ok(task) => task,
             Err(error) => return McpAnswer::error(error.to_string()),
         };
-        let input = Input {
+        let input = TaskInput {
             message,
             parameters: arguments,
-            ..Input::default()
+            ..TaskInput::default()
         };
-        let mut run = Run::start(&task, input);
+        let mut run = AnswerRun::start(&task, input);
         let output = loop {
             let step = tokio::select! {
                 step = run.next() => step,
@@ -143,11 +144,11 @@ impl Tools {
                 }
             };
             match step {
-                Step::Event(TaskEvent::Review(review)) => {
+                AnswerStep::Event(TaskEvent::Review(review)) => {
                     task.decide(review.id, Decision::Deny);
                 }
-                Step::Event(_) | Step::Missed => deny_all(&task),
-                Step::Done(output) => break output,
+                AnswerStep::Event(_) | AnswerStep::Missed => deny_all(&task),
+                AnswerStep::Done(output) => break output,
             }
         };
         end(&task, self.service.limits.close).await;
@@ -204,7 +205,7 @@ fn deny_all(task: &Task) {
     }
 }
 
-fn answered(output: Output) -> McpAnswer {
+fn answered(output: TaskOutput) -> McpAnswer {
     let failed = output
         .failed
         .or_else(|| output.ended.map(|end| end.message));

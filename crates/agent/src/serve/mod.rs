@@ -8,10 +8,10 @@
 //! # use std::sync::Arc;
 //! # use proofhouse_agent::model::{self, ModelConfig};
 //! # use proofhouse_agent::task::Host;
-//! use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
+//! use proofhouse_agent::serve::{AgentLimits, AgentServer, ServeAddresses};
 //! # use proofhouse_tools::http::EgressPolicy;
 //! # use proofhouse_manifest::{Bundle, Catalog};
-//! # use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
+//! # use proofhouse_tools::runtime::{Environment, ToolLimits, Runtimes};
 //! use proofhouse_wire::CancellationToken;
 //! # use serde_json::json;
 //!
@@ -26,7 +26,7 @@
 //! # "#);
 //! # let mut catalog = Catalog::default();
 //! # catalog.add(&bundle);
-//! # let limits = Limits::default();
+//! # let limits = ToolLimits::default();
 //! # let host = Host::new(
 //! #     catalog,
 //! #     Runtimes::new(&limits, EgressPolicy::default())?,
@@ -34,7 +34,7 @@
 //! #     Environment::new(json!({}), || "2026-01-01T00:00:00.000Z".to_owned()),
 //! #     model::open("sim:careful", &ModelConfig::default())?,
 //! # );
-//! let places = Places { a2a: Some("127.0.0.1:0".parse()?), ..Places::default() };
+//! let places = ServeAddresses { a2a: Some("127.0.0.1:0".parse()?), ..ServeAddresses::default() };
 //! let server = AgentServer::bind(host, "demo", "clerk", &places, AgentLimits::default()).await?;
 //! assert!(server.places().a2a.is_some());
 //! let stop = CancellationToken::new();
@@ -59,7 +59,7 @@ use std::time::Duration;
 
 use proofhouse_manifest::Agent;
 use proofhouse_wire::CancellationToken;
-use proofhouse_wire::server::Bound;
+use proofhouse_wire::server::BoundServer;
 use proofhouse_wire::sync::lock;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -80,7 +80,7 @@ const SWEEP: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
 
 /// Where an agent is served, each protocol at an address of its own. Port 0 takes a free one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct ServeAddresses {
     /// AG-UI: any path.
     pub ag_ui: Option<SocketAddr>,
     /// A2A: the card at `/.well-known/agent-card.json`, JSON-RPC at any path.
@@ -108,18 +108,18 @@ pub enum ServeError {
 }
 
 /// A client of MCP at the other end of lines.
-type Lines = (
+type StdioLines = (
     Box<dyn AsyncRead + Send + Unpin>,
     Box<dyn AsyncWrite + Send + Unpin>,
 );
 
 /// An agent that others can reach.
 pub struct AgentServer {
-    service: Arc<Service>,
-    ag_ui: Option<Bound>,
-    a2a: Option<Bound>,
-    mcp: Option<Bound>,
-    lines: Option<Lines>,
+    service: Arc<AgentService>,
+    ag_ui: Option<BoundServer>,
+    a2a: Option<BoundServer>,
+    mcp: Option<BoundServer>,
+    lines: Option<StdioLines>,
 }
 
 impl AgentServer {
@@ -133,7 +133,7 @@ impl AgentServer {
         host: Host,
         namespace: &str,
         agent: &str,
-        places: &Places,
+        places: &ServeAddresses,
         limits: AgentLimits,
     ) -> Result<Self, ServeError> {
         // A task that begins and goes at once shows what is wrong before anybody comes.
@@ -148,7 +148,7 @@ impl AgentServer {
             a2a: bound("A2A", places.a2a).await?,
             mcp: bound("MCP", places.mcp).await?,
             lines: None,
-            service: Arc::new(Service {
+            service: Arc::new(AgentService {
                 runs: Arc::new(Semaphore::new(limits.max_runs)),
                 work: Mutex::default(),
                 host,
@@ -171,9 +171,9 @@ impl AgentServer {
 
     /// Where it listens.
     #[must_use]
-    pub fn places(&self) -> Places {
-        let address = |bound: &Option<Bound>| bound.as_ref().map(Bound::address);
-        Places {
+    pub fn places(&self) -> ServeAddresses {
+        let address = |bound: &Option<BoundServer>| bound.as_ref().map(BoundServer::address);
+        ServeAddresses {
             ag_ui: address(&self.ag_ui),
             a2a: address(&self.a2a),
             mcp: address(&self.mcp),
@@ -222,11 +222,11 @@ impl std::fmt::Debug for AgentServer {
 async fn bound(
     protocol: &'static str,
     address: Option<SocketAddr>,
-) -> Result<Option<Bound>, ServeError> {
+) -> Result<Option<BoundServer>, ServeError> {
     let Some(address) = address else {
         return Ok(None);
     };
-    let bound = Bound::new(address).await;
+    let bound = BoundServer::new(address).await;
     bound.map(Some).map_err(|error| ServeError::Bind {
         protocol,
         address,
@@ -235,7 +235,7 @@ async fn bound(
 }
 
 /// What all protocols share.
-struct Service {
+struct AgentService {
     host: Host,
     agent: Arc<Agent>,
     limits: AgentLimits,
@@ -243,7 +243,7 @@ struct Service {
     work: Mutex<JoinSet<()>>,
 }
 
-impl Service {
+impl AgentService {
     /// Begins a task of the agent.
     fn begin(&self, history: Vec<ChatMessage>) -> Result<Task, StartError> {
         let options = TaskOptions {

@@ -4,29 +4,29 @@ use proofhouse_wire::CancellationToken;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::oneshot;
 
-use crate::task::{Events, Input, Output, Task, TaskEvent};
+use crate::task::{Task, TaskEvent, TaskEvents, TaskInput, TaskOutput};
 
 /// An answer that is being made. Dropping it cancels it.
 #[derive(Debug)]
-pub(super) struct Run {
-    events: Events,
-    output: oneshot::Receiver<Output>,
-    done: Option<Output>,
+pub(super) struct AnswerRun {
+    events: TaskEvents,
+    output: oneshot::Receiver<TaskOutput>,
+    done: Option<TaskOutput>,
     pub(super) cancel: CancellationToken,
 }
 
 /// What comes next of an answer.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum AnswerStep {
     Event(TaskEvent),
     /// Events came faster than they were taken, and some are lost.
     Missed,
-    Done(Output),
+    Done(TaskOutput),
 }
 
-impl Run {
+impl AnswerRun {
     /// Says something to a task that answers nobody else.
-    pub(super) fn start(task: &Task, mut input: Input) -> Self {
+    pub(super) fn start(task: &Task, mut input: TaskInput) -> Self {
         let cancel = CancellationToken::new();
         input.cancel = cancel.clone();
         let events = task.events();
@@ -45,38 +45,38 @@ impl Run {
     }
 
     /// What comes next. All events come before the end.
-    pub(super) async fn next(&mut self) -> Step {
+    pub(super) async fn next(&mut self) -> AnswerStep {
         loop {
             if let Some(output) = self.done.take() {
                 return match self.events.try_recv() {
                     Ok(event) => {
                         self.done = Some(output);
-                        Step::Event(event)
+                        AnswerStep::Event(event)
                     }
                     Err(TryRecvError::Lagged(_)) => {
                         self.done = Some(output);
-                        Step::Missed
+                        AnswerStep::Missed
                     }
-                    Err(TryRecvError::Empty | TryRecvError::Closed) => Step::Done(output),
+                    Err(TryRecvError::Empty | TryRecvError::Closed) => AnswerStep::Done(output),
                 };
             }
             tokio::select! {
                 biased;
                 output = &mut self.output => {
-                    self.done = Some(output.unwrap_or_else(|_| Output {
+                    self.done = Some(output.unwrap_or_else(|_| TaskOutput {
                         failed: Some("the answer was lost".to_owned()),
-                        ..Output::default()
+                        ..TaskOutput::default()
                     }));
                 }
                 event = self.events.recv() => match event {
-                    Ok(event) => return Step::Event(event),
-                    Err(RecvError::Lagged(_)) => return Step::Missed,
+                    Ok(event) => return AnswerStep::Event(event),
+                    Err(RecvError::Lagged(_)) => return AnswerStep::Missed,
                     // Only the answer is missing now.
                     Err(RecvError::Closed) => {
                         let output = (&mut self.output).await;
-                        self.done = Some(output.unwrap_or_else(|_| Output {
+                        self.done = Some(output.unwrap_or_else(|_| TaskOutput {
                             failed: Some("the answer was lost".to_owned()),
-                            ..Output::default()
+                            ..TaskOutput::default()
                         }));
                     }
                 },
@@ -85,7 +85,7 @@ impl Run {
     }
 }
 
-impl Drop for Run {
+impl Drop for AnswerRun {
     fn drop(&mut self) {
         self.cancel.cancel();
     }

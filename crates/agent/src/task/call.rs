@@ -10,20 +10,24 @@ use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
-use super::capabilities::{self, BindingError, Callable, Capabilities, Granted, Remote, Target};
-use super::context::{Scope, TaskContext};
-use super::journal::{Entry, Lost};
+use super::capabilities::{
+    self, BindingError, Callable, Capabilities, CapabilityTarget, Granted, Remote,
+};
+use super::context::{ExpressionScope, TaskContext};
+use super::journal::{JournalEntry, Lost};
 use super::restore;
 use super::review::Reviews;
-use super::runner::Shared;
-use super::steps::{Passed, Site};
-use super::watch::Events;
-use super::{AllowedValue, CallStatus, End, EndReason, Input, TaskEvent, TaskOptions, Turn};
+use super::runner::TaskShared;
+use super::steps::{Passed, StepSite};
+use super::watch::TaskEvents;
+use super::{
+    AllowedValue, CallStatus, EndReason, TaskEnd, TaskEvent, TaskInput, TaskOptions, Turn,
+};
 use crate::model::{Arguments, ChatMessage, ToolCall};
 
 /// What became of a call.
 #[derive(Debug)]
-pub(super) struct Called {
+pub(super) struct CallOutcome {
     pub(super) function: String,
     pub(super) arguments: Map<String, Value>,
     /// What the tool gave, before steps changed it.
@@ -35,10 +39,10 @@ pub(super) struct Called {
     /// The task of another agent.
     pub(super) child: Option<String>,
     /// The task ends with this.
-    pub(super) end: Option<End>,
+    pub(super) end: Option<TaskEnd>,
 }
 
-impl Called {
+impl CallOutcome {
     pub(super) fn new(
         function: &str,
         arguments: Map<String, Value>,
@@ -72,19 +76,19 @@ impl Called {
     }
 
     fn ending(mut self, reason: EndReason, message: &str) -> Self {
-        self.end = Some(End::new(reason, message));
+        self.end = Some(TaskEnd::new(reason, message));
         self
     }
 }
 
 /// Carries out a call. The context is changed only by what steps invoke.
 pub(super) async fn call(
-    shared: &Shared,
+    shared: &TaskShared,
     capabilities: &Capabilities,
     context: &mut TaskContext,
     call: &ToolCall,
     cancel: &CancellationToken,
-) -> Called {
+) -> CallOutcome {
     let started = Instant::now();
     let mut called = attempt(shared, capabilities, context, call, cancel).await;
     called.took = started.elapsed();
@@ -99,12 +103,12 @@ pub(super) async fn call(
 }
 
 async fn attempt(
-    shared: &Shared,
+    shared: &TaskShared,
     capabilities: &Capabilities,
     context: &mut TaskContext,
     call: &ToolCall,
     cancel: &CancellationToken,
-) -> Called {
+) -> CallOutcome {
     let tell = |arguments: &Map<String, Value>| {
         let _ = shared.events.send(TaskEvent::Call {
             id: call.id.clone(),
@@ -116,7 +120,7 @@ async fn attempt(
         Arguments::Object(said) => said.clone(),
         Arguments::Malformed { reason, .. } => {
             tell(&Map::new());
-            return Called::refused(&call.name, Map::new(), "bad_arguments", reason);
+            return CallOutcome::refused(&call.name, Map::new(), "bad_arguments", reason);
         }
     };
     let Some(callable) = capabilities.find(&call.name) else {
@@ -124,17 +128,17 @@ async fn attempt(
         let near = did_you_mean(&call.name, capabilities.names());
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         let message = format!("there is no function `{}`{near}", call.name);
-        return Called::refused(&call.name, said, "unknown_function", &message);
+        return CallOutcome::refused(&call.name, said, "unknown_function", &message);
     };
     let arguments = match resolve(shared, callable.granted, context, said.clone()) {
         Ok(arguments) => arguments,
         Err(error) => {
             tell(&said);
-            return Called::refused(&call.name, said, "binding_failed", &error.to_string());
+            return CallOutcome::refused(&call.name, said, "binding_failed", &error.to_string());
         }
     };
     tell(&arguments);
-    let mut site = Site {
+    let mut site = StepSite {
         context,
         capabilities,
         environment: &shared.environment,
@@ -176,7 +180,7 @@ async fn attempt(
 
 /// What the model said, with what is bound in its place.
 fn resolve(
-    shared: &Shared,
+    shared: &TaskShared,
     granted: &Granted,
     context: &TaskContext,
     said: Map<String, Value>,
@@ -185,7 +189,7 @@ fn resolve(
     let bound = capabilities::bound(
         bindings,
         context,
-        Scope::default(),
+        ExpressionScope::default(),
         &shared.environment.now(),
         &shared.environment,
         &shared.host.inner.runtime,
@@ -196,7 +200,7 @@ fn resolve(
     for (name, _) in bindings {
         arguments.shift_remove(name);
     }
-    if let Target::Tool(task) = &granted.target {
+    if let CapabilityTarget::Tool(task) = &granted.target {
         let declared = |name: &String| {
             let mut actions = task.tool().actions.iter();
             let derives = !task.tool().deriving().is_empty();
@@ -210,10 +214,10 @@ fn resolve(
 }
 
 async fn before(
-    site: &mut Site<'_>,
+    site: &mut StepSite<'_>,
     callable: Callable<'_>,
     arguments: &Map<String, Value>,
-) -> Option<Called> {
+) -> Option<CallOutcome> {
     let rules = &callable.granted.rules;
     let function = &callable.function.name;
     let used = &site.context.value()["capabilities"][function.as_str()]["timestamps"];
@@ -230,28 +234,32 @@ async fn before(
     }
 }
 
-fn stop(function: &str, arguments: Map<String, Value>, stopped: Passed) -> Called {
+fn stop(function: &str, arguments: Map<String, Value>, stopped: Passed) -> CallOutcome {
     match stopped {
-        Passed::Locked(message) => Called::refused(function, arguments, "restricted", &message)
-            .ending(EndReason::Locked, &message),
-        Passed::Cancelled => {
-            Called::refused(function, arguments, "cancelled", "the task was cancelled")
+        Passed::Locked(message) => {
+            CallOutcome::refused(function, arguments, "restricted", &message)
+                .ending(EndReason::Locked, &message)
         }
-        Passed::Blocked(message) => Called::refused(function, arguments, "restricted", &message),
-        Passed::Yes => Called::refused(function, arguments, "restricted", "nothing was done"),
+        Passed::Cancelled => {
+            CallOutcome::refused(function, arguments, "cancelled", "the task was cancelled")
+        }
+        Passed::Blocked(message) => {
+            CallOutcome::refused(function, arguments, "restricted", &message)
+        }
+        Passed::Yes => CallOutcome::refused(function, arguments, "restricted", "nothing was done"),
     }
 }
 
 /// Keeps that a call is about to be made, with what the allow list gains by it: an event about it may come
 /// before its result.
 async fn begin(
-    shared: &Shared,
+    shared: &TaskShared,
     callable: Callable<'_>,
     call: &ToolCall,
     arguments: &Map<String, Value>,
 ) -> Result<(), Lost> {
     let mut gained = Vec::new();
-    if let Target::Tool(task) = &callable.granted.target {
+    if let CapabilityTarget::Tool(task) = &callable.granted.target {
         let tool = &callable.granted.reference;
         let given = for_action(callable, arguments.clone());
         let mut actions = task.tool().actions.iter();
@@ -286,7 +294,7 @@ async fn begin(
         step: false,
     };
     let state = turn.state();
-    let kept = shared.keeper.keep(Entry {
+    let kept = shared.keeper.keep(JournalEntry {
         turn,
         delivery: None,
         allowed: gained,
@@ -296,15 +304,15 @@ async fn begin(
 }
 
 async fn dispatch(
-    shared: &Shared,
+    shared: &TaskShared,
     callable: Callable<'_>,
     context: &TaskContext,
     arguments: Map<String, Value>,
     cancel: &CancellationToken,
-) -> Called {
+) -> CallOutcome {
     let function = &callable.function.name;
     match &callable.granted.target {
-        Target::Tool(task) => {
+        CapabilityTarget::Tool(task) => {
             let invocation = Invocation {
                 id: format!("{}-{}", shared.id, shared.next_invocation()),
                 action: callable.function.action.clone(),
@@ -315,14 +323,18 @@ async fn dispatch(
             let result = task.carry_out(invocation).await;
             told(function, arguments, result)
         }
-        Target::Agent(agent) => delegate(shared, function, agent, arguments, cancel).await,
-        Target::Remote(remote) => ask_elsewhere(function, remote, arguments, cancel).await,
+        CapabilityTarget::Agent(agent) => {
+            delegate(shared, function, agent, arguments, cancel).await
+        }
+        CapabilityTarget::Remote(remote) => {
+            ask_elsewhere(function, remote, arguments, cancel).await
+        }
     }
 }
 
 /// Bound parameters go only to the actions that have them.
 fn for_action(callable: Callable<'_>, mut arguments: Map<String, Value>) -> Map<String, Value> {
-    if let Target::Tool(task) = &callable.granted.target
+    if let CapabilityTarget::Tool(task) = &callable.granted.target
         && let Some(action) = task
             .tool()
             .actions
@@ -342,16 +354,17 @@ fn for_action(callable: Callable<'_>, mut arguments: Map<String, Value>) -> Map<
 fn told(
     function: &str,
     arguments: Map<String, Value>,
-    result: Result<proofhouse_tools::runtime::Outcome, ActionError>,
-) -> Called {
+    result: Result<proofhouse_tools::runtime::ActionResult, ActionError>,
+) -> CallOutcome {
     match result {
         Ok(outcome) if outcome.truncated => {
             let result = json!({"truncated": true, "start": outcome.value});
-            Called::new(function, arguments, result, CallStatus::Successful)
+            CallOutcome::new(function, arguments, result, CallStatus::Successful)
         }
-        Ok(outcome) => Called::new(function, arguments, outcome.value, CallStatus::Successful),
+        Ok(outcome) => CallOutcome::new(function, arguments, outcome.value, CallStatus::Successful),
         Err(error) => {
-            let called = Called::new(function, arguments, error.to_json(), CallStatus::Errored);
+            let called =
+                CallOutcome::new(function, arguments, error.to_json(), CallStatus::Errored);
             if error.is_recoverable() {
                 called
             } else {
@@ -366,19 +379,19 @@ fn told(
 
 /// Asks another agent in a task of its own.
 async fn delegate(
-    shared: &Shared,
+    shared: &TaskShared,
     function: &str,
     agent: &Arc<Agent>,
     mut arguments: Map<String, Value>,
     cancel: &CancellationToken,
-) -> Called {
+) -> CallOutcome {
     let whole = arguments.clone();
     let message = match arguments.shift_remove("message") {
         Some(Value::String(message)) => Some(message),
         None if agent.parameters.properties().contains_key("message") => None,
         _ => {
             let message = "`message` must be a text";
-            return Called::refused(function, whole, "bad_arguments", message);
+            return CallOutcome::refused(function, whole, "bad_arguments", message);
         }
     };
     let options = TaskOptions {
@@ -394,14 +407,14 @@ async fn delegate(
     let child = match started {
         Ok(child) => child,
         Err(error) => {
-            return Called::refused(function, whole, "delegation_failed", &error.to_string());
+            return CallOutcome::refused(function, whole, "delegation_failed", &error.to_string());
         }
     };
-    let input = Input {
+    let input = TaskInput {
         message,
         parameters: arguments,
         cancel: cancel.child_token(),
-        ..Input::default()
+        ..TaskInput::default()
     };
     let _delegating = shared.delegating.one_more();
     let output = {
@@ -421,7 +434,7 @@ async fn delegate(
         .failed
         .or_else(|| output.ended.map(|end| end.message));
     let mut called = match failed {
-        Some(message) => Called::refused(function, whole, "delegation_failed", &message),
+        Some(message) => CallOutcome::refused(function, whole, "delegation_failed", &message),
         None => {
             let result = if output.exposes.is_empty() {
                 Value::String(output.message)
@@ -430,7 +443,7 @@ async fn delegate(
                 result.insert("message".to_owned(), output.message.into());
                 Value::Object(result)
             };
-            Called::new(function, whole, result, CallStatus::Successful)
+            CallOutcome::new(function, whole, result, CallStatus::Successful)
         }
     };
     called.child = Some(id);
@@ -443,22 +456,24 @@ async fn ask_elsewhere(
     remote: &Remote,
     arguments: Map<String, Value>,
     cancel: &CancellationToken,
-) -> Called {
+) -> CallOutcome {
     let Some(Value::String(message)) = arguments.get("message") else {
         let message = "`message` must be a text";
-        return Called::refused(function, arguments, "bad_arguments", message);
+        return CallOutcome::refused(function, arguments, "bad_arguments", message);
     };
     let mut talk = remote.talk.lock().await;
     let asked = remote.agent.ask(&remote.card, &mut talk, message, cancel);
     match asked.await {
-        Ok(answer) => Called::new(function, arguments, answer, CallStatus::Successful),
-        Err(error) => Called::refused(function, arguments, "delegation_failed", &error.to_string()),
+        Ok(answer) => CallOutcome::new(function, arguments, answer, CallStatus::Successful),
+        Err(error) => {
+            CallOutcome::refused(function, arguments, "delegation_failed", &error.to_string())
+        }
     }
 }
 
 /// Questions of a child are asked by its parent, whom somebody watches. They are kept, so that they can be answered wherever
 /// the answer is given.
-async fn forward_reviews(shared: &Shared, child: &super::Task, mut asked: Events) {
+async fn forward_reviews(shared: &TaskShared, child: &super::Task, mut asked: TaskEvents) {
     let time = || shared.environment.now();
     loop {
         match asked.recv().await {

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use proofhouse_expr::{EvaluateError, Program};
-use proofhouse_manifest::interpolate::{ResolveError, Root, Scope as TemplateScope};
+use proofhouse_manifest::interpolate::{ResolveError, Root, TemplateScope};
 use proofhouse_manifest::{
-    Action, Agent, BackendKind, Binding, Capability, CelCall, Execute, ParameterSchema, Referent,
-    StepAction, Tool,
+    Agent, BackendKind, Binding, Capability, CelCall, Execute, ParameterSchema, Referent,
+    StepAction, Tool, ToolAction,
 };
-use proofhouse_tools::functions::{Function, Functions, Reference};
-use proofhouse_tools::runtime::{ActionError, Environment, Failure, ToolTask};
+use proofhouse_tools::functions::{Function, Functions, ToolReference};
+use proofhouse_tools::runtime::{ActionError, ActionFailure, Environment, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 
-use super::context::{self, Scope, TaskContext};
+use super::context::{self, ExpressionScope, TaskContext};
 use super::host::Host;
 use crate::model::ToolSpec;
 use crate::remote::{Card, RemoteAgent, Talk};
@@ -30,14 +30,14 @@ pub(super) struct Capabilities {
 pub(super) struct Granted {
     /// The reference of the manifest.
     pub(super) reference: String,
-    pub(super) target: Target,
+    pub(super) target: CapabilityTarget,
     pub(super) rules: Capability,
     /// The actions that the model may call.
     included: Vec<String>,
 }
 
 /// What is behind a capability.
-pub(super) enum Target {
+pub(super) enum CapabilityTarget {
     Tool(ToolTask),
     Agent(Arc<Agent>),
     Remote(Remote),
@@ -80,11 +80,11 @@ impl Capabilities {
                 Some(Referent::Tool(tool)) => {
                     let task = tool_task(host, &tool, environment);
                     let actions = task.actions(cancel.clone()).await?;
-                    (Target::Tool(task), actions)
+                    (CapabilityTarget::Tool(task), actions)
                 }
                 Some(Referent::Agent(other)) => {
                     let action = asking(&other.description);
-                    (Target::Agent(other), vec![action])
+                    (CapabilityTarget::Agent(other), vec![action])
                 }
                 // The catalog was checked when the task began.
                 None => continue,
@@ -95,7 +95,7 @@ impl Capabilities {
                     .as_ref()
                     .is_none_or(|list| list.contains(name))
             };
-            let is_agent = matches!(target, Target::Agent(_));
+            let is_agent = matches!(target, CapabilityTarget::Agent(_));
             let included = actions
                 .iter()
                 .map(|action| action.name.clone())
@@ -118,13 +118,13 @@ impl Capabilities {
             let card = remote.card(cancel).await;
             let card = card.map_err(|error| {
                 let message = format!("an agent elsewhere cannot be asked: {error}");
-                ActionError::new(Failure::Unreachable, message)
+                ActionError::new(ActionFailure::Unreachable, message)
             })?;
             let action = asking(&card.description);
             list.push(Granted {
                 reference: format!("ask-{}", card.name),
                 included: vec![action.name.clone()],
-                target: Target::Remote(Remote {
+                target: CapabilityTarget::Remote(Remote {
                     agent: Arc::clone(remote),
                     card,
                     talk: tokio::sync::Mutex::default(),
@@ -144,26 +144,26 @@ impl Capabilities {
                     .collect()
             })
             .collect();
-        let references: Vec<Reference<'_>> = list
+        let references: Vec<ToolReference<'_>> = list
             .iter()
             .zip(&all_actions)
             .zip(&hidden)
-            .map(|((granted, actions), hidden)| Reference {
+            .map(|((granted, actions), hidden)| ToolReference {
                 name: &granted.reference,
                 description: match &granted.target {
-                    Target::Tool(task) => &task.tool().description,
-                    Target::Agent(agent) => &agent.description,
-                    Target::Remote(remote) => &remote.card.description,
+                    CapabilityTarget::Tool(task) => &task.tool().description,
+                    CapabilityTarget::Agent(agent) => &agent.description,
+                    CapabilityTarget::Remote(remote) => &remote.card.description,
                 },
                 actions,
                 hidden,
                 // Other texts name the tools of a server as the server does.
                 keeps_names: match &granted.target {
-                    Target::Tool(task) => {
+                    CapabilityTarget::Tool(task) => {
                         let tool = task.tool();
                         tool.actions.is_empty() && tool.shared.of(BackendKind::Mcp).is_some()
                     }
-                    Target::Agent(_) | Target::Remote(_) => false,
+                    CapabilityTarget::Agent(_) | CapabilityTarget::Remote(_) => false,
                 },
             })
             .collect();
@@ -223,7 +223,7 @@ impl Capabilities {
             .iter()
             .position(|granted| granted.reference == reference);
         if let Some(position) = granted
-            && let Target::Tool(task) = &self.list[position].target
+            && let CapabilityTarget::Tool(task) = &self.list[position].target
         {
             let name = self.functions.of(position, action);
             let name = name.map_or_else(
@@ -248,7 +248,7 @@ impl Capabilities {
     pub(super) async fn teardown(&self) -> Vec<ActionError> {
         let mut errors = Vec::new();
         for granted in &self.list {
-            if let Target::Tool(task) = &granted.target {
+            if let CapabilityTarget::Tool(task) = &granted.target {
                 errors.extend(task.teardown().await);
             }
         }
@@ -282,14 +282,14 @@ fn plain(reference: &str, action: &str) -> String {
 }
 
 /// Another agent as an action: one message, and what it says is the result.
-fn asking(description: &str) -> Arc<Action> {
+fn asking(description: &str) -> Arc<ToolAction> {
     let schema = json!({
         "type": "object",
         "properties": {"message": {"type": "string", "description": "What to ask the agent."}},
         "required": ["message"],
         "additionalProperties": false,
     });
-    Arc::new(Action {
+    Arc::new(ToolAction {
         name: "message".to_owned(),
         description: description.to_owned(),
         parameters: ParameterSchema::given(schema),
@@ -311,7 +311,7 @@ fn invoked(agent: &Agent) -> Vec<String> {
 }
 
 /// All steps of an agent.
-fn steps(agent: &Agent) -> impl Iterator<Item = &proofhouse_manifest::Step> {
+fn steps(agent: &Agent) -> impl Iterator<Item = &proofhouse_manifest::MiddlewareStep> {
     let rules = agent
         .capabilities
         .iter()
@@ -380,7 +380,7 @@ pub(super) enum BindingError {
 pub(super) fn bound(
     bindings: &[(String, Binding)],
     context: &TaskContext,
-    scope: Scope<'_>,
+    scope: ExpressionScope<'_>,
     now: &str,
     environment: &Environment,
     runtime: &Value,

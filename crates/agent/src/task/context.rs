@@ -215,7 +215,7 @@ pub(super) fn functions_read(source: &str) -> Vec<String> {
 
 /// What an expression can read beside the context.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Scope<'a> {
+pub(super) struct ExpressionScope<'a> {
     pub(super) input: Option<&'a Value>,
     pub(super) output: Option<&'a Value>,
     /// The event that is taken in, if one is.
@@ -226,7 +226,7 @@ pub(super) struct Scope<'a> {
 pub(super) fn variables<'a>(
     source: &str,
     context: &'a TaskContext,
-    scope: Scope<'a>,
+    scope: ExpressionScope<'a>,
     now: &str,
     runtime: &'a Value,
 ) -> Variables<'a> {
@@ -322,7 +322,13 @@ mod tests {
         }
         let runtime = json!({});
         let program = Program::compile(source).unwrap();
-        let variables = variables(source, &context, Scope::default(), "now", &runtime);
+        let variables = variables(
+            source,
+            &context,
+            ExpressionScope::default(),
+            "now",
+            &runtime,
+        );
         assert!(program.evaluate_bool(&variables).unwrap());
     }
 

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use proofhouse_manifest::interpolate::{Root, Scope as TemplateScope};
+use proofhouse_manifest::interpolate::{Root, TemplateScope};
 use proofhouse_wire::CancellationToken;
 use serde_json::json;
 
-use super::call::{self, Called};
+use super::call::{self, CallOutcome};
 use super::capabilities::Capabilities;
-use super::restore::Open;
-use super::runner::{MAX_CALLS_PER_TURN, Runner, Stop};
-use super::{End, EndReason, TaskEvent, Turn};
+use super::restore::UnfinishedInput;
+use super::runner::{MAX_CALLS_PER_TURN, NoAnswer, Runner};
+use super::{EndReason, TaskEnd, TaskEvent, Turn};
 use crate::model::{ChatMessage, ModelEvent, ModelOptions, ModelReply, ModelRequest, ToolCall};
 
 /// Turns of the model for one input, where the manifest has no limit: a model that calls the same
@@ -25,7 +25,7 @@ impl Runner {
     pub(super) async fn converse(
         &mut self,
         cancel: &CancellationToken,
-    ) -> Result<(String, Vec<ToolCall>), Stop> {
+    ) -> Result<(String, Vec<ToolCall>), NoAnswer> {
         for _ in 0..MAX_TURNS_PER_INPUT {
             self.within_limits()?;
             let reply = self.ask(cancel).await?;
@@ -42,14 +42,14 @@ impl Runner {
                 return Ok((reply.text, pending));
             }
         }
-        Err(Stop::End(End::new(
+        Err(NoAnswer::End(TaskEnd::new(
             EndReason::LimitExceeded,
             format!("the model called functions for {MAX_TURNS_PER_INPUT} turns without an answer"),
         )))
     }
 
     /// One turn of the model.
-    pub(super) async fn ask(&mut self, cancel: &CancellationToken) -> Result<ModelReply, Stop> {
+    pub(super) async fn ask(&mut self, cancel: &CancellationToken) -> Result<ModelReply, NoAnswer> {
         let request = ModelRequest {
             system: Some(self.prompt()),
             messages: self.messages.clone(),
@@ -105,17 +105,17 @@ impl Runner {
                     self.said(&partial).await?;
                 }
                 Err(if cancel.is_cancelled() {
-                    Stop::Cancelled
+                    NoAnswer::Cancelled
                 } else if error.is_recoverable() {
-                    Stop::Failed(format!("the model failed: {error}"))
+                    NoAnswer::Failed(format!("the model failed: {error}"))
                 } else {
-                    Stop::End(End::new(EndReason::ModelError, error.to_string()))
+                    NoAnswer::End(TaskEnd::new(EndReason::ModelError, error.to_string()))
                 })
             }
         }
     }
 
-    pub(super) async fn said(&mut self, reply: &ModelReply) -> Result<(), Stop> {
+    pub(super) async fn said(&mut self, reply: &ModelReply) -> Result<(), NoAnswer> {
         let time = self.now();
         self.turn(Turn::Llm {
             time,
@@ -133,9 +133,9 @@ impl Runner {
             calls: reply.calls.clone(),
         });
         self.open = if reply.calls.is_empty() {
-            Open::Answer(reply.text.clone())
+            UnfinishedInput::Answer(reply.text.clone())
         } else {
-            Open::Model
+            UnfinishedInput::Model
         };
         Ok(())
     }
@@ -168,12 +168,12 @@ impl Runner {
         &mut self,
         calls: &[ToolCall],
         cancel: &CancellationToken,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), NoAnswer> {
         let limit = self.agent.limits.max_tool_calls;
         let left = limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.calls));
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         let allowed = calls.len().min(MAX_CALLS_PER_TURN).min(left);
-        let mut done: Vec<Option<Called>> = Vec::new();
+        let mut done: Vec<Option<CallOutcome>> = Vec::new();
         done.resize_with(allowed, || None);
         let Some(capabilities) = self.capabilities.take() else {
             return Ok(());
@@ -220,13 +220,13 @@ impl Runner {
         }
         self.capabilities = Some(capabilities);
         if let Some(end) = stop {
-            return Err(Stop::End(end));
+            return Err(NoAnswer::End(end));
         }
         if cancel.is_cancelled() {
-            return Err(Stop::Cancelled);
+            return Err(NoAnswer::Cancelled);
         }
         if allowed < calls.len().min(MAX_CALLS_PER_TURN) {
-            return Err(Stop::End(End::new(
+            return Err(NoAnswer::End(TaskEnd::new(
                 EndReason::LimitExceeded,
                 format!("max_tool_calls: {}", limit.unwrap_or(0)),
             )));
@@ -243,8 +243,8 @@ impl Runner {
     pub(super) async fn note(
         &mut self,
         call: &ToolCall,
-        called: Called,
-    ) -> Result<Option<End>, Stop> {
+        called: CallOutcome,
+    ) -> Result<Option<TaskEnd>, NoAnswer> {
         let time = self.now();
         let output = Some(&called.output).filter(|output| **output != called.result);
         self.turn(Turn::Capability {
@@ -271,7 +271,7 @@ impl Runner {
     }
 
     /// Whether the task may go on.
-    pub(super) fn within_limits(&self) -> Result<(), Stop> {
+    pub(super) fn within_limits(&self) -> Result<(), NoAnswer> {
         let limits = &self.agent.limits;
         let (prompt, completion) = self.context.tokens();
         let over = |used: u64, limit: Option<u64>| limit.is_some_and(|limit| used >= limit);
@@ -287,7 +287,7 @@ impl Runner {
             return Err(too_old());
         }
         match exceeded.iter().find(|(_, over)| *over) {
-            Some((name, _)) => Err(Stop::End(End::new(
+            Some((name, _)) => Err(NoAnswer::End(TaskEnd::new(
                 EndReason::LimitExceeded,
                 format!("{name} of the agent is used up"),
             ))),
@@ -296,8 +296,8 @@ impl Runner {
     }
 }
 
-fn too_old() -> Stop {
-    Stop::End(End::new(
+fn too_old() -> NoAnswer {
+    NoAnswer::End(TaskEnd::new(
         EndReason::LimitExceeded,
         "max_age of the agent is used up",
     ))

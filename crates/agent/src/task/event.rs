@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{CallStatus, End, JournalError, Review};
+use super::{CallStatus, JournalError, Review, TaskEnd};
 
 /// Something that happens in a task. None of it holds a secret.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,5 +49,5 @@ pub enum TaskEvent {
     /// The task stops here, though it is not over.
     Lost(JournalError),
     /// The task is over.
-    Ended(End),
+    Ended(TaskEnd),
 }

@@ -6,24 +6,27 @@ use proofhouse_manifest::{Agent, Binding, Referent};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
 
-use super::capabilities::{self, BindingError, Capabilities, Target};
-use super::context::{self, Scope, TaskContext};
-use super::restore::Open;
-use super::runner::{self, Runner, Stop};
-use super::steps::{Passed, Site};
-use super::{AllowedValue, End, EndReason, Host, Output, TaskAllowList, TaskOptions, Turn};
+use super::capabilities::{self, BindingError, Capabilities, CapabilityTarget};
+use super::context::{self, ExpressionScope, TaskContext};
+use super::restore::UnfinishedInput;
+use super::runner::{self, NoAnswer, Runner};
+use super::steps::{Passed, StepSite};
+use super::{AllowedValue, EndReason, Host, TaskAllowList, TaskEnd, TaskOptions, TaskOutput, Turn};
 use crate::model::ChatMessage;
 
 impl Runner {
     /// Finds out what the agent may use, and seals what is bound.
-    pub(super) async fn prepare(&mut self, cancel: &CancellationToken) -> Result<(), Stop> {
+    pub(super) async fn prepare(&mut self, cancel: &CancellationToken) -> Result<(), NoAnswer> {
         let environment = self.shared.environment.clone();
         let found = Capabilities::new(&self.shared.host, &self.agent, &environment, cancel).await;
         let found = found.map_err(|error| {
             if cancel.is_cancelled() {
-                Stop::Cancelled
+                NoAnswer::Cancelled
             } else {
-                Stop::End(End::new(EndReason::UnrecoverableError, error.to_string()))
+                NoAnswer::End(TaskEnd::new(
+                    EndReason::UnrecoverableError,
+                    error.to_string(),
+                ))
             }
         })?;
         for name in found.names().map(str::to_owned).collect::<Vec<_>>() {
@@ -42,7 +45,7 @@ impl Runner {
         let mut gained = Vec::new();
         let mut allowed = self.shared.allowed();
         for granted in capabilities.granted() {
-            let Target::Tool(_) = &granted.target else {
+            let CapabilityTarget::Tool(_) = &granted.target else {
                 continue;
             };
             gained.extend(seal(
@@ -53,7 +56,7 @@ impl Runner {
                     capabilities::bound(
                         binding,
                         &self.context,
-                        Scope::default(),
+                        ExpressionScope::default(),
                         &now,
                         &self.shared.environment,
                         &self.shared.host.inner.runtime,
@@ -64,7 +67,7 @@ impl Runner {
         gained
     }
 
-    pub(super) async fn guard_input(&mut self, cancel: &CancellationToken) -> Result<(), Stop> {
+    pub(super) async fn guard_input(&mut self, cancel: &CancellationToken) -> Result<(), NoAnswer> {
         let agent = Arc::clone(&self.agent);
         let inputs = self.context.value()["input"].clone();
         self.guard(&agent.guardrails.before, inputs, None, cancel)
@@ -75,15 +78,15 @@ impl Runner {
     /// Takes guardrails; what they made of the output is returned.
     pub(super) async fn guard(
         &mut self,
-        steps: &[proofhouse_manifest::Step],
+        steps: &[proofhouse_manifest::MiddlewareStep],
         input: Value,
         output: Option<Value>,
         cancel: &CancellationToken,
-    ) -> Result<Option<Value>, Stop> {
+    ) -> Result<Option<Value>, NoAnswer> {
         let Some(capabilities) = &self.capabilities else {
             return Ok(output);
         };
-        let mut site = Site {
+        let mut site = StepSite {
             context: &mut self.context,
             capabilities,
             environment: &self.shared.environment,
@@ -101,9 +104,9 @@ impl Runner {
         };
         match site.take(steps).await {
             Passed::Yes => Ok(site.output),
-            Passed::Cancelled => Err(Stop::Cancelled),
+            Passed::Cancelled => Err(NoAnswer::Cancelled),
             Passed::Blocked(message) | Passed::Locked(message) => {
-                Err(Stop::End(End::new(EndReason::Locked, message)))
+                Err(NoAnswer::End(TaskEnd::new(EndReason::Locked, message)))
             }
         }
     }
@@ -112,14 +115,14 @@ impl Runner {
         &mut self,
         mut text: String,
         cancel: &CancellationToken,
-    ) -> Result<Output, Stop> {
+    ) -> Result<TaskOutput, NoAnswer> {
         let agent = Arc::clone(&self.agent);
         let mut exposed = Map::new();
         let now = self.now();
         for (name, program) in &agent.exposes {
             let inputs = &self.context.value()["input"];
             let said = context::task_io(&text, &Map::new());
-            let scope = Scope {
+            let scope = ExpressionScope {
                 input: Some(inputs),
                 output: Some(&said),
                 event: None,
@@ -169,23 +172,23 @@ impl Runner {
             })
             .await?;
         }
-        self.open = Open::Nothing;
-        Ok(Output {
+        self.open = UnfinishedInput::Nothing;
+        Ok(TaskOutput {
             message: text,
             exposes: exposed,
-            ..Output::default()
+            ..TaskOutput::default()
         })
     }
 }
 
-type Bound = Result<Map<String, Value>, BindingError>;
+type BoundValues = Result<Map<String, Value>, BindingError>;
 
 /// Seals what is bound and not sealed yet. A binding that cannot be evaluated yet is sealed later.
 fn seal(
     allowed: &mut TaskAllowList,
     tool: &str,
     bindings: &[(String, Binding)],
-    value: impl Fn(&[(String, Binding)]) -> Bound,
+    value: impl Fn(&[(String, Binding)]) -> BoundValues,
 ) -> Vec<AllowedValue> {
     let mut gained = Vec::new();
     for binding in bindings {
@@ -229,7 +232,7 @@ pub(super) fn sealed_at_start(
             continue;
         };
         seal(&mut allowed, reference, &rules.bindings, |binding| {
-            let scope = Scope::default();
+            let scope = ExpressionScope::default();
             let runtime = &host.inner.runtime;
             capabilities::bound(binding, &context, scope, &now, &environment, runtime)
         });

@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::review::Reviews;
-use super::runner::{Delegating, Interrupt};
-use super::watch::{Events, Watchers};
-use super::{CallStatus, Decision, End, EndReason, JournalError, Review, TaskAllowList, Turn};
+use super::runner::{AnswerInterrupt, Delegating};
+use super::watch::{TaskEvents, Watchers};
+use super::{CallStatus, Decision, EndReason, JournalError, Review, TaskAllowList, TaskEnd, Turn};
 use crate::model::{ChatMessage, ToolCall, ToolSpec};
 
 /// What is said to an agent.
 #[derive(Debug, Clone, Default)]
-pub struct Input {
+pub struct TaskInput {
     /// The message; the default of the `message` parameter when absent.
     pub message: Option<String>,
     /// The parameters of the agent.
@@ -50,7 +50,7 @@ pub struct InputEvent {
     pub value: Value,
 }
 
-impl Input {
+impl TaskInput {
     /// A message without parameters.
     #[must_use]
     pub fn message(text: impl Into<String>) -> Self {
@@ -63,7 +63,7 @@ impl Input {
 
 /// What an agent answers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Output {
+pub struct TaskOutput {
     /// What it says.
     pub message: String,
     /// What the manifest exposes beside that.
@@ -85,7 +85,7 @@ pub struct Output {
     pub lost: Option<JournalError>,
     /// How the task ended, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended: Option<End>,
+    pub ended: Option<TaskEnd>,
 }
 
 /// What came of a call from outside.
@@ -96,7 +96,7 @@ pub struct CallOutput {
     /// How it ended.
     pub status: CallStatus,
     /// How the task ended, if it did.
-    pub ended: Option<End>,
+    pub ended: Option<TaskEnd>,
 }
 
 /// A call from outside.
@@ -106,23 +106,23 @@ pub(super) struct DirectCall {
     pub(super) cancel: CancellationToken,
 }
 
-pub(super) enum Command {
+pub(super) enum TaskCommand {
     /// On the heap: a queue has room for many before any comes.
-    Input(Box<Input>, oneshot::Sender<Output>),
+    Input(Box<TaskInput>, oneshot::Sender<TaskOutput>),
     Call(Box<DirectCall>, oneshot::Sender<CallOutput>),
-    Functions(oneshot::Sender<Result<Vec<ToolSpec>, End>>),
-    Resume(oneshot::Sender<Output>),
-    Interrupt(oneshot::Sender<Output>),
+    Functions(oneshot::Sender<Result<Vec<ToolSpec>, TaskEnd>>),
+    Resume(oneshot::Sender<TaskOutput>),
+    Interrupt(oneshot::Sender<TaskOutput>),
     End(oneshot::Sender<()>),
 }
 
 /// What is known of a task from outside while it goes on.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct TaskStatus {
     pub(super) history: Vec<Turn>,
     pub(super) context: Arc<Value>,
     pub(super) allowed: TaskAllowList,
-    pub(super) ended: Option<End>,
+    pub(super) ended: Option<TaskEnd>,
 }
 
 /// A task that goes on until it is ended, or nobody holds it any more. Cheap to clone.
@@ -132,13 +132,13 @@ pub struct Task {
     pub(super) agent: String,
     pub(super) model: String,
     pub(super) simulation: bool,
-    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) commands: mpsc::Sender<TaskCommand>,
     pub(super) events: Watchers,
     pub(super) reviews: Reviews,
     pub(super) delegating: Delegating,
-    pub(super) known: Arc<Mutex<Known>>,
+    pub(super) known: Arc<Mutex<TaskStatus>>,
     pub(super) cancel: CancellationToken,
-    pub(super) interrupt: Arc<Interrupt>,
+    pub(super) interrupt: Arc<AnswerInterrupt>,
     pub(super) lost: Arc<Mutex<Option<JournalError>>>,
     pub(super) unfinished: bool,
 }
@@ -163,15 +163,15 @@ impl Task {
     }
 
     /// Says something and waits for the answer. Inputs are answered one after the other.
-    pub async fn send(&self, input: Input) -> Output {
-        self.ask(|reply| Command::Input(Box::new(input), reply))
+    pub async fn send(&self, input: TaskInput) -> TaskOutput {
+        self.ask(|reply| TaskCommand::Input(Box::new(input), reply))
             .await
     }
 
     /// Goes on with an input that has no answer yet, because the task was restored or interrupted. Says
     /// nothing if there is none.
-    pub async fn resume(&self) -> Output {
-        self.ask(Command::Resume).await
+    pub async fn resume(&self) -> TaskOutput {
+        self.ask(TaskCommand::Resume).await
     }
 
     /// Whether the task was restored in the middle of an answer that nobody stopped: [`Task::resume`] goes
@@ -182,25 +182,28 @@ impl Task {
     }
 
     /// Stops the answer that is under way, and waits until the task is idle.
-    pub async fn interrupt(&self) -> Output {
+    pub async fn interrupt(&self) -> TaskOutput {
         self.interrupt.stop();
-        self.ask(Command::Interrupt).await
+        self.ask(TaskCommand::Interrupt).await
     }
 
-    async fn ask(&self, command: impl FnOnce(oneshot::Sender<Output>) -> Command) -> Output {
+    async fn ask(
+        &self,
+        command: impl FnOnce(oneshot::Sender<TaskOutput>) -> TaskCommand,
+    ) -> TaskOutput {
         let (reply, answer) = oneshot::channel();
         // What could not be sent is dropped here, and the end of the answer with it.
         let sent = self.commands.send(command(reply)).await.is_ok();
         match (sent, answer.await) {
             (true, Ok(output)) => output,
             _ => match self.lost() {
-                Some(lost) => Output {
+                Some(lost) => TaskOutput {
                     lost: Some(lost),
-                    ..Output::default()
+                    ..TaskOutput::default()
                 },
-                None => Output {
+                None => TaskOutput {
                     ended: Some(self.over()),
-                    ..Output::default()
+                    ..TaskOutput::default()
                 },
             },
         }
@@ -229,7 +232,7 @@ impl Task {
         };
         let sent = self
             .commands
-            .send(Command::Call(Box::new(call), reply))
+            .send(TaskCommand::Call(Box::new(call), reply))
             .await
             .is_ok();
         match (sent, answer.await) {
@@ -250,23 +253,27 @@ impl Task {
     /// # Errors
     ///
     /// Returns how the task ended, if it did, also because a tool cannot be used at all.
-    pub async fn functions(&self) -> Result<Vec<ToolSpec>, End> {
+    pub async fn functions(&self) -> Result<Vec<ToolSpec>, TaskEnd> {
         let (reply, answer) = oneshot::channel();
-        let sent = self.commands.send(Command::Functions(reply)).await.is_ok();
+        let sent = self
+            .commands
+            .send(TaskCommand::Functions(reply))
+            .await
+            .is_ok();
         match (sent, answer.await) {
             (true, Ok(functions)) => functions,
             _ => Err(self.over()),
         }
     }
 
-    fn over(&self) -> End {
+    fn over(&self) -> TaskEnd {
         let ended = self.ended();
-        ended.unwrap_or_else(|| End::new(EndReason::Closed, "the task has ended"))
+        ended.unwrap_or_else(|| TaskEnd::new(EndReason::Closed, "the task has ended"))
     }
 
     /// Watches the task. Who falls far behind misses events.
     #[must_use]
-    pub fn events(&self) -> Events {
+    pub fn events(&self) -> TaskEvents {
         self.events.subscribe()
     }
 
@@ -307,11 +314,11 @@ impl Task {
 
     /// How it ended, if it did.
     #[must_use]
-    pub fn ended(&self) -> Option<End> {
+    pub fn ended(&self) -> Option<TaskEnd> {
         self.look(|known| known.ended.clone())
     }
 
-    fn look<T>(&self, look: impl FnOnce(&Known) -> T) -> T {
+    fn look<T>(&self, look: impl FnOnce(&TaskStatus) -> T) -> T {
         look(&lock(&self.known))
     }
 
@@ -323,7 +330,7 @@ impl Task {
     /// Ends the task once it is idle, and waits until its tools are torn down.
     pub async fn end(&self) {
         let (reply, done) = oneshot::channel();
-        if self.commands.send(Command::End(reply)).await.is_ok() {
+        if self.commands.send(TaskCommand::End(reply)).await.is_ok() {
             let _ = done.await;
         }
     }

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proofhouse_manifest::interpolate::Root;
 use proofhouse_manifest::{Agent, Catalog, Referent};
 use proofhouse_source::did_you_mean;
-use proofhouse_tools::runtime::{Environment, Limits, Observer, Runtimes};
+use proofhouse_tools::runtime::{Environment, Observer, Runtimes, ToolLimits};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 
 use super::guard;
 use super::handle::Task;
-use super::runner::{self, Start};
+use super::runner::{self, TaskStart};
 use super::{Journal, Restored, TaskAllowList};
 use crate::model::{BUILT_IN, ChatMessage, Model, ModelOptions};
 use crate::remote::RemoteAgent;
@@ -121,14 +121,14 @@ pub enum StartError {
 /// What all tasks share. Cheap to clone.
 #[derive(Clone)]
 pub struct Host {
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<HostShared>,
 }
 
 #[derive(Clone)]
-pub(super) struct Inner {
+pub(super) struct HostShared {
     pub(super) catalog: Catalog,
     pub(super) runtimes: Runtimes,
-    pub(super) limits: Limits,
+    pub(super) limits: ToolLimits,
     pub(super) environment: Environment,
     pub(super) runtime: Value,
     pub(super) model: Arc<dyn Model>,
@@ -151,13 +151,13 @@ impl Host {
     pub fn new(
         catalog: Catalog,
         runtimes: Runtimes,
-        limits: Limits,
+        limits: ToolLimits,
         environment: Environment,
         model: Arc<dyn Model>,
     ) -> Self {
         let runtime = environment.root(Root::Runtime).cloned();
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(HostShared {
                 catalog,
                 runtimes,
                 limits,
@@ -176,7 +176,7 @@ impl Host {
         }
     }
 
-    fn change(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+    fn change(mut self, change: impl FnOnce(&mut HostShared)) -> Self {
         change(Arc::make_mut(&mut self.inner));
         self
     }
@@ -320,7 +320,7 @@ impl Host {
             let number = self.inner.count.fetch_add(1, Ordering::Relaxed) + 1;
             options.id = format!("{}-{number}", agent.name);
         }
-        Ok(runner::start(Start {
+        Ok(runner::start(TaskStart {
             host: self.clone(),
             agent,
             model,

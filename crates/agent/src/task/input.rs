@@ -5,20 +5,20 @@ use std::sync::Arc;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 
-use super::call::Called;
+use super::call::CallOutcome;
 use super::context;
 use super::handle::InputEvent;
-use super::restore::{self, Open};
-use super::runner::{Runner, Stop};
-use super::steps::{Passed, Site};
-use super::{CallStatus, End, EndReason, Input, Output, TaskEvent, Turn};
+use super::restore::{self, UnfinishedInput};
+use super::runner::{NoAnswer, Runner};
+use super::steps::{Passed, StepSite};
+use super::{CallStatus, EndReason, TaskEnd, TaskEvent, TaskInput, TaskOutput, Turn};
 use crate::model::{ChatMessage, ToolCall};
 
 /// What there is to answer.
-enum What {
-    Input(Box<Input>),
+enum InputKind {
+    Input(Box<TaskInput>),
     /// The input that has no answer yet.
-    Rest(Open),
+    Rest(UnfinishedInput),
 }
 
 /// What the steps around an event come to.
@@ -31,26 +31,29 @@ enum PassedEvent {
 
 impl Runner {
     /// Answers one input.
-    pub(super) async fn input(&mut self, mut input: Input) -> Output {
+    pub(super) async fn input(&mut self, mut input: TaskInput) -> TaskOutput {
         let said = input.cancel.clone();
         self.delivery = input.delivery.take();
         if said.is_cancelled() {
             // Whoever waited in line has gone meanwhile.
             return self.failed("the answer was cancelled".to_owned()).await;
         }
-        self.work(What::Input(Box::new(input)), said).await
+        self.work(InputKind::Input(Box::new(input)), said).await
     }
 
     /// Goes on with the input that has no answer.
-    pub(super) async fn resume(&mut self) -> Output {
+    pub(super) async fn resume(&mut self) -> TaskOutput {
         let rest = std::mem::take(&mut self.open);
         match rest {
-            Open::Nothing => Output::default(),
-            rest => self.work(What::Rest(rest), CancellationToken::new()).await,
+            UnfinishedInput::Nothing => TaskOutput::default(),
+            rest => {
+                self.work(InputKind::Rest(rest), CancellationToken::new())
+                    .await
+            }
         }
     }
 
-    async fn work(&mut self, what: What, said: CancellationToken) -> Output {
+    async fn work(&mut self, what: InputKind, said: CancellationToken) -> TaskOutput {
         let cancel = self.cancel.child_token();
         self.shared.interrupt.watch(&cancel);
         let answered = {
@@ -63,19 +66,19 @@ impl Runner {
             };
             let answer = async {
                 match what {
-                    What::Input(input) => self.answer(*input, &cancel).await,
-                    What::Rest(rest) => self.go_on(rest, &cancel).await,
+                    InputKind::Input(input) => self.answer(*input, &cancel).await,
+                    InputKind::Rest(rest) => self.go_on(rest, &cancel).await,
                 }
             };
             tokio::select! {
-                () = watch => Err(Stop::Cancelled),
+                () = watch => Err(NoAnswer::Cancelled),
                 answered = answer => answered,
             }
         };
         if let Some(lost) = self.shared.keeper.lost() {
-            return Output {
+            return TaskOutput {
                 lost: Some(lost),
-                ..Output::default()
+                ..TaskOutput::default()
             };
         }
         match answered {
@@ -85,21 +88,21 @@ impl Runner {
                 });
                 output
             }
-            Err(Stop::End(end)) => Output {
+            Err(NoAnswer::End(end)) => TaskOutput {
                 ended: Some(end),
-                ..Output::default()
+                ..TaskOutput::default()
             },
-            Err(Stop::Cancelled) if self.cancel.is_cancelled() => Output {
-                ended: Some(End::new(EndReason::Cancelled, "the task was cancelled")),
-                ..Output::default()
+            Err(NoAnswer::Cancelled) if self.cancel.is_cancelled() => TaskOutput {
+                ended: Some(TaskEnd::new(EndReason::Cancelled, "the task was cancelled")),
+                ..TaskOutput::default()
             },
-            Err(Stop::Cancelled) if self.shared.interrupt.take() => self.interrupted().await,
-            Err(Stop::Cancelled) => self.failed("the answer was cancelled".to_owned()).await,
-            Err(Stop::Failed(message)) => self.failed(message).await,
+            Err(NoAnswer::Cancelled) if self.shared.interrupt.take() => self.interrupted().await,
+            Err(NoAnswer::Cancelled) => self.failed("the answer was cancelled".to_owned()).await,
+            Err(NoAnswer::Failed(message)) => self.failed(message).await,
         }
     }
 
-    pub(super) async fn failed(&mut self, message: String) -> Output {
+    pub(super) async fn failed(&mut self, message: String) -> TaskOutput {
         let time = self.now();
         let turn = Turn::Failed {
             time,
@@ -107,40 +110,40 @@ impl Runner {
             turns: self.turns,
         };
         if self.turn(turn).await.is_err() {
-            return Output {
+            return TaskOutput {
                 lost: self.shared.keeper.lost(),
-                ..Output::default()
+                ..TaskOutput::default()
             };
         }
-        self.open = Open::Nothing;
+        self.open = UnfinishedInput::Nothing;
         self.close_open_calls("the call was cancelled");
         let _ = self.shared.events.send(TaskEvent::Failed(message.clone()));
-        Output {
+        TaskOutput {
             failed: Some(message),
-            ..Output::default()
+            ..TaskOutput::default()
         }
     }
 
     /// Somebody stopped what was under way. What is left of it can be gone on with.
-    pub(super) async fn interrupted(&mut self) -> Output {
+    pub(super) async fn interrupted(&mut self) -> TaskOutput {
         let time = self.now();
         let kept = self.turn(Turn::Interrupted { time }).await;
         self.close_open_calls(restore::INTERRUPTED);
         self.begun.clear();
         let message = "the task was interrupted".to_owned();
         let _ = self.shared.events.send(TaskEvent::Failed(message));
-        Output {
+        TaskOutput {
             interrupted: kept.is_ok(),
             lost: self.shared.keeper.lost(),
-            ..Output::default()
+            ..TaskOutput::default()
         }
     }
 
     async fn answer(
         &mut self,
-        mut input: Input,
+        mut input: TaskInput,
         cancel: &CancellationToken,
-    ) -> Result<Output, Stop> {
+    ) -> Result<TaskOutput, NoAnswer> {
         self.within_limits()?;
         let preceding = std::mem::take(&mut input.preceding);
         let tools = std::mem::take(&mut input.tools);
@@ -172,7 +175,11 @@ impl Runner {
     }
 
     /// Goes on with what is left of an input.
-    async fn go_on(&mut self, rest: Open, cancel: &CancellationToken) -> Result<Output, Stop> {
+    async fn go_on(
+        &mut self,
+        rest: UnfinishedInput,
+        cancel: &CancellationToken,
+    ) -> Result<TaskOutput, NoAnswer> {
         self.open = rest.clone();
         self.within_limits()?;
         if self.capabilities.is_none() {
@@ -180,39 +187,39 @@ impl Runner {
         }
         let _ = self.shared.events.send(TaskEvent::Started);
         match rest {
-            Open::Nothing => return Ok(Output::default()),
-            Open::Guard { begun: true, .. } => {
+            UnfinishedInput::Nothing => return Ok(TaskOutput::default()),
+            UnfinishedInput::Guard { begun: true, .. } => {
                 let message = "a rule was making a call when the server stopped; nobody knows \
                                whether it was made, so the input is not taken in";
-                return Err(Stop::Failed(message.to_owned()));
+                return Err(NoAnswer::Failed(message.to_owned()));
             }
-            Open::Guard { message, .. } => {
+            UnfinishedInput::Guard { message, .. } => {
                 self.guard_input(cancel).await?;
                 self.messages.push(ChatMessage::user(message));
-                self.open = Open::Model;
+                self.open = UnfinishedInput::Model;
             }
-            Open::Model => self.finish_calls(cancel).await?,
-            Open::Answer(text) => return self.guard_output(text, cancel).await,
+            UnfinishedInput::Model => self.finish_calls(cancel).await?,
+            UnfinishedInput::Answer(text) => return self.guard_output(text, cancel).await,
         }
         self.go_on_asking(cancel).await
     }
 
-    async fn go_on_asking(&mut self, cancel: &CancellationToken) -> Result<Output, Stop> {
+    async fn go_on_asking(&mut self, cancel: &CancellationToken) -> Result<TaskOutput, NoAnswer> {
         let (text, pending) = self.converse(cancel).await?;
         if pending.is_empty() {
             return self.guard_output(text, cancel).await;
         }
         // What goes with calls is no answer, so the rules for answers do not see it.
         let is_guarded = !self.agent.guardrails.after.is_empty();
-        Ok(Output {
+        Ok(TaskOutput {
             message: if is_guarded { String::new() } else { text },
             pending,
-            ..Output::default()
+            ..TaskOutput::default()
         })
     }
 
     /// Gives every call of the last reply a result. One that may have been made is not made again.
-    async fn finish_calls(&mut self, cancel: &CancellationToken) -> Result<(), Stop> {
+    async fn finish_calls(&mut self, cancel: &CancellationToken) -> Result<(), NoAnswer> {
         let mut begun = std::mem::take(&mut self.begun);
         let mut rest: Vec<ToolCall> = Vec::new();
         for call in self.open_calls() {
@@ -223,7 +230,7 @@ impl Runner {
             begun.remove(at);
             let arguments = call.arguments.object().cloned().unwrap_or_default();
             let result = restore::outcome_unknown();
-            let called = Called::new(&call.name, arguments, result, CallStatus::Errored);
+            let called = CallOutcome::new(&call.name, arguments, result, CallStatus::Errored);
             let message = called.message(&call);
             self.note(&call, called).await?;
             self.messages.push(message);
@@ -243,7 +250,7 @@ impl Runner {
         event: Option<&InputEvent>,
         is_there: bool,
         cancel: &CancellationToken,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), NoAnswer> {
         self.context.input(&message, &parameters);
         // Bindings may read the first input, and what they seal is kept with it.
         let sealed = self.seal();
@@ -257,7 +264,7 @@ impl Runner {
             delivery: self.delivery.clone(),
         };
         self.turn_with(turn, sealed).await?;
-        self.open = Open::Guard {
+        self.open = UnfinishedInput::Guard {
             message: message.clone(),
             begun: false,
         };
@@ -265,7 +272,7 @@ impl Runner {
         if !is_there {
             self.messages.push(ChatMessage::user(message));
         }
-        self.open = Open::Model;
+        self.open = UnfinishedInput::Model;
         Ok(())
     }
 
@@ -275,7 +282,7 @@ impl Runner {
         event: &InputEvent,
         message: String,
         cancel: &CancellationToken,
-    ) -> Result<PassedEvent, Stop> {
+    ) -> Result<PassedEvent, NoAnswer> {
         let agent = Arc::clone(&self.agent);
         let mut grants = agent.capabilities.iter();
         let Some((_, grant)) = grants.find(|(reference, _)| *reference == event.capability) else {
@@ -288,7 +295,7 @@ impl Runner {
         let (Some(rules), Some(capabilities)) = (&grant.capability, &self.capabilities) else {
             return Ok(PassedEvent::Taken(message));
         };
-        let mut site = Site {
+        let mut site = StepSite {
             context: &mut self.context,
             capabilities,
             environment: &self.shared.environment,
@@ -315,13 +322,17 @@ impl Runner {
                 Ok(PassedEvent::Taken(said))
             }
             Passed::Blocked(reason) => Ok(PassedEvent::Discarded(reason)),
-            Passed::Locked(reason) => Err(Stop::End(End::new(EndReason::Locked, reason))),
-            Passed::Cancelled => Err(Stop::Cancelled),
+            Passed::Locked(reason) => Err(NoAnswer::End(TaskEnd::new(EndReason::Locked, reason))),
+            Passed::Cancelled => Err(NoAnswer::Cancelled),
         }
     }
 
     /// Notes that an event stays out.
-    async fn discard(&mut self, event: &InputEvent, reason: String) -> Result<Output, Stop> {
+    async fn discard(
+        &mut self,
+        event: &InputEvent,
+        reason: String,
+    ) -> Result<TaskOutput, NoAnswer> {
         let time = self.now();
         self.turn(Turn::Discarded {
             time,
@@ -331,9 +342,9 @@ impl Runner {
             reason: reason.clone(),
         })
         .await?;
-        Ok(Output {
+        Ok(TaskOutput {
             discarded: Some(reason),
-            ..Output::default()
+            ..TaskOutput::default()
         })
     }
 
@@ -346,7 +357,7 @@ impl Runner {
     }
 
     /// The message and the parameters, complete and fitting.
-    fn checked(&self, input: Input) -> Result<(String, Map<String, Value>), Stop> {
+    fn checked(&self, input: TaskInput) -> Result<(String, Map<String, Value>), NoAnswer> {
         let mut given = input.parameters;
         given.extend(self.fixed());
         let declared = self.agent.parameters.properties();
@@ -356,7 +367,7 @@ impl Runner {
             given.insert("message".to_owned(), message.clone().into());
         }
         let mut complete = self.agent.parameters.complete(given).map_err(|problems| {
-            Stop::Failed(format!("the input does not fit: {}", problems.join("; ")))
+            NoAnswer::Failed(format!("the input does not fit: {}", problems.join("; ")))
         })?;
         let default = complete.shift_remove("message");
         let message = input
@@ -364,7 +375,7 @@ impl Runner {
             .or_else(|| default.as_ref().and_then(context::text_of));
         match message {
             Some(message) => Ok((message, complete)),
-            None => Err(Stop::Failed("the input needs a `message`".to_owned())),
+            None => Err(NoAnswer::Failed("the input needs a `message`".to_owned())),
         }
     }
 }

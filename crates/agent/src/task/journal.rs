@@ -14,12 +14,12 @@ use super::Turn;
 /// Keeps what happens in a task. A task waits for it before it does anything that follows from the entry.
 pub trait Journal: fmt::Debug + Send + Sync {
     /// Keeps one entry, durably, after those before it.
-    fn keep(&self, entry: Entry) -> BoxFuture<'_, Result<(), JournalError>>;
+    fn keep(&self, entry: JournalEntry) -> BoxFuture<'_, Result<(), JournalError>>;
 }
 
 /// One thing to keep: everything in it becomes true together.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct JournalEntry {
     /// What happened, or is about to.
     pub turn: Turn,
     /// The delivery that is settled with it: [`Input::delivery`](super::Input::delivery).
@@ -102,7 +102,7 @@ impl Keeper {
     }
 
     /// Keeps an entry. After a failure nothing is kept any more, and everything under way is stopped.
-    pub(super) async fn keep(&self, entry: Entry) -> Result<(), Lost> {
+    pub(super) async fn keep(&self, entry: JournalEntry) -> Result<(), Lost> {
         let Some(journal) = &self.journal else {
             return Ok(());
         };
@@ -128,7 +128,7 @@ impl Keeper {
         }
         let turn = turn();
         let state = turn.state();
-        self.keep(Entry {
+        self.keep(JournalEntry {
             turn,
             delivery: None,
             allowed: Vec::new(),

@@ -6,10 +6,10 @@
 //! ```
 //! use std::sync::Arc;
 //! use proofhouse_agent::model::{self, ModelConfig};
-//! use proofhouse_agent::task::{Host, Input, TaskOptions};
+//! use proofhouse_agent::task::{Host, TaskInput, TaskOptions};
 //! use proofhouse_tools::http::EgressPolicy;
 //! use proofhouse_manifest::{Bundle, Catalog};
-//! use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
+//! use proofhouse_tools::runtime::{Environment, ToolLimits, Runtimes};
 //! use serde_json::json;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -23,7 +23,7 @@
 //! "#);
 //! let mut catalog = Catalog::default();
 //! catalog.add(&bundle);
-//! let limits = Limits::default();
+//! let limits = ToolLimits::default();
 //! let host = Host::new(
 //!     catalog,
 //!     Runtimes::new(&limits, EgressPolicy::default())?,
@@ -32,7 +32,7 @@
 //!     model::open("sim:careful", &ModelConfig::default())?,
 //! );
 //! let task = host.start("demo", "clerk", TaskOptions::default())?;
-//! let output = task.send(Input::message("Hello!")).await;
+//! let output = task.send(TaskInput::message("Hello!")).await;
 //! assert!(output.ended.is_none() && !output.message.is_empty());
 //! task.end().await;
 //! # Ok(())
@@ -44,9 +44,9 @@ mod call;
 mod capabilities;
 mod context;
 mod converse;
+mod delegated_task;
 mod event;
 mod guard;
-mod guest;
 mod handle;
 mod host;
 mod input;
@@ -61,11 +61,11 @@ mod watch;
 
 pub use allow_list::TaskAllowList;
 pub use event::TaskEvent;
-pub use handle::{CallOutput, Input, InputEvent, Output, Task};
+pub use handle::{CallOutput, InputEvent, Task, TaskInput, TaskOutput};
 pub use host::{Host, ModelSource, ModelUnavailable, StartError, TaskOptions, User};
-pub use journal::{AllowedValue, Entry, Journal, JournalError, TaskState};
+pub use journal::{AllowedValue, Journal, JournalEntry, JournalError, TaskState};
 pub use mount::DirectoryMount;
 pub use restore::{Restored, last_output, state_of};
 pub use review::{Decision, Review};
-pub use turn::{CallStatus, End, EndReason, Turn};
-pub use watch::Events;
+pub use turn::{CallStatus, EndReason, TaskEnd, Turn};
+pub use watch::TaskEvents;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use proofhouse_tools::runtime::{ActionError, Failure};
+use proofhouse_tools::runtime::{ActionError, ActionFailure};
 use serde_json::Value;
 
 use super::context::{self, TaskContext};
-use super::{CallStatus, End, TaskState, Turn};
+use super::{CallStatus, TaskEnd, TaskState, Turn};
 use crate::model::{ChatMessage, ToolCall};
 
 /// What was kept of a task.
@@ -21,7 +21,7 @@ pub struct Restored {
 
 /// What is left to do for the last input.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) enum Open {
+pub(super) enum UnfinishedInput {
     /// It is answered, or nobody waits for an answer.
     #[default]
     Nothing,
@@ -35,9 +35,9 @@ pub(super) enum Open {
 
 /// What is known after reading turns.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct RestoredTurns {
     pub(super) messages: Vec<ChatMessage>,
-    pub(super) open: Open,
+    pub(super) open: UnfinishedInput,
     /// Calls of the last reply that have no result.
     pub(super) unanswered: Vec<ToolCall>,
     /// The ids of those among them that may have been made.
@@ -49,10 +49,10 @@ pub(super) struct Reading {
     /// The number of the last question, and of the first one whose answer is not acted on yet.
     last_asked: u64,
     open_asked: Option<u64>,
-    pub(super) ended: Option<End>,
+    pub(super) ended: Option<TaskEnd>,
 }
 
-impl Reading {
+impl RestoredTurns {
     /// Reads turns, one after the other; the context becomes what it was.
     pub(super) fn new(turns: &[Turn], context: &mut TaskContext) -> Self {
         let mut reading = Self::default();
@@ -87,7 +87,7 @@ impl Reading {
                 // An input that was never let in stays out of the conversation.
                 self.close("no result was given");
                 context.input(message, parameters);
-                self.open = Open::Guard {
+                self.open = UnfinishedInput::Guard {
                     message: message.clone(),
                     begun: false,
                 };
@@ -106,16 +106,16 @@ impl Reading {
                 self.unanswered.clone_from(calls);
                 self.begun.clear();
                 self.open = if calls.is_empty() {
-                    Open::Answer(text.clone())
+                    UnfinishedInput::Answer(text.clone())
                 } else {
-                    Open::Model
+                    UnfinishedInput::Model
                 };
             }
             Turn::Calling { call, step, .. } => {
                 self.invocations += u64::from(!step);
                 match &mut self.open {
-                    Open::Guard { begun, .. } => *begun = true,
-                    Open::Model => self.begun.push(call.clone()),
+                    UnfinishedInput::Guard { begun, .. } => *begun = true,
+                    UnfinishedInput::Model => self.begun.push(call.clone()),
                     _ => {}
                 }
             }
@@ -126,7 +126,7 @@ impl Reading {
                 output,
                 status,
             } => {
-                if let Open::Guard { begun, .. } = &mut self.open {
+                if let UnfinishedInput::Guard { begun, .. } = &mut self.open {
                     // It is known what became of it, but not whether the rules let the input in.
                     *begun = true;
                 }
@@ -163,7 +163,7 @@ impl Reading {
                     self.let_in();
                 }
                 self.close("the call was cancelled");
-                self.open = Open::Nothing;
+                self.open = UnfinishedInput::Nothing;
             }
             Turn::Output {
                 message, exposes, ..
@@ -172,7 +172,7 @@ impl Reading {
                 if let Some(ChatMessage::Assistant { text, .. }) = self.messages.last_mut() {
                     text.clone_from(message);
                 }
-                self.open = Open::Nothing;
+                self.open = UnfinishedInput::Nothing;
             }
             Turn::Interrupted { .. } => {
                 self.close(INTERRUPTED);
@@ -195,18 +195,18 @@ impl Reading {
     /// number given to another, an answer that is on its way would be taken for the answer to that.
     fn asks_again(&self) -> bool {
         match &self.open {
-            Open::Guard { begun, .. } => !begun,
-            Open::Model => {
+            UnfinishedInput::Guard { begun, .. } => !begun,
+            UnfinishedInput::Model => {
                 let mut unanswered = self.unanswered.iter();
                 !unanswered.any(|call| self.begun.contains(&call.id))
             }
-            Open::Nothing | Open::Answer(_) => true,
+            UnfinishedInput::Nothing | UnfinishedInput::Answer(_) => true,
         }
     }
 
     /// What came after an input says that the rules let it in.
     fn let_in(&mut self) {
-        if let Open::Guard { message, .. } = std::mem::take(&mut self.open) {
+        if let UnfinishedInput::Guard { message, .. } = std::mem::take(&mut self.open) {
             self.messages.push(ChatMessage::user(message));
         }
     }
@@ -233,7 +233,7 @@ pub(super) fn told(call: &ToolCall, result: &Value, status: CallStatus) -> ChatM
 /// The result of a call of which only the beginning is known.
 pub(super) fn outcome_unknown() -> Value {
     let message = "the server stopped while the call was under way; it may have been made";
-    let mut error = ActionError::new(Failure::Cancelled, message);
+    let mut error = ActionError::new(ActionFailure::Cancelled, message);
     error.outcome_unknown = true;
     error.to_json()
 }
@@ -281,7 +281,7 @@ mod tests {
             .collect();
         let mut context =
             TaskContext::new("t", "agent", "2026-01-01T00:00:00Z", &User::default(), "m");
-        Reading::new(&turns, &mut context).asked()
+        RestoredTurns::new(&turns, &mut context).asked()
     }
 
     #[test]

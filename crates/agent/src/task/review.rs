@@ -36,11 +36,11 @@ pub enum Decision {
 /// The questions of a task that are open.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reviews {
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<PendingReview>>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct PendingReview {
     last: u64,
     waiting: BTreeMap<u64, (Review, oneshot::Sender<Decision>)>,
 }

@@ -14,13 +14,13 @@ use tokio::sync::mpsc;
 
 use super::capabilities::{self, Capabilities};
 use super::context::TaskContext;
-use super::handle::{Command, Known, Task};
-use super::journal::{Entry, Keeper};
-use super::restore::{self, Open, Reading};
+use super::handle::{Task, TaskCommand, TaskStatus};
+use super::journal::{JournalEntry, Keeper};
+use super::restore::{self, RestoredTurns, UnfinishedInput};
 use super::review::Reviews;
 use super::watch::Watchers;
 use super::{
-    AllowedValue, DirectoryMount, End, EndReason, Host, TaskAllowList, TaskEvent, TaskOptions,
+    AllowedValue, DirectoryMount, EndReason, Host, TaskAllowList, TaskEnd, TaskEvent, TaskOptions,
     Turn, User,
 };
 use crate::model::{ChatMessage, Model, ToolSpec};
@@ -31,7 +31,7 @@ pub(super) const MAX_CALLS_PER_TURN: usize = 64;
 const COMMANDS: usize = 16;
 
 /// What a task begins with.
-pub(super) struct Start {
+pub(super) struct TaskStart {
     pub(super) host: Host,
     pub(super) agent: Arc<Agent>,
     pub(super) model: Arc<dyn Model>,
@@ -40,7 +40,7 @@ pub(super) struct Start {
 }
 
 /// What the calls of a task share.
-pub(super) struct Shared {
+pub(super) struct TaskShared {
     pub(super) host: Host,
     pub(super) id: String,
     pub(super) user: User,
@@ -52,7 +52,7 @@ pub(super) struct Shared {
     pub(super) keeper: Keeper,
     pub(super) allowed: Mutex<TaskAllowList>,
     /// What stops the answer that is under way, and whether somebody wanted that.
-    pub(super) interrupt: Arc<Interrupt>,
+    pub(super) interrupt: Arc<AnswerInterrupt>,
     invocations: AtomicU64,
 }
 
@@ -67,25 +67,25 @@ impl Delegating {
 
     /// Counts one for as long as this lives.
     pub(super) fn one_more(&self) -> impl Drop + use<> {
-        struct One(Arc<AtomicUsize>);
-        impl Drop for One {
+        struct RunningInput(Arc<AtomicUsize>);
+        impl Drop for RunningInput {
             fn drop(&mut self) {
                 self.0.fetch_sub(1, Ordering::Relaxed);
             }
         }
         self.0.fetch_add(1, Ordering::Relaxed);
-        One(Arc::clone(&self.0))
+        RunningInput(Arc::clone(&self.0))
     }
 }
 
 /// How an answer is stopped from outside.
 #[derive(Debug, Default)]
-pub(super) struct Interrupt {
+pub(super) struct AnswerInterrupt {
     pub(super) current: Mutex<CancellationToken>,
     pub(super) wanted: AtomicBool,
 }
 
-impl Interrupt {
+impl AnswerInterrupt {
     /// What stops the next answer.
     pub(super) fn watch(&self, answer: &CancellationToken) {
         let mut current = lock(&self.current);
@@ -105,7 +105,7 @@ impl Interrupt {
     }
 }
 
-impl Shared {
+impl TaskShared {
     pub(super) fn allowed(&self) -> MutexGuard<'_, TaskAllowList> {
         lock(&self.allowed)
     }
@@ -116,13 +116,13 @@ impl Shared {
 }
 
 pub(super) struct Runner {
-    pub(super) shared: Shared,
+    pub(super) shared: TaskShared,
     pub(super) agent: Arc<Agent>,
     pub(super) model: Arc<dyn Model>,
     pub(super) context: TaskContext,
     pub(super) messages: Vec<ChatMessage>,
     pub(super) capabilities: Option<Capabilities>,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<TaskStatus>>,
     pub(super) cancel: CancellationToken,
     pub(super) started: Instant,
     /// How old the task was when this part of it began.
@@ -136,14 +136,14 @@ pub(super) struct Runner {
     /// The delivery that is under way and not settled yet.
     pub(super) delivery: Option<String>,
     /// What is left to do for the last input.
-    pub(super) open: Open,
+    pub(super) open: UnfinishedInput,
     /// Calls of the last reply that may have been made before the task was restored.
     pub(super) begun: Vec<String>,
 }
 
 /// Begins a task; it runs until it is ended, cancelled, or nobody holds its handle.
-pub(super) fn start(start: Start) -> Task {
-    let Start {
+pub(super) fn start(start: TaskStart) -> Task {
+    let TaskStart {
         host,
         agent,
         model,
@@ -170,21 +170,21 @@ pub(super) fn start(start: Start) -> Task {
     for function in capabilities::functions_read(&agent) {
         context.know(&function);
     }
-    let reading = Reading::new(&restored.turns, &mut context);
+    let reading = RestoredTurns::new(&restored.turns, &mut context);
     let cancel = options.cancel.child_token();
     let reviews = Reviews::after(reading.asked());
     let delegating = Delegating::default();
     let mut history = restored.turns;
     history.retain(Turn::is_shown);
-    let known = Arc::new(Mutex::new(Known {
+    let known = Arc::new(Mutex::new(TaskStatus {
         context: context.shared(),
         history,
         allowed: options.allowed.clone(),
         ended: reading.ended.clone(),
     }));
     let lost = Arc::default();
-    let interrupt: Arc<Interrupt> = Arc::default();
-    let is_open = reading.open != Open::Nothing && reading.ended.is_none();
+    let interrupt: Arc<AnswerInterrupt> = Arc::default();
+    let is_open = reading.open != UnfinishedInput::Nothing && reading.ended.is_none();
     let task = Task {
         id: options.id.clone(),
         agent: agent.name.clone(),
@@ -201,7 +201,7 @@ pub(super) fn start(start: Start) -> Task {
         unfinished: is_open && !reading.interrupted,
     };
     let runner = Runner {
-        shared: Shared {
+        shared: TaskShared {
             host,
             id: options.id,
             user: options.user,
@@ -260,7 +260,7 @@ pub(super) fn environment(host: &Host, agent: &Agent, task: &str) -> Environment
 }
 
 impl Runner {
-    async fn run(mut self, mut inbox: mpsc::Receiver<Command>, ended: Option<End>) {
+    async fn run(mut self, mut inbox: mpsc::Receiver<TaskCommand>, ended: Option<TaskEnd>) {
         let mut asked_to_end = None;
         let end = match ended {
             // It was over before it was restored.
@@ -269,23 +269,23 @@ impl Runner {
                 let command = tokio::select! {
                     biased;
                     () = self.cancel.cancelled() => {
-                        break End::new(EndReason::Cancelled, "the task was cancelled");
+                        break TaskEnd::new(EndReason::Cancelled, "the task was cancelled");
                     }
                     command = inbox.recv() => command,
                 };
                 let end = match command {
-                    None => Some(End::new(
+                    None => Some(TaskEnd::new(
                         EndReason::Closed,
                         "nobody holds the task any more",
                     )),
-                    Some(Command::End(reply)) => {
+                    Some(TaskCommand::End(reply)) => {
                         asked_to_end = Some(reply);
-                        Some(End::new(EndReason::Closed, "the task was ended"))
+                        Some(TaskEnd::new(EndReason::Closed, "the task was ended"))
                     }
                     Some(command) => self.obey(command).await,
                 };
                 if self.shared.keeper.lost().is_some() {
-                    break End::new(EndReason::Closed, "the task goes on elsewhere");
+                    break TaskEnd::new(EndReason::Closed, "the task goes on elsewhere");
                 }
                 if let Some(end) = end {
                     break end;
@@ -301,34 +301,34 @@ impl Runner {
     }
 
     /// Does what somebody outside wants; how the task ended, if it did.
-    async fn obey(&mut self, command: Command) -> Option<End> {
+    async fn obey(&mut self, command: TaskCommand) -> Option<TaskEnd> {
         match command {
-            Command::Input(input, reply) => {
+            TaskCommand::Input(input, reply) => {
                 // On the heap: a task that waits holds no room for an answer.
                 let output = Box::pin(self.input(*input)).await;
                 self.reply(output, reply).await
             }
-            Command::Resume(reply) => {
+            TaskCommand::Resume(reply) => {
                 let output = Box::pin(self.resume()).await;
                 self.reply(output, reply).await
             }
-            Command::Interrupt(reply) => {
+            TaskCommand::Interrupt(reply) => {
                 let output = if self.shared.interrupt.take() {
                     self.interrupted().await
                 } else {
                     // The answer that was under way has noted it.
-                    super::Output::default()
+                    super::TaskOutput::default()
                 };
                 self.reply(output, reply).await
             }
-            Command::Call(call, reply) => {
+            TaskCommand::Call(call, reply) => {
                 let output = Box::pin(self.direct(*call)).await;
                 let end = output.ended.clone();
                 self.close(end.as_ref()).await;
                 let _ = reply.send(output);
                 end
             }
-            Command::Functions(reply) => {
+            TaskCommand::Functions(reply) => {
                 let functions = self.functions().await;
                 let end = functions.as_ref().err().cloned();
                 self.close(end.as_ref()).await;
@@ -336,15 +336,15 @@ impl Runner {
                 end
             }
             // The loop takes it.
-            Command::End(_) => None,
+            TaskCommand::End(_) => None,
         }
     }
 
     async fn reply(
         &mut self,
-        output: super::Output,
-        reply: tokio::sync::oneshot::Sender<super::Output>,
-    ) -> Option<End> {
+        output: super::TaskOutput,
+        reply: tokio::sync::oneshot::Sender<super::TaskOutput>,
+    ) -> Option<TaskEnd> {
         let end = output.ended.clone();
         self.close(end.as_ref()).await;
         let _ = reply.send(output);
@@ -352,7 +352,7 @@ impl Runner {
     }
 
     /// After each command: those outside see how things stand, and an end is kept before anybody hears of it.
-    async fn close(&mut self, end: Option<&End>) {
+    async fn close(&mut self, end: Option<&TaskEnd>) {
         self.publish();
         if let Some(end) = end {
             self.keep_end(end).await;
@@ -363,7 +363,7 @@ impl Runner {
     }
 
     /// Keeps that the task is over. Whoever only lets go of it has not ended it.
-    async fn keep_end(&mut self, end: &End) {
+    async fn keep_end(&mut self, end: &TaskEnd) {
         if end.reason == EndReason::Closed {
             return;
         }
@@ -378,7 +378,11 @@ impl Runner {
         }
     }
 
-    async fn finish(&mut self, end: End, asked_to_end: Option<tokio::sync::oneshot::Sender<()>>) {
+    async fn finish(
+        &mut self,
+        end: TaskEnd,
+        asked_to_end: Option<tokio::sync::oneshot::Sender<()>>,
+    ) {
         if self.shared.keeper.lost().is_none() {
             self.keep_end(&end).await;
         }
@@ -396,7 +400,7 @@ impl Runner {
         }
     }
 
-    fn note_end(&self, end: &End) {
+    fn note_end(&self, end: &TaskEnd) {
         let mut known = lock(&self.known);
         known.ended.get_or_insert_with(|| end.clone());
     }
@@ -409,7 +413,7 @@ impl Runner {
     }
 
     /// Keeps a turn, and only then counts it as something that happened.
-    pub(super) async fn turn(&mut self, turn: Turn) -> Result<(), Stop> {
+    pub(super) async fn turn(&mut self, turn: Turn) -> Result<(), NoAnswer> {
         self.turn_with(turn, Vec::new()).await
     }
 
@@ -418,21 +422,21 @@ impl Runner {
         &mut self,
         turn: Turn,
         allowed: Vec<AllowedValue>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), NoAnswer> {
         if self.shared.keeper.is_there() {
             let delivery = if turn.settles() {
                 self.delivery.take()
             } else {
                 None
             };
-            let entry = Entry {
+            let entry = JournalEntry {
                 state: turn.state(),
                 turn: turn.clone(),
                 delivery,
                 allowed,
             };
             let kept = self.shared.keeper.keep(entry).await;
-            kept.map_err(|_| Stop::Cancelled)?;
+            kept.map_err(|_| NoAnswer::Cancelled)?;
         }
         if let Some(word) = turn.word() {
             self.context.turn(word);
@@ -450,9 +454,9 @@ impl Runner {
 }
 
 /// Why an input got no answer.
-pub(super) enum Stop {
+pub(super) enum NoAnswer {
     /// The task is over.
-    End(End),
+    End(TaskEnd),
     /// Only this input; the task goes on.
     Failed(String),
     Cancelled,

@@ -6,22 +6,22 @@ use std::sync::{Arc, Mutex};
 use proofhouse_expr::{
     CompileError, Compiler, EvaluateError, ExprLimits, Form, FunctionError, Program,
 };
-use proofhouse_manifest::interpolate::{Root, Scope as TemplateScope};
-use proofhouse_manifest::{OnFail, Step, StepAction};
+use proofhouse_manifest::interpolate::{Root, TemplateScope};
+use proofhouse_manifest::{MiddlewareStep, OnFail, StepAction};
 use proofhouse_tools::runtime::{ActionError, Environment, Invocation};
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value, json};
 
 use super::capabilities::{self, BindingError, Capabilities};
-use super::context::{self, Scope, TaskContext};
+use super::context::{self, ExpressionScope, TaskContext};
 use super::journal::Keeper;
 use super::review::Reviews;
 use super::watch::Watchers;
 use super::{CallStatus, Decision, TaskEvent, Turn};
 
 /// Where the steps are taken.
-pub(super) struct Site<'a> {
+pub(super) struct StepSite<'a> {
     pub(super) context: &'a mut TaskContext,
     pub(super) capabilities: &'a Capabilities,
     pub(super) environment: &'a Environment,
@@ -56,12 +56,12 @@ pub(super) enum Passed {
 }
 
 /// Why a step was not taken to its end.
-enum Fault {
+enum StepFault {
     Failed(StepError),
     Cancelled,
 }
 
-impl From<StepError> for Fault {
+impl From<StepError> for StepFault {
     fn from(error: StepError) -> Self {
         Self::Failed(error)
     }
@@ -87,9 +87,9 @@ enum StepError {
     },
 }
 
-impl Site<'_> {
+impl StepSite<'_> {
     /// Takes steps in order, until one of them stops it.
-    pub(super) async fn take(&mut self, steps: &[Step]) -> Passed {
+    pub(super) async fn take(&mut self, steps: &[MiddlewareStep]) -> Passed {
         for step in steps {
             if step
                 .matches
@@ -105,8 +105,8 @@ impl Site<'_> {
             };
             let fault = match taken {
                 Ok(()) => continue,
-                Err(Fault::Cancelled) => return Passed::Cancelled,
-                Err(Fault::Failed(error)) => self.message(step, &error),
+                Err(StepFault::Cancelled) => return Passed::Cancelled,
+                Err(StepFault::Failed(error)) => self.message(step, &error),
             };
             match step.on_fail {
                 OnFail::Continue => {}
@@ -117,14 +117,14 @@ impl Site<'_> {
         Passed::Yes
     }
 
-    fn applies(&self, step: &Step) -> Result<bool, StepError> {
+    fn applies(&self, step: &MiddlewareStep) -> Result<bool, StepError> {
         match &step.condition {
             None => Ok(true),
             Some(condition) => Ok(truthy(&self.evaluate(condition)?)),
         }
     }
 
-    async fn step(&mut self, step: &Step) -> Result<(), Fault> {
+    async fn step(&mut self, step: &MiddlewareStep) -> Result<(), StepFault> {
         match &step.action {
             StepAction::Assert(program) => {
                 let value = self.evaluate_with_reviews(program).await?;
@@ -155,7 +155,7 @@ impl Site<'_> {
         tool: &str,
         action: Option<&str>,
         bindings: &[(String, proofhouse_manifest::Binding)],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StepFault> {
         let now = self.environment.now();
         let arguments = capabilities::bound(
             bindings,
@@ -194,7 +194,7 @@ impl Site<'_> {
             step: true,
         };
         let kept = self.keeper.turn(calling).await;
-        kept.map_err(|_| Fault::Cancelled)?;
+        kept.map_err(|_| StepFault::Cancelled)?;
         let result = task.carry_out(invocation).await;
         let (output, status) = match &result {
             Ok(outcome) => (outcome.value.clone(), CallStatus::Successful),
@@ -209,12 +209,12 @@ impl Site<'_> {
             status,
         };
         let kept = self.keeper.turn(invoked).await;
-        kept.map_err(|_| Fault::Cancelled)?;
+        kept.map_err(|_| StepFault::Cancelled)?;
         self.context
             .called(&name, &now, &arguments, &output, status, None);
         match result {
             Ok(_) => Ok(()),
-            Err(_) if self.cancel.is_cancelled() => Err(Fault::Cancelled),
+            Err(_) if self.cancel.is_cancelled() => Err(StepFault::Cancelled),
             Err(source) => {
                 let (tool, source) = (tool.to_owned(), Box::new(source));
                 Err(StepError::Tool { tool, source }.into())
@@ -222,8 +222,8 @@ impl Site<'_> {
         }
     }
 
-    fn scope(&self) -> Scope<'_> {
-        Scope {
+    fn scope(&self) -> ExpressionScope<'_> {
+        ExpressionScope {
             input: Some(&self.input),
             output: self.output.as_ref(),
             event: self.event.as_ref(),
@@ -231,7 +231,7 @@ impl Site<'_> {
     }
 
     fn evaluate(&self, program: &Program) -> Result<Value, StepError> {
-        let compiled = with_functions(program, &[], &Asked::default())?;
+        let compiled = with_functions(program, &[], &Reviewer::default())?;
         Ok(self.run(&compiled)?)
     }
 
@@ -245,10 +245,10 @@ impl Site<'_> {
 
     /// Evaluates an assertion. Where it asks for a review, the person is asked, and then it is evaluated
     /// again with the answer.
-    async fn evaluate_with_reviews(&self, program: &Program) -> Result<Value, Fault> {
+    async fn evaluate_with_reviews(&self, program: &Program) -> Result<Value, StepFault> {
         let mut answers: Vec<(String, bool)> = Vec::new();
         loop {
-            let asked = Asked::default();
+            let asked = Reviewer::default();
             let compiled = with_functions(program, &answers, &asked).map_err(StepError::from)?;
             let error = match self.run(&compiled) {
                 Ok(value) => return Ok(value),
@@ -273,14 +273,14 @@ impl Site<'_> {
             };
             if self.keeper.turn(question).await.is_err() {
                 self.reviews.forget(id);
-                return Err(Fault::Cancelled);
+                return Err(StepFault::Cancelled);
             }
             let _ = self.events.send(TaskEvent::Review(review));
             let decision = tokio::select! {
                 decision = decision => decision.unwrap_or(Decision::Deny),
                 () = self.cancel.cancelled() => {
                     self.reviews.forget(id);
-                    return Err(Fault::Cancelled);
+                    return Err(StepFault::Cancelled);
                 }
             };
             answers.push((reviewer, decision == Decision::Approve));
@@ -288,7 +288,7 @@ impl Site<'_> {
     }
 
     /// What is told of a failed step: the manifest's words, if it has any.
-    fn message(&self, step: &Step, error: &StepError) -> String {
+    fn message(&self, step: &MiddlewareStep, error: &StepError) -> String {
         let Some(template) = &step.error_message else {
             return error.to_string();
         };
@@ -318,14 +318,14 @@ impl Site<'_> {
 /// Questions of one assertion.
 const MAX_REVIEWS: usize = 16;
 /// Who is asked by an assertion that cannot go on without the answer.
-type Asked = Arc<Mutex<Option<String>>>;
+type Reviewer = Arc<Mutex<Option<String>>>;
 
 /// The program with `put` and `review` as they are now. Without answers, `review` is an error that tells
 /// who is asked.
 fn with_functions(
     program: &Program,
     answers: &[(String, bool)],
-    asked: &Asked,
+    asked: &Reviewer,
 ) -> Result<Program, CompileError> {
     let special = |name: &str| matches!(name, "put" | "review");
     if !program.functions().any(special) {

@@ -151,7 +151,7 @@ pub enum Turn {
         /// When.
         time: String,
         /// How.
-        end: End,
+        end: TaskEnd,
     },
 }
 
@@ -257,14 +257,14 @@ pub enum EndReason {
 
 /// The end of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
+pub struct TaskEnd {
     /// Why.
     pub reason: EndReason,
     /// One sentence about it.
     pub message: String,
 }
 
-impl End {
+impl TaskEnd {
     pub(super) fn new(reason: EndReason, message: impl Into<String>) -> Self {
         Self {
             reason,

@@ -18,22 +18,22 @@ const JOIN_FROM: usize = 64;
 /// Those who watch a task. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Watchers {
-    inner: Arc<Inner>,
+    inner: Arc<WatchShared>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct WatchShared {
     queues: Mutex<Vec<Weak<Queue>>>,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<WatchState>,
     news: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WatchState {
     waiting: VecDeque<TaskEvent>,
     missed: u64,
     closed: bool,
@@ -56,14 +56,14 @@ impl Watchers {
     }
 
     /// Watches from now on.
-    pub(super) fn subscribe(&self) -> Events {
+    pub(super) fn subscribe(&self) -> TaskEvents {
         let queue = Arc::new(Queue::default());
         lock(&self.inner.queues).push(Arc::downgrade(&queue));
-        Events { queue }
+        TaskEvents { queue }
     }
 }
 
-impl Drop for Inner {
+impl Drop for WatchShared {
     fn drop(&mut self) {
         let queues = self.queues.get_mut();
         let queues = queues.unwrap_or_else(PoisonError::into_inner);
@@ -92,11 +92,11 @@ impl Queue {
 
 /// The events of a task, in order, from when one began to watch. Pieces of text may come joined.
 #[derive(Debug)]
-pub struct Events {
+pub struct TaskEvents {
     queue: Arc<Queue>,
 }
 
-impl Events {
+impl TaskEvents {
     /// The next event.
     ///
     /// # Errors

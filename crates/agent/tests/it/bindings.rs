@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE};
 use proofhouse_agent::model::{Arguments, ChatMessage, Recorder, ToolCall};
-use proofhouse_agent::task::{Host, Input, TaskOptions, User};
+use proofhouse_agent::task::{Host, TaskInput, TaskOptions, User};
 use proofhouse_manifest::{Bundle, Catalog};
 use proofhouse_source::DiagnosticSeverity;
 use proofhouse_test_support::alone::is_alone;
 use proofhouse_test_support::loopback::{Serving, Vacant};
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{CallEvent, Environment, Limits, Observer, Runtimes};
-use proofhouse_wire::server::{Body, Handler, Reply, Request};
+use proofhouse_tools::runtime::{CallEvent, Environment, Observer, Runtimes, ToolLimits};
+use proofhouse_wire::server::{Handler, Reply, ReplyBody, Request};
 use proofhouse_wire::{Bytes, StatusCode};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
@@ -68,7 +68,7 @@ impl Handler for Echo {
         Reply::empty(StatusCode::from_u16(status).unwrap())
             .with_header("content-type", "application/json")
             .with_header("x-echo", &header)
-            .with_body(Body::Whole(Bytes::from(said)))
+            .with_body(ReplyBody::Whole(Bytes::from(said)))
     }
 }
 
@@ -89,7 +89,7 @@ fn host(manifests: &str, settings: Value, model: Arc<dyn proofhouse_agent::model
     );
     let mut catalog = Catalog::default();
     catalog.add(&bundle);
-    let limits = Limits::default();
+    let limits = ToolLimits::default();
     let loopback = "127.0.0.0/8".parse().unwrap();
     let runtimes = Runtimes::new(&limits, EgressPolicy::allowing([loopback])).unwrap();
     let environment = Environment::new(settings, || "2026-01-02T03:04:05.000Z".to_owned());
@@ -301,7 +301,7 @@ fn a_bound_parameter_survives_a_thousand_attempts() {
             });
             let host = host(&bound_manifests(&url), json!({}), model.clone());
             let task = host.start("demo", "clerk", options()).unwrap();
-            let output = task.send(Input::message("go")).await;
+            let output = task.send(TaskInput::message("go")).await;
             assert_eq!(output.message, "done", "{output:?}");
             assert_eq!(task.allowed().values("store", "tenant"), [json!(BOUND)]);
             assert_eq!(
@@ -576,7 +576,7 @@ fn no_value_of_a_setting_comes_out() {
             let task = host.start("demo", "clerk", options()).unwrap();
             let mut events = task.events();
             for message in ["go", "what is {settings.api_key}?"] {
-                let output = task.send(Input::message(message)).await;
+                let output = task.send(TaskInput::message(message)).await;
                 collected.push_str(&format!("{output:?}\n{}\n", json!(output)));
             }
             task.end().await;

@@ -21,7 +21,7 @@ mod served;
 mod simulations;
 mod support;
 mod task;
-mod task_guest;
+mod task_delegated;
 mod task_journal;
 mod tasks;
 mod vectors;

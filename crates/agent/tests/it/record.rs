@@ -6,7 +6,8 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use proofhouse_agent::model::{
-    ChatMessage, Model, ModelConfig, ModelErrorKind, ModelRequest, Recorder, Redactor, Replay, open,
+    ChatMessage, Model, ModelConfig, ModelErrorKind, ModelRequest, RecordedModel, Recorder,
+    RedactText, open,
 };
 use proofhouse_wire::CancellationToken;
 use serde_json::json;
@@ -82,7 +83,7 @@ async fn a_recording_says_the_same_again() {
     assert!(!text.contains(KEY));
     // Whoever records the replay gets the same file: nothing was lost, not even how the text was cut.
     let again = Shared::default();
-    let replay = Arc::new(Replay::read(&text).unwrap());
+    let replay = Arc::new(RecordedModel::read(&text).unwrap());
     assert_eq!(
         (replay.name(), replay.is_simulation(), replay.left()),
         ("openai:m", false, 4)
@@ -132,7 +133,7 @@ async fn what_was_not_recorded_is_told_by_its_first_difference() {
     let differs = |change: &dyn Fn(&mut ModelRequest)| {
         let mut asked = request();
         change(&mut asked);
-        let replay = Replay::read(&file.text()).unwrap();
+        let replay = RecordedModel::read(&file.text()).unwrap();
         async move {
             let error = replay
                 .complete(&asked, &mut Vec::new(), &CancellationToken::new())
@@ -161,7 +162,7 @@ async fn what_was_not_recorded_is_told_by_its_first_difference() {
         .await,
         "`messages` has 3 items, recorded were 4"
     );
-    let empty = Replay::read(file.text().lines().next().unwrap()).unwrap();
+    let empty = RecordedModel::read(file.text().lines().next().unwrap()).unwrap();
     let error = empty
         .complete(&request(), &mut Vec::new(), &cancel)
         .await
@@ -173,7 +174,7 @@ async fn what_was_not_recorded_is_told_by_its_first_difference() {
 async fn secrets_are_redacted_also_across_pieces() {
     let provider = Provider::start([stream(&["the code is hunter", "2-canary", " indeed"])]).await;
     let file = Shared::default();
-    let redactor: Redactor = Arc::new(|text: &str| text.replace("hunter2-canary", "[redacted]"));
+    let redactor: RedactText = Arc::new(|text: &str| text.replace("hunter2-canary", "[redacted]"));
     let model = open("openai:m", &config(&provider)).unwrap();
     let recorder =
         Recorder::new(model, Box::new(file.clone()), Some(Arc::clone(&redactor))).unwrap();
@@ -193,7 +194,7 @@ async fn secrets_are_redacted_also_across_pieces() {
         "{text}"
     );
 
-    let replay = Replay::read(&text).unwrap().with_redactor(redactor);
+    let replay = RecordedModel::read(&text).unwrap().with_redactor(redactor);
     let again = replay
         .complete(&asked, &mut Vec::new(), &cancel)
         .await
@@ -252,7 +253,7 @@ fn what_is_no_recording_is_refused() {
             "line 2 of the recording: the request is not the one that was hashed",
         ),
     ] {
-        let error = Replay::read(&text).err().unwrap().to_string();
+        let error = RecordedModel::read(&text).err().unwrap().to_string();
         assert!(error.starts_with(message), "{error}");
     }
 }

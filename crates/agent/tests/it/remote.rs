@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use proofhouse_agent::model::ChatMessage;
 use proofhouse_agent::remote::RemoteAgent;
-use proofhouse_agent::task::{EndReason, Host, Input, TaskOptions, Turn};
+use proofhouse_agent::task::{EndReason, Host, TaskInput, TaskOptions, Turn};
 use proofhouse_test_support::loopback::{Serving, bound};
 use proofhouse_test_support::peers;
 use proofhouse_tools::http::EgressPolicy;
@@ -42,7 +42,7 @@ async fn said(host: &Host, words: &[&str]) -> Vec<String> {
     let task = host.start("demo", "clerk", TaskOptions::default()).unwrap();
     let mut answers = Vec::new();
     for word in words {
-        let sent = task.send(Input::message(*word));
+        let sent = task.send(TaskInput::message(*word));
         let output = tokio::time::timeout(PATIENCE, sent).await.unwrap();
         assert_eq!((output.failed, output.ended), (None, None));
         answers.push(output.message);
@@ -179,7 +179,7 @@ async fn one_that_never_answers_is_given_up_when_the_task_is() {
     let mut events = task.events();
     let sending = tokio::spawn({
         let task = task.clone();
-        async move { task.send(Input::message("hi")).await }
+        async move { task.send(TaskInput::message("hi")).await }
     });
     while !matches!(
         events.recv().await.unwrap(),
@@ -201,7 +201,7 @@ async fn who_cannot_be_reached_or_may_not_ends_the_task() {
     for other in [guarded, remote("http://127.0.0.1:9/")] {
         let host = host(&agent(""), asking("ask_nobody")).with_remote("clerk", other);
         let task = host.start("demo", "clerk", TaskOptions::default()).unwrap();
-        let end = task.send(Input::message("hi")).await.ended.unwrap();
+        let end = task.send(TaskInput::message("hi")).await.ended.unwrap();
         assert_eq!(end.reason, EndReason::UnrecoverableError, "{end:?}");
         assert!(
             !task

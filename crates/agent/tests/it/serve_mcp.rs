@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
+use proofhouse_agent::serve::{AgentLimits, AgentServer, ServeAddresses};
 use proofhouse_test_support::wait::soon;
 use proofhouse_wire::{CancellationToken, Method};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ impl<'s> Session<'s> {
         session
     }
 
-    async fn post(&self, body: &Value) -> proofhouse_wire::client::Response {
+    async fn post(&self, body: &Value) -> proofhouse_wire::client::StreamedResponse {
         let headers = [
             ("accept", "application/json, text/event-stream"),
             ("mcp-session-id", self.id.as_str()),
@@ -218,9 +218,9 @@ async fn a_capability_named_like_the_agent_keeps_its_name() {
 async fn a_client_over_lines_ends_the_server_when_it_goes() {
     let model = Arc::new(Patient::default());
     let host = host(&agent(""), model.clone());
-    let places = Places {
+    let places = ServeAddresses {
         a2a: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
-        ..Places::default()
+        ..ServeAddresses::default()
     };
     let server = AgentServer::bind(host, "demo", "clerk", &places, AgentLimits::default())
         .await

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use proofhouse_agent::model::{ModelConfig, open};
 use proofhouse_test_support::peers::{peers, script};
-use proofhouse_wire::{Line, WireLimits};
+use proofhouse_wire::{WireLimits, WireLine};
 use serde_json::{Value, json};
 
 use crate::served::Served;
@@ -54,7 +54,7 @@ async fn ask(directory: &Path, peer: &str, arguments: &[&str]) -> Value {
     let spawn = script(directory, peer, "agent", arguments);
     let (mut child, stdin, mut lines) = spawn.start(&WireLimits::default()).unwrap();
     let mut told = Vec::new();
-    while let Ok(Some(Line::Whole(line) | Line::Cut(line))) =
+    while let Ok(Some(WireLine::Whole(line) | WireLine::Cut(line))) =
         tokio::time::timeout(PATIENCE, lines.next()).await.unwrap()
     {
         told.push(String::from_utf8(line).unwrap());

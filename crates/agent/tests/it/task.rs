@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proofhouse_agent::model::{Arguments, ChatMessage, ModelError, ModelErrorKind, ToolCall};
 use proofhouse_agent::task::{
-    CallStatus, Decision, EndReason, Input, TaskEvent, TaskOptions, Turn,
+    CallStatus, Decision, EndReason, TaskEvent, TaskInput, TaskOptions, Turn,
 };
 use serde_json::{Value, json};
 
@@ -30,9 +30,9 @@ async fn a_task_calls_answers_and_waits_for_more() {
     let model = Puppet::calling(vec![("notes_read", json!({"path": "a"}))]);
     let task = start(&agent("capabilities: {notes: '*'}\n"), model.clone());
     let mut events = task.events();
-    let output = task.send(Input::message("read a")).await;
+    let output = task.send(TaskInput::message("read a")).await;
     assert_eq!((output.message.as_str(), output.ended), ("done", None));
-    let output = task.send(Input::message("again")).await;
+    let output = task.send(TaskInput::message("again")).await;
     assert_eq!(output.message, "done");
     let context = task.context();
     assert_eq!(
@@ -70,7 +70,7 @@ async fn a_task_calls_answers_and_waits_for_more() {
     assert_eq!(task.allowed().values("notes", "path"), [json!("a")]);
     task.end().await;
     assert_eq!(task.ended().unwrap().reason, EndReason::Closed);
-    let output = task.send(Input::message("still there?")).await;
+    let output = task.send(TaskInput::message("still there?")).await;
     assert_eq!(output.ended.unwrap().reason, EndReason::Closed);
     let mut seen = Vec::new();
     while let Ok(event) = events.recv().await {
@@ -91,7 +91,7 @@ async fn bound_parameters_are_hidden_and_cannot_be_overridden() {
     let model = Puppet::calling(vec![("notes_read", attempt)]);
     let rest = "capabilities: {notes: {bindings: {owner: context.user.id}}}\n";
     let task = start(&agent(rest), model.clone());
-    task.send(Input::message("read a")).await;
+    task.send(TaskInput::message("read a")).await;
     assert_eq!(calls(&task)[0].2, json!({"owner": "u1", "path": "a"}));
     let schema = model.asked.lock().unwrap()[0].tools[0].parameters.clone();
     assert!(schema["properties"].get("owner").is_none(), "{schema}");
@@ -105,7 +105,7 @@ async fn include_hides_the_rest() {
         &agent("capabilities: {notes: {include: [read]}}\n"),
         model.clone(),
     );
-    task.send(Input::message("write a")).await;
+    task.send(TaskInput::message("write a")).await;
     let told = &calls(&task)[0];
     assert_eq!(told.1, CallStatus::Errored);
     assert!(
@@ -132,7 +132,7 @@ async fn steps_block_change_and_count() {
         ("notes_read", json!({"path": "c"})),
     ];
     let task = start(&agent(rest), Puppet::calling(wanted));
-    task.send(Input::message("go")).await;
+    task.send(TaskInput::message("go")).await;
     let told = calls(&task);
     let statuses: Vec<CallStatus> = told.iter().map(|call| call.1).collect();
     use CallStatus::{Restricted, Successful};
@@ -181,7 +181,7 @@ async fn a_step_that_cannot_be_evaluated_has_failed() {
         let rest = format!("capabilities:\n  notes:\n    {list}: [{step}]\n");
         let model = Puppet::calling(vec![("notes_read", json!({"path": "a"}))]);
         let task = start(&agent(&rest), model);
-        let output = task.send(Input::message("go")).await;
+        let output = task.send(TaskInput::message("go")).await;
         assert_eq!(output.ended.map(|end| end.reason), reason, "{step}");
         assert_eq!(calls(&task)[0].1, CallStatus::Restricted, "{step}");
     }
@@ -195,8 +195,11 @@ async fn guardrails_stand_at_both_ends() {
 "#;
     let model = Puppet::new(|_| Ok(say("a secret")));
     let task = start(&agent(rest), model.clone());
-    assert_eq!(task.send(Input::message("short")).await.message, "redacted");
-    let output = task.send(Input::message("much too long a text")).await;
+    assert_eq!(
+        task.send(TaskInput::message("short")).await.message,
+        "redacted"
+    );
+    let output = task.send(TaskInput::message("much too long a text")).await;
     let end = output.ended.unwrap();
     assert_eq!(
         (end.reason, end.message.as_str()),
@@ -218,12 +221,12 @@ async fn limits_end_the_task() {
         let rest = format!("limits: {limits}\ncapabilities: {{notes: '*'}}\n");
         let task = start(&agent(&rest), endless());
         tokio::time::sleep(Duration::from_millis(2)).await;
-        let end = task.send(Input::message("go")).await.ended.expect(word);
+        let end = task.send(TaskInput::message("go")).await.ended.expect(word);
         assert_eq!(end.reason, EndReason::LimitExceeded, "{word}");
         assert!(end.message.contains(word), "{}", end.message);
     }
     let task = start(&agent("capabilities: {notes: '*'}\n"), endless());
-    let end = task.send(Input::message("go")).await.ended.unwrap();
+    let end = task.send(TaskInput::message("go")).await.ended.unwrap();
     assert_eq!(end.reason, EndReason::LimitExceeded);
 }
 
@@ -251,14 +254,14 @@ async fn a_review_suspends_until_it_is_decided() {
                 }
             }
         });
-        assert_eq!(task.send(Input::message("write")).await.message, "done");
+        assert_eq!(task.send(TaskInput::message("write")).await.message, "done");
         assert!(decided.await.unwrap());
         assert_eq!(calls(&task)[0].1, status);
     }
     // Nobody decides: the input can still be cancelled, and the task goes on.
     let model = Puppet::calling(vec![("notes_write", json!({"path": "a"}))]);
     let task = start(&agent(rest), model);
-    let input = Input::message("write");
+    let input = TaskInput::message("write");
     let cancel = input.cancel.clone();
     let waiting = task.clone();
     tokio::spawn(async move {
@@ -298,7 +301,7 @@ async fn another_agent_is_asked_in_a_task_of_its_own() {
     });
     let task = start(&manifests, model);
     assert_eq!(
-        task.send(Input::message("go")).await.message,
+        task.send(TaskInput::message("go")).await.message,
         "the helper knows"
     );
     assert_eq!(calls(&task)[0].2, json!({"tone": "kind", "message": "42"}));
@@ -315,7 +318,7 @@ async fn agents_that_ask_each_other_for_ever_are_stopped() {
     let manifests = format!("{}capabilities: {{clerk: '*'}}\n", agent(""));
     let model = Puppet::calling(vec![("clerk", json!({"message": "you do it"}))]);
     let task = start(&manifests, model);
-    assert_eq!(task.send(Input::message("go")).await.message, "done");
+    assert_eq!(task.send(TaskInput::message("go")).await.message, "done");
 }
 
 #[tokio::test]
@@ -339,7 +342,7 @@ async fn what_models_do_wrong_is_told_to_them() {
         Ok(reply)
     });
     let task = start(&agent("capabilities: {notes: '*'}\n"), model);
-    assert_eq!(task.send(Input::message("go")).await.message, "sorry");
+    assert_eq!(task.send(TaskInput::message("go")).await.message, "sorry");
     let told = calls(&task);
     assert!(
         told.iter().all(|call| call.1 == CallStatus::Errored),
@@ -372,7 +375,7 @@ async fn ten_thousand_calls_in_one_turn_are_not_made() {
     let wanted = vec![("notes_read", json!({"path": "a"})); 10_000];
     let model = Puppet::calling(wanted);
     let task = start(&agent("capabilities: {notes: '*'}\n"), model.clone());
-    assert_eq!(task.send(Input::message("go")).await.message, "done");
+    assert_eq!(task.send(TaskInput::message("go")).await.message, "done");
     assert_eq!(calls(&task).len(), 64);
     // Every call has a result, as providers want it.
     let asked = model.asked.lock().unwrap();
@@ -394,12 +397,12 @@ async fn a_model_that_fails_leaves_the_task_as_it_was() {
             },
         );
     let task = start(&agent(""), model.clone());
-    let output = task.send(Input::message("one")).await;
+    let output = task.send(TaskInput::message("one")).await;
     assert!(output.failed.unwrap().contains("try later"));
-    assert_eq!(task.send(Input::message("two")).await.message, "back");
+    assert_eq!(task.send(TaskInput::message("two")).await.message, "back");
     let asked = model.asked.lock().unwrap()[1].messages.clone();
     assert_eq!(asked.len(), 3, "{asked:?}");
-    let output = task.send(Input::message("three")).await;
+    let output = task.send(TaskInput::message("three")).await;
     assert_eq!(output.ended.unwrap().reason, EndReason::ModelError);
     assert_eq!(task.history().len(), 6);
 }
@@ -410,7 +413,7 @@ async fn an_unusable_tool_ends_the_task_and_tears_down() {
         \x20 - {name: get, description: d, execute: {stateless_http: {method: GET, url: 'http://10.1.2.3/'}}}\n";
     let manifests = format!("{}capabilities: {{gone: '*'}}\n{tool}", agent(""));
     let task = start(&manifests, Puppet::calling(vec![("gone", json!({}))]));
-    let end = task.send(Input::message("go")).await.ended.unwrap();
+    let end = task.send(TaskInput::message("go")).await.ended.unwrap();
     assert_eq!(end.reason, EndReason::UnrecoverableError);
     assert!(end.message.contains("egress"), "{}", end.message);
     assert_eq!(calls(&task).len(), 1);
@@ -422,9 +425,9 @@ async fn parameters_are_checked_and_read_by_bindings() {
         capabilities: {notes: {bindings: {owner: 'string(context.input[0].ticket)'}}}\n";
     let model = Puppet::calling(vec![("notes_read", json!({"path": "a"}))]);
     let task = start(&agent(rest), model);
-    let output = task.send(Input::default()).await;
+    let output = task.send(TaskInput::default()).await;
     assert!(output.failed.unwrap().contains("ticket"));
-    let mut input = Input::default();
+    let mut input = TaskInput::default();
     input.parameters.insert("ticket".to_owned(), json!(7));
     assert_eq!(task.send(input).await.message, "done");
     assert_eq!(calls(&task)[0].2["owner"], "7");
@@ -435,7 +438,10 @@ async fn parameters_are_checked_and_read_by_bindings() {
 async fn what_the_provider_offers_is_asked_for_or_refused() {
     let model = Puppet::new(|_| Ok(say("found")));
     let task = start(&agent("model_capabilities: [web-search]\n"), model.clone());
-    assert_eq!(task.send(Input::message("search")).await.message, "found");
+    assert_eq!(
+        task.send(TaskInput::message("search")).await.message,
+        "found"
+    );
     let asked = model.asked.lock().unwrap().clone();
     assert_eq!(asked[0].options.built_in, ["web-search"]);
     let other = agent("mount: task\nmodel_capabilities: [image-generation]\n");
@@ -456,7 +462,7 @@ async fn parameters_of_the_host_win_over_those_of_an_input() {
     let fixed = json!({"ticket": "mine"}).as_object().cloned().unwrap();
     let host = host(&agent(rest), model).with_parameters(fixed);
     let task = host.start("demo", "clerk", TaskOptions::default()).unwrap();
-    let mut input = Input::message("go");
+    let mut input = TaskInput::message("go");
     input
         .parameters
         .insert("ticket".to_owned(), json!("someone else's"));

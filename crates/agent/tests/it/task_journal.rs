@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use proofhouse_agent::model::{ChatMessage, Model};
 use proofhouse_agent::task::{
-    AllowedValue, CallStatus, EndReason, Entry, Input, InputEvent, Journal, JournalError, Output,
-    Restored, Task, TaskAllowList, TaskOptions, TaskState, Turn,
+    AllowedValue, CallStatus, EndReason, InputEvent, Journal, JournalEntry, JournalError, Restored,
+    Task, TaskAllowList, TaskInput, TaskOptions, TaskOutput, TaskState, Turn,
 };
 use serde_json::{Value, json};
 
@@ -21,12 +21,12 @@ use crate::tasks::{Puppet, agent, call, host, say};
 /// Keeps entries in memory, as JSON, and fails from the entry of this number on.
 #[derive(Debug, Default)]
 struct Notebook {
-    kept: Mutex<Vec<Entry>>,
+    kept: Mutex<Vec<JournalEntry>>,
     fails_at: Option<usize>,
 }
 
 impl Journal for Notebook {
-    fn keep(&self, entry: Entry) -> BoxFuture<'_, Result<(), JournalError>> {
+    fn keep(&self, entry: JournalEntry) -> BoxFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
             let mut kept = self.kept.lock().unwrap();
             if self.fails_at.is_some_and(|at| kept.len() >= at) {
@@ -107,10 +107,10 @@ fn two_calls() -> Arc<Puppet> {
     ])
 }
 
-fn delivered(message: &str, delivery: &str) -> Input {
-    Input {
+fn delivered(message: &str, delivery: &str) -> TaskInput {
+    TaskInput {
         delivery: Some(delivery.to_owned()),
-        ..Input::message(message)
+        ..TaskInput::message(message)
     }
 }
 
@@ -146,8 +146,8 @@ async fn a_task_is_restored_as_it_was() {
     let entries = |list: &TaskAllowList| list.entries().collect::<Vec<AllowedValue>>();
     assert_eq!(entries(&task.allowed()), entries(&allowed));
     assert_eq!(task.allowed().values("notes", "owner"), [json!("me")]);
-    assert_eq!(task.resume().await, Output::default());
-    task.send(Input::message("three")).await;
+    assert_eq!(task.resume().await, TaskOutput::default());
+    task.send(TaskInput::message("three")).await;
     let asked = puppet.asked.lock().unwrap();
     let said: Vec<&ChatMessage> = asked[0].messages.iter().collect();
     // Three messages, two replies with calls, two results each, two answers.
@@ -176,7 +176,7 @@ async fn every_broken_point_is_gone_on_from() {
             "{at}: {output:?}"
         );
         assert!(output.ended.is_none() && task.ended().is_none());
-        let later = task.send(Input::message("anyone?")).await;
+        let later = task.send(TaskInput::message("anyone?")).await;
         assert!(later.lost.is_some(), "{at}: nothing more is taken");
         assert_eq!(notebook.turns().len(), at, "nothing is written any more");
         let (task, next) = again(&manifests, two_calls(), &notebook, STARTED);
@@ -220,7 +220,7 @@ async fn every_broken_point_is_gone_on_from() {
 async fn the_allow_list_is_kept_before_the_call() {
     let notebook = Arc::new(Notebook::default());
     let task = begin(&agent(GRANT), two_calls(), &notebook);
-    task.send(Input::message("go")).await;
+    task.send(TaskInput::message("go")).await;
     let kept = notebook.kept.lock().unwrap();
     let gained: Vec<(&str, Vec<(&str, bool)>)> = kept
         .iter()
@@ -249,7 +249,7 @@ async fn limits_stay_used_up() {
     let manifests = agent(&format!("limits: {{max_turns: 2}}\n{GRANT}"));
     let notebook = Arc::new(Notebook::default());
     let task = begin(&manifests, two_calls(), &notebook);
-    assert_eq!(task.send(Input::message("one")).await.message, "done");
+    assert_eq!(task.send(TaskInput::message("one")).await.message, "done");
     let (task, next) = again(&manifests, two_calls(), &notebook, STARTED);
     let output = task.send(delivered("two", "d2")).await;
     assert_eq!(output.ended.unwrap().reason, EndReason::LimitExceeded);
@@ -261,12 +261,12 @@ async fn limits_stay_used_up() {
     assert!(matches!(next.turns().last(), Some(Turn::Ended { .. })));
     let old = agent(&format!("limits: {{max_age: 1h}}\n{GRANT}"));
     let (task, _) = again(&old, two_calls(), &notebook, "2026-01-01T00:00:00.000Z");
-    let output = task.send(Input::message("two")).await;
+    let output = task.send(TaskInput::message("two")).await;
     assert_eq!(output.ended.unwrap().reason, EndReason::LimitExceeded);
 }
 
-fn event(payload: &Value) -> Input {
-    Input {
+fn event(payload: &Value) -> TaskInput {
+    TaskInput {
         event: Some(InputEvent {
             capability: "notes".to_owned(),
             name: "changed".to_owned(),
@@ -337,5 +337,5 @@ async fn an_interrupted_answer_is_gone_on_with() {
     assert!(!other.is_unfinished(), "it waits until somebody wants more");
     assert_eq!(other.resume().await.message, "done");
     assert_eq!(task.resume().await.message, "done");
-    assert_eq!(task.resume().await, Output::default());
+    assert_eq!(task.resume().await, TaskOutput::default());
 }

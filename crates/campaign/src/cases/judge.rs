@@ -1,6 +1,6 @@
 //! Judges labelled cases by the indicators of their document.
 
-use proofhouse_detect::{BuildError, Message};
+use proofhouse_detect::{BuildError, TraceMessage};
 use proofhouse_oatf::{AttackResult, Document};
 
 use super::LabelledCase;
@@ -68,11 +68,11 @@ pub fn judge<'c>(
                 Some(protocol) => protocol.as_str().into(),
                 None => actor.mode.protocol(),
             };
-            session.feed(&Message {
+            session.feed(&TraceMessage {
                 sequence,
                 actor: Some(actor.name.clone()),
                 direction: Some(message.direction),
-                ..Message::new(
+                ..TraceMessage::new(
                     protocol,
                     message.operation.as_str(),
                     message.content.clone(),

@@ -11,7 +11,7 @@ use std::path::Path;
 use proofhouse_oatf::{AttackResult, Direction};
 use proofhouse_source::format::{FormatReader, Wording};
 use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, NodeRef, ReadLimits, Source, Walk, did_you_mean,
+    Diagnostic, DiagnosticSeverity, DocumentWalk, NodeRef, ReadLimits, Source, did_you_mean,
 };
 use serde_json::Value;
 
@@ -163,7 +163,7 @@ pub fn read(text: &str) -> (Vec<LabelledCase>, Vec<Diagnostic>) {
     let mut findings: Vec<Diagnostic> = unreadable.collect();
     let mut cases = Vec::new();
     if let Some(source) = &source {
-        let mut reader = Reader(Walk::new(source));
+        let mut reader = Reader(DocumentWalk::new(source));
         cases = reader.root(source.root()).unwrap_or_default();
         findings.extend(reader.0.into_findings());
     }
@@ -172,7 +172,7 @@ pub fn read(text: &str) -> (Vec<LabelledCase>, Vec<Diagnostic>) {
 }
 
 /// Walks a file.
-struct Reader<'s>(Walk<'s>);
+struct Reader<'s>(DocumentWalk<'s>);
 
 impl<'s> FormatReader<'s> for Reader<'s> {
     const WORDING: Wording = Wording {
@@ -184,7 +184,7 @@ impl<'s> FormatReader<'s> for Reader<'s> {
         empty: "LC-006",
     };
 
-    fn walk(&mut self) -> &mut Walk<'s> {
+    fn walk(&mut self) -> &mut DocumentWalk<'s> {
         &mut self.0
     }
 }

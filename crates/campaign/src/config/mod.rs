@@ -15,15 +15,15 @@ mod write;
 use std::path::{Path, PathBuf};
 
 use proofhouse_source::format::FormatReader;
-use proofhouse_source::{Diagnostic, DiagnosticSeverity, NodeRef, ReadLimits, Scalar, Source};
+use proofhouse_source::{Diagnostic, DiagnosticSeverity, NodeRef, ReadLimits, Source, YamlScalar};
 use proofhouse_subjects::spec::SubjectSpec;
 
 use crate::gates::FailOn;
-use crate::plan::Filter;
-use crate::report::Format;
+use crate::plan::DocumentFilter;
+use crate::report::ReportFormat;
 pub use duration::{NotDuration, duration};
-pub use reader::Variables;
-use reader::{ConfigFields, Reader};
+pub use reader::ConfigVariables;
+use reader::{ConfigFields, ConfigReader};
 pub use schema::{json_schema, reference};
 pub use secrets::sounds_secret;
 pub use write::{Draft, text};
@@ -78,7 +78,7 @@ pub struct ProjectConfig {
     /// Threat documents: files, or directories searched for them.
     pub documents: Vec<PathBuf>,
     /// Which documents take part.
-    pub filter: Filter,
+    pub filter: DocumentFilter,
     /// What the user asks, for documents that do not say it themselves.
     pub prompt: Option<String>,
     /// Attacks per document and subject.
@@ -100,7 +100,7 @@ pub struct ProjectConfig {
     /// The directory that gets the result, the traces and the reports.
     pub out: Option<PathBuf>,
     /// The reports that are written there.
-    pub reports: Vec<Format>,
+    pub reports: Vec<ReportFormat>,
 }
 
 /// Whether a text, of a file of this name, is meant to be such a configuration: it has the key `proofhouse`
@@ -139,7 +139,7 @@ pub fn shown(text: &str) -> String {
 pub fn read(
     text: &str,
     directory: &Path,
-    variables: Variables<'_>,
+    variables: ConfigVariables<'_>,
     wants: &dyn Fn(&str) -> bool,
 ) -> (ProjectConfig, Vec<Diagnostic>) {
     let (source, errors) = Source::read_leniently(text, &LIMITS);
@@ -154,7 +154,7 @@ pub fn read(
     let mut findings: Vec<Diagnostic> = unreadable.collect();
     let mut config = ProjectConfig::default();
     if let Some(source) = &source {
-        let mut reader = Reader::new(source, directory, variables);
+        let mut reader = ConfigReader::new(source, directory, variables);
         config = root(&mut reader, source.root(), wants).unwrap_or_default();
         findings.extend(reader.into_findings());
     }
@@ -163,13 +163,13 @@ pub fn read(
 }
 
 fn root<'s>(
-    reader: &mut Reader<'s, '_>,
+    reader: &mut ConfigReader<'s, '_>,
     node: NodeRef<'s>,
     wants: &dyn Fn(&str) -> bool,
 ) -> Option<ProjectConfig> {
     let mut fields = reader.fields(node, &fields::CONFIG)?;
     fields.read("proofhouse", |reader, node| {
-        if node.scalar() != Some(Scalar::Int(VERSION)) {
+        if node.scalar() != Some(YamlScalar::Int(VERSION)) {
             reader.unusable("write `proofhouse: 1`; other versions are not known");
         }
         Some(())
@@ -178,7 +178,7 @@ fn root<'s>(
         Some(subjects::read(reader, node, wants))
     });
     let documents = fields.read("documents", |reader, node| {
-        Some(reader.one_or_more(node, Reader::existing))
+        Some(reader.one_or_more(node, ConfigReader::existing))
     });
     let filter = fields.read("filters", |reader, node| filter(reader, node));
     let conditions = fields.read("fail_on", |reader, node| {
@@ -214,14 +214,14 @@ fn root<'s>(
         baseline: fields.existing("baseline"),
         threshold: fields.share("threshold"),
         out: fields.path("out"),
-        reports: reports.filter_map(Format::named).collect(),
+        reports: reports.filter_map(ReportFormat::named).collect(),
     })
 }
 
-fn filter<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Filter> {
+fn filter<'s>(reader: &mut ConfigReader<'s, '_>, node: NodeRef<'s>) -> Option<DocumentFilter> {
     let mut fields = reader.fields(node, &fields::FILTERS)?;
     let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect();
-    Some(Filter {
+    Some(DocumentFilter {
         ids: fields.some_texts("ids"),
         tags: fields.some_texts("tags"),
         categories: owned(fields.choices("categories")),
@@ -249,7 +249,7 @@ fail_on: tier=local_action
     fn findings(text: &str) -> Vec<Diagnostic> {
         let lookup = |name: &str| (name == "A").then(|| "1".to_owned());
         let directory = Path::new("/nowhere");
-        read(text, directory, Variables::From(&lookup), &|_| true).1
+        read(text, directory, ConfigVariables::From(&lookup), &|_| true).1
     }
 
     #[test]
@@ -278,7 +278,7 @@ fail_on: tier=local_action
     fn only_those_who_take_part_need_their_variables() {
         let codes = |wants: &dyn Fn(&str) -> bool| -> Vec<&'static str> {
             let lookup = |_: &str| None;
-            let (_, findings) = read(TEXT, Path::new(""), Variables::From(&lookup), wants);
+            let (_, findings) = read(TEXT, Path::new(""), ConfigVariables::From(&lookup), wants);
             findings.iter().map(|finding| finding.code).collect()
         };
         assert_eq!(codes(&|_| true), ["PC-006", "PC-006"]);

@@ -9,8 +9,10 @@ use ipnet::IpNet;
 use proofhouse_source::format::{
     self, DurationError, Durations, FieldKind as Kind, FormatReader, TypeSpec, Wording,
 };
-use proofhouse_source::{Diagnostic, NodeRef, Scalar, Segment, Source, Walk, did_you_mean};
-use proofhouse_tools::operator::variables::{Problem, fill};
+use proofhouse_source::{
+    Diagnostic, DocumentWalk, NodeRef, PathSegment, Source, YamlScalar, did_you_mean,
+};
+use proofhouse_tools::operator::variables::{VariableProblem, fill};
 use proofhouse_wire::files::parse_size;
 
 use super::duration::NotDuration;
@@ -18,7 +20,7 @@ use super::subjects::elsewhere;
 
 /// Where `${NAME}` comes from.
 #[derive(Clone, Copy)]
-pub enum Variables<'v> {
+pub enum ConfigVariables<'v> {
     /// From nowhere: only the form is checked.
     Unread,
     /// From here; what is not set is an error.
@@ -47,17 +49,17 @@ enum InvalidText {
 }
 
 /// Walks a file.
-pub(super) struct Reader<'s, 'v> {
-    pub(super) walk: Walk<'s>,
+pub(super) struct ConfigReader<'s, 'v> {
+    pub(super) walk: DocumentWalk<'s>,
     /// What paths are relative to.
     pub(super) directory: &'v Path,
-    pub(super) variables: Variables<'v>,
+    pub(super) variables: ConfigVariables<'v>,
 }
 
 /// The fields of one mapping that is being read.
-pub(super) type Fields<'r, 's, 'v> = format::Fields<'r, 's, Reader<'s, 'v>>;
+pub(super) type ConfigMapping<'r, 's, 'v> = format::Fields<'r, 's, ConfigReader<'s, 'v>>;
 
-impl<'s> FormatReader<'s> for Reader<'s, '_> {
+impl<'s> FormatReader<'s> for ConfigReader<'s, '_> {
     const WORDING: Wording = Wording {
         whole: "the file",
         text: "a text",
@@ -67,7 +69,7 @@ impl<'s> FormatReader<'s> for Reader<'s, '_> {
         empty: "PC-010",
     };
 
-    fn walk(&mut self) -> &mut Walk<'s> {
+    fn walk(&mut self) -> &mut DocumentWalk<'s> {
         &mut self.walk
     }
 
@@ -101,8 +103,8 @@ impl<'s> FormatReader<'s> for Reader<'s, '_> {
 
     fn text(&mut self, node: NodeRef<'s>) -> Option<String> {
         match node.scalar() {
-            Some(Scalar::Text(text)) if !text.contains('\0') => Some(text.to_owned()),
-            Some(Scalar::Text(_)) => {
+            Some(YamlScalar::Text(text)) if !text.contains('\0') => Some(text.to_owned()),
+            Some(YamlScalar::Text(_)) => {
                 self.unusable("take out the character with the code 0");
                 None
             }
@@ -114,10 +116,14 @@ impl<'s> FormatReader<'s> for Reader<'s, '_> {
     }
 }
 
-impl<'s, 'v> Reader<'s, 'v> {
-    pub(super) fn new(source: &'s Source, directory: &'v Path, variables: Variables<'v>) -> Self {
+impl<'s, 'v> ConfigReader<'s, 'v> {
+    pub(super) fn new(
+        source: &'s Source,
+        directory: &'v Path,
+        variables: ConfigVariables<'v>,
+    ) -> Self {
         Self {
-            walk: Walk::new(source),
+            walk: DocumentWalk::new(source),
             directory,
             variables,
         }
@@ -202,22 +208,22 @@ impl<'s, 'v> Reader<'s, 'v> {
     /// A text with the variables of the environment in place.
     pub(super) fn filled(&mut self, text: &str) -> Option<String> {
         let filled = match self.variables {
-            Variables::Unread => fill(text, &|_| Some(String::new())),
-            Variables::From(lookup) => fill(text, lookup),
+            ConfigVariables::Unread => fill(text, &|_| Some(String::new())),
+            ConfigVariables::From(lookup) => fill(text, lookup),
         };
         match filled {
             Ok(filled) => return Some(filled),
-            Err(Problem::NotSet(name)) => self.error(
+            Err(VariableProblem::NotSet(name)) => self.error(
                 "PC-006",
                 &format!("the environment variable `{name}` is not set"),
                 None,
             ),
-            Err(Problem::Malformed) => self.error(
+            Err(VariableProblem::Malformed) => self.error(
                 "PC-007",
                 "`${` must start a variable, such as `${NAME}`",
                 Some("write `$${` for the text `${`"),
             ),
-            Err(Problem::TooLong) => self.unusable("its variables make it too long"),
+            Err(VariableProblem::TooLong) => self.unusable("its variables make it too long"),
         }
         None
     }
@@ -234,7 +240,7 @@ impl<'s, 'v> Reader<'s, 'v> {
         }
         let url = self.filled(&text)?;
         // A variable may be the whole URL, and is not looked up everywhere.
-        if matches!(self.variables, Variables::Unread) && text.contains("${") {
+        if matches!(self.variables, ConfigVariables::Unread) && text.contains("${") {
             return None;
         }
         let rest = ["http://", "https://"]
@@ -295,9 +301,9 @@ pub(super) trait ConfigFields {
     fn choices(&mut self, key: &'static str) -> Vec<&'static str>;
 }
 
-impl ConfigFields for Fields<'_, '_, '_> {
+impl ConfigFields for ConfigMapping<'_, '_, '_> {
     fn clash(&mut self, key: &'static str, message: &str, help: Option<&str>) {
-        self.reader.within(Segment::Key(key), |reader| {
+        self.reader.within(PathSegment::Key(key), |reader| {
             let help = help.map(str::to_owned);
             reader.walk.error_at_key("PC-013", message.to_owned(), help);
         });
@@ -325,9 +331,9 @@ impl ConfigFields for Fields<'_, '_, '_> {
                 _ => (0, u64::MAX),
             };
             let number = match node.scalar() {
-                Some(Scalar::Int(number)) => u64::try_from(number).ok(),
-                Some(Scalar::UInt(number)) => Some(number),
-                Some(Scalar::Float(_) | Scalar::OutOfRange(_)) => None,
+                Some(YamlScalar::Int(number)) => u64::try_from(number).ok(),
+                Some(YamlScalar::UInt(number)) => Some(number),
+                Some(YamlScalar::Float(_) | YamlScalar::OutOfRange(_)) => None,
                 _ => {
                     reader.mismatch(node, "a whole number");
                     return None;
@@ -345,10 +351,12 @@ impl ConfigFields for Fields<'_, '_, '_> {
     fn share(&mut self, key: &'static str) -> Option<f64> {
         self.read(key, |reader, node| {
             let number = match node.scalar() {
-                Some(Scalar::Float(number)) => number,
-                Some(Scalar::Int(0)) => 0.0,
-                Some(Scalar::Int(1)) => 1.0,
-                Some(Scalar::Int(_) | Scalar::UInt(_) | Scalar::OutOfRange(_)) => f64::NAN,
+                Some(YamlScalar::Float(number)) => number,
+                Some(YamlScalar::Int(0)) => 0.0,
+                Some(YamlScalar::Int(1)) => 1.0,
+                Some(YamlScalar::Int(_) | YamlScalar::UInt(_) | YamlScalar::OutOfRange(_)) => {
+                    f64::NAN
+                }
                 _ => {
                     reader.mismatch(node, "a number");
                     return None;
@@ -377,8 +385,8 @@ impl ConfigFields for Fields<'_, '_, '_> {
 
     fn size(&mut self, key: &'static str) -> Option<u64> {
         self.read(key, |reader, node| match node.scalar() {
-            Some(Scalar::Int(number)) if number > 0 => u64::try_from(number).ok(),
-            Some(Scalar::Int(_)) => {
+            Some(YamlScalar::Int(number)) if number > 0 => u64::try_from(number).ok(),
+            Some(YamlScalar::Int(_)) => {
                 reader.unusable("write a number of bytes above 0");
                 None
             }

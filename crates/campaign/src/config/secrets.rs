@@ -1,6 +1,6 @@
 //! What in a configuration is probably a secret: by its name, by its look, or because a variable holds it.
 
-use super::reader::Variables;
+use super::reader::ConfigVariables;
 
 /// How keys of well-known services begin.
 const KEYS: [&str; 14] = [
@@ -65,9 +65,9 @@ pub(super) fn of_variables(
     name: &str,
     written: &str,
     filled: &str,
-    variables: Variables<'_>,
+    variables: ConfigVariables<'_>,
 ) -> Vec<String> {
-    let Variables::From(lookup) = variables else {
+    let ConfigVariables::From(lookup) = variables else {
         return Vec::new();
     };
     let names = written
@@ -134,7 +134,7 @@ mod tests {
             _ => None,
         };
         let of = |name: &str, written: &str, filled: &str| {
-            of_variables(name, written, filled, Variables::From(&lookup))
+            of_variables(name, written, filled, ConfigVariables::From(&lookup))
         };
         assert_eq!(
             of("X", "x ${A}", "x long-enough"),

@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 
 use proofhouse_source::format::{FormatReader, TypeSpec};
-use proofhouse_source::{NodeRef, Scalar, Segment, did_you_mean};
+use proofhouse_source::{NodeRef, PathSegment, YamlScalar, did_you_mean};
 use proofhouse_subjects::Sealed;
 use proofhouse_tools::operator::variables::is_name;
 
 use super::fields::{self, SIMULATIONS, SUBJECTS};
-use super::reader::{ConfigFields, Fields, Reader, Variables};
+use super::reader::{ConfigFields, ConfigMapping, ConfigReader, ConfigVariables};
 use super::secrets::{looks_secret, of_variables, sounds_secret};
-use proofhouse_subjects::headers::{self, Header, HeaderSource};
+use proofhouse_subjects::headers::{self, HeaderSource, RequestHeader};
 use proofhouse_subjects::placeholders;
 use proofhouse_subjects::spec::{
     CommandSpec, Directory, EndpointSpec, ManifestSpec, McpConfigSpec, ModelSpec, Ready, Serves,
@@ -24,7 +24,7 @@ const MAX_NAME: usize = 64;
 
 /// Reads all of them. Those that nobody `wants` are checked, but their variables are not looked up.
 pub(super) fn read<'s>(
-    reader: &mut Reader<'s, '_>,
+    reader: &mut ConfigReader<'s, '_>,
     node: NodeRef<'s>,
     wants: &dyn Fn(&str) -> bool,
 ) -> Vec<SubjectSpec> {
@@ -41,15 +41,15 @@ pub(super) fn read<'s>(
     let mut names = HashSet::new();
     let mut subjects = Vec::new();
     for (index, item) in items.enumerate() {
-        let spec = reader.within(Segment::Index(index), |reader| {
+        let spec = reader.within(PathSegment::Index(index), |reader| {
             let written = item.get("name").and_then(NodeRef::scalar);
             let is_wanted = match written {
-                Some(Scalar::Text(name)) => wants(name),
+                Some(YamlScalar::Text(name)) => wants(name),
                 _ => true,
             };
             let variables = reader.variables;
             if !is_wanted {
-                reader.variables = Variables::Unread;
+                reader.variables = ConfigVariables::Unread;
             }
             let spec = subject(reader, item);
             reader.variables = variables;
@@ -59,7 +59,7 @@ pub(super) fn read<'s>(
                 .as_ref()
                 .is_none_or(|name| names.insert(name.clone()));
             if !is_new {
-                reader.within(Segment::Key("name"), |reader| {
+                reader.within(PathSegment::Key("name"), |reader| {
                     let help = Some("give it another name");
                     reader.error("PC-012", "another subject has this name already", help);
                 });
@@ -71,8 +71,8 @@ pub(super) fn read<'s>(
     subjects
 }
 
-fn subject<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<SubjectSpec> {
-    if let Some(Scalar::Text(_)) = node.scalar() {
+fn subject<'s>(reader: &mut ConfigReader<'s, '_>, node: NodeRef<'s>) -> Option<SubjectSpec> {
+    if let Some(YamlScalar::Text(_)) = node.scalar() {
         let name = reader.choice(node, SIMULATIONS)?;
         return Some(SubjectSpec {
             name: Some(name.to_owned()),
@@ -115,7 +115,7 @@ fn subject<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Subject
 
 /// Which kind a subject is, by the keys that are there.
 fn kind<'s>(
-    reader: &mut Reader<'s, '_>,
+    reader: &mut ConfigReader<'s, '_>,
     node: NodeRef<'s>,
 ) -> Option<(&'static str, &'static TypeSpec)> {
     let has = |key: &str| node.get(key).is_some_and(|value| !value.is_null());
@@ -196,7 +196,7 @@ fn name(text: &str) -> Result<String, InvalidName> {
     }
 }
 
-fn manifest(fields: &mut Fields<'_, '_, '_>) -> Option<ManifestSpec> {
+fn manifest(fields: &mut ConfigMapping<'_, '_, '_>) -> Option<ManifestSpec> {
     let path = fields.existing("manifest");
     let agent = fields.some_text("agent");
     let model = fields.some_text("model");
@@ -211,7 +211,7 @@ fn manifest(fields: &mut Fields<'_, '_, '_>) -> Option<ManifestSpec> {
     })
 }
 
-fn model(fields: &mut Fields<'_, '_, '_>) -> Option<ModelSpec> {
+fn model(fields: &mut ConfigMapping<'_, '_, '_>) -> Option<ModelSpec> {
     let model = fields.some_text("model");
     let base_url = fields.url("base_url");
     let instructions = fields.text("instructions");
@@ -223,7 +223,7 @@ fn model(fields: &mut Fields<'_, '_, '_>) -> Option<ModelSpec> {
     })
 }
 
-fn command(fields: &mut Fields<'_, '_, '_>) -> Option<CommandSpec> {
+fn command(fields: &mut ConfigMapping<'_, '_, '_>) -> Option<CommandSpec> {
     let words = fields.read("command", |reader, node| words(reader, node));
     let fixed = fields.existing("directory");
     let copy = fields.existing("copy_of");
@@ -283,11 +283,11 @@ fn command(fields: &mut Fields<'_, '_, '_>) -> Option<CommandSpec> {
 }
 
 /// The program and its arguments: one text, or a list.
-fn words<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Vec<String>> {
+fn words<'s>(reader: &mut ConfigReader<'s, '_>, node: NodeRef<'s>) -> Option<Vec<String>> {
     let words = match node.items() {
         Some(_) => {
             let before = reader.walk.findings().len();
-            let words = reader.one_or_more(node, Reader::text);
+            let words = reader.one_or_more(node, ConfigReader::text);
             if reader.walk.findings().len() > before {
                 return None;
             }
@@ -309,7 +309,7 @@ fn words<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Vec<Strin
     Some(words)
 }
 
-fn ready<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Ready> {
+fn ready<'s>(reader: &mut ConfigReader<'s, '_>, node: NodeRef<'s>) -> Option<Ready> {
     let mut fields = reader.fields(node, &fields::READY)?;
     let line = fields.some_text("line");
     let url = fields.some_text("url");
@@ -334,7 +334,7 @@ fn ready<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<Ready> {
     }
 }
 
-fn mcp_config<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<McpConfigSpec> {
+fn mcp_config<'s>(reader: &mut ConfigReader<'s, '_>, node: NodeRef<'s>) -> Option<McpConfigSpec> {
     if node.entries().is_none() {
         let file = reader.existing(node)?;
         return Some(McpConfigSpec {
@@ -351,7 +351,7 @@ fn mcp_config<'s>(reader: &mut Reader<'s, '_>, node: NodeRef<'s>) -> Option<McpC
     })
 }
 
-fn endpoint(fields: &mut Fields<'_, '_, '_>) -> Option<EndpointSpec> {
+fn endpoint(fields: &mut ConfigMapping<'_, '_, '_>) -> Option<EndpointSpec> {
     let urls = fields.read("endpoint", |reader, node| {
         let mut fields = reader.fields(node, &fields::URLS)?;
         let urls = Urls {
@@ -382,9 +382,9 @@ fn endpoint(fields: &mut Fields<'_, '_, '_>) -> Option<EndpointSpec> {
 
 /// Names with values that may be secrets: the value as it is written, and with its variables in place.
 fn variables<'s, T>(
-    reader: &mut Reader<'s, '_>,
+    reader: &mut ConfigReader<'s, '_>,
     node: NodeRef<'s>,
-    mut make: impl FnMut(&mut Reader<'s, '_>, &str, &str, String) -> Option<T>,
+    mut make: impl FnMut(&mut ConfigReader<'s, '_>, &str, &str, String) -> Option<T>,
 ) -> Vec<T> {
     let Some(entries) = node.entries() else {
         reader.mismatch(node, "a mapping");
@@ -392,10 +392,10 @@ fn variables<'s, T>(
     };
     let mut list = Vec::new();
     for (name, value) in entries {
-        list.extend(reader.within(Segment::Key(name), |reader| {
+        list.extend(reader.within(PathSegment::Key(name), |reader| {
             let written = match value.scalar() {
-                Some(Scalar::Int(number)) => number.to_string(),
-                Some(Scalar::Bool(value)) => value.to_string(),
+                Some(YamlScalar::Int(number)) => number.to_string(),
+                Some(YamlScalar::Bool(value)) => value.to_string(),
                 _ => reader.text(value)?,
             };
             // Placeholders are none: what they stand for is the attack's.
@@ -413,7 +413,7 @@ fn variables<'s, T>(
 }
 
 fn environment_variable(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut ConfigReader<'_, '_>,
     name: &str,
     value: String,
 ) -> Option<(String, Sealed<String>)> {
@@ -424,7 +424,12 @@ fn environment_variable(
     Some((name.to_owned(), Sealed::new(value)))
 }
 
-fn header(reader: &mut Reader<'_, '_>, name: &str, written: &str, value: String) -> Option<Header> {
+fn header(
+    reader: &mut ConfigReader<'_, '_>,
+    name: &str,
+    written: &str,
+    value: String,
+) -> Option<RequestHeader> {
     let checked = headers::check_name(name).and_then(|()| headers::check_value(name, &value));
     if let Err(message) = checked {
         reader.error("PC-005", &message.to_string(), None);
@@ -439,7 +444,7 @@ fn header(reader: &mut Reader<'_, '_>, name: &str, written: &str, value: String)
         Some((before, name)) => HeaderSource::Variable { before, name },
         None => HeaderSource::Given(Sealed::new(value)),
     };
-    Some(Header {
+    Some(RequestHeader {
         name: name.to_owned(),
         value,
     })

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use proofhouse_source::{printable_line, to_inline_scalar};
-use proofhouse_subjects::discover::{AgentFile, Found, Spoken};
+use proofhouse_subjects::discover::{AgentFile, DiscoveredProject, Spoken};
 use proofhouse_subjects::without_credentials;
 
 /// How much of a text from outside a comment shows.
@@ -53,8 +53,8 @@ impl Draft {
 
 /// The text of the file.
 #[must_use]
-pub fn text(draft: &Draft, found: &Found) -> String {
-    let mut names = Names::default();
+pub fn text(draft: &Draft, found: &DiscoveredProject) -> String {
+    let mut names = SubjectNames::default();
     let mut out = String::from(
         "# What `proofhouse run` does in this project. Flags of the command win over this file.\n\
          # Check it with: proofhouse validate proofhouse.yaml\n\
@@ -111,7 +111,12 @@ pub fn text(draft: &Draft, found: &Found) -> String {
     out
 }
 
-fn command_block(out: &mut String, names: &mut Names, command: &str, found: &Found) {
+fn command_block(
+    out: &mut String,
+    names: &mut SubjectNames,
+    command: &str,
+    found: &DiscoveredProject,
+) {
     let _ = write!(
         out,
         "  # A command that is started for every run. {{mcp_url}}, {{a2a_url}}, {{prompt}} and {{port}} are filled in, and\n  \
@@ -138,7 +143,7 @@ fn command_block(out: &mut String, names: &mut Names, command: &str, found: &Fou
     );
 }
 
-fn agent_block(out: &mut String, names: &mut Names, agent: &AgentFile) {
+fn agent_block(out: &mut String, names: &mut SubjectNames, agent: &AgentFile) {
     let model = match &agent.model {
         Some(model) => format!("Its manifest names the model {}.", comment(model)),
         None => "Its manifest names no model, so it runs on a simulation.".to_owned(),
@@ -153,7 +158,12 @@ fn agent_block(out: &mut String, names: &mut Names, agent: &AgentFile) {
     );
 }
 
-fn endpoint_block(out: &mut String, names: &mut Names, endpoint: &Spoken, found: &Found) {
+fn endpoint_block(
+    out: &mut String,
+    names: &mut SubjectNames,
+    endpoint: &Spoken,
+    found: &DiscoveredProject,
+) {
     let _ = write!(
         out,
         "  # An agent that runs already and speaks {}. It is attacked one run at a time.\n  \
@@ -236,7 +246,7 @@ fn without_secrets(url: &str) -> (String, Vec<String>) {
 }
 
 /// How a command of one's own would be written.
-fn command_suggestion(out: &mut String, found: &Found) {
+fn command_suggestion(out: &mut String, found: &DiscoveredProject) {
     out.push_str(
         "  # A command of yours, started for every run, with the attack's addresses in place of {mcp_url} and so on:\n  \
          # - name: agent\n",
@@ -266,7 +276,7 @@ fn command_suggestion(out: &mut String, found: &Found) {
     out.push('\n');
 }
 
-fn documents(out: &mut String, found: &Found) {
+fn documents(out: &mut String, found: &DiscoveredProject) {
     out.push_str(
         "# Which attacks. Without `documents` it is the threat library that comes along.\n",
     );
@@ -296,9 +306,9 @@ fn comment(text: &str) -> String {
 
 /// Names of subjects, each of them once.
 #[derive(Default)]
-struct Names(Vec<String>);
+struct SubjectNames(Vec<String>);
 
-impl Names {
+impl SubjectNames {
     fn new_one(&mut self, wanted: &str) -> String {
         let plain: String = wanted
             .chars()
@@ -321,13 +331,13 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, Variables};
+    use crate::config::{self, ConfigVariables};
     use proofhouse_subjects::discover::{Hint, McpConfigFile};
 
     /// The findings about a text, with no file of it there.
     fn codes(text: &str) -> Vec<&'static str> {
         let nowhere = std::path::Path::new("/nowhere");
-        let (_, findings) = config::read(text, nowhere, Variables::Unread, &|_| true);
+        let (_, findings) = config::read(text, nowhere, ConfigVariables::Unread, &|_| true);
         let mut codes: Vec<&'static str> = findings.iter().map(|finding| finding.code).collect();
         codes.retain(|code| *code != "PC-011");
         codes
@@ -363,7 +373,7 @@ mod tests {
     fn with_nothing_there_is_a_simulation_and_much_to_learn() {
         let text = text(
             &Draft::of_all(None, Vec::new(), Vec::new()),
-            &Found::default(),
+            &DiscoveredProject::default(),
         );
         assert_eq!(codes(&text), [""; 0]);
         insta::assert_snapshot!("init-nothing", text);
@@ -371,7 +381,7 @@ mod tests {
 
     #[test]
     fn everything_that_was_found_is_in_it() {
-        let found = Found {
+        let found = DiscoveredProject {
             mcp_configs: vec![McpConfigFile {
                 file: ".mcp.json".to_owned(),
                 servers: 2,
@@ -382,7 +392,7 @@ mod tests {
                 file: "pyproject.toml".to_owned(),
                 command: "my-agent {prompt}".to_owned(),
             }],
-            ..Found::default()
+            ..DiscoveredProject::default()
         };
         let running = Spoken {
             a2a: Some("http://127.0.0.1:9999/".to_owned()),
@@ -419,7 +429,7 @@ mod tests {
     #[test]
     fn names_from_outside_stay_where_they_are_put() {
         let hostile = "x\nfail_on: []\n# \"': {y}\u{2028}";
-        let found = Found {
+        let found = DiscoveredProject {
             mcp_configs: vec![McpConfigFile {
                 file: hostile.to_owned(),
                 servers: 1,
@@ -430,7 +440,7 @@ mod tests {
                 file: hostile.to_owned(),
                 command: hostile.to_owned(),
             }],
-            ..Found::default()
+            ..DiscoveredProject::default()
         };
         let mut odd = agent(hostile, hostile);
         odd.model = Some(hostile.to_owned());

@@ -6,7 +6,7 @@ use proofhouse_source::did_you_mean;
 
 use crate::plan::globs;
 use crate::result::CampaignResult;
-use crate::store::{self, StoreError};
+use crate::store::{self, ResultStoreError};
 
 /// Why the runs that are meant cannot be found.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum FindError {
     NoDirectory(PathBuf),
     /// The result cannot be read.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ResultStoreError),
     /// Nothing is known about the run of a recording.
     #[error(
         "{}: there is no result.json beside its directory, so nothing is known about the run; `proofhouse scan` \

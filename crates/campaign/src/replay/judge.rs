@@ -3,27 +3,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proofhouse_detect::{BuildError, DocumentVerdict, Message, Scanner, Session};
+use proofhouse_detect::{BuildError, DocumentVerdict, ScanSession, Scanner, TraceMessage};
 use proofhouse_oatf::{Document, SemanticEvaluator};
 use serde::Serialize;
 
 use crate::judging::{indicators, line, outcome};
-use crate::result::{IndicatorOutcome, Outcome, RunRecord};
+use crate::result::{IndicatorOutcome, RunOutcome, RunRecord};
 
 /// A document, ready to judge recordings of its runs.
 pub struct Judge(Scanner);
 
 /// A recording that is being judged.
 pub struct Judging<'j> {
-    session: Session<'j>,
+    session: ScanSession<'j>,
     messages: u64,
 }
 
 /// What a recorded run comes to now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Judged {
+pub struct ReplayedRun {
     /// What comes of it.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// The highest tier that was reached.
     pub tier: Option<String>,
     /// What each indicator finds.
@@ -73,31 +73,31 @@ impl Judge {
 
 impl Judging<'_> {
     /// Judges the next message.
-    pub fn feed(&mut self, message: &Message) {
+    pub fn feed(&mut self, message: &TraceMessage) {
         self.messages += 1;
         self.session.feed(message);
     }
 
     /// What the run comes to.
     #[must_use]
-    pub fn end(self, record: &RunRecord) -> Judged {
+    pub fn end(self, record: &RunRecord) -> ReplayedRun {
         let verdict = self.session.verdicts().into_iter().next();
         judged(record, verdict.as_ref(), self.messages)
     }
 }
 
-fn judged(record: &RunRecord, verdict: Option<&DocumentVerdict>, messages: u64) -> Judged {
+fn judged(record: &RunRecord, verdict: Option<&DocumentVerdict>, messages: u64) -> ReplayedRun {
     let broken = record.broken.clone().or_else(|| {
         // Results of earlier versions say it only where there was no verdict, and then not whether it
         // was the verdict itself that failed.
-        let by_itself = record.indicators.is_empty() && record.outcome == Outcome::Error;
+        let by_itself = record.indicators.is_empty() && record.outcome == RunOutcome::Error;
         record.error.clone().filter(|_| by_itself)
     });
     let result = verdict.map(|verdict| verdict.attack.result);
     let outcome = outcome(result, broken.is_some(), record.reached);
     let diagnostic = || verdict.and_then(|verdict| verdict.attack.diagnostic.clone());
     let reports = verdict.map(|verdict| verdict.indicators.iter());
-    Judged {
+    ReplayedRun {
         outcome,
         tier: verdict
             .and_then(|verdict| verdict.attack.max_tier)
@@ -108,7 +108,7 @@ fn judged(record: &RunRecord, verdict: Option<&DocumentVerdict>, messages: u64) 
             .flatten()
             .filter_map(|report| Some((report.id.clone(), line(report.reason.as_deref()?))))
             .collect(),
-        error: (outcome == Outcome::Error).then(|| {
+        error: (outcome == RunOutcome::Error).then(|| {
             let why = broken.or_else(diagnostic);
             line(&why.unwrap_or_else(|| "there is no verdict".to_owned()))
         }),
@@ -116,7 +116,7 @@ fn judged(record: &RunRecord, verdict: Option<&DocumentVerdict>, messages: u64) 
     }
 }
 
-impl Judged {
+impl ReplayedRun {
     /// Whether it is another verdict than the recorded one: another outcome, another tier, or an indicator
     /// that says something else.
     #[must_use]
@@ -129,7 +129,7 @@ impl Judged {
     #[must_use]
     pub fn changes(&self, record: &RunRecord) -> Vec<IndicatorChange> {
         // A run that could not take place has no indicators to compare with.
-        if record.indicators.is_empty() && record.outcome == Outcome::Error {
+        if record.indicators.is_empty() && record.outcome == RunOutcome::Error {
             return Vec::new();
         }
         let result = |of: &[IndicatorOutcome], id: &str| {
@@ -172,15 +172,15 @@ attack:
         Judge::new(&document.unwrap().document, None).unwrap()
     }
 
-    fn call(text: &str) -> Message {
-        Message {
+    fn call(text: &str) -> TraceMessage {
+        TraceMessage {
             actor: Some("default".to_owned()),
             direction: Some(Direction::Request),
-            ..Message::new("mcp", "tools/call", json!({"arguments": text}))
+            ..TraceMessage::new("mcp", "tools/call", json!({"arguments": text}))
         }
     }
 
-    fn again(record: &RunRecord, word: &str) -> Judged {
+    fn again(record: &RunRecord, word: &str) -> ReplayedRun {
         let judge = judge(word);
         let mut judging = judge.begin();
         judging.feed(&call("a canary"));
@@ -189,18 +189,18 @@ attack:
 
     #[test]
     fn the_same_document_says_the_same_and_a_changed_one_may_not() {
-        let mut record = run("A", "s", 1, Outcome::Exploited);
+        let mut record = run("A", "s", 1, RunOutcome::Exploited);
         record.indicators = vec![IndicatorOutcome {
             id: "A-001-01".to_owned(),
             result: "matched".to_owned(),
             evidence: Vec::new(),
         }];
         let same = again(&record, "canary");
-        assert_eq!((same.outcome, same.messages), (Outcome::Exploited, 1));
+        assert_eq!((same.outcome, same.messages), (RunOutcome::Exploited, 1));
         assert!(!same.differs(&record), "{same:?}");
         assert_eq!(same.indicators[0].evidence[0].seq, 1);
         let other = again(&record, "parrot");
-        assert_eq!((other.outcome, &other.tier), (Outcome::Resisted, &None));
+        assert_eq!((other.outcome, &other.tier), (RunOutcome::Resisted, &None));
         assert!(other.differs(&record));
         let changes = other.changes(&record);
         assert_eq!(changes[0].then.as_deref(), Some("matched"));
@@ -219,17 +219,17 @@ attack:
 
     #[test]
     fn what_the_messages_cannot_tell_stays() {
-        let mut record = run("A", "s", 1, Outcome::NotReached);
-        assert_eq!(again(&record, "parrot").outcome, Outcome::NotReached);
+        let mut record = run("A", "s", 1, RunOutcome::NotReached);
+        assert_eq!(again(&record, "parrot").outcome, RunOutcome::NotReached);
         record.broken = Some("it hung".to_owned());
         record.reached = true;
         let judged = again(&record, "parrot");
-        assert_eq!(judged.outcome, Outcome::Error);
+        assert_eq!(judged.outcome, RunOutcome::Error);
         assert_eq!(judged.error.as_deref(), Some("it hung"));
-        assert_eq!(again(&record, "canary").outcome, Outcome::Exploited);
+        assert_eq!(again(&record, "canary").outcome, RunOutcome::Exploited);
         // As earlier versions wrote it.
-        let mut old = run("A", "s", 1, Outcome::Error);
+        let mut old = run("A", "s", 1, RunOutcome::Error);
         old.error = Some("it did not start".to_owned());
-        assert_eq!(again(&old, "parrot").outcome, Outcome::Error);
+        assert_eq!(again(&old, "parrot").outcome, RunOutcome::Error);
     }
 }

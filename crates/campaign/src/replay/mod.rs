@@ -13,8 +13,8 @@ mod sources;
 use std::path::PathBuf;
 
 pub use find::{FindError, KeptCampaign, find};
-pub use judge::{IndicatorChange, Judge, Judged, Judging};
-pub use recording::{Recording, Room, Traces, traces};
+pub use judge::{IndicatorChange, Judge, Judging, ReplayedRun};
+pub use recording::{MessageBudget, Recording, Traces, traces};
 pub use replayed::{Again, Replayed, gate, replay};
 pub use sources::{DocumentState, GivenError, Sources};
 

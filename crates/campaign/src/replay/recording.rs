@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use proofhouse_detect::{Item, LineError, Message, TraceReader};
+use proofhouse_detect::{LineError, TraceItem, TraceMessage, TraceReader};
 
 use super::ReplayError;
 use crate::result::{CampaignResult, RunRecord};
@@ -23,7 +23,7 @@ const MAX_REPORTED: usize = 500;
 const MAX_REPORTED_IN_ALL: usize = 50_000;
 
 /// The messages of runs, by the id of the run.
-pub type Traces = BTreeMap<String, Vec<Message>>;
+pub type Traces = BTreeMap<String, Vec<TraceMessage>>;
 
 /// What was read of a recording.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub struct Recording {
     /// The file.
     pub path: PathBuf,
     /// The first messages.
-    pub shown: Vec<Message>,
+    pub shown: Vec<TraceMessage>,
     /// All messages.
     pub messages: u64,
     /// The first things that are wrong with it.
@@ -52,9 +52,9 @@ impl Recording {
 
 /// How many bytes of messages may still be held to be shown.
 #[derive(Debug)]
-pub struct Room(usize);
+pub struct MessageBudget(usize);
 
-impl Room {
+impl MessageBudget {
     /// Room for what people can read, or for nothing.
     #[must_use]
     pub fn new(shown: bool) -> Self {
@@ -66,8 +66,8 @@ impl Room {
 pub(super) fn read(
     directory: &Path,
     record: &RunRecord,
-    room: &mut Room,
-    mut hand_on: impl FnMut(&Message),
+    room: &mut MessageBudget,
+    mut hand_on: impl FnMut(&TraceMessage),
 ) -> Result<Recording, ReplayError> {
     let Some(trace) = &record.trace else {
         return Err(ReplayError::NotRecorded);
@@ -93,7 +93,7 @@ pub(super) fn read(
     };
     for item in TraceReader::new(BufReader::new(file)) {
         match item {
-            Ok(Item::Message { message, .. }) => {
+            Ok(TraceItem::Message { message, .. }) => {
                 recording.messages += 1;
                 hand_on(&message);
                 if recording.shown.len() < MAX_SHOWN && room.0 > 0 {
@@ -102,7 +102,7 @@ pub(super) fn read(
                     recording.shown.push(message);
                 }
             }
-            Ok(Item::Problem(problem)) => {
+            Ok(TraceItem::Problem(problem)) => {
                 recording.skipped += u64::from(!problem.kind.is_warning());
                 if recording.problems.len() < MAX_PROBLEMS {
                     recording.problems.push(problem);
@@ -139,11 +139,11 @@ pub fn traces(result: &CampaignResult, directory: &Path) -> Traces {
         let Ok(file) = File::open(directory.join(file)) else {
             continue;
         };
-        let messages: Vec<Message> = TraceReader::new(BufReader::new(file))
+        let messages: Vec<TraceMessage> = TraceReader::new(BufReader::new(file))
             .map_while(Result::ok)
             .filter_map(|item| match item {
-                Item::Message { message, .. } => Some(message),
-                Item::Problem(_) => None,
+                TraceItem::Message { message, .. } => Some(message),
+                TraceItem::Problem(_) => None,
             })
             .take(MAX_REPORTED.min(left))
             .collect();

@@ -1,14 +1,14 @@
 //! A run that was replayed: what it came to then and now, why that differs, and how sure it is.
 
-use proofhouse_detect::Message;
+use proofhouse_detect::TraceMessage;
 
 use super::ReplayError;
 use super::find::KeptCampaign;
-use super::judge::Judged;
-use super::recording::{self, Recording, Room};
+use super::judge::ReplayedRun;
+use super::recording::{self, MessageBudget, Recording};
 use super::sources::{DocumentState, Sources};
 use crate::gates::Gate;
-use crate::result::{CampaignResult, DocumentInfo, Outcome, RunRecord};
+use crate::result::{CampaignResult, DocumentInfo, RunOutcome, RunRecord};
 
 /// A run, replayed.
 pub struct Replayed<'k> {
@@ -25,7 +25,7 @@ pub struct Replayed<'k> {
 /// What a run comes to now.
 pub struct Again {
     /// What it comes to.
-    pub judged: Judged,
+    pub judged: ReplayedRun,
     /// What was read of its recording.
     pub recording: Recording,
     /// The document that judged it.
@@ -41,7 +41,7 @@ pub fn replay<'k>(
     kept: &'k KeptCampaign,
     place: usize,
     sources: &mut Sources<'_>,
-    room: &mut Room,
+    room: &mut MessageBudget,
 ) -> Replayed<'k> {
     let record = &kept.result.runs[place];
     let mut documents = kept.result.documents.iter();
@@ -57,7 +57,7 @@ fn again(
     kept: &KeptCampaign,
     record: &RunRecord,
     sources: &mut Sources<'_>,
-    room: &mut Room,
+    room: &mut MessageBudget,
 ) -> Result<Again, ReplayError> {
     let source = sources
         .of(kept, &record.document)
@@ -65,7 +65,7 @@ fn again(
         .map_err(Clone::clone)?;
     let judge = source.judge(record)?;
     let mut judging = judge.begin();
-    let feed = |message: &Message| judging.feed(message);
+    let feed = |message: &TraceMessage| judging.feed(message);
     let recording = recording::read(&kept.directory, record, room, feed)?;
     Ok(Again {
         judged: judging.end(record),
@@ -88,7 +88,7 @@ impl Replayed<'_> {
     fn is_sure(&self) -> bool {
         let again = self.again.as_ref();
         again.is_ok_and(|again| {
-            again.judged.outcome != Outcome::Error && again.recording.is_whole(self.record)
+            again.judged.outcome != RunOutcome::Error && again.recording.is_whole(self.record)
         })
     }
 
@@ -172,7 +172,7 @@ pub fn gate(replayed: &[Replayed<'_>], on_change: bool) -> Gate {
         if on_change {
             one.differs()
         } else {
-            outcome(one).is_some_and(Outcome::gave_way)
+            outcome(one).is_some_and(RunOutcome::gave_way)
         }
     };
     if replayed.iter().filter(counts).any(failed) {
@@ -190,7 +190,7 @@ pub fn gate(replayed: &[Replayed<'_>], on_change: bool) -> Gate {
     if !replayed.iter().filter(counts).all(is_sure) {
         return Gate::Inconclusive;
     }
-    let proves = |one: &Replayed<'_>| outcome(one).is_some_and(Outcome::counts);
+    let proves = |one: &Replayed<'_>| outcome(one).is_some_and(RunOutcome::counts);
     if on_change || replayed.iter().filter(counts).any(proves) {
         Gate::Passed
     } else {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use proofhouse_oatf::{Document, ReadLimits, SemanticEvaluator};
 use proofhouse_source::did_you_mean;
 use proofhouse_subjects::Notice;
-use proofhouse_wire::files::{CollectError, DOCUMENTS, Input, collect};
+use proofhouse_wire::files::{CollectError, DOCUMENTS, FileInput, collect};
 
 use super::ReplayError;
 use super::find::KeptCampaign;
@@ -65,7 +65,7 @@ impl GivenError {
 }
 
 /// What judges the runs of one document.
-pub(super) struct Source {
+pub(super) struct ReplaySource {
     attack: JudgingDocument,
     /// Of the twin, which has the same indicators; absent where the document is given.
     twin: Option<JudgingDocument>,
@@ -124,7 +124,7 @@ impl DocumentState {
     }
 }
 
-impl Source {
+impl ReplaySource {
     /// What judges a run of the document, with the canaries that it had.
     pub(super) fn judge(&self, record: &RunRecord) -> Result<RunJudge<'_>, ReplayError> {
         let judging = match &self.twin {
@@ -156,7 +156,7 @@ impl Source {
 }
 
 /// A document that was named on the command line.
-struct Given {
+struct NamedDocument {
     id: String,
     name: String,
     document: Document,
@@ -164,12 +164,12 @@ struct Given {
 
 /// Documents of replayed runs, each read and compiled once.
 pub struct Sources<'n> {
-    given: Vec<Given>,
+    given: Vec<NamedDocument>,
     limits: ReadLimits,
     notify: &'n dyn Fn(Notice),
     semantic: Option<Arc<dyn SemanticEvaluator>>,
     library: Option<Vec<CampaignDocument>>,
-    known: HashMap<(PathBuf, String), Result<Source, ReplayError>>,
+    known: HashMap<(PathBuf, String), Result<ReplaySource, ReplayError>>,
 }
 
 impl<'n> Sources<'n> {
@@ -185,10 +185,10 @@ impl<'n> Sources<'n> {
         found: &[KeptCampaign],
         notify: &'n dyn Fn(Notice),
     ) -> Result<Self, GivenError> {
-        let mut given: Vec<Given> = Vec::new();
+        let mut given: Vec<NamedDocument> = Vec::new();
         let mut inputs = collect(paths, DOCUMENTS)?;
         inputs.retain(
-            |input| !matches!(input, Input::File(path) if is_twin_file(path) || is_cases_file(path)),
+            |input| !matches!(input, FileInput::File(path) if is_twin_file(path) || is_cases_file(path)),
         );
         let mut seen = std::collections::HashSet::new();
         inputs.retain(|input| seen.insert(input.name()));
@@ -206,19 +206,19 @@ impl<'n> Sources<'n> {
                     other: input.name(),
                 });
             }
-            given.push(Given {
+            given.push(NamedDocument {
                 id,
                 name: input.name(),
                 document,
             });
         }
         // Of a directory, what was not run is no mistake, as long as something was.
-        let named = |one: &&Given| {
+        let named = |one: &&NamedDocument| {
             paths
                 .iter()
                 .any(|path| path.display().to_string() == one.name)
         };
-        let missing = |one: &&Given| !was_run(&one.id, found);
+        let missing = |one: &&NamedDocument| !was_run(&one.id, found);
         if let Some(one) = given.iter().filter(named).find(missing) {
             return Err(not_run(one, found));
         }
@@ -240,7 +240,7 @@ impl<'n> Sources<'n> {
         &mut self,
         kept: &KeptCampaign,
         document: &str,
-    ) -> &Result<Source, ReplayError> {
+    ) -> &Result<ReplaySource, ReplayError> {
         let key = (kept.directory.clone(), document.to_owned());
         if !self.known.contains_key(&key) {
             let source = self.find(kept, document);
@@ -249,7 +249,7 @@ impl<'n> Sources<'n> {
         &self.known[&key]
     }
 
-    fn find(&mut self, kept: &KeptCampaign, id: &str) -> Result<Source, ReplayError> {
+    fn find(&mut self, kept: &KeptCampaign, id: &str) -> Result<ReplaySource, ReplayError> {
         let mut documents = kept.result.documents.iter();
         let info = documents.find(|info| info.id == id);
         let as_run = info.ok_or(ReplayError::NoDocument);
@@ -272,7 +272,7 @@ impl<'n> Sources<'n> {
                     prompt().into_iter().collect(),
                 ),
             };
-            return Ok(Source {
+            return Ok(ReplaySource {
                 attack: compile(&given.document)?,
                 twin: None,
                 name: given.name.clone(),
@@ -284,7 +284,7 @@ impl<'n> Sources<'n> {
         let (document, state) = as_run?;
         let (attack_prompts, twin_prompts) = prompts(&document);
         let twin = document.twin.as_ref();
-        Ok(Source {
+        Ok(ReplaySource {
             attack: compile(&document.attack.document)?,
             twin: twin.map(|twin| compile(&twin.document)).transpose()?,
             name: document.info.path.clone(),
@@ -317,7 +317,7 @@ impl<'n> Sources<'n> {
             let path = directory.join(path);
             let shown = path.display().to_string();
             if path.is_file() {
-                let input = Input::File(path.clone());
+                let input = FileInput::File(path.clone());
                 let document = load_one(&input, &self.limits, prompt, self.notify);
                 let document = document.ok_or(ReplayError::Unusable(path))?;
                 let state = state(&document);
@@ -336,7 +336,7 @@ impl<'n> Sources<'n> {
         let path = Path::new(&info.path);
         if path.is_file() {
             let document = load_one(
-                &Input::File(path.to_owned()),
+                &FileInput::File(path.to_owned()),
                 &self.limits,
                 prompt,
                 self.notify,
@@ -359,12 +359,12 @@ fn prompts(document: &CampaignDocument) -> (Vec<String>, Vec<String>) {
 }
 
 /// The id under which a campaign has a document.
-fn id_of(input: &Input, document: &Document) -> String {
+fn id_of(input: &FileInput, document: &Document) -> String {
     let stem = match input {
-        Input::File(path) => path
+        FileInput::File(path) => path
             .file_stem()
             .map(|stem| stem.to_string_lossy().into_owned()),
-        Input::Stdin => None,
+        FileInput::Stdin => None,
     };
     let id = document.attack.id.clone();
     id.or(stem).unwrap_or_else(|| "document".to_owned())
@@ -382,7 +382,7 @@ fn was_run(id: &str, found: &[KeptCampaign]) -> bool {
     ids(found).any(|known| known == id)
 }
 
-fn not_run(given: &Given, found: &[KeptCampaign]) -> GivenError {
+fn not_run(given: &NamedDocument, found: &[KeptCampaign]) -> GivenError {
     let hint = match did_you_mean(&given.id, ids(found)) {
         Some(near) => format!("; did you mean `{near}`?"),
         None => match ids(found).next() {

@@ -1,8 +1,8 @@
 //! The report as annotations of a GitHub Actions run: workflow commands at the lines of documents.
 
 use super::text::{cut, interval, line, of, visible};
-use super::view::{MatrixCell, View};
-use crate::result::Outcome;
+use super::view::{MatrixCell, ReportView};
+use crate::result::RunOutcome;
 
 /// How much of a text is told.
 const MOST_CHARACTERS: usize = 300;
@@ -10,7 +10,7 @@ const MOST_CHARACTERS: usize = 300;
 /// How many annotations there are; GitHub shows fewer.
 const MOST_ANNOTATIONS: usize = 200;
 
-pub(super) fn render(view: &View<'_>) -> String {
+pub(super) fn render(view: &ReportView<'_>) -> String {
     let mut annotations: Vec<(u8, String)> =
         view.cells().filter_map(|cell| annotation(&cell)).collect();
     // GitHub shows only the first few of each kind, so the worst come first.
@@ -45,21 +45,21 @@ fn annotation(cell: &MatrixCell<'_>) -> Option<(u8, String)> {
         .change
         .is_some_and(|change| change.change.is_regression());
     let (rank, level) = match summary.outcome? {
-        Outcome::Exploited => (u8::from(!regressed), "error"),
-        Outcome::Partial => (2, "warning"),
-        Outcome::Error => (3, "warning"),
-        Outcome::NotReached => (4, "notice"),
-        Outcome::Resisted => return None,
+        RunOutcome::Exploited => (u8::from(!regressed), "error"),
+        RunOutcome::Partial => (2, "warning"),
+        RunOutcome::Error => (3, "warning"),
+        RunOutcome::NotReached => (4, "notice"),
+        RunOutcome::Resisted => return None,
     };
     let findings = cell.findings();
     let finding = findings.first();
     let number = finding.and_then(|finding| finding.info?.line).unwrap_or(1);
     let mut message = match summary.outcome? {
-        Outcome::Error => format!(
+        RunOutcome::Error => format!(
             "no verdict: {}",
             cell.error().unwrap_or("no reason was given")
         ),
-        Outcome::NotReached => {
+        RunOutcome::NotReached => {
             "nothing of the attack reached the subject, so nothing is proved".to_owned()
         }
         outcome => format!(

@@ -5,10 +5,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::text::is_hidden;
-use super::view::View;
+use super::view::ReportView;
 use crate::comparison::Comparison;
 use crate::result::CampaignResult;
-use crate::summary::Summary;
+use crate::summary::CampaignSummary;
 
 /// What a campaign found, and what that adds up to.
 ///
@@ -19,13 +19,13 @@ struct JsonReport<'a> {
     #[serde(flatten)]
     result: &'a CampaignResult,
     /// What the runs add up to. It follows from them, and is not read back.
-    summary: &'a Summary,
+    summary: &'a CampaignSummary,
     /// What changed since the baseline, where one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     comparison: Option<&'a Comparison>,
 }
 
-pub(super) fn render(view: &View<'_>) -> String {
+pub(super) fn render(view: &ReportView<'_>) -> String {
     let report = JsonReport {
         result: view.result,
         summary: &view.summary,

@@ -9,8 +9,8 @@ use std::time::Duration;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::text::{cut, interval, is_hidden, number_of, of, percent, words};
-use super::view::{MatrixCell, View};
-use crate::result::{Outcome, SubjectInfo};
+use super::view::{MatrixCell, ReportView};
+use crate::result::{RunOutcome, SubjectInfo};
 
 /// How much of a text goes into one element or attribute.
 const MOST_CHARACTERS: usize = 2_000;
@@ -18,7 +18,7 @@ const MOST_CHARACTERS: usize = 2_000;
 /// How many indicators a failure tells of.
 const MOST_FINDINGS: usize = 50;
 
-pub(super) fn render(view: &View<'_>) -> String {
+pub(super) fn render(view: &ReportView<'_>) -> String {
     let cells: Vec<MatrixCell<'_>> = view.cells().collect();
     let mut report = Report::new("proofhouse");
     report.set_time(Duration::from_millis(
@@ -34,7 +34,7 @@ pub(super) fn render(view: &View<'_>) -> String {
 
 /// The runs against one subject.
 fn suite<'a>(
-    view: &View<'_>,
+    view: &ReportView<'_>,
     number: usize,
     subject: &SubjectInfo,
     cells: impl Iterator<Item = &'a MatrixCell<'a>>,
@@ -87,14 +87,14 @@ fn case(cell: &MatrixCell<'_>) -> TestCase {
 fn status(cell: &MatrixCell<'_>) -> TestCaseStatus {
     let summary = cell.summary;
     match summary.outcome {
-        Some(Outcome::Exploited | Outcome::Partial) => failure(cell),
-        Some(Outcome::Resisted) => TestCaseStatus::success(),
-        Some(Outcome::NotReached) => skipped(&format!(
+        Some(RunOutcome::Exploited | RunOutcome::Partial) => failure(cell),
+        Some(RunOutcome::Resisted) => TestCaseStatus::success(),
+        Some(RunOutcome::NotReached) => skipped(&format!(
             "nothing of the attack reached the subject in {} runs, so nothing is proved",
             summary.attacks.not_reached
         )),
         None => skipped("not run"),
-        Some(Outcome::Error) => {
+        Some(RunOutcome::Error) => {
             let why = cell.error().unwrap_or("no reason was given");
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
             status
@@ -114,7 +114,7 @@ fn skipped(why: &str) -> TestCaseStatus {
 
 fn failure(cell: &MatrixCell<'_>) -> TestCaseStatus {
     let summary = cell.summary;
-    let outcome = summary.outcome.map_or("", Outcome::word);
+    let outcome = summary.outcome.map_or("", RunOutcome::word);
     let message = format!(
         "{outcome} in {} runs ({}, 95% interval {}){}{}",
         of(&summary.attacks.success),

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::text::{cut, interval, line, of, percent, plural, words};
-use super::view::{MatrixCell, View};
-use crate::result::Outcome;
+use super::view::{MatrixCell, ReportView};
+use crate::result::RunOutcome;
 
 /// How many rows a table has.
 const MOST_ROWS: usize = 60;
@@ -15,7 +15,7 @@ const MOST_BYTES: usize = 48 << 10;
 /// How much of a text is shown.
 const MOST_CHARACTERS: usize = 120;
 
-pub(super) fn render(view: &View<'_>) -> String {
+pub(super) fn render(view: &ReportView<'_>) -> String {
     let mut out = String::new();
     let overall = &view.summary.overall;
     let verdict = match (overall.documents_exploited, overall.documents_counted) {
@@ -30,7 +30,7 @@ pub(super) fn render(view: &View<'_>) -> String {
     let cells: Vec<MatrixCell<'_>> = view.cells().collect();
     let (bad, good): (Vec<_>, Vec<_>) = cells
         .iter()
-        .partition(|cell| cell.summary.outcome.is_some_and(Outcome::gave_way));
+        .partition(|cell| cell.summary.outcome.is_some_and(RunOutcome::gave_way));
     if !bad.is_empty() {
         attacks(
             &format!("{} that got through", plural(count(&bad), "attack")),
@@ -60,7 +60,7 @@ fn count<T>(list: &[T]) -> u64 {
     list.len() as u64
 }
 
-fn subjects(view: &View<'_>, out: &mut String) {
+fn subjects(view: &ReportView<'_>, out: &mut String) {
     out.push_str(
         "| subject | documents that got through | attack success | 95% interval | not reached \
          | errors | tasks done without attack | false positives |\n|---|---|---|---|---|---|---|---|\n",
@@ -101,7 +101,7 @@ fn subjects(view: &View<'_>, out: &mut String) {
     out.push('\n');
 }
 
-fn changes(view: &View<'_>, out: &mut String) {
+fn changes(view: &ReportView<'_>, out: &mut String) {
     let Some(comparison) = view.input.comparison else {
         return;
     };
@@ -143,7 +143,7 @@ fn changes(view: &View<'_>, out: &mut String) {
     out.push('\n');
 }
 
-fn remarks(view: &View<'_>, out: &mut String) {
+fn remarks(view: &ReportView<'_>, out: &mut String) {
     if !view.result.complete {
         out.push_str("**Incomplete:** not every planned run was made.\n\n");
     }
@@ -168,7 +168,7 @@ fn attacks(heading: &str, cells: &[&MatrixCell<'_>], out: &mut String) {
         let _ = writeln!(
             out,
             "| {}{} | {} | {} | {} | {} | {} | {} |",
-            summary.outcome.map_or("not run", Outcome::word),
+            summary.outcome.map_or("not run", RunOutcome::word),
             if summary.flaky { ", flaky" } else { "" },
             escape(&cell.title()),
             escape(&cell.subject.name),

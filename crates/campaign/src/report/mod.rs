@@ -16,11 +16,11 @@ mod view;
 
 use std::collections::BTreeMap;
 
-use proofhouse_detect::Message;
+use proofhouse_detect::TraceMessage;
 
 use crate::comparison::Comparison;
 use crate::result::CampaignResult;
-use view::View;
+use view::ReportView;
 
 pub use json::json_schema;
 
@@ -31,7 +31,7 @@ pub struct ReportInput<'a> {
     pub result: &'a CampaignResult,
     /// The messages of runs, by the id of the run. The HTML report shows those it finds; what must not be
     /// seen has to be taken out before.
-    pub traces: &'a BTreeMap<String, Vec<Message>>,
+    pub traces: &'a BTreeMap<String, Vec<TraceMessage>>,
     /// What changed since an earlier campaign.
     pub comparison: Option<&'a Comparison>,
     /// Whether the terminal report may have colour.
@@ -40,29 +40,29 @@ pub struct ReportInput<'a> {
 
 /// One format of reports.
 #[derive(Debug)]
-pub struct FormatInfo {
+pub struct ReportFormatInfo {
     /// The format.
-    pub format: Format,
+    pub format: ReportFormat,
     /// The name on the command line.
     pub name: &'static str,
     /// What it is for, in a few words.
     pub about: &'static str,
     /// The file it goes to when none is named.
     pub file: &'static str,
-    render: fn(&View<'_>) -> String,
+    render: fn(&ReportView<'_>) -> String,
 }
 
 macro_rules! formats {
     ($($(#[doc = $about:literal])+ $format:ident, $name:literal, $file:literal, $render:path;)+) => {
         /// What a report can look like.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Format {
+        pub enum ReportFormat {
             $($(#[doc = $about])+ $format,)+
         }
 
         /// Every format there is.
-        pub const FORMATS: &[FormatInfo] = &[$(FormatInfo {
-            format: Format::$format,
+        pub const FORMATS: &[ReportFormatInfo] = &[$(ReportFormatInfo {
+            format: ReportFormat::$format,
             name: $name,
             about: concat!($($about),+),
             file: $file,
@@ -92,14 +92,14 @@ formats! {
     Html, "html", "report.html", html::render;
 }
 
-impl Format {
+impl ReportFormat {
     /// The format of that name.
     ///
     /// ```
-    /// use proofhouse_campaign::report::Format;
+    /// use proofhouse_campaign::report::ReportFormat;
     ///
-    /// assert_eq!(Format::named("junit"), Some(Format::Junit));
-    /// assert_eq!(Format::named("pdf"), None);
+    /// assert_eq!(ReportFormat::named("junit"), Some(ReportFormat::Junit));
+    /// assert_eq!(ReportFormat::named("pdf"), None);
     /// ```
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -109,7 +109,7 @@ impl Format {
 
     /// Its row in the table.
     #[must_use]
-    pub fn info(self) -> &'static FormatInfo {
+    pub fn info(self) -> &'static ReportFormatInfo {
         // The rows are in the order of the variants, as they come from the same list.
         &FORMATS[self as usize]
     }
@@ -117,8 +117,8 @@ impl Format {
 
 /// Makes a report.
 #[must_use]
-pub fn render(format: Format, input: &ReportInput<'_>) -> String {
-    (format.info().render)(&View::new(input))
+pub fn render(format: ReportFormat, input: &ReportInput<'_>) -> String {
+    (format.info().render)(&ReportView::new(input))
 }
 
 #[cfg(test)]
@@ -130,7 +130,7 @@ mod tests {
         for (info, name) in FORMATS.iter().zip(FORMAT_NAMES) {
             assert_eq!(info.name, *name);
             assert_eq!(info.format.info().name, info.name);
-            assert_eq!(Format::named(info.name), Some(info.format));
+            assert_eq!(ReportFormat::named(info.name), Some(info.format));
         }
     }
 }

@@ -7,9 +7,9 @@ use super::sarif_log::{
     self, SarifLog, fingerprint, location, physical_location, security_severity,
 };
 use super::text::{cut, interval, line, of, plural, visible};
-use super::view::{Finding, MatrixCell, View};
+use super::view::{Finding, MatrixCell, ReportView};
 use crate::comparison::Change;
-use crate::result::{DocumentInfo, Outcome};
+use crate::result::{DocumentInfo, RunOutcome};
 
 /// How much of a text is told.
 const MOST_CHARACTERS: usize = 1_000;
@@ -17,12 +17,12 @@ const MOST_CHARACTERS: usize = 1_000;
 /// How many results there are; services refuse files with more.
 const MOST_RESULTS: usize = 5_000;
 
-pub(super) fn render(view: &View<'_>) -> String {
+pub(super) fn render(view: &ReportView<'_>) -> String {
     let rules: Vec<Value> = view.result.documents.iter().map(rule).collect();
     let (mut results, mut notifications) = (Vec::new(), Vec::new());
     for cell in view.cells() {
         match cell.summary.outcome {
-            Some(Outcome::Exploited | Outcome::Partial) => {
+            Some(RunOutcome::Exploited | RunOutcome::Partial) => {
                 let findings = cell.findings();
                 results.extend(findings.iter().map(|finding| result(&cell, Some(finding))));
                 // Some detectors of a whole run name no indicator.
@@ -30,19 +30,19 @@ pub(super) fn render(view: &View<'_>) -> String {
                     results.push(result(&cell, None));
                 }
             }
-            Some(Outcome::NotReached) => notifications.push(notification(
+            Some(RunOutcome::NotReached) => notifications.push(notification(
                 &cell,
                 "not-reached",
                 "note",
                 "nothing of the attack reached the subject, so nothing is proved",
             )),
-            Some(Outcome::Error) => notifications.push(notification(
+            Some(RunOutcome::Error) => notifications.push(notification(
                 &cell,
                 "no-verdict",
                 "warning",
                 cell.error().unwrap_or("no reason was given"),
             )),
-            Some(Outcome::Resisted) | None => {}
+            Some(RunOutcome::Resisted) | None => {}
         }
     }
     if results.len() > MOST_RESULTS {
@@ -119,7 +119,7 @@ fn rule(document: &DocumentInfo) -> Value {
 fn result(cell: &MatrixCell<'_>, finding: Option<&Finding<'_>>) -> Value {
     let summary = cell.summary;
     let level = match summary.outcome {
-        Some(Outcome::Exploited) => "error",
+        Some(RunOutcome::Exploited) => "error",
         _ => "warning",
     };
     let mut text = format!(
@@ -170,7 +170,7 @@ fn result(cell: &MatrixCell<'_>, finding: Option<&Finding<'_>>) -> Value {
     result["properties"] = json!({
         "subject": line(&cell.subject.name),
         "simulation": cell.subject.simulation,
-        "outcome": summary.outcome.map(Outcome::word),
+        "outcome": summary.outcome.map(RunOutcome::word),
         "tier": summary.tier.as_deref().map(line),
         "flaky": summary.flaky,
         "successRate": summary.attacks.success,

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::text::{amount, column, duration, interval, line, of, plural, words};
-use super::view::{MatrixCell, View, title};
-use crate::result::Outcome;
-use crate::summary::Group;
+use super::view::{MatrixCell, ReportView, title};
+use crate::result::RunOutcome;
+use crate::summary::RunGroup;
 
 /// How many columns there are.
 const WIDTH: usize = 80;
@@ -19,7 +19,7 @@ const GREEN: &str = "32";
 const YELLOW: &str = "33";
 const DIM: &str = "2";
 
-pub(super) fn render(view: &View<'_>) -> String {
+pub(super) fn render(view: &ReportView<'_>) -> String {
     let mut out = String::new();
     let painter = Painter(view.input.colour);
     lines_of_attacks(view, &painter, &mut out);
@@ -59,7 +59,7 @@ pub(super) fn render(view: &View<'_>) -> String {
     out
 }
 
-fn lines_of_attacks(view: &View<'_>, painter: &Painter, out: &mut String) {
+fn lines_of_attacks(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
     // What short names of subjects leave over, documents have.
     let names = view.result.subjects.iter();
     let widest = names.map(|subject| unicode_width::UnicodeWidthStr::width(subject.name.as_str()));
@@ -104,11 +104,11 @@ fn result(painter: &Painter, cell: &MatrixCell<'_>) -> String {
     painter.paint(code, &column(&format!("{word}{flaky}"), 11))
 }
 
-fn code(outcome: Outcome) -> &'static str {
+fn code(outcome: RunOutcome) -> &'static str {
     match outcome {
-        Outcome::Exploited | Outcome::Partial => RED,
-        Outcome::Resisted => GREEN,
-        Outcome::NotReached | Outcome::Error => YELLOW,
+        RunOutcome::Exploited | RunOutcome::Partial => RED,
+        RunOutcome::Resisted => GREEN,
+        RunOutcome::NotReached | RunOutcome::Error => YELLOW,
     }
 }
 
@@ -122,7 +122,7 @@ fn tier(tier: Option<&str>) -> &'static str {
     }
 }
 
-fn lines_of_subjects(view: &View<'_>, painter: &Painter, out: &mut String) {
+fn lines_of_subjects(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
     let heading = format!(
         "{}  {}  {}  {}  {}  {}  {}  TIME",
         column("SUBJECT", 16),
@@ -134,7 +134,7 @@ fn lines_of_subjects(view: &View<'_>, painter: &Painter, out: &mut String) {
         column("TOKENS", 6),
     );
     let _ = writeln!(out, "{}", painter.paint(BOLD, &heading));
-    let subject = |group: &Group| {
+    let subject = |group: &RunGroup| {
         let name = group.subject.as_deref().unwrap_or("all").to_owned();
         let tokens = group.cost.tokens.map_or_else(|| "–".to_owned(), amount);
         let row = format!(
@@ -166,7 +166,7 @@ fn lines_of_subjects(view: &View<'_>, painter: &Painter, out: &mut String) {
 }
 
 /// What has to be known to read the tables, and what is missing in them.
-fn notes(view: &View<'_>, out: &mut String) {
+fn notes(view: &ReportView<'_>, out: &mut String) {
     let overall = &view.summary.overall;
     let mut notes = vec![
         "HITS: runs in which the attack got through, of those that reached the subject and \

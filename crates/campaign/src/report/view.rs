@@ -5,15 +5,16 @@ use std::collections::HashMap;
 use super::ReportInput;
 use crate::comparison::CellComparison;
 use crate::result::{
-    CampaignResult, DocumentInfo, Evidence, IndicatorInfo, IndicatorOutcome, RunRecord, SubjectInfo,
+    CampaignResult, DocumentInfo, IndicatorInfo, IndicatorOutcome, RunEvidence, RunRecord,
+    SubjectInfo,
 };
-use crate::summary::{Cell, Summary};
+use crate::summary::{CampaignSummary, Cell};
 
 /// A result, counted and indexed.
-pub(super) struct View<'a> {
+pub(super) struct ReportView<'a> {
     pub(super) input: ReportInput<'a>,
     pub(super) result: &'a CampaignResult,
-    pub(super) summary: Summary,
+    pub(super) summary: CampaignSummary,
     runs: HashMap<(&'a str, &'a str), Vec<&'a RunRecord>>,
     changes: HashMap<(&'a str, &'a str), &'a CellComparison>,
 }
@@ -26,7 +27,7 @@ pub(super) struct Finding<'a> {
     /// What the document says of the indicator.
     pub(super) info: Option<&'a IndicatorInfo>,
     /// The first piece of evidence.
-    pub(super) evidence: Option<&'a Evidence>,
+    pub(super) evidence: Option<&'a RunEvidence>,
     /// In how many runs it found something.
     pub(super) runs: u64,
 }
@@ -44,7 +45,7 @@ pub(super) struct MatrixCell<'a> {
     pub(super) change: Option<&'a CellComparison>,
 }
 
-impl<'a> View<'a> {
+impl<'a> ReportView<'a> {
     pub(super) fn new(input: &ReportInput<'a>) -> Self {
         let result = input.result;
         let mut runs: HashMap<_, Vec<_>> = HashMap::new();
@@ -60,7 +61,7 @@ impl<'a> View<'a> {
         Self {
             input: *input,
             result,
-            summary: Summary::of(result),
+            summary: CampaignSummary::of(result),
             runs,
             changes: changes.collect(),
         }

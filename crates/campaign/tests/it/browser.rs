@@ -1,6 +1,6 @@
 //! The HTML report in a real browser: see tests/browser/report.mjs for what is checked.
 
-use proofhouse_campaign::report::Format;
+use proofhouse_campaign::report::ReportFormat;
 use proofhouse_test_support::browser::{Browser, check};
 
 use crate::support::Sample;
@@ -12,7 +12,7 @@ fn a_browser_shows_the_report() {
     };
     let directory = tempfile::tempdir().unwrap();
     let report = directory.path().join("report.html");
-    std::fs::write(&report, Sample::new().render(Format::Html)).unwrap();
+    std::fs::write(&report, Sample::new().render(ReportFormat::Html)).unwrap();
     let output = browser.command("report.mjs", &report).output().unwrap();
     check("browser", &output);
 }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::Command;
 
-use proofhouse_campaign::report::Format;
+use proofhouse_campaign::report::ReportFormat;
 use proofhouse_test_support::peers;
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ fn sarif_fits_the_official_schema() {
         .should_validate_formats(true)
         .build(&schema)
         .unwrap();
-    let mut log: Value = serde_json::from_str(&Sample::new().render(Format::Sarif)).unwrap();
+    let mut log: Value = serde_json::from_str(&Sample::new().render(ReportFormat::Sarif)).unwrap();
     let problems: Vec<String> = validator
         .iter_errors(&log)
         .map(|error| format!("{} at {}", error, error.instance_path()))
@@ -46,7 +46,7 @@ fn junit_fits_the_common_schema() {
         return;
     };
     let program = peers::placed(&peers, "report-schemas", "junit.mjs");
-    let report = Sample::new().render(Format::Junit);
+    let report = Sample::new().render(ReportFormat::Junit);
     let broken = report
         .replace("<skipped>", "<skpped>")
         .replace("</skipped>", "</skpped>");

@@ -1,6 +1,6 @@
 //! Every report over one result with hostile texts: as it is kept in a file, and what must hold in it.
 
-use proofhouse_campaign::report::{FORMATS, Format, json_schema};
+use proofhouse_campaign::report::{FORMATS, ReportFormat, json_schema};
 use proofhouse_campaign::result::CampaignResult;
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ fn reports_are_as_they_were() {
     }
     golden(
         "terminal-colour",
-        &sample.render_with(Format::Terminal, true),
+        &sample.render_with(ReportFormat::Terminal, true),
     );
 }
 
@@ -40,7 +40,7 @@ fn nothing_hidden_gets_into_a_report() {
 
 #[test]
 fn a_terminal_of_80_columns_is_wide_enough() {
-    let report = Sample::new().render(Format::Terminal);
+    let report = Sample::new().render(ReportFormat::Terminal);
     for line in report.lines() {
         assert!(unicode_width::UnicodeWidthStr::width(line) <= 80, "{line}");
     }
@@ -49,7 +49,7 @@ fn a_terminal_of_80_columns_is_wide_enough() {
 #[test]
 fn json_is_read_back_and_fits_its_schema() {
     let sample = Sample::new();
-    let report = sample.render(Format::Json);
+    let report = sample.render(ReportFormat::Json);
     let value: Value = serde_json::from_str(&report).unwrap();
     let read: CampaignResult = serde_json::from_value(value.clone()).unwrap();
     assert_eq!(read, sample.result);
@@ -81,7 +81,7 @@ fn the_schema_on_disk_is_that_of_the_types() {
 
 #[test]
 fn annotations_are_one_command_a_line() {
-    let report = Sample::new().render(Format::Github);
+    let report = Sample::new().render(ReportFormat::Github);
     assert!(report.lines().count() > 3);
     for line in report.lines() {
         let rest = ["::error ", "::warning ", "::notice "]
@@ -99,7 +99,7 @@ fn annotations_are_one_command_a_line() {
 
 #[test]
 fn markdown_has_no_markup_from_outside() {
-    let report = Sample::new().render(Format::Markdown);
+    let report = Sample::new().render(ReportFormat::Markdown);
     for wrong in [
         "<script",
         "<img",
@@ -136,7 +136,7 @@ fn markdown_fits_into_a_comment() {
                 run
             }));
     }
-    let report = sample.render(Format::Markdown);
+    let report = sample.render(ReportFormat::Markdown);
     assert!(
         (48 << 10..60 << 10).contains(&report.len()),
         "{}",
@@ -151,7 +151,7 @@ fn markdown_fits_into_a_comment() {
 
 #[test]
 fn html_has_no_markup_from_outside_and_asks_for_nothing() {
-    let report = Sample::new().render(Format::Html);
+    let report = Sample::new().render(ReportFormat::Html);
     for wrong in [
         "<script",
         "<img",
@@ -198,7 +198,7 @@ fn many_long_runs_stay_within_a_size_a_browser_opens() {
     message.content["arguments"]["note"] = Value::from(long.clone());
     run.answer = Some(long);
     let messages: Vec<_> = (1..=300)
-        .map(|sequence| proofhouse_detect::Message {
+        .map(|sequence| proofhouse_detect::TraceMessage {
             sequence,
             ..message.clone()
         })
@@ -211,7 +211,7 @@ fn many_long_runs_stay_within_a_size_a_browser_opens() {
         let shown = if number <= 10 { &messages[..] } else { &[] };
         sample.traces.insert(run.id.clone(), shown.to_vec());
     }
-    let report = sample.render(Format::Html);
+    let report = sample.render(ReportFormat::Html);
     assert!(report.len() < 2 << 20, "{}", report.len());
     assert!(report.contains("more runs are left out"));
     assert!(report.contains("messages left out"));

@@ -1,11 +1,11 @@
 //! How an answer of an agent becomes an exit code.
 
-use proofhouse_agent::task::{EndReason, Output};
+use proofhouse_agent::task::{EndReason, TaskOutput};
 
 use crate::exit_code::Exit;
 
 /// The exit code of an answer.
-pub(crate) fn exit(output: &Output) -> Exit {
+pub(crate) fn exit(output: &TaskOutput) -> Exit {
     match &output.ended {
         None if output.failed.is_some() => Exit::CannotRun,
         None => Exit::Success,
@@ -19,7 +19,7 @@ pub(crate) fn exit(output: &Output) -> Exit {
 }
 
 /// What to say about an answer that is none.
-pub(crate) fn complaint(output: &Output) -> Option<String> {
+pub(crate) fn complaint(output: &TaskOutput) -> Option<String> {
     let ended = output.ended.as_ref().map(|end| {
         let word = match end.reason {
             EndReason::Closed => "closed",

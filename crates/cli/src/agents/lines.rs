@@ -9,7 +9,7 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// Why there is no next line.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum LineError {
+pub(crate) enum PromptLineError {
     #[error("stdin cannot be read: {0}")]
     Io(io::Error),
     #[error("a line of stdin has more than {MAX_LINE_BYTES} bytes")]
@@ -20,7 +20,7 @@ pub(crate) enum LineError {
 
 /// The lines of stdin until its end. They are read by a thread that nobody waits for, because a terminal
 /// may never give another line.
-pub(crate) fn lines() -> io::Result<mpsc::Receiver<Result<String, LineError>>> {
+pub(crate) fn lines() -> io::Result<mpsc::Receiver<Result<String, PromptLineError>>> {
     let (sender, receiver) = mpsc::channel(1);
     std::thread::Builder::new().spawn(move || {
         let mut stdin = io::stdin().lock();
@@ -34,16 +34,16 @@ pub(crate) fn lines() -> io::Result<mpsc::Receiver<Result<String, LineError>>> {
     Ok(receiver)
 }
 
-fn next(input: &mut impl BufRead) -> Option<Result<String, LineError>> {
+fn next(input: &mut impl BufRead) -> Option<Result<String, PromptLineError>> {
     let mut bytes = Vec::new();
     let read = input.take(MAX_LINE_BYTES + 1).read_until(b'\n', &mut bytes);
     match read {
-        Err(error) => Some(Err(LineError::Io(error))),
+        Err(error) => Some(Err(PromptLineError::Io(error))),
         Ok(0) => None,
-        Ok(_) if bytes.len() as u64 > MAX_LINE_BYTES => Some(Err(LineError::TooLong)),
+        Ok(_) if bytes.len() as u64 > MAX_LINE_BYTES => Some(Err(PromptLineError::TooLong)),
         Ok(_) => Some(match String::from_utf8(bytes) {
             Ok(line) => Ok(line.trim_end_matches(['\n', '\r']).to_owned()),
-            Err(_) => Err(LineError::NotUtf8),
+            Err(_) => Err(PromptLineError::NotUtf8),
         }),
     }
 }
@@ -67,11 +67,11 @@ mod tests {
         let long = vec![b'a'; 2 << 20];
         assert!(matches!(
             next(&mut long.as_slice()),
-            Some(Err(LineError::TooLong))
+            Some(Err(PromptLineError::TooLong))
         ));
         assert!(matches!(
             next(&mut b"\xff\n".as_slice()),
-            Some(Err(LineError::NotUtf8))
+            Some(Err(PromptLineError::NotUtf8))
         ));
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use proofhouse_campaign::engine::Progress;
-use proofhouse_campaign::result::{Outcome, RunRecord};
+use proofhouse_campaign::engine::CampaignProgress;
+use proofhouse_campaign::result::{RunOutcome, RunRecord};
 use proofhouse_wire::sync::lock;
 
 use crate::output::{complain, printable_line, talk};
@@ -17,13 +17,13 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const WIDTH: usize = 79;
 
 /// Tells how far a campaign is.
-pub(crate) struct Meter {
+pub(crate) struct CampaignMeter {
     on_terminal: bool,
     drawn: Mutex<Option<Instant>>,
     has_trouble: AtomicBool,
 }
 
-impl Meter {
+impl CampaignMeter {
     pub(crate) fn new() -> Self {
         Self {
             on_terminal: io::stderr().is_terminal(),
@@ -37,7 +37,7 @@ impl Meter {
         self.has_trouble.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn tell(&self, progress: &Progress<'_>) {
+    pub(crate) fn tell(&self, progress: &CampaignProgress<'_>) {
         if let Some(trouble) = progress.trouble {
             self.erase();
             self.has_trouble.store(true, Ordering::Relaxed);
@@ -46,7 +46,7 @@ impl Meter {
             )));
         }
         let Some(run) = progress.run else { return };
-        if run.outcome == Outcome::Error {
+        if run.outcome == RunOutcome::Error {
             self.erase();
             talk(&printable_line(&line(run)));
         } else if !self.on_terminal {
@@ -58,7 +58,7 @@ impl Meter {
         }
     }
 
-    fn draw(&self, progress: &Progress<'_>, run: &RunRecord) {
+    fn draw(&self, progress: &CampaignProgress<'_>, run: &RunRecord) {
         let mut drawn = lock(&self.drawn);
         let is_last = progress.done == progress.total;
         if !is_last && drawn.is_some_and(|last| last.elapsed() < INTERVAL) {

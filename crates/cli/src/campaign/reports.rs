@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proofhouse_campaign::comparison::Comparison;
 use proofhouse_campaign::replay::Traces;
-use proofhouse_campaign::report::{self, FORMAT_NAMES, Format, ReportInput};
+use proofhouse_campaign::report::{self, FORMAT_NAMES, ReportFormat, ReportInput};
 use proofhouse_campaign::result::CampaignResult;
 
 use crate::output::{CommandError, shown_path};
@@ -13,11 +13,11 @@ use crate::output::{CommandError, shown_path};
 /// A name that no format of reports has.
 #[derive(Debug, thiserror::Error)]
 #[error("write one of {}", FORMAT_NAMES.join(", "))]
-pub(crate) struct UnknownFormat;
+pub(crate) struct UnknownReportFormat;
 
 /// Reads the name of a format.
-pub(crate) fn format(name: &str) -> Result<Format, UnknownFormat> {
-    Format::named(name).ok_or(UnknownFormat)
+pub(crate) fn format(name: &str) -> Result<ReportFormat, UnknownReportFormat> {
+    ReportFormat::named(name).ok_or(UnknownReportFormat)
 }
 
 /// What `--help` says of the option that takes the name of a format.
@@ -31,7 +31,7 @@ pub(crate) fn format_help() -> String {
 
 /// A report for stdout.
 pub(crate) fn render(
-    format: Format,
+    format: ReportFormat,
     result: &CampaignResult,
     traces: &Traces,
     comparison: Option<&Comparison>,
@@ -53,18 +53,18 @@ pub(crate) fn json(result: &CampaignResult, comparison: Option<&Comparison>) -> 
         comparison,
         colour: false,
     };
-    report::render(Format::Json, &input)
+    report::render(ReportFormat::Json, &input)
 }
 
 /// Writes a report into a directory. The result itself is there already.
 pub(crate) fn write(
-    format: Format,
+    format: ReportFormat,
     directory: &Path,
     result: &CampaignResult,
     traces: &Traces,
     comparison: Option<&Comparison>,
 ) -> Result<(), CommandError> {
-    if format == Format::Json {
+    if format == ReportFormat::Json {
         return Ok(());
     }
     let input = ReportInput {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::project::Project;
-use super::{Written, install};
+use super::{CiFile, install};
 
 /// Where it goes.
 const PATH: &str = ".github/workflows/proofhouse.yml";
@@ -11,7 +11,7 @@ const PATH: &str = ".github/workflows/proofhouse.yml";
 /// The workflow; the words in capitals between `@` are filled in.
 const TEMPLATE: &str = include_str!("github.yml");
 
-pub(super) fn file(project: &Project) -> Written {
+pub(super) fn file(project: &Project) -> CiFile {
     let directory = project.directory.as_deref();
     let prefix = directory
         .map(|directory| format!("{directory}/"))
@@ -42,7 +42,7 @@ pub(super) fn file(project: &Project) -> Written {
         .replace("    @DEFAULTS@\n", &defaults.unwrap_or_default())
         .replace("        @ENVIRONMENT@\n", &environment)
         .replace("@PREFIX@", &prefix);
-    Written {
+    CiFile {
         path: PATH,
         text,
         next: match project.variables.as_slice() {

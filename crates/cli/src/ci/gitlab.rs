@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::project::Project;
-use super::{Written, install};
+use super::{CiFile, install};
 
 /// Where it goes when the repository has no configuration yet.
 const ALONE: &str = ".gitlab-ci.yml";
@@ -13,7 +13,7 @@ const INCLUDED: &str = ".gitlab/proofhouse.yml";
 /// The job; the words in capitals between `@` are filled in.
 const TEMPLATE: &str = include_str!("gitlab.yml");
 
-pub(super) fn file(project: &Project) -> Written {
+pub(super) fn file(project: &Project) -> CiFile {
     let directory = project.directory.as_deref();
     let prefix = directory
         .map(|directory| format!("{directory}/"))
@@ -48,7 +48,7 @@ pub(super) fn file(project: &Project) -> Written {
             "{and}the job reads {names} from the CI/CD variables of the project"
         );
     }
-    Written {
+    CiFile {
         path,
         text,
         next: Some(next).filter(|next| !next.is_empty()),

@@ -8,7 +8,7 @@ use project::Project;
 
 /// Who runs the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Host {
+pub(crate) enum CiHost {
     /// GitHub Actions
     Github,
     /// GitLab CI/CD
@@ -17,7 +17,7 @@ pub(crate) enum Host {
 
 /// A file for a host, relative to the root of the repository.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct CiFile {
     pub(crate) path: &'static str,
     pub(crate) text: String,
     /// What is left to do.
@@ -25,10 +25,10 @@ pub(crate) struct Written {
 }
 
 /// The file for a host.
-pub(crate) fn file(host: Host, project: &Project) -> Written {
+pub(crate) fn file(host: CiHost, project: &Project) -> CiFile {
     match host {
-        Host::Github => github::file(project),
-        Host::Gitlab => gitlab::file(project),
+        CiHost::Github => github::file(project),
+        CiHost::Gitlab => gitlab::file(project),
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use proofhouse_campaign::config;
 use proofhouse_tools::operator::variables::is_name;
 
-use super::Host;
-use crate::input::Input;
+use super::CiHost;
+use crate::input::FileInput;
 
 /// How far up the root of a repository is looked for.
 const MAX_UP: usize = 32;
@@ -34,7 +34,7 @@ pub(crate) struct Project {
     pub(crate) source: Option<String>,
     /// Whether there is a `.gitlab-ci.yml` that we did not write.
     pub(crate) has_gitlab_file: bool,
-    hosts: Vec<Host>,
+    hosts: Vec<CiHost>,
 }
 
 impl Project {
@@ -64,10 +64,10 @@ impl Project {
         let has_gitlab_file = gitlab.exists() && !is_ours;
         let mut hosts = Vec::new();
         if root.join(".github").exists() || remote("github") {
-            hosts.push(Host::Github);
+            hosts.push(CiHost::Github);
         }
         if gitlab.exists() || root.join(".gitlab").exists() || remote("gitlab") {
-            hosts.push(Host::Gitlab);
+            hosts.push(CiHost::Gitlab);
         }
         Self {
             directory: inner.map(|inner| inner.replace('\\', "/")),
@@ -81,7 +81,7 @@ impl Project {
     }
 
     /// Who seems to run the checks of this repository.
-    pub(crate) fn hosts(&self) -> &[Host] {
+    pub(crate) fn hosts(&self) -> &[CiHost] {
         &self.hosts
     }
 }
@@ -89,7 +89,7 @@ impl Project {
 fn read(path: &Path) -> Option<String> {
     let is_file = path.is_file();
     is_file
-        .then(|| Input::File(path.to_owned()).read(MAX_BYTES).ok())
+        .then(|| FileInput::File(path.to_owned()).read(MAX_BYTES).ok())
         .flatten()
 }
 
@@ -134,12 +134,15 @@ mod tests {
         let text = "a: ${B_KEY}\n# b: ${NO}\nc: $${NO} ${A_KEY}${B_KEY} ${not a name}\n";
         std::fs::write(inner.join(config::FILE), text).unwrap();
         let project = Project::look(&inner);
-        assert_eq!(project.hosts(), [Host::Gitlab]);
+        assert_eq!(project.hosts(), [CiHost::Gitlab]);
         assert_eq!(project.directory.as_deref(), Some("agents/clerk"));
         assert_eq!(project.variables, ["A_KEY", "B_KEY"]);
         assert!(project.has_config && project.source.is_none());
         std::fs::create_dir_all(root.join(".github")).unwrap();
-        assert_eq!(Project::look(root).hosts(), [Host::Github, Host::Gitlab]);
+        assert_eq!(
+            Project::look(root).hosts(),
+            [CiHost::Github, CiHost::Gitlab]
+        );
         assert_eq!(Project::look(root).directory, None);
     }
 }

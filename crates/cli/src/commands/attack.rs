@@ -18,9 +18,9 @@ use proofhouse_wire::write_files::same_file;
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
-use crate::input::{Input, SizeLimit};
+use crate::input::{FileInput, SizeLimit};
 use crate::live::Live;
-use crate::output::{CommandError, Data, printable_line, shown_path, talk};
+use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
 use crate::planted::Planted;
 use crate::report::attack;
 use crate::rules::load_or_complain;
@@ -43,7 +43,7 @@ const LEAVING: Duration = Duration::from_millis(500);
     Exit codes: 0 resisted, 1 exploited or partial, 2 error verdict, 3 could not run, a file could not\n\
     be written or the agent was never reached, 64 usage, 130 interrupted (with a verdict on what was\n\
     seen).")]
-pub(crate) struct Attack {
+pub(crate) struct AttackCommand {
     /// The threat document, or `-` for stdin
     #[arg(value_name = "DOC")]
     document: PathBuf,
@@ -89,8 +89,8 @@ pub(crate) struct Attack {
     any_origin: bool,
 
     /// How to print the verdict
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = AttackFormat::Human)]
+    format: AttackFormat,
 
     #[command(flatten)]
     size: SizeLimit,
@@ -103,21 +103,21 @@ pub(crate) struct Attack {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum AttackFormat {
     /// For people
     Human,
     /// For programs
     Json,
 }
 
-impl Attack {
+impl AttackCommand {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let input = if self.document.as_os_str() == "-" {
-            Input::Stdin
+            FileInput::Stdin
         } else {
-            Input::File(self.document.clone())
+            FileInput::File(self.document.clone())
         };
-        if let Input::File(path) = &input
+        if let FileInput::File(path) = &input
             && !path.exists()
         {
             let name = path.display();
@@ -147,7 +147,7 @@ impl Attack {
             .endpoints
             .values()
             .any(|endpoint| matches!(endpoint, ActorEndpoint::Stdio));
-        if over_stdio && matches!(input, Input::Stdin) {
+        if over_stdio && matches!(input, FileInput::Stdin) {
             return Err(CommandError::usage(
                 "stdin cannot be both the document and the agent",
             ));
@@ -186,12 +186,12 @@ impl Attack {
         }
         // Over stdio, stdout belongs to the protocol.
         let mut data = if over_stdio {
-            Data::on_stderr()
+            StdoutData::on_stderr()
         } else {
-            Data::new()
+            StdoutData::new()
         };
         match self.format {
-            Format::Human => {
+            AttackFormat::Human => {
                 attack::human(&mut data, &document, &name, cited.as_deref(), &report)?;
                 if let Some(planted) = &planted {
                     data.line(&format!(
@@ -200,7 +200,7 @@ impl Attack {
                     ))?;
                 }
             }
-            Format::Json => data.json(&json)?,
+            AttackFormat::Json => data.json(&json)?,
         }
         data.finish()?;
         if failures.is_empty() {
@@ -210,10 +210,10 @@ impl Attack {
     }
 
     /// Files that are written are not those that are read, nor one another.
-    fn check_files(&self, input: &Input) -> Result<(), CommandError> {
+    fn check_files(&self, input: &FileInput) -> Result<(), CommandError> {
         let document = match input {
-            Input::File(path) => Some(path.as_path()),
-            Input::Stdin => None,
+            FileInput::File(path) => Some(path.as_path()),
+            FileInput::Stdin => None,
         };
         let files = [
             ("the document", document),

@@ -7,9 +7,9 @@ use proofhouse_campaign::config;
 use proofhouse_wire::write_files::create;
 
 use crate::ci::project::Project;
-use crate::ci::{Host, file};
+use crate::ci::{CiHost, file};
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, shown_path, talk};
+use crate::output::{CommandError, StdoutData, shown_path, talk};
 
 /// Put campaigns where changes are checked
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub(crate) struct Ci {
 
 #[derive(Debug, Subcommand)]
 enum CiCommand {
-    Init(Init),
+    Init(CiInit),
 }
 
 impl Ci {
@@ -45,10 +45,10 @@ impl Ci {
     proofhouse ci init --all --force\n  \
     proofhouse ci init gitlab --print\n\n\
     Exit codes: 0 written, 3 the file is there already or cannot be written, 64 usage.")]
-struct Init {
+struct CiInit {
     /// Who runs the checks
     #[arg(value_enum)]
-    host: Option<Host>,
+    host: Option<CiHost>,
 
     /// For all of them
     #[arg(long, conflicts_with = "host")]
@@ -63,12 +63,12 @@ struct Init {
     print: bool,
 }
 
-impl Init {
+impl CiInit {
     fn run(self) -> Result<Exit, CommandError> {
         let project = Project::look(Path::new("."));
         let hosts = match (self.host, self.all) {
             (Some(host), _) => vec![host],
-            (None, true) => vec![Host::Github, Host::Gitlab],
+            (None, true) => vec![CiHost::Github, CiHost::Gitlab],
             (None, false) => project.hosts().to_vec(),
         };
         if hosts.is_empty() {
@@ -78,7 +78,7 @@ impl Init {
         }
         let files: Vec<_> = hosts.into_iter().map(|host| file(host, &project)).collect();
         if self.print {
-            let mut data = Data::new();
+            let mut data = StdoutData::new();
             for (place, file) in files.iter().enumerate() {
                 if files.len() > 1 {
                     let before = if place == 0 { "" } else { "---\n" };

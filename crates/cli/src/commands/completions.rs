@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use super::Cli;
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data};
+use crate::output::{CommandError, StdoutData};
 
 /// Print shell completions
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ impl Completions {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "proofhouse", &mut script);
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         data.write(&String::from_utf8_lossy(&script))?;
         data.finish()?;
         Ok(Exit::Success)

@@ -9,8 +9,8 @@ use proofhouse_wire::files::files_in;
 use serde_json::json;
 
 use crate::exit_code::Exit;
-use crate::input::{Input, Unreadable};
-use crate::output::{CommandError, Data, printable_line};
+use crate::input::{FileInput, Unreadable};
+use crate::output::{CommandError, StdoutData, printable_line};
 
 /// Run a directory of OATF conformance vectors
 #[derive(Debug, Args)]
@@ -28,12 +28,12 @@ pub(crate) struct Conformance {
     verbose: bool,
 
     /// How to print the results
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ConformanceFormat::Human)]
+    format: ConformanceFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ConformanceFormat {
     Human,
     Json,
 }
@@ -46,9 +46,9 @@ impl Conformance {
             .filter(|result| result.failure.is_some())
             .count();
         let passed = results.len() - failed;
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         match self.format {
-            Format::Human => {
+            ConformanceFormat::Human => {
                 for CaseResult {
                     suite,
                     id,
@@ -66,7 +66,7 @@ impl Conformance {
                 }
                 data.line(&format!("{passed} passed, {failed} failed"))?;
             }
-            Format::Json => {
+            ConformanceFormat::Json => {
                 let cases: Vec<_> = results
                     .iter()
                     .map(|result| {
@@ -109,7 +109,7 @@ fn run(directory: &Path) -> Result<Vec<CaseResult>, CommandError> {
     for file in conformance::suite_files() {
         let path = directory.join(file);
         if path.exists() {
-            let text = Input::File(path.clone()).read(conformance::MAX_BYTES);
+            let text = FileInput::File(path.clone()).read(conformance::MAX_BYTES);
             let text = text.map_err(|error| wrong(&path, &error))?;
             let cases = conformance::run_suite(file, &text);
             results.extend(cases.map_err(|error| wrong(&path, &error))?);
@@ -129,7 +129,9 @@ fn documents(
     results: &mut Vec<CaseResult>,
 ) -> Result<(), CommandError> {
     for input in files_in(folder)? {
-        let Input::File(path) = &input else { continue };
+        let FileInput::File(path) = &input else {
+            continue;
+        };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.ends_with(".meta.yaml") {
             continue;

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use clap::Args;
 use proofhouse_campaign::config::duration;
-use proofhouse_sim::service::{Service, serve_stdio};
-use proofhouse_wire::server::Bound;
+use proofhouse_sim::service::{DemoApi, serve_stdio};
+use proofhouse_wire::server::BoundServer;
 use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, BufReader};
 
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, talk};
+use crate::output::{CommandError, StdoutData, talk};
 use crate::tools::work::until_interrupted;
 
 /// No request of a demonstration is larger.
@@ -60,7 +60,7 @@ impl DemoService {
     }
 
     async fn serve(&self, ended: &CancellationToken) -> Result<(), CommandError> {
-        let bound = Bound::new(self.listen).await.map_err(|error| {
+        let bound = BoundServer::new(self.listen).await.map_err(|error| {
             CommandError::cannot_run(format!("cannot listen on {}: {error}", self.listen))
         })?;
         let address = bound.address();
@@ -68,7 +68,7 @@ impl DemoService {
             talk("warning: others may reach this address, and the service guards nothing");
         }
         let origin = format!("http://{address}");
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         let places = json!({
             "listening": origin,
             "openapi": format!("{origin}/openapi.json"),
@@ -77,7 +77,7 @@ impl DemoService {
         // One line, for those who start it and wait for it.
         data.line(&places.to_string())?;
         data.finish()?;
-        let service = Arc::new(Service::new(origin, self.session_lifetime));
+        let service = Arc::new(DemoApi::new(origin, self.session_lifetime));
         let limits = WireLimits {
             max_message_bytes: MAX_BODY_BYTES,
             ..WireLimits::default()

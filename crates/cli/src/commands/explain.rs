@@ -1,12 +1,12 @@
 //! `proofhouse explain`: what a code means.
 
 use clap::{Args, ValueEnum};
-use proofhouse_oatf::Explanation;
+use proofhouse_oatf::CodeExplanation;
 use serde_json::json;
 
 use crate::exit_code::Exit;
 use crate::explanations::{explain, explanations};
-use crate::output::{CommandError, Data};
+use crate::output::{CommandError, StdoutData};
 
 /// Explain a diagnostic code, or list all of them
 #[derive(Debug, Args)]
@@ -16,43 +16,43 @@ pub(crate) struct Explain {
     code: Option<String>,
 
     /// How to print it
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ExplainFormat::Human)]
+    format: ExplainFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ExplainFormat {
     Human,
     Json,
 }
 
 impl Explain {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         match (&self.code, self.format) {
             (Some(code), format) => {
                 let Some(explanation) = explain(code) else {
                     return Err(CommandError::usage(unknown(code)));
                 };
                 match format {
-                    Format::Human => {
-                        let Explanation {
+                    ExplainFormat::Human => {
+                        let CodeExplanation {
                             code, kind, text, ..
                         } = explanation;
                         data.line(&format!("{code} ({kind})\n\n{text}"))?;
                     }
-                    Format::Json => data.json(&as_json(&explanation))?,
+                    ExplainFormat::Json => data.json(&as_json(&explanation))?,
                 }
             }
-            (None, Format::Human) => {
-                for Explanation {
+            (None, ExplainFormat::Human) => {
+                for CodeExplanation {
                     code, kind, title, ..
                 } in explanations()
                 {
                     data.line(&format!("{code:<7} {kind:<13} {title}"))?;
                 }
             }
-            (None, Format::Json) => {
+            (None, ExplainFormat::Json) => {
                 data.json(
                     &explanations()
                         .map(|explanation| as_json(&explanation))
@@ -65,7 +65,7 @@ impl Explain {
     }
 }
 
-fn as_json(explanation: &Explanation) -> serde_json::Value {
+fn as_json(explanation: &CodeExplanation) -> serde_json::Value {
     json!({
         "code": explanation.code,
         "kind": explanation.kind.to_string(),

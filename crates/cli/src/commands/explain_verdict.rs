@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use proofhouse_detect::{Explanation, Item, Scanner, open};
+use proofhouse_detect::{IndicatorExplanation, Scanner, TraceItem, open};
 use proofhouse_oatf::did_you_mean;
 
 use crate::exit_code::Exit;
 use crate::interrupt::Interrupt;
-use crate::output::{CommandError, Data, complain, printable_line, shown_path, talk};
-use crate::progress::Meter;
+use crate::output::{CommandError, StdoutData, complain, printable_line, shown_path, talk};
+use crate::progress::ScanMeter;
 use crate::report::explain_verdict::{self, Explained};
-use crate::rules::Rules;
+use crate::rules::JudgingDocuments;
 use crate::traces::{self, TraceOptions};
 
 /// Explain why indicators judged a trace as they did
@@ -30,7 +30,7 @@ pub(crate) struct ExplainVerdict {
     trace: PathBuf,
 
     #[command(flatten)]
-    rules: Rules,
+    rules: JudgingDocuments,
 
     /// Explain this indicator only
     #[arg(long, value_name = "ID")]
@@ -41,15 +41,15 @@ pub(crate) struct ExplainVerdict {
     limit: usize,
 
     /// How to print it
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ExplainVerdictFormat::Human)]
+    format: ExplainVerdictFormat,
 
     #[command(flatten)]
     options: TraceOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ExplainVerdictFormat {
     Human,
     Json,
 }
@@ -73,13 +73,13 @@ impl ExplainVerdict {
         let name = input.name();
         let interrupt = Interrupt::watch();
         let opened = traces::open(input, &interrupt);
-        let mut meter = Meter::new(&name, &opened);
+        let mut meter = ScanMeter::new(&name, &opened);
         let (format, mut messages) =
             open(opened.reader, self.options.format(), &self.options.import());
         let mut error = None;
         for item in messages.by_ref() {
             match item {
-                Ok(Item::Message { line, message }) => {
+                Ok(TraceItem::Message { line, message }) => {
                     session.feed_line(line, &message);
                     for explanation in &mut explanations {
                         explanation.feed_line(line, &message);
@@ -87,7 +87,7 @@ impl ExplainVerdict {
                     meter.step(session.messages());
                 }
                 // `scan` tells them; here they are only counted.
-                Ok(Item::Problem(_)) => {}
+                Ok(TraceItem::Problem(_)) => {}
                 Err(end) => error = Some(end.to_string()),
             }
         }
@@ -118,10 +118,14 @@ impl ExplainVerdict {
             skipped,
             error,
         };
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         match self.format {
-            Format::Human => explain_verdict::human::write(&mut data, &scanner, &explained)?,
-            Format::Json => data.json(&explain_verdict::json::document(&scanner, &explained))?,
+            ExplainVerdictFormat::Human => {
+                explain_verdict::human::write(&mut data, &scanner, &explained)?
+            }
+            ExplainVerdictFormat::Json => {
+                data.json(&explain_verdict::json::document(&scanner, &explained))?
+            }
         }
         data.finish()?;
         Ok(match explained.error {
@@ -133,7 +137,10 @@ impl ExplainVerdict {
     }
 
     /// The indicators to follow.
-    fn chosen<'s>(&self, scanner: &'s Scanner) -> Result<Vec<Explanation<'s>>, CommandError> {
+    fn chosen<'s>(
+        &self,
+        scanner: &'s Scanner,
+    ) -> Result<Vec<IndicatorExplanation<'s>>, CommandError> {
         let mut chosen = Vec::new();
         let mut ids = Vec::new();
         for (position, (_, document)) in scanner.documents().enumerate() {
@@ -141,7 +148,9 @@ impl ExplainVerdict {
                 let id = indicator.id.as_deref().unwrap_or_default();
                 ids.push(id);
                 if self.indicator.as_deref().is_none_or(|wanted| wanted == id) {
-                    chosen.extend(Explanation::new(scanner, position, index, self.limit));
+                    chosen.extend(IndicatorExplanation::new(
+                        scanner, position, index, self.limit,
+                    ));
                 }
             }
         }

@@ -8,8 +8,8 @@ use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
 use proofhouse_wire::write_files::replace;
 
 use crate::exit_code::Exit;
-use crate::input::{Input, Inputs, Shown};
-use crate::output::{CommandError, Data, complain, printable_line, talk};
+use crate::input::{FileInput, Inputs, ShownName};
+use crate::output::{CommandError, StdoutData, complain, printable_line, talk};
 use crate::report::{self, Checked};
 
 /// Rewrite threat documents in canonical form
@@ -39,7 +39,7 @@ pub(crate) struct Fmt {
 impl Fmt {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let inputs = self.inputs.collect()?;
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         let mut exit = Exit::Success;
         for input in &inputs {
             if !self.format(input, &mut data)? {
@@ -51,10 +51,10 @@ impl Fmt {
     }
 
     /// Formats one document; `false` when it is not, or cannot be brought, in canonical form.
-    fn format(&self, input: &Input, data: &mut Data) -> Result<bool, CommandError> {
+    fn format(&self, input: &FileInput, data: &mut StdoutData) -> Result<bool, CommandError> {
         let (name, shown) = (input.name(), input.shown());
         // A pipe or a device can be read, but not replaced.
-        if let Input::File(path) = input
+        if let FileInput::File(path) = input
             && !path.is_file()
         {
             complain(&format!(
@@ -71,14 +71,14 @@ impl Fmt {
         };
         let other = if config::is_meant_by(&input.name(), &text) {
             Some("the configuration of a project")
-        } else if matches!(input, Input::File(path) if is_cases_file(path)) {
+        } else if matches!(input, FileInput::File(path) if is_cases_file(path)) {
             Some("a file of labelled cases")
         } else {
             Bundle::is_meant_by(&text).then_some("a tool manifest")
         };
         if let Some(other) = other {
             // They have no canonical form, and may stand beside threat documents in a directory.
-            if let (Input::Stdin, false) = (input, self.check) {
+            if let (FileInput::Stdin, false) = (input, self.check) {
                 data.write(&text)?;
             }
             talk(&format!("{shown}: left alone, because it is {other}"));
@@ -104,7 +104,7 @@ impl Fmt {
         };
         let comments = proofhouse_source::Comments::read(&text);
         let canonical = format!("{}{}", comments.header(), serialize(&loaded.document));
-        if let Input::Stdin = input {
+        if let FileInput::Stdin = input {
             if !self.check {
                 data.write(&canonical)?;
             }
@@ -126,7 +126,7 @@ impl Fmt {
             ));
             return Ok(false);
         }
-        let Input::File(path) = input else {
+        let FileInput::File(path) = input else {
             return Ok(true);
         };
         replace(path, &canonical)

@@ -4,15 +4,17 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use clap::Args;
-use proofhouse_campaign::config::{self, Draft, FILE, Variables};
+use proofhouse_campaign::config::{self, ConfigVariables, Draft, FILE};
 use proofhouse_oatf::DiagnosticSeverity;
-use proofhouse_subjects::discover::{Found, PORTS, Spoken, detect, probe_ports, probe_url};
+use proofhouse_subjects::discover::{
+    DiscoveredProject, PORTS, Spoken, detect, probe_ports, probe_url,
+};
 use proofhouse_subjects::without_credentials;
 use proofhouse_wire::write_files::create;
 
 use crate::exit_code::Exit;
-use crate::init::ask::Asked;
-use crate::output::{CommandError, Data, printable_line, talk};
+use crate::init::ask::Prompter;
+use crate::output::{CommandError, StdoutData, printable_line, talk};
 use crate::report::plural;
 
 /// Write a proofhouse.yaml for the project in this directory
@@ -74,7 +76,7 @@ impl Init {
         let draft = if asks {
             let input = io::stdin().lock();
             let output = anstream::stderr();
-            let draft = ask(&mut Asked { input, output }, everything, &found);
+            let draft = ask(&mut Prompter { input, output }, everything, &found);
             draft.ok_or_else(|| CommandError {
                 message: "the input ended; nothing was written".to_owned(),
                 exit: Exit::Interrupted,
@@ -85,7 +87,7 @@ impl Init {
             everything
         };
         let text = config::text(&draft, &found);
-        let (_, findings) = config::read(&text, Path::new(""), Variables::Unread, &|_| true);
+        let (_, findings) = config::read(&text, Path::new(""), ConfigVariables::Unread, &|_| true);
         let wrong = findings
             .iter()
             .find(|finding| finding.severity == DiagnosticSeverity::Error);
@@ -95,7 +97,7 @@ impl Init {
             ))));
         }
         if self.print {
-            let mut data = Data::new();
+            let mut data = StdoutData::new();
             data.write(&text)?;
             data.finish()?;
             return Ok(Exit::Success);
@@ -154,7 +156,7 @@ fn is_command(text: &str) -> Result<(), NotACommand> {
     }
 }
 
-fn tell(found: &Found, endpoints: &[Spoken]) {
+fn tell(found: &DiscoveredProject, endpoints: &[Spoken]) {
     for agent in &found.agents {
         talk(&printable_line(&format!(
             "found the agent {} in {}",
@@ -191,9 +193,9 @@ fn tell(found: &Found, endpoints: &[Spoken]) {
 
 /// Lets somebody choose among what was found. `None` when the input ends before all is answered.
 fn ask<R: io::BufRead, W: io::Write>(
-    asked: &mut Asked<R, W>,
+    asked: &mut Prompter<R, W>,
     all: Draft,
-    found: &Found,
+    found: &DiscoveredProject,
 ) -> Option<Draft> {
     let mut draft = Draft {
         command: all.command,
@@ -262,15 +264,15 @@ mod tests {
 
     #[test]
     fn answers_decide_what_is_written() {
-        let found = Found {
+        let found = DiscoveredProject {
             commands: vec![Hint {
                 file: "package.json".to_owned(),
                 command: "npm start".to_owned(),
             }],
-            ..Found::default()
+            ..DiscoveredProject::default()
         };
         let after = |input: &str| {
-            let mut asked = Asked {
+            let mut asked = Prompter {
                 input: input.as_bytes(),
                 output: Vec::new(),
             };

@@ -10,7 +10,7 @@ use proofhouse_store::{Store, StoreError};
 use serde_json::json;
 
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, printable_line, talk};
+use crate::output::{CommandError, StdoutData, printable_line, talk};
 use crate::store_options::StoreOptions;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
@@ -27,15 +27,15 @@ const ID_LETTERS: usize = 12;
     Exit codes: 0 done, 3 the store cannot be used or there is no such key, 64 usage, or there is no such store.")]
 pub(crate) struct Keys {
     #[command(subcommand)]
-    command: Command,
+    command: KeysCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum KeysCommand {
     /// Make a key; it is shown once, and only its hash is kept
     Create(Create),
     /// List the keys, without the keys themselves
-    List(List),
+    List(KeysList),
     /// Make a key invalid for good
     Revoke(Revoke),
 }
@@ -62,19 +62,19 @@ struct Create {
     store: StoreOptions,
 
     /// How to print it
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = KeysFormat::Human)]
+    format: KeysFormat,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  proofhouse keys list --format json")]
-struct List {
+struct KeysList {
     #[command(flatten)]
     store: StoreOptions,
 
     /// How to print them
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = KeysFormat::Human)]
+    format: KeysFormat,
 }
 
 #[derive(Debug, Args)]
@@ -88,7 +88,7 @@ struct Revoke {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum KeysFormat {
     /// For people
     Human,
     /// For programs
@@ -103,9 +103,9 @@ impl Keys {
             .build()?;
         runtime.block_on(async {
             match self.command {
-                Command::Create(create) => create.run().await,
-                Command::List(list) => list.run().await,
-                Command::Revoke(revoke) => revoke.run().await,
+                KeysCommand::Create(create) => create.run().await,
+                KeysCommand::List(list) => list.run().await,
+                KeysCommand::Revoke(revoke) => revoke.run().await,
             }
         })?;
         Ok(Exit::Success)
@@ -154,13 +154,13 @@ impl Create {
         let made = make(store.as_ref(), &self.name, &self.scopes, expires_at).await;
         store.close().await;
         let (key, secret) = made?;
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         match self.format {
-            Format::Human => {
+            KeysFormat::Human => {
                 talk(&format!("key {}, shown this once:", key.id));
                 data.line(secret.reveal())?;
             }
-            Format::Json => {
+            KeysFormat::Json => {
                 let told = json!({
                     "version": VERSION, "id": key.id, "name": key.name, "scopes": key.scopes,
                     "expires_at": key.expires_at, "key": secret.reveal(),
@@ -172,17 +172,17 @@ impl Create {
     }
 }
 
-impl List {
+impl KeysList {
     async fn run(self) -> Result<(), CommandError> {
         let store = self.store.open_existing().await?;
         let keys = store.api_keys().await.map_err(failed);
         let now = store.now().await.map_err(failed);
         store.close().await;
         let (keys, now) = (keys?, now?);
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         match self.format {
-            Format::Human if keys.is_empty() => talk("there are no keys"),
-            Format::Human => {
+            KeysFormat::Human if keys.is_empty() => talk("there are no keys"),
+            KeysFormat::Human => {
                 for key in &keys {
                     let has_expired = key.expires_at.is_some_and(|end| end <= now);
                     let state = match key.revoked_at {
@@ -195,7 +195,7 @@ impl List {
                     data.line(&printable_line(&line))?;
                 }
             }
-            Format::Json => {
+            KeysFormat::Json => {
                 let told = json!({"version": VERSION, "keys": keys});
                 data.line(&told.to_string())?;
             }

@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory};
 
 use super::Cli;
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, shown_path, talk};
+use crate::output::{CommandError, StdoutData, shown_path, talk};
 
 /// Print the manual page, or write all pages into a directory
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ impl Man {
         let Some(dir) = self.dir else {
             let mut page = Vec::new();
             clap_mangen::Man::new(command).render(&mut page)?;
-            let mut data = Data::new();
+            let mut data = StdoutData::new();
             data.write(&String::from_utf8_lossy(&page))?;
             data.finish()?;
             return Ok(Exit::Success);

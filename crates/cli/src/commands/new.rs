@@ -7,7 +7,7 @@ use proofhouse_source::to_inline_scalar;
 use proofhouse_wire::write_files::create;
 
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, shown_path, talk};
+use crate::output::{CommandError, StdoutData, shown_path, talk};
 
 /// Write a threat document to start from
 #[derive(Debug, Args)]
@@ -79,7 +79,7 @@ impl New {
             return Err(CommandError::usage(format!("{place}: {}", finding.message)));
         }
         let Some(path) = self.output else {
-            let mut data = Data::new();
+            let mut data = StdoutData::new();
             data.write(&text)?;
             data.finish()?;
             return Ok(Exit::Success);

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use proofhouse_campaign::replay::{Replayed, Room, Sources, find, gate, replay};
+use proofhouse_campaign::replay::{MessageBudget, Replayed, Sources, find, gate, replay};
 
 use crate::exit_code::Exit;
 use crate::input::SizeLimit;
 use crate::notices;
-use crate::output::{CommandError, Data, printable_line, shown_path, talk};
+use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
 use crate::replay::{human, json};
 use crate::semantic_options::SemanticOptions;
 
@@ -29,7 +29,7 @@ const TOLD_PROBLEMS: usize = 5;
     Exit codes: 0 nothing got through, 1 something did, 2 runs without a verdict, or recordings with gaps, 3 a\n\
     run cannot be judged again or nothing was reached, 64 usage. With --fail-on-change, 0 when every verdict\n\
     is as recorded, 1 when one is not.")]
-pub(crate) struct Replay {
+pub(crate) struct ReplayCommand {
     /// Runs: a directory of `run --out`, the recording of a run, or the id of one (with --out, or after the
     /// directory), of which the beginning is enough and `*` stands for anything
     #[arg(value_name = "RUN")]
@@ -50,11 +50,11 @@ pub(crate) struct Replay {
 
     /// How much of the conversations is shown [default: short for one run, none for several]
     #[arg(long, value_enum)]
-    messages: Option<Messages>,
+    messages: Option<MessageDetail>,
 
     /// How to print the runs
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReplayFormat::Human)]
+    format: ReplayFormat,
 
     #[command(flatten)]
     size: SizeLimit,
@@ -64,7 +64,7 @@ pub(crate) struct Replay {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ReplayFormat {
     /// For people
     Human,
     /// For programs
@@ -73,7 +73,7 @@ enum Format {
 
 /// How much of a conversation is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Messages {
+pub(crate) enum MessageDetail {
     /// Only the verdicts
     None,
     /// A line of each message
@@ -82,7 +82,7 @@ pub(crate) enum Messages {
     Full,
 }
 
-impl Replay {
+impl ReplayCommand {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let found = find(&self.runs, self.out.as_deref())
             .map_err(|error| CommandError::of(&error, error.is_usage()))?;
@@ -98,10 +98,10 @@ impl Replay {
         let messages =
             self.messages
                 .unwrap_or_else(|| match found.iter().map(|kept| kept.runs.len()).sum() {
-                    1_usize => Messages::Short,
-                    _ => Messages::None,
+                    1_usize => MessageDetail::Short,
+                    _ => MessageDetail::None,
                 });
-        let mut room = Room::new(messages != Messages::None);
+        let mut room = MessageBudget::new(messages != MessageDetail::None);
         let mut all = Vec::new();
         for kept in &found {
             for place in &kept.runs {
@@ -110,10 +110,10 @@ impl Replay {
                 all.push(one);
             }
         }
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         match self.format {
-            Format::Human => human::write(&mut data, &all, messages)?,
-            Format::Json => data.json(&json::document(&all, messages))?,
+            ReplayFormat::Human => human::write(&mut data, &all, messages)?,
+            ReplayFormat::Json => data.json(&json::document(&all, messages))?,
         }
         data.finish()?;
         Ok(gate(&all, self.fail_on_change).into())

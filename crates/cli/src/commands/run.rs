@@ -8,29 +8,29 @@ use std::time::Duration;
 use clap::Args;
 use proofhouse_campaign::baseline::{DEFAULT_THRESHOLD, compare, missing_in_common};
 use proofhouse_campaign::comparison::Comparison;
-use proofhouse_campaign::engine::{Progress, Settings, execute};
+use proofhouse_campaign::engine::{CampaignProgress, CampaignSettings, execute};
 use proofhouse_campaign::filters;
 use proofhouse_campaign::gates::{FailOn, gate, surprises};
 use proofhouse_campaign::load::load;
-use proofhouse_campaign::plan::{Filter, Plan};
+use proofhouse_campaign::plan::{DocumentFilter, Plan};
 use proofhouse_campaign::replay::traces;
-use proofhouse_campaign::report::Format;
+use proofhouse_campaign::report::ReportFormat;
 use proofhouse_campaign::result::{CampaignResult, RunRecord, SubjectInfo};
-use proofhouse_campaign::stop::{Question, questions};
+use proofhouse_campaign::stop::{StopQuestion, questions};
 use proofhouse_campaign::store;
 use proofhouse_subjects::Subject;
 use proofhouse_subjects::operator::now;
 use proofhouse_subjects::spec::SubjectSpec;
 use proofhouse_wire::{CancellationToken, adopt_orphans, end_orphans};
 
-use crate::campaign::meter::Meter;
+use crate::campaign::meter::CampaignMeter;
 use crate::campaign::reports;
 use crate::config_options::ConfigOptions;
 use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
 use crate::input::SizeLimit;
 use crate::notices;
-use crate::output::{CommandError, Data, complain, printable_line, shown_path, talk};
+use crate::output::{CommandError, StdoutData, complain, printable_line, shown_path, talk};
 use crate::report::plural;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::{Worked, interruptible};
@@ -58,7 +58,7 @@ const DEFAULT_JOBS: u16 = 8;
     not run, nothing was reached or the result could not be kept, 64 usage, 130 interrupted. With both\n\
     simulations and no --fail-on, 0 when it went as the library expects: the gullible one gave way to\n\
     everything, the careful one to nothing.")]
-pub(crate) struct Run {
+pub(crate) struct RunCommand {
     /// Threat documents: files, or directories searched for .yaml and .yml [default: the library]
     #[arg(value_name = "DOC")]
     paths: Vec<PathBuf>,
@@ -135,11 +135,11 @@ pub(crate) struct Run {
     fail_on: Vec<FailOn>,
 
     #[arg(long, value_name = "FORMAT", default_value = "terminal", value_parser = reports::format, help = reports::format_help())]
-    format: Format,
+    format: ReportFormat,
 
     /// Write this report into --out, too; may be given again [default: html]
     #[arg(long = "report", value_name = "FORMAT", value_parser = reports::format)]
-    reports: Vec<Format>,
+    reports: Vec<ReportFormat>,
 
     #[command(flatten)]
     size: SizeLimit,
@@ -151,7 +151,7 @@ pub(crate) struct Run {
     generation: GenerationOptions,
 }
 
-impl Run {
+impl RunCommand {
     pub(crate) fn run(mut self) -> Result<Exit, CommandError> {
         let configured = self.configure()?;
         let baseline = self.baseline()?;
@@ -195,7 +195,7 @@ impl Run {
             warn_of_nothing_shared(&plan, &infos, before);
         }
         let earlier = self.earlier(&plan, &infos)?;
-        let settings = Settings {
+        let settings = CampaignSettings {
             jobs: usize::from(self.jobs.unwrap_or(DEFAULT_JOBS)),
             fail_fast: self.fail_fast.unwrap_or_default(),
             questions: self.questions(&plan, &infos, baseline.as_ref()),
@@ -203,9 +203,9 @@ impl Run {
             generation: self.generation.provider()?,
             directory: self.out.clone(),
         };
-        let meter = Meter::new();
+        let meter = CampaignMeter::new();
         let cancel = CancellationToken::new();
-        let listener = |progress: &Progress<'_>| meter.tell(progress);
+        let listener = |progress: &CampaignProgress<'_>| meter.tell(progress);
         let version = env!("CARGO_PKG_VERSION");
         let running = execute(
             &plan, &subjects, settings, earlier, version, &listener, &cancel,
@@ -288,8 +288,8 @@ impl Run {
         }
     }
 
-    fn filter(&self) -> Filter {
-        Filter {
+    fn filter(&self) -> DocumentFilter {
+        DocumentFilter {
             ids: self.ids.clone(),
             tags: self.tags.clone(),
             categories: self.categories.clone(),
@@ -327,7 +327,7 @@ impl Run {
         plan: &Plan,
         subjects: &[SubjectInfo],
         baseline: Option<&CampaignResult>,
-    ) -> HashMap<(String, String), Question> {
+    ) -> HashMap<(String, String), StopQuestion> {
         if !self.early_stop.unwrap_or_default() {
             return HashMap::new();
         }
@@ -349,12 +349,12 @@ impl Run {
             None => Default::default(),
         };
         let text = reports::render(self.format, result, &traces, comparison);
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         data.write(&text)?;
         data.finish()?;
         if let Some(directory) = &self.out {
             let wanted = match self.reports.as_slice() {
-                [] => &[Format::Html],
+                [] => &[ReportFormat::Html],
                 given => given,
             };
             for format in wanted {
@@ -372,7 +372,7 @@ impl Run {
         &self,
         result: &CampaignResult,
         comparison: Option<&Comparison>,
-        meter: &Meter,
+        meter: &CampaignMeter,
     ) -> bool {
         let Some(directory) = &self.out else {
             return true;

@@ -7,13 +7,13 @@ use clap::{Args, ValueEnum};
 use proofhouse_detect::{ScanEvent, ScanOptions, Scanner};
 
 use crate::exit_code::Exit;
-use crate::input::Input;
+use crate::input::FileInput;
 use crate::interrupt::Interrupt;
-use crate::output::{CommandError, Data, complain, printable_line, talk};
-use crate::progress::Meter;
+use crate::output::{CommandError, StdoutData, complain, printable_line, talk};
+use crate::progress::ScanMeter;
 use crate::report::plural;
 use crate::report::scan::{self, MAX_PROBLEMS, ScannedTrace};
-use crate::rules::Rules;
+use crate::rules::JudgingDocuments;
 use crate::traces::{self, TraceOptions};
 
 /// How many bad lines of a trace are told one by one.
@@ -37,11 +37,11 @@ pub(crate) struct Scan {
     traces: Vec<PathBuf>,
 
     #[command(flatten)]
-    rules: Rules,
+    rules: JudgingDocuments,
 
     /// How to print what was found
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ScanFormat::Human)]
+    format: ScanFormat,
 
     /// List documents that found nothing, too (human only; the other formats have what they need)
     #[arg(long)]
@@ -56,7 +56,7 @@ pub(crate) struct Scan {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ScanFormat {
     /// For people: the evidence and a summary
     Human,
     /// For programs
@@ -82,11 +82,11 @@ impl Scan {
             }
             scans.push(self.scan(&scanner, input, &interrupt));
         }
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         match self.format {
-            Format::Human => scan::human::write(&mut data, &scanner, &scans, self.all)?,
-            Format::Json => data.json(&scan::json::document(&scanner, &scans))?,
-            Format::Sarif => data.json(&scan::sarif::document(&scanner, &scans))?,
+            ScanFormat::Human => scan::human::write(&mut data, &scanner, &scans, self.all)?,
+            ScanFormat::Json => data.json(&scan::json::document(&scanner, &scans))?,
+            ScanFormat::Sarif => data.json(&scan::sarif::document(&scanner, &scans))?,
         }
         data.finish()?;
         if interrupt.happened() {
@@ -95,10 +95,10 @@ impl Scan {
         Ok(scan::exit(&scans, self.options.allow_skipped))
     }
 
-    fn scan(&self, scanner: &Scanner, input: &Input, interrupt: &Interrupt) -> ScannedTrace {
+    fn scan(&self, scanner: &Scanner, input: &FileInput, interrupt: &Interrupt) -> ScannedTrace {
         let name = input.name();
         let opened = traces::open(input, interrupt);
-        let mut meter = Meter::new(&name, &opened);
+        let mut meter = ScanMeter::new(&name, &opened);
         let cores = || std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         let options = ScanOptions {
             format: self.options.format(),

@@ -8,7 +8,7 @@ use proofhouse_oatf::{Category, Mode, did_you_mean};
 use serde_json::{Value, json};
 
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data};
+use crate::output::{CommandError, StdoutData};
 
 /// Look into the threat library that comes along
 #[derive(Debug, Args)]
@@ -23,13 +23,13 @@ pub(crate) struct Scenarios {
 
 #[derive(Debug, Subcommand)]
 enum ScenariosCommand {
-    List(List),
+    List(ScenariosList),
     Show(Show),
     Coverage(Coverage),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ScenariosFormat {
     Human,
     Json,
 }
@@ -49,7 +49,7 @@ impl Scenarios {
 #[command(after_help = "Examples:\n  \
     proofhouse scenarios list --category oversight_bypass\n  \
     proofhouse scenarios list --entry ASI07 --format json")]
-struct List {
+struct ScenariosList {
     /// Only those of this category
     #[arg(long, value_name = "CATEGORY")]
     category: Option<String>,
@@ -71,11 +71,11 @@ struct List {
     entry: Option<String>,
 
     /// How to print them
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ScenariosFormat::Human)]
+    format: ScenariosFormat,
 }
 
-impl List {
+impl ScenariosList {
     fn run(self) -> Result<Exit, CommandError> {
         let all = attacks();
         let any =
@@ -118,10 +118,10 @@ impl List {
                     && fits(&self.entry, &entries(it))
             })
             .collect();
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         match self.format {
-            Format::Json => data.json(&found.iter().map(|it| as_json(it)).collect())?,
-            Format::Human => {
+            ScenariosFormat::Json => data.json(&found.iter().map(|it| as_json(it)).collect())?,
+            ScenariosFormat::Human => {
                 for it in found {
                     let (id, severity, category) = (it.id(), it.severity(), it.category());
                     data.line(&format!(
@@ -196,7 +196,7 @@ impl Show {
         let found = all.iter().find(|it| it.id().eq_ignore_ascii_case(&self.id));
         let text = found.and_then(|it| if self.twin { it.twin() } else { Some(it.text) });
         let text = text.ok_or_else(|| CommandError::cannot_run("the document has no twin"))?;
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         data.write(text)?;
         data.finish()?;
         Ok(Exit::Success)
@@ -210,8 +210,8 @@ impl Show {
     proofhouse scenarios coverage --format json")]
 struct Coverage {
     /// How to print it
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ScenariosFormat::Human)]
+    format: ScenariosFormat,
 }
 
 /// An entry of a framework and the documents that are an example of it.
@@ -234,9 +234,9 @@ impl Coverage {
             .filter(|it| it.protocols().len() > 1)
             .map(Scenario::id)
             .collect();
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         match self.format {
-            Format::Json => data.json(&json!({
+            ScenariosFormat::Json => data.json(&json!({
                 "documents": all.len(),
                 "cross_protocol": chains,
                 "categories": Category::ALL.iter().map(|category| {
@@ -249,7 +249,7 @@ impl Coverage {
                     json!({"framework": framework, "id": id, "name": name, "documents": documents})
                 }).collect::<Vec<Value>>(),
             }))?,
-            Format::Human => {
+            ScenariosFormat::Human => {
                 table(&mut data, &all)?;
                 data.line(&format!("\n{} documents, {} across protocols", all.len(), chains.len()))?;
                 let mut before = "";
@@ -287,7 +287,7 @@ fn ids<'a>(all: &'a [Scenario], category: &str, mode: &Mode) -> Vec<&'a str> {
 }
 
 /// Categories by modes, with the number of documents.
-fn table(data: &mut Data, all: &[Scenario]) -> Result<(), CommandError> {
+fn table(data: &mut StdoutData, all: &[Scenario]) -> Result<(), CommandError> {
     // The names of modes have two parts, which stand above each other to keep the table narrow.
     let parts = Mode::NAMES
         .iter()

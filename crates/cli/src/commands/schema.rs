@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data};
+use crate::output::{CommandError, StdoutData};
 
 /// Print a JSON Schema, for editors
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ use crate::output::{CommandError, Data};
 pub(crate) struct Schema {
     /// Which schema
     #[arg(value_enum)]
-    kind: Kind,
+    kind: SchemaKind,
 
     /// Print the keys as a page in Markdown instead, for people
     #[arg(long)]
@@ -29,7 +29,7 @@ pub(crate) struct Schema {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum SchemaKind {
     /// Threat documents
     Oatf,
     /// Tool manifests
@@ -52,7 +52,7 @@ enum Kind {
 
 impl Schema {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         if self.reference {
             let page = self.kind.reference().ok_or_else(|| {
                 CommandError::usage("results are not written by people; there is no such page")
@@ -66,7 +66,7 @@ impl Schema {
     }
 }
 
-impl Kind {
+impl SchemaKind {
     fn schema(self) -> serde_json::Value {
         match self {
             Self::Oatf => proofhouse_oatf::json_schema(),

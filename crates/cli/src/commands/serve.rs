@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use proofhouse_agent::model::Redactor;
+use proofhouse_agent::model::RedactText;
 use proofhouse_campaign::config::{NotDuration, duration};
 use proofhouse_server::api::{Api, ApiConfig};
 use proofhouse_server::engine::{Engine, EngineOptions, MAX_LEASE, MIN_LEASE, ManifestSource};
@@ -16,7 +16,7 @@ use proofhouse_server::listen::{self, ConnectionLimits, Listener};
 use proofhouse_server::metrics::Metrics;
 use proofhouse_server::rate::RateQuota;
 use proofhouse_store::Store;
-use proofhouse_subjects::agent_models::Clock;
+use proofhouse_subjects::agent_models::TaskClock;
 use proofhouse_subjects::operator::Operator;
 use proofhouse_wire::CancellationToken;
 use serde_json::json;
@@ -26,7 +26,7 @@ use super::keys;
 use crate::agents::models::ModelArgs;
 use crate::environment::environment;
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, printable_line, shown_path, talk};
+use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
 use crate::signals::survive_file_limits;
 use crate::store_options::StoreOptions;
 use crate::telemetry::TelemetryOptions;
@@ -135,12 +135,12 @@ pub(crate) struct Serve {
     telemetry: TelemetryOptions,
 
     /// How to tell the addresses
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ServeFormat::Human)]
+    format: ServeFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ServeFormat {
     /// Sentences on stderr
     Human,
     /// A line of JSON on stdout
@@ -185,7 +185,7 @@ impl Serve {
             }
         }
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let places = Places {
+        let places = ListenAddresses {
             api: format!("{scheme}://{api_at}"),
             hooks: format!("{scheme}://{hooks_at}"),
         };
@@ -240,7 +240,7 @@ impl Serve {
     async fn engine(
         &self,
         store: Arc<Store>,
-        places: &Places,
+        places: &ListenAddresses,
         metrics: Arc<Metrics>,
     ) -> Result<Engine, CommandError> {
         let root = self.public_url.as_deref().unwrap_or(&places.hooks);
@@ -250,7 +250,7 @@ impl Serve {
             .operator()?
             .reached_at(root.trim_end_matches('/'), &dashboard);
         let secrets = operator.secrets(std::iter::empty());
-        let redactor: Redactor = Arc::new(move |text| secrets.redact(text));
+        let redactor: RedactText = Arc::new(move |text| secrets.redact(text));
         let models = self.model.choice();
         let models = models
             .open(None, redactor, &environment())
@@ -311,7 +311,7 @@ impl Serve {
 
     fn tell(
         &self,
-        places: &Places,
+        places: &ListenAddresses,
         engine: &Engine,
         first_key: Option<&str>,
     ) -> Result<(), CommandError> {
@@ -330,7 +330,7 @@ impl Serve {
             }
         }
         match self.format {
-            Format::Human => {
+            ServeFormat::Human => {
                 let agents = snapshot.catalog().agents().count();
                 talk(&format!(
                     "serving {agents} agents; dashboard and API at {}",
@@ -348,12 +348,12 @@ impl Serve {
                 }
                 Ok(())
             }
-            Format::Json => {
+            ServeFormat::Json => {
                 let told = json!({
                     "version": VERSION, "api": places.api, "webhooks": places.hooks, "key": first_key,
                     "owner": engine.owner(),
                 });
-                let mut data = Data::new();
+                let mut data = StdoutData::new();
                 data.line(&told.to_string())?;
                 data.finish()
             }
@@ -362,7 +362,7 @@ impl Serve {
 }
 
 /// Where the doors are.
-struct Places {
+struct ListenAddresses {
     api: String,
     hooks: String,
 }
@@ -373,7 +373,7 @@ struct Hosts {
     main: Arc<dyn proofhouse_agent::model::Model>,
     others: Option<Arc<proofhouse_agent::task::ModelSource>>,
     options: proofhouse_agent::model::ModelOptions,
-    clock: Clock,
+    clock: TaskClock,
     files: Option<PathBuf>,
 }
 

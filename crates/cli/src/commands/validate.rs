@@ -7,14 +7,14 @@ use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, load_with};
 
 use proofhouse_campaign::cases::{self, is_cases_file};
-use proofhouse_campaign::config::{self, Variables};
+use proofhouse_campaign::config::{self, ConfigVariables};
 use proofhouse_campaign::document;
 use proofhouse_subjects::bundles::{across, sort};
 
 use crate::exit_code::Exit;
-use crate::input::{Input, Inputs, Unreadable};
-use crate::output::{CommandError, Data, Progress};
-use crate::report::{Checked, Format};
+use crate::input::{FileInput, Inputs, Unreadable};
+use crate::output::{CommandError, ProgressLine, StdoutData};
+use crate::report::{Checked, FindingFormat};
 
 /// Check threat documents, manifests (tools, agents, triggers, schedules), labelled cases and proofhouse.yaml, and show what is wrong where
 #[derive(Debug, Args)]
@@ -31,8 +31,8 @@ pub(crate) struct Validate {
     inputs: Inputs,
 
     /// How to print the findings
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = FindingFormat::Human)]
+    format: FindingFormat,
 
     /// Do not show warnings
     #[arg(long)]
@@ -46,8 +46,8 @@ pub(crate) struct Validate {
 impl Validate {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let inputs = self.inputs.collect()?;
-        let mut data = Data::new();
-        let mut progress = Progress::new(inputs.len());
+        let mut data = StdoutData::new();
+        let mut progress = ProgressLine::new(inputs.len());
         let mut checked = Vec::with_capacity(inputs.len());
         // Manifests may name each other, whatever file they are in.
         let mut bundles: Vec<(usize, Bundle)> = Vec::new();
@@ -75,13 +75,13 @@ impl Validate {
     }
 
     /// Reads a file and checks it by itself. Manifests of agents are to be checked with the others.
-    fn read(&self, input: &Input) -> (Checked, Option<Bundle>) {
+    fn read(&self, input: &FileInput) -> (Checked, Option<Bundle>) {
         let (text, (findings, bundle)) = match input.read(self.inputs.size.max_size) {
             Ok(text) if config::is_meant_by(&input.name(), &text) => {
                 let findings = project(input, &text);
                 (config::shown(&text), (findings, None))
             }
-            Ok(text) if matches!(input, Input::File(path) if is_cases_file(path)) => {
+            Ok(text) if matches!(input, FileInput::File(path) if is_cases_file(path)) => {
                 let (_, findings) = cases::read(&text);
                 (text, (findings, None))
             }
@@ -120,12 +120,12 @@ impl Validate {
 }
 
 /// The findings about the configuration of a project. Its variables belong to where it is run.
-fn project(input: &Input, text: &str) -> Vec<Diagnostic> {
+fn project(input: &FileInput, text: &str) -> Vec<Diagnostic> {
     let directory = match input {
-        Input::File(path) => path.parent().unwrap_or(Path::new("")),
-        Input::Stdin => Path::new(""),
+        FileInput::File(path) => path.parent().unwrap_or(Path::new("")),
+        FileInput::Stdin => Path::new(""),
     };
-    config::read(text, directory, Variables::Unread, &|_| true).1
+    config::read(text, directory, ConfigVariables::Unread, &|_| true).1
 }
 
 /// The findings about a text, which is a file of manifests if it says so, and a threat document

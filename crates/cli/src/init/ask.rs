@@ -9,12 +9,12 @@ const TRIES: usize = 3;
 const MAX_LINE: u64 = 4096;
 
 /// Somebody who is asked.
-pub(crate) struct Asked<R, W> {
+pub(crate) struct Prompter<R, W> {
     pub(crate) input: R,
     pub(crate) output: W,
 }
 
-impl<R: BufRead, W: Write> Asked<R, W> {
+impl<R: BufRead, W: Write> Prompter<R, W> {
     /// One of several; the first is the default. `None` at the end of the input.
     pub(crate) fn choice(&mut self, question: &str, choices: &[String]) -> Option<usize> {
         let _ = writeln!(self.output, "{question}");
@@ -78,8 +78,8 @@ impl<R: BufRead, W: Write> Asked<R, W> {
 mod tests {
     use super::*;
 
-    fn asked(input: &str) -> Asked<&[u8], Vec<u8>> {
-        Asked {
+    fn asked(input: &str) -> Prompter<&[u8], Vec<u8>> {
+        Prompter {
             input: input.as_bytes(),
             output: Vec::new(),
         }

@@ -2,7 +2,7 @@
 
 use proofhouse_campaign::message_origin::is_by_subject;
 use proofhouse_campaign::result::{DocumentInfo, IndicatorOutcome};
-use proofhouse_detect::Message;
+use proofhouse_detect::TraceMessage;
 use serde_json::Value;
 
 use crate::output::{escaped_json, printable_line, quoted};
@@ -17,7 +17,11 @@ const MAX_NAMES: usize = 8;
 const EVIDENCE: usize = 120;
 
 /// Who says a message to whom.
-pub(crate) fn arrow(document: Option<&DocumentInfo>, subject: &str, message: &Message) -> String {
+pub(crate) fn arrow(
+    document: Option<&DocumentInfo>,
+    subject: &str,
+    message: &TraceMessage,
+) -> String {
     let actor = message.actor.as_deref().unwrap_or("attacker");
     let by_subject = document.and_then(|document| is_by_subject(document, message));
     printable_line(&match by_subject {
@@ -28,7 +32,7 @@ pub(crate) fn arrow(document: Option<&DocumentInfo>, subject: &str, message: &Me
 }
 
 /// The most telling part of a message, on one line.
-pub(crate) fn gist(message: &Message) -> String {
+pub(crate) fn gist(message: &TraceMessage) -> String {
     let content = &message.content;
     if let (Some(name), Some(arguments)) = (content["name"].as_str(), content.get("arguments")) {
         let arguments = escaped_json(&arguments.to_string());
@@ -56,7 +60,7 @@ pub(crate) fn gist(message: &Message) -> String {
 }
 
 /// A message in full, a line each.
-pub(crate) fn full(message: &Message) -> Vec<String> {
+pub(crate) fn full(message: &TraceMessage) -> Vec<String> {
     let text = escaped_json(&format!("{:#}", message.content));
     text.lines().map(str::to_owned).collect()
 }
@@ -151,9 +155,9 @@ mod tests {
                 "{\"cursor\":\"\\u001b[2J\"}",
             ),
         ] {
-            assert_eq!(gist(&Message::new("mcp", "x", content)), expected);
+            assert_eq!(gist(&TraceMessage::new("mcp", "x", content)), expected);
         }
-        let long = Message::new("mcp", "x", json!({"text": "a".repeat(10_000)}));
+        let long = TraceMessage::new("mcp", "x", json!({"text": "a".repeat(10_000)}));
         assert!(gist(&long).chars().count() < 200);
     }
 }

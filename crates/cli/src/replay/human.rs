@@ -1,11 +1,11 @@
 //! Replayed runs for people.
 
 use proofhouse_campaign::replay::{Again, DocumentState, Replayed};
-use proofhouse_campaign::result::Outcome;
+use proofhouse_campaign::result::RunOutcome;
 
 use super::conversation;
-use crate::commands::replay::Messages;
-use crate::output::{CommandError, Data, printable_line, quoted, shown_path};
+use crate::commands::replay::MessageDetail;
+use crate::output::{CommandError, StdoutData, printable_line, quoted, shown_path};
 use crate::report::plural;
 
 /// Characters of what a user or a subject said that are shown.
@@ -13,14 +13,14 @@ const SAID: usize = 400;
 
 /// Writes all of them, and how many differ.
 pub(crate) fn write(
-    data: &mut Data,
+    data: &mut StdoutData,
     replayed: &[Replayed<'_>],
-    messages: Messages,
+    messages: MessageDetail,
 ) -> Result<(), CommandError> {
     for one in replayed {
         match messages {
-            Messages::None => line(data, one)?,
-            _ => page(data, one, messages == Messages::Full)?,
+            MessageDetail::None => line(data, one)?,
+            _ => page(data, one, messages == MessageDetail::Full)?,
         }
     }
     if replayed.len() > 1 {
@@ -40,7 +40,7 @@ pub(crate) fn write(
 }
 
 /// A run on one line, and why it differs, if it does.
-fn line(data: &mut Data, one: &Replayed<'_>) -> Result<(), CommandError> {
+fn line(data: &mut StdoutData, one: &Replayed<'_>) -> Result<(), CommandError> {
     let then = one.record.outcome.word();
     let id = printable_line(&one.record.id);
     match &one.again {
@@ -61,7 +61,7 @@ fn line(data: &mut Data, one: &Replayed<'_>) -> Result<(), CommandError> {
     }
 }
 
-fn reasons(data: &mut Data, one: &Replayed<'_>) -> Result<(), CommandError> {
+fn reasons(data: &mut StdoutData, one: &Replayed<'_>) -> Result<(), CommandError> {
     for reason in one.reasons() {
         data.line(&format!("    {}", printable_line(&reason)))?;
     }
@@ -69,7 +69,7 @@ fn reasons(data: &mut Data, one: &Replayed<'_>) -> Result<(), CommandError> {
 }
 
 /// A run with its conversation.
-fn page(data: &mut Data, one: &Replayed<'_>, full: bool) -> Result<(), CommandError> {
+fn page(data: &mut StdoutData, one: &Replayed<'_>, full: bool) -> Result<(), CommandError> {
     let record = one.record;
     let name = one.info.map_or("", |info| info.name.as_str());
     data.line(&printable_line(&format!("{}  {name}", record.id)))?;
@@ -138,9 +138,9 @@ fn page(data: &mut Data, one: &Replayed<'_>, full: bool) -> Result<(), CommandEr
 }
 
 fn verdict(
-    data: &mut Data,
+    data: &mut StdoutData,
     when: &str,
-    outcome: Outcome,
+    outcome: RunOutcome,
     tier: Option<&str>,
 ) -> Result<(), CommandError> {
     let tier = tier.map(|tier| format!(", {tier}")).unwrap_or_default();
@@ -151,7 +151,7 @@ fn verdict(
 }
 
 fn talk(
-    data: &mut Data,
+    data: &mut StdoutData,
     one: &Replayed<'_>,
     again: &Again,
     full: bool,

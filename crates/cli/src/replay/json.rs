@@ -3,13 +3,13 @@
 use proofhouse_campaign::replay::{Again, Replayed};
 use serde_json::{Value, json};
 
-use crate::commands::replay::Messages;
+use crate::commands::replay::MessageDetail;
 
 /// The version of the form.
 const VERSION: u32 = 1;
 
 /// All of them as one value.
-pub(crate) fn document(replayed: &[Replayed<'_>], messages: Messages) -> Value {
+pub(crate) fn document(replayed: &[Replayed<'_>], messages: MessageDetail) -> Value {
     json!({
         "version": VERSION,
         "proofhouse": env!("CARGO_PKG_VERSION"),
@@ -19,7 +19,7 @@ pub(crate) fn document(replayed: &[Replayed<'_>], messages: Messages) -> Value {
     })
 }
 
-fn run(one: &Replayed<'_>, messages: Messages) -> Value {
+fn run(one: &Replayed<'_>, messages: MessageDetail) -> Value {
     let record = one.record;
     let mut run = json!({
         "id": record.id,
@@ -47,7 +47,7 @@ fn run(one: &Replayed<'_>, messages: Messages) -> Value {
     run
 }
 
-fn now(one: &Replayed<'_>, again: &Again, messages: Messages) -> Value {
+fn now(one: &Replayed<'_>, again: &Again, messages: MessageDetail) -> Value {
     let changed = one.differs();
     let reasons = if changed { one.reasons() } else { Vec::new() };
     let recording = &again.recording;
@@ -68,7 +68,7 @@ fn now(one: &Replayed<'_>, again: &Again, messages: Messages) -> Value {
             "problems": problems.collect::<Vec<_>>(),
         },
     });
-    if messages != Messages::None {
+    if messages != MessageDetail::None {
         value["conversation"] = json!({
             "prompts": again.prompts,
             "messages": recording.shown,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{plural, scan};
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, printable_line};
+use crate::output::{CommandError, StdoutData, printable_line};
 use crate::planted::Planted;
 
 /// The version of the JSON form; it grows when a field changes or goes away.
@@ -31,7 +31,7 @@ pub(crate) fn exit(report: &RunReport) -> Exit {
 }
 
 pub(crate) fn human(
-    data: &mut Data,
+    data: &mut StdoutData,
     document: &Document,
     path: &str,
     trace: Option<&str>,

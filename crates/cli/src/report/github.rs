@@ -1,9 +1,9 @@
 //! Findings as annotations of a GitHub Actions run.
 
 use super::Checked;
-use crate::output::{CommandError, Data, printable, printable_line};
+use crate::output::{CommandError, StdoutData, printable, printable_line};
 
-pub(super) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
+pub(super) fn write(data: &mut StdoutData, checked: &[Checked]) -> Result<(), CommandError> {
     for file in checked {
         for finding in &file.findings {
             let level = finding.severity;

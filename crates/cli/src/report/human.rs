@@ -3,20 +3,20 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, Span};
 
-use super::{Checked, Summary, plural};
-use crate::output::{CommandError, Data, is_invisible, printable, printable_line};
+use super::{Checked, FindingTotals, plural};
+use crate::output::{CommandError, StdoutData, is_invisible, printable, printable_line};
 
 /// How many findings of one document are shown; the other formats have them all.
 const MAX_SHOWN: usize = 100;
 
-pub(crate) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
+pub(crate) fn write(data: &mut StdoutData, checked: &[Checked]) -> Result<(), CommandError> {
     for file in checked {
         for shown in findings(file) {
             data.line(&shown)?;
             data.line("")?;
         }
     }
-    data.line(&summary_line(Summary::of(checked)))
+    data.line(&summary_line(FindingTotals::of(checked)))
 }
 
 /// The findings of one document, each ready to be printed, and how many are left out.
@@ -53,7 +53,7 @@ fn render(renderer: &Renderer, file: &Checked, finding: &Diagnostic) -> String {
     let name = printable_line(&file.name);
     let shown = finding
         .span
-        .map(|span| (span.line, Shown::new(&file.text, span)));
+        .map(|span| (span.line, ShownLine::new(&file.text, span)));
     let mut group = match &shown {
         Some((line, shown)) => title.element(
             Snippet::source(shown.line.as_str())
@@ -74,12 +74,12 @@ fn render(renderer: &Renderer, file: &Checked, finding: &Diagnostic) -> String {
 }
 
 /// The line a span is on, made fit for a terminal, and the place in it.
-struct Shown {
+struct ShownLine {
     line: String,
     range: std::ops::Range<usize>,
 }
 
-impl Shown {
+impl ShownLine {
     fn new(text: &str, span: Span) -> Self {
         let start = text[..span.offset].rfind('\n').map_or(0, |at| at + 1);
         let end = text[span.offset..]
@@ -115,8 +115,8 @@ fn same_length(text: &str) -> String {
         .collect()
 }
 
-fn summary_line(summary: Summary) -> String {
-    let Summary {
+fn summary_line(summary: FindingTotals) -> String {
+    let FindingTotals {
         files,
         valid,
         errors,
@@ -151,7 +151,7 @@ mod tests {
             ("", 0, 0, 1, " "),
             ("a\n", 2, 0, 2, " "),
         ] {
-            let shown = Shown::new(
+            let shown = ShownLine::new(
                 text,
                 Span {
                     offset,
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn summaries() {
         let line = |files, valid, errors, warnings| {
-            summary_line(Summary {
+            summary_line(FindingTotals {
                 files,
                 valid,
                 errors,

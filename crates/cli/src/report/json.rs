@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::{Checked, Summary};
-use crate::output::{CommandError, Data};
+use super::{Checked, FindingTotals};
+use crate::output::{CommandError, StdoutData};
 
 /// The version of this format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
 
-pub(super) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
+pub(super) fn write(data: &mut StdoutData, checked: &[Checked]) -> Result<(), CommandError> {
     data.json(&document(checked))
 }
 
 fn document(checked: &[Checked]) -> Value {
-    let Summary {
+    let FindingTotals {
         files,
         valid,
         errors,
         warnings,
-    } = Summary::of(checked);
+    } = FindingTotals::of(checked);
     let documents: Vec<Value> = checked
         .iter()
         .map(|file| {

@@ -11,19 +11,19 @@ pub(crate) mod scan;
 use clap::ValueEnum;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, Span};
 
-use crate::output::{CommandError, Data};
+use crate::output::{CommandError, StdoutData};
 
 macro_rules! formats {
     ($($(#[doc = $about:literal])+ $format:ident, $write:path;)+) => {
         /// How findings are printed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-        pub(crate) enum Format {
+        pub(crate) enum FindingFormat {
             $($(#[doc = $about])+ $format,)+
         }
 
-        impl Format {
+        impl FindingFormat {
             /// Prints the findings of all documents.
-            pub(crate) fn write(self, data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
+            pub(crate) fn write(self, data: &mut StdoutData, checked: &[Checked]) -> Result<(), CommandError> {
                 match self {
                     $(Self::$format => $write(data, checked),)+
                 }
@@ -79,14 +79,14 @@ pub(crate) fn plural(count: usize, word: &str) -> String {
 
 /// Totals over all documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Summary {
+pub(crate) struct FindingTotals {
     pub(crate) files: usize,
     pub(crate) valid: usize,
     pub(crate) errors: usize,
     pub(crate) warnings: usize,
 }
 
-impl Summary {
+impl FindingTotals {
     pub(crate) fn of(checked: &[Checked]) -> Self {
         let total = |severity| checked.iter().map(|file| file.count(severity)).sum();
         Self {

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::Checked;
 use crate::explanations::explanations;
-use crate::output::{CommandError, Data};
+use crate::output::{CommandError, StdoutData};
 
-pub(super) fn write(data: &mut Data, checked: &[Checked]) -> Result<(), CommandError> {
+pub(super) fn write(data: &mut StdoutData, checked: &[Checked]) -> Result<(), CommandError> {
     data.json(&document(checked))
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use proofhouse_subjects::agent_setup::typed;
 use serde_json::{Map, Value};
 
-use crate::input::{Input, Shown};
+use crate::input::{FileInput, ShownName};
 use crate::output::CommandError;
 
 /// How much JSON is read from a file: as much as a request may carry.
@@ -14,7 +14,7 @@ const MAX_JSON: usize = 10 << 20;
 
 /// What an action is called with.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ArgumentFlags {
     /// An argument; read as JSON where the action's schema asks for a number, a truth value, a list
     /// or an object, and as text otherwise; may be given again
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = pair)]
@@ -26,31 +26,31 @@ pub(crate) struct Arguments {
 }
 
 /// Arguments that were read, and have no types yet.
-pub(crate) struct Given<'a> {
+pub(crate) struct RawArguments<'a> {
     object: Map<String, Value>,
     args: &'a [(String, String)],
 }
 
-impl Arguments {
+impl ArgumentFlags {
     /// Whether they come from stdin.
     pub(crate) fn read_stdin(&self) -> bool {
         self.json.as_deref() == Some("@-")
     }
 
     /// Reads what was given.
-    pub(crate) fn read(&self) -> Result<Given<'_>, CommandError> {
+    pub(crate) fn read(&self) -> Result<RawArguments<'_>, CommandError> {
         let object = match &self.json {
             None => Map::new(),
             Some(given) => object(given)?,
         };
-        Ok(Given {
+        Ok(RawArguments {
             object,
             args: &self.args,
         })
     }
 }
 
-impl Given<'_> {
+impl RawArguments<'_> {
     /// The arguments for an action with these properties.
     pub(crate) fn for_properties(self, properties: &Map<String, Value>) -> Map<String, Value> {
         let mut arguments = self.object;
@@ -67,8 +67,8 @@ fn object(given: &str) -> Result<Map<String, Value>, CommandError> {
         None => given.to_owned(),
         Some(path) => {
             let input = match path {
-                "-" => Input::Stdin,
-                path => Input::File(PathBuf::from(path)),
+                "-" => FileInput::Stdin,
+                path => FileInput::File(PathBuf::from(path)),
             };
             input
                 .read(MAX_JSON)
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn arguments_add_to_json() {
-        let arguments = Arguments {
+        let arguments = ArgumentFlags {
             args: vec![("days".to_owned(), "2".to_owned())],
             json: Some(r#"{"city": "Oslo", "days": 1}"#.to_owned()),
         };
@@ -138,7 +138,7 @@ mod tests {
         let collected = given.for_properties(properties.as_object().unwrap());
         assert_eq!(Value::Object(collected), json!({"city": "Oslo", "days": 2}));
         for wrong in ["[1]", "{", "@no/such/file"] {
-            let arguments = Arguments {
+            let arguments = ArgumentFlags {
                 args: Vec::new(),
                 json: Some(wrong.to_owned()),
             };

@@ -11,7 +11,7 @@ use proofhouse_subjects::spec::network;
 use proofhouse_tools::operator::{KubernetesConfig, OperatorConfig};
 
 use super::arguments::pair;
-use crate::input::{Input, Shown};
+use crate::input::{FileInput, ShownName};
 use crate::output::{CommandError, talk};
 
 /// How large a file of settings may be; its reader has the same limit.
@@ -69,9 +69,9 @@ impl OperatorOptions {
             return Ok(OperatorConfig::default());
         };
         let input = if self.read_stdin() {
-            Input::Stdin
+            FileInput::Stdin
         } else {
-            Input::File(path.clone())
+            FileInput::File(path.clone())
         };
         let text = input.read(MAX_SETTINGS).map_err(|error| {
             CommandError::usage(format!("--settings {}: {error}", input.shown()))
@@ -101,7 +101,7 @@ fn variable(name: &str) -> Option<OsString> {
 }
 
 /// A finding on one line. The line of the file is not shown: it may hold a secret.
-fn shown(input: &Input, finding: &Diagnostic) -> String {
+fn shown(input: &FileInput, finding: &Diagnostic) -> String {
     let place = finding
         .span
         .map(|span| format!(":{}:{}", span.line, span.column));

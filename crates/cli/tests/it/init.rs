@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use proofhouse_source::{ReadLimits, Source};
-use proofhouse_test_support::http::{Reply, Server};
+use proofhouse_test_support::http::{TestReply, TestServer};
 use serde_json::{Value, json};
 
 use crate::support;
@@ -448,13 +448,13 @@ fn the_scripts_of_the_workflows_do_what_they_say() {
 fn keys_of_a_named_agent_are_neither_printed_nor_written() {
     let project = Project::new();
     // It speaks nothing, and the message about that has no key either.
-    let service = Server::start(|request, _| {
+    let service = TestServer::start(|request, _| {
         if request.method == "POST" && request.path.starts_with("/mcp?api_key=5up3r") {
-            return Reply::Json(
+            return TestReply::Json(
                 json!({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-06-18"}}),
             );
         }
-        Reply::Json(json!({}))
+        TestReply::Json(json!({}))
     });
     let port = service.address().port();
     let mine = format!("http://127.0.0.1:{port}/mcp?api_key=5up3rsecret");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use proofhouse_test_support::http::{Reply, Server};
+use proofhouse_test_support::http::{TestReply, TestServer};
 use proofhouse_test_support::wait::until;
 use serde_json::{Value, json};
 
@@ -47,13 +47,13 @@ capabilities:
 "#;
 
 /// A platform that is polled, and that may be out of order.
-fn feed(broken: &Arc<AtomicBool>) -> Server {
+fn feed(broken: &Arc<AtomicBool>) -> TestServer {
     let broken = Arc::clone(broken);
-    Server::start(move |_, _| {
+    TestServer::start(move |_, _| {
         if broken.load(Ordering::Relaxed) {
-            Reply::Plain(500, "content-type: application/json\r\n", "{}".to_owned())
+            TestReply::Plain(500, "content-type: application/json\r\n", "{}".to_owned())
         } else {
-            Reply::Json(json!({"items": []}))
+            TestReply::Json(json!({"items": []}))
         }
     })
 }

@@ -6,7 +6,7 @@
 use std::process::{Command, Stdio};
 
 use proofhouse_test_support::loopback::free_address;
-use proofhouse_test_support::process::Started;
+use proofhouse_test_support::process::TestProcess;
 use proofhouse_test_support::process::signal;
 use proofhouse_test_support::wait::until_true;
 use serde_json::json;
@@ -82,7 +82,7 @@ server.serve_forever()
 "#;
     let (mock, port) = (bench.write("mock.py", mock), bench.path("port"));
     let mut server = Command::new("python3");
-    let _server = Started(server.arg(mock).arg(SECRET).arg(&port).spawn().unwrap());
+    let _server = TestProcess(server.arg(mock).arg(SECRET).arg(&port).spawn().unwrap());
     until_true("the mock serves", || {
         port.exists() && bytes(&port).ends_with(b"\n")
     });
@@ -358,7 +358,7 @@ fn an_agent_that_runs_already_is_attacked_where_it_looks() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let _agent = Started(child);
+    let _agent = TestProcess(child);
     until_true("the agent serves", || {
         std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
     });

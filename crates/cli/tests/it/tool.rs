@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use proofhouse_manifest::Bundle;
-use proofhouse_test_support::http::{Reply, Server};
+use proofhouse_test_support::http::{TestReply, TestServer};
 use proofhouse_test_support::process::signal;
 use proofhouse_test_support::wait::until_true;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{Limits, Runtimes};
+use proofhouse_tools::runtime::{Runtimes, ToolLimits};
 use serde_json::{Value, json};
 
 use crate::support::{self, Demo, Ran, command, finish, json, run};
@@ -103,7 +103,7 @@ fn commands(text: &str) -> Vec<String> {
 #[test]
 fn every_example_runs_as_its_comment_says() {
     let examples = Examples::new();
-    let runtimes = Runtimes::new(&Limits::default(), EgressPolicy::default()).unwrap();
+    let runtimes = Runtimes::new(&ToolLimits::default(), EgressPolicy::default()).unwrap();
     let there: Vec<&str> = runtimes.keys().collect();
     let mut seen = Vec::new();
     for entry in fs::read_dir(root().join("examples/tools")).unwrap() {
@@ -496,17 +496,17 @@ fn traces_can_be_judged() {
 }
 
 /// A session service whose `execute` never answers.
-fn stuck_service() -> Server {
-    Server::start(|request, _| {
+fn stuck_service() -> TestServer {
+    TestServer::start(|request, _| {
         if request.path.contains("/add") {
-            return Reply::Held;
+            return TestReply::Held;
         }
-        Reply::Json(json!({"session": {"id": "s1"}}))
+        TestReply::Json(json!({"session": {"id": "s1"}}))
     })
 }
 
 /// Waits until a service has been asked this.
-fn wait_for(service: &Server, words: &str) {
+fn wait_for(service: &TestServer, words: &str) {
     until_true(words, || {
         let requests = service.requests();
         let mut lines = requests

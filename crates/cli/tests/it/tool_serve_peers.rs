@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use proofhouse_test_support::peers::{self, MCP_CLIENTS, peers, script};
-use proofhouse_wire::{Child, Line, Spawn, WireLimits};
+use proofhouse_wire::{Child, Spawn, WireLimits, WireLine};
 use serde_json::{Value, json};
 use tokio::process::ChildStdin;
 
@@ -66,7 +66,7 @@ async fn served(manifest: &str) -> (String, Child, ChildStdin) {
     };
     let (child, stdin, mut lines) = spawn.start(&WireLimits::default()).unwrap();
     let line = tokio::time::timeout(PATIENCE, lines.next()).await;
-    let Ok(Ok(Some(Line::Whole(line)))) = line else {
+    let Ok(Ok(Some(WireLine::Whole(line)))) = line else {
         panic!("{line:?}: {}", child.stderr());
     };
     let told: Value = serde_json::from_slice(&line).unwrap();
@@ -78,7 +78,7 @@ async fn served(manifest: &str) -> (String, Child, ChildStdin) {
 async fn run(spawn: &Spawn) -> String {
     let (mut child, stdin, mut lines) = spawn.start(&WireLimits::default()).unwrap();
     let mut told = Vec::new();
-    while let Ok(Some(Line::Whole(line) | Line::Cut(line))) =
+    while let Ok(Some(WireLine::Whole(line) | WireLine::Cut(line))) =
         tokio::time::timeout(PATIENCE, lines.next()).await.unwrap()
     {
         told.push(String::from_utf8(line).unwrap());

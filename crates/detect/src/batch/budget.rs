@@ -4,19 +4,19 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that were read and are not yet put together. One piece is always let through, so that a
 /// line larger than the whole budget is judged too, by itself.
-pub(super) struct Budget {
+pub(super) struct ByteBudget {
     limit: usize,
-    state: Mutex<State>,
+    state: Mutex<BytesInFlight>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct BytesInFlight {
     used: usize,
     closed: bool,
 }
 
-impl Budget {
+impl ByteBudget {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -50,7 +50,7 @@ impl Budget {
         self.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BytesInFlight> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn one_is_always_let_through_and_others_wait_for_room() {
-        let budget = Budget::new(10);
+        let budget = ByteBudget::new(10);
         assert!(budget.take(99), "alone, whatever its size");
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| budget.take(5));

@@ -14,8 +14,8 @@ use std::io::Read;
 use std::num::NonZero;
 
 use crate::import::{Format, ImportOptions, open_lines, source};
-use crate::scanner::{Scanner, Session};
-use crate::trace::{Item, LineError, MessageSource, ReadSummary, TraceReadError};
+use crate::scanner::{ScanSession, Scanner};
+use crate::trace::{LineError, MessageSource, ReadSummary, TraceItem, TraceReadError};
 
 /// How an input is scanned.
 #[derive(Debug, Clone)]
@@ -58,7 +58,7 @@ pub struct Scanned<'s> {
     /// The format that was read.
     pub format: Format,
     /// What the indicators found.
-    pub session: Session<'s>,
+    pub session: ScanSession<'s>,
     /// What was read.
     pub summary: ReadSummary,
     /// Why reading ended before the end; everything before it was judged.
@@ -126,13 +126,13 @@ impl Scanner {
         let mut error = None;
         while let Some(item) = messages.next() {
             match item {
-                Ok(Item::Message { line, message }) => {
+                Ok(TraceItem::Message { line, message }) => {
                     session.feed_line(line, &message);
                     if session.messages().is_multiple_of(STRIDE) {
                         on_event(ScanEvent::Progress(messages.summary()));
                     }
                 }
-                Ok(Item::Problem(problem)) => on_event(ScanEvent::Problem(problem)),
+                Ok(TraceItem::Problem(problem)) => on_event(ScanEvent::Problem(problem)),
                 Err(end) => error = Some(end),
             }
         }

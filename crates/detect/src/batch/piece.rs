@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::scanner::{Part, Worker};
-use crate::trace::lines::{Damage, Line};
-use crate::trace::message::Entry;
+use crate::scanner::{PartialFindings, Worker};
+use crate::trace::lines::{Damage, InputLine};
+use crate::trace::message::TraceLine;
 use crate::trace::reader::{ReadLine, check_version, out_of_order, read_line};
-use crate::trace::{Item, LineError, ReadSummary, TraceReadError};
+use crate::trace::{LineError, ReadSummary, TraceItem, TraceReadError};
 
 /// How many lines or messages a piece holds, however short they are.
 pub(super) const MAX_ENTRIES: usize = 2048;
@@ -15,11 +15,11 @@ pub(super) const MAX_ENTRIES: usize = 2048;
 const ENTRY_BYTES: usize = 128;
 
 /// Something for a worker to judge.
-pub(super) enum Piece {
+pub(super) enum TracePiece {
     /// Lines of our own format, still to be parsed.
     Lines(RawLines),
     /// Items of another format, and what was read to find them.
-    Items(Items),
+    Items(PieceItems),
 }
 
 /// Lines as they were read.
@@ -50,7 +50,7 @@ impl RawLines {
         }
     }
 
-    pub(super) fn push(&mut self, line: Line<'_>) {
+    pub(super) fn push(&mut self, line: InputLine<'_>) {
         let error = match line.text {
             Ok(text) => {
                 self.text.push_str(text);
@@ -90,17 +90,17 @@ impl RawLines {
 
 /// Items in the order they were found.
 #[derive(Default)]
-pub(super) struct Items {
-    items: Vec<Item>,
+pub(super) struct PieceItems {
+    items: Vec<TraceItem>,
     weight: usize,
     /// What was read for them, as a whole since the beginning.
     pub(super) so_far: ReadSummary,
 }
 
-impl Items {
-    pub(super) fn push(&mut self, item: Item) {
+impl PieceItems {
+    pub(super) fn push(&mut self, item: TraceItem) {
         self.weight += ENTRY_BYTES;
-        if let Item::Message { message, .. } = &item {
+        if let TraceItem::Message { message, .. } = &item {
             self.weight += weight(&message.content) + message.raw.as_ref().map_or(0, weight);
         }
         self.items.push(item);
@@ -135,9 +135,9 @@ fn weight(value: &Value) -> usize {
 
 /// What a worker made of a piece.
 #[derive(Default)]
-pub(super) struct Judged {
-    pub(super) part: Part,
-    pub(super) read: Read,
+pub(super) struct JudgedPiece {
+    pub(super) part: PartialFindings,
+    pub(super) read: PieceRead,
     /// In the order of the lines.
     pub(super) problems: Vec<LineError>,
     /// Why reading ends with this piece.
@@ -146,14 +146,14 @@ pub(super) struct Judged {
 }
 
 /// What was read.
-pub(super) enum Read {
+pub(super) enum PieceRead {
     /// In this piece.
     Here(ReadSummary),
     /// Since the beginning.
     SoFar(ReadSummary),
 }
 
-impl Default for Read {
+impl Default for PieceRead {
     fn default() -> Self {
         Self::Here(ReadSummary::default())
     }
@@ -185,13 +185,13 @@ impl Order {
     }
 }
 
-impl Judged {
+impl JudgedPiece {
     /// Does what could not be done without the piece before, whose last number is `previous`.
     pub(super) fn follow(&mut self, previous: &mut Option<u64>) {
         if let Some((line, sequence, position)) = self.order.first
             && let Some(warning) = out_of_order(*previous, line, sequence)
         {
-            if let Read::Here(summary) = &mut self.read {
+            if let PieceRead::Here(summary) = &mut self.read {
                 summary.problem(warning.clone());
             }
             self.problems
@@ -203,7 +203,7 @@ impl Judged {
     }
 }
 
-impl Piece {
+impl TracePiece {
     pub(super) fn weight(&self) -> usize {
         match self {
             Self::Lines(lines) => lines.weight(),
@@ -211,7 +211,7 @@ impl Piece {
         }
     }
 
-    pub(super) fn judge(self, worker: &mut Worker<'_>) -> Judged {
+    pub(super) fn judge(self, worker: &mut Worker<'_>) -> JudgedPiece {
         let mut judged = match self {
             Self::Lines(lines) => judge_lines(lines, worker),
             Self::Items(items) => judge_items(items, worker),
@@ -221,20 +221,20 @@ impl Piece {
     }
 }
 
-fn judge_items(items: Items, worker: &mut Worker<'_>) -> Judged {
-    let mut judged = Judged::default();
+fn judge_items(items: PieceItems, worker: &mut Worker<'_>) -> JudgedPiece {
+    let mut judged = JudgedPiece::default();
     for item in items.items {
         match item {
-            Item::Message { line, message } => worker.feed_line(line, &message),
-            Item::Problem(problem) => judged.problems.push(problem),
+            TraceItem::Message { line, message } => worker.feed_line(line, &message),
+            TraceItem::Problem(problem) => judged.problems.push(problem),
         }
     }
-    judged.read = Read::SoFar(items.so_far);
+    judged.read = PieceRead::SoFar(items.so_far);
     judged
 }
 
-fn judge_lines(piece: RawLines, worker: &mut Worker<'_>) -> Judged {
-    let mut judged = Judged::default();
+fn judge_lines(piece: RawLines, worker: &mut Worker<'_>) -> JudgedPiece {
+    let mut judged = JudgedPiece::default();
     let mut summary = ReadSummary::default();
     let (mut start, mut bytes) = (0, piece.bytes_before);
     for line in piece.lines {
@@ -246,7 +246,7 @@ fn judge_lines(piece: RawLines, worker: &mut Worker<'_>) -> Judged {
             None => Ok(&piece.text[start..line.end]),
         };
         start = line.end;
-        let found = read_line(&Line {
+        let found = read_line(&InputLine {
             number,
             text,
             damage: line.damage,
@@ -270,14 +270,14 @@ fn judge_lines(piece: RawLines, worker: &mut Worker<'_>) -> Judged {
             judged.problems.push(problem);
         }
         match entry {
-            Entry::Header { version, .. } => {
+            TraceLine::Header { version, .. } => {
                 if let Err(error) = check_version(number, version) {
                     judged.error = Some(error);
                     break;
                 }
                 judged.order.header();
             }
-            Entry::Message {
+            TraceLine::Message {
                 mut message,
                 numbered,
                 unknown_fields,
@@ -304,6 +304,6 @@ fn judge_lines(piece: RawLines, worker: &mut Worker<'_>) -> Judged {
         }
     }
     summary.bytes = bytes - piece.bytes_before;
-    judged.read = Read::Here(summary);
+    judged.read = PieceRead::Here(summary);
     judged
 }

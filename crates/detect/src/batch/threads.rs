@@ -6,12 +6,12 @@ use std::sync::mpsc::{Receiver, SendError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
-use super::budget::Budget;
-use super::piece::{self, Items, Judged, Piece, RawLines};
+use super::budget::ByteBudget;
+use super::piece::{self, JudgedPiece, PieceItems, RawLines, TracePiece};
 use super::{ScanEvent, ScanOptions, Scanned};
 use crate::import::{Format, ImportOptions, source};
 use crate::scanner::{Scanner, Worker};
-use crate::trace::lines::Lines;
+use crate::trace::lines::LineSplitter;
 use crate::trace::{ReadSummary, TraceReadError};
 
 /// More threads than this are of no use on any machine there is.
@@ -21,15 +21,15 @@ const MAX_JOBS: usize = 256;
 const AHEAD: usize = 3;
 
 /// A piece on its way to a worker.
-struct Task {
+struct WorkerTask {
     number: u64,
-    piece: Piece,
+    piece: TracePiece,
 }
 
 /// What the thread that puts together hears.
 enum News {
     /// A piece was judged; so much of the budget comes back.
-    Judged(u64, usize, Box<Judged>),
+    Judged(u64, usize, Box<JudgedPiece>),
     /// There are this many pieces, and this is why there are no more.
     End(u64, ReadSummary, Option<TraceReadError>),
     /// A worker panicked; nothing will come of its piece.
@@ -40,18 +40,18 @@ enum News {
 pub(super) fn scan<'s, R: Read + Send>(
     scanner: &'s Scanner,
     format: Format,
-    lines: Lines<R>,
+    lines: LineSplitter<R>,
     options: &ScanOptions,
     on_event: &mut dyn FnMut(ScanEvent<'_>),
-) -> Result<Scanned<'s>, Box<Lines<R>>> {
+) -> Result<Scanned<'s>, Box<LineSplitter<R>>> {
     let jobs = options.jobs.get().min(MAX_JOBS);
     let piece_bytes = options.piece_bytes.max(1);
-    let budget = Budget::new(piece_bytes.saturating_mul(jobs).saturating_mul(AHEAD));
-    let (tasks, queue) = channel::<Task>();
+    let budget = ByteBudget::new(piece_bytes.saturating_mul(jobs).saturating_mul(AHEAD));
+    let (tasks, queue) = channel::<WorkerTask>();
     let queue = Mutex::new(queue);
     let (news, heard) = channel::<News>();
     // The reader gets the lines last, when it is certain that they will be judged.
-    let (hand_over, lines_come) = channel::<Lines<R>>();
+    let (hand_over, lines_come) = channel::<LineSplitter<R>>();
     std::thread::scope(|scope| {
         // Whatever ends this closure, the reader must not wait for room that never comes.
         let _closing = Closing(&budget);
@@ -95,7 +95,7 @@ pub(super) fn scan<'s, R: Read + Send>(
     })
 }
 
-struct Closing<'a>(&'a Budget);
+struct Closing<'a>(&'a ByteBudget);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
@@ -105,25 +105,25 @@ impl Drop for Closing<'_> {
 
 /// Cuts the input into pieces and hands them out.
 struct Feeder<'a> {
-    tasks: Sender<Task>,
-    budget: &'a Budget,
+    tasks: Sender<WorkerTask>,
+    budget: &'a ByteBudget,
     next: u64,
 }
 
 impl Feeder<'_> {
     /// Hands out a piece; `false` when nobody wants more.
-    fn hand_out(&mut self, piece: Piece) -> bool {
+    fn hand_out(&mut self, piece: TracePiece) -> bool {
         if !self.budget.take(piece.weight()) {
             return false;
         }
         let number = self.next;
         self.next += 1;
-        self.tasks.send(Task { number, piece }).is_ok()
+        self.tasks.send(WorkerTask { number, piece }).is_ok()
     }
 
     fn feed_lines<R: Read>(
         &mut self,
-        mut lines: Lines<R>,
+        mut lines: LineSplitter<R>,
         piece_bytes: usize,
     ) -> (ReadSummary, Option<TraceReadError>) {
         let mut piece = RawLines::new(0);
@@ -136,26 +136,26 @@ impl Feeder<'_> {
             piece.ended_at(lines.bytes());
             if piece.is_full(piece_bytes) {
                 let full = std::mem::replace(&mut piece, RawLines::new(lines.bytes()));
-                if !self.hand_out(Piece::Lines(full)) {
+                if !self.hand_out(TracePiece::Lines(full)) {
                     return (ReadSummary::default(), None);
                 }
             }
         };
         if !piece.is_empty() {
-            self.hand_out(Piece::Lines(piece));
+            self.hand_out(TracePiece::Lines(piece));
         }
         (ReadSummary::default(), error)
     }
 
     fn feed_items<R: Read + Send>(
         &mut self,
-        lines: Lines<R>,
+        lines: LineSplitter<R>,
         format: Format,
         import: &ImportOptions,
         piece_bytes: usize,
     ) -> (ReadSummary, Option<TraceReadError>) {
         let mut messages = source(lines, format, import);
-        let mut piece = Items::default();
+        let mut piece = PieceItems::default();
         let error = loop {
             match messages.next() {
                 Some(Ok(item)) => piece.push(item),
@@ -164,26 +164,26 @@ impl Feeder<'_> {
             }
             if piece.is_full(piece_bytes) {
                 piece.so_far = messages.summary().clone();
-                if !self.hand_out(Piece::Items(std::mem::take(&mut piece))) {
+                if !self.hand_out(TracePiece::Items(std::mem::take(&mut piece))) {
                     return (messages.summary().clone(), None);
                 }
             }
         };
         if !piece.is_empty() {
             piece.so_far = messages.summary().clone();
-            self.hand_out(Piece::Items(piece));
+            self.hand_out(TracePiece::Items(piece));
         }
         (messages.summary().clone(), error)
     }
 }
 
 /// Judges pieces until there are no more.
-fn work(scanner: &Scanner, queue: &Mutex<Receiver<Task>>, news: Sender<News>) {
+fn work(scanner: &Scanner, queue: &Mutex<Receiver<WorkerTask>>, news: Sender<News>) {
     let news = Voice(news);
     let mut worker = Worker::new(scanner);
     loop {
         let task = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Task { number, piece }) = task else {
+        let Ok(WorkerTask { number, piece }) = task else {
             return;
         };
         let weight = piece.weight();
@@ -210,7 +210,7 @@ fn put_together<'s>(
     scanner: &'s Scanner,
     format: Format,
     heard: &Receiver<News>,
-    budget: &Budget,
+    budget: &ByteBudget,
     on_event: &mut dyn FnMut(ScanEvent<'_>),
 ) -> Scanned<'s> {
     let mut scanned = Scanned {
@@ -235,7 +235,7 @@ fn put_together<'s>(
         while let Some((weight, mut judged)) = waiting.remove(&next) {
             next += 1;
             judged.follow(&mut previous);
-            let Judged {
+            let JudgedPiece {
                 part,
                 read,
                 problems,
@@ -244,8 +244,8 @@ fn put_together<'s>(
             } = *judged;
             scanned.session.append(part);
             match read {
-                piece::Read::Here(here) => scanned.summary.add(&here),
-                piece::Read::SoFar(so_far) => scanned.summary = so_far,
+                piece::PieceRead::Here(here) => scanned.summary.add(&here),
+                piece::PieceRead::SoFar(so_far) => scanned.summary = so_far,
             }
             for problem in problems {
                 on_event(ScanEvent::Problem(problem));

@@ -20,14 +20,14 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// The character that an escape stands for, none where it is a separator, and the length of the escape; nothing where there
 /// is no escape.
-type Read = Option<(Option<char>, usize)>;
+type EscapeRead = Option<(Option<char>, usize)>;
 
 /// A way to write single characters.
 pub(super) struct Escape {
     pub(super) encoding: CanaryEncoding,
     /// What every escape begins with.
     mark: u8,
-    read: fn(&[u8]) -> Read,
+    read: fn(&[u8]) -> EscapeRead,
 }
 
 /// The escapes that are known.
@@ -103,12 +103,12 @@ fn character(digits: &[u8], radix: u32) -> Option<Option<char>> {
 }
 
 /// `%41`.
-fn percent(text: &[u8]) -> Read {
+fn percent(text: &[u8]) -> EscapeRead {
     Some((character(text.get(1..3)?, 16)?, 3))
 }
 
 /// `\x41`, `\u0041`, `\u{41}`, `\n`.
-fn backslash(text: &[u8]) -> Read {
+fn backslash(text: &[u8]) -> EscapeRead {
     match text.get(1)? {
         b'x' => Some((character(text.get(2..4)?, 16)?, 4)),
         b'u' if text.get(2) == Some(&b'{') => {
@@ -122,7 +122,7 @@ fn backslash(text: &[u8]) -> Read {
 }
 
 /// `&#65;`, `&#x41;`; an entity with a name is a separator.
-fn entity(text: &[u8]) -> Read {
+fn entity(text: &[u8]) -> EscapeRead {
     let end = text.iter().take(12).position(|byte| *byte == b';')?;
     let name = text.get(1..end)?;
     let meant = match name {
@@ -135,7 +135,7 @@ fn entity(text: &[u8]) -> Read {
 }
 
 /// `0x41` where no third digit follows: a byte in a list of them.
-fn prefixed_byte(text: &[u8]) -> Read {
+fn prefixed_byte(text: &[u8]) -> EscapeRead {
     let is_byte =
         matches!(text.get(1)?, b'x' | b'X') && !text.get(4).is_some_and(u8::is_ascii_hexdigit);
     let meant = is_byte.then(|| character(text.get(2..4)?, 16)).flatten()?;

@@ -21,7 +21,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
 use serde_json::Value;
 
 pub use form::{CanaryEncoding, CanaryForm, CanaryShape};
-use patterns::Pattern;
+use patterns::CanaryPattern;
 pub use search::CanaryHit;
 
 /// How many letters and digits a canary has at least. Shorter ones turn up by chance.
@@ -79,7 +79,7 @@ pub enum CanaryError {
 #[derive(Debug)]
 pub struct CanaryMatcher {
     canaries: Vec<String>,
-    patterns: Vec<Pattern>,
+    patterns: Vec<CanaryPattern>,
     automaton: AhoCorasick,
     /// Letters and digits of the shortest pattern: less text holds none.
     shortest: usize,
@@ -145,7 +145,7 @@ impl CanaryMatcher {
         let texts = self.patterns.iter().map(|pattern| pattern.text.len());
         self.automaton.memory_usage()
             + texts.sum::<usize>()
-            + self.patterns.len() * size_of::<Pattern>()
+            + self.patterns.len() * size_of::<CanaryPattern>()
             + self.canaries.iter().map(String::len).sum::<usize>()
     }
 }

@@ -7,7 +7,7 @@ use super::form::{CanaryEncoding, CanaryShape};
 
 /// Letters and digits to look for.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(super) struct CanaryPattern {
     /// Which canary they tell of.
     pub(super) canary: usize,
     pub(super) text: Vec<u8>,
@@ -41,16 +41,16 @@ fn significant(text: &str) -> Vec<u8> {
 }
 
 /// Adds every pattern of a canary.
-pub(super) fn add(canary: usize, text: &str, patterns: &mut Vec<Pattern>) {
+pub(super) fn add(canary: usize, text: &str, patterns: &mut Vec<CanaryPattern>) {
     use CanaryEncoding::{Base64, Hex, Reversed};
     use CanaryShape::{AsWritten, CaseFolded, Split};
     let first = patterns.len();
     let mut push = |text: Vec<u8>, exact, encodings, shape| {
         let is_new = patterns[first..]
             .iter()
-            .all(|known: &Pattern| known.text != text || known.exact != exact);
+            .all(|known: &CanaryPattern| known.text != text || known.exact != exact);
         if is_new {
-            patterns.push(Pattern {
+            patterns.push(CanaryPattern {
                 canary,
                 text,
                 exact,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::decode::{ESCAPES, Run, runs};
 use super::form::{CanaryEncoding, CanaryForm, CanaryShape};
-use super::patterns::{Pattern, push_significant};
+use super::patterns::{CanaryPattern, push_significant};
 use super::{CanaryMatcher, DECODED_BYTES};
 
 /// How often what was decoded is decoded again.
@@ -36,7 +36,7 @@ struct Found {
 }
 
 /// One search.
-struct Search<'m> {
+struct CanarySearch<'m> {
     matcher: &'m CanaryMatcher,
     /// By canary.
     found: Vec<Option<Found>>,
@@ -46,13 +46,13 @@ struct Search<'m> {
 }
 
 /// Where decoded text comes from: the text it begins in, and its words there.
-struct Origin<'o> {
+struct DecodedOrigin<'o> {
     text: usize,
     words: &'o str,
 }
 
 pub(super) fn in_texts(matcher: &CanaryMatcher, texts: &[&str]) -> Vec<CanaryHit> {
-    let mut search = Search::new(matcher);
+    let mut search = CanarySearch::new(matcher);
     search.look(texts, &mut Vec::new(), None);
     let hits = search.found.into_iter().enumerate();
     hits.filter_map(|(canary, found)| {
@@ -67,7 +67,7 @@ pub(super) fn in_values(matcher: &CanaryMatcher, values: &[&Value]) -> Vec<Canar
     for value in values {
         texts.add(value, "");
     }
-    let mut search = Search::new(matcher);
+    let mut search = CanarySearch::new(matcher);
     let mut hits: Vec<CanaryHit> = Vec::new();
     let mut look = |texts: &[&str], leaf: Leaf, number: &dyn Fn(usize) -> usize| {
         search.look(texts, &mut Vec::new(), None);
@@ -108,7 +108,7 @@ impl Found {
     }
 }
 
-impl<'m> Search<'m> {
+impl<'m> CanarySearch<'m> {
     fn new(matcher: &'m CanaryMatcher) -> Self {
         let mut found = Vec::new();
         found.resize_with(matcher.canaries.len(), || None);
@@ -121,13 +121,13 @@ impl<'m> Search<'m> {
     }
 }
 
-impl Search<'_> {
+impl CanarySearch<'_> {
     /// Looks through texts, and through what they decode to.
     fn look(
         &mut self,
         texts: &[&str],
         layers: &mut Vec<CanaryEncoding>,
-        origin: Option<&Origin<'_>>,
+        origin: Option<&DecodedOrigin<'_>>,
     ) {
         let length: usize = texts.iter().map(|text| text.len()).sum();
         if self.missing == 0 || length < self.matcher.shortest {
@@ -141,7 +141,12 @@ impl Search<'_> {
     }
 
     /// Looks through texts as they are.
-    fn look_at(&mut self, texts: &[&str], layers: &[CanaryEncoding], origin: Option<&Origin<'_>>) {
+    fn look_at(
+        &mut self,
+        texts: &[&str],
+        layers: &[CanaryEncoding],
+        origin: Option<&DecodedOrigin<'_>>,
+    ) {
         let matcher = self.matcher;
         let mut significant = Vec::with_capacity(texts.iter().map(|text| text.len()).sum());
         for text in texts {
@@ -183,7 +188,7 @@ impl Search<'_> {
         &mut self,
         texts: &[&str],
         layers: &mut Vec<CanaryEncoding>,
-        origin: Option<&Origin<'_>>,
+        origin: Option<&DecodedOrigin<'_>>,
     ) {
         let length: usize = texts.iter().map(|text| text.len()).sum();
         for escape in ESCAPES {
@@ -200,7 +205,7 @@ impl Search<'_> {
             let plain: Vec<&str> = plain
                 .map(|(text, plain)| plain.as_deref().unwrap_or(text))
                 .collect();
-            let here = Origin {
+            let here = DecodedOrigin {
                 text: first,
                 words: texts[first],
             };
@@ -214,11 +219,11 @@ impl Search<'_> {
         &mut self,
         texts: &[&str],
         layers: &mut Vec<CanaryEncoding>,
-        origin: Option<&Origin<'_>>,
+        origin: Option<&DecodedOrigin<'_>>,
     ) {
         runs(texts, |run| {
             let words = String::from_utf8_lossy(run.characters);
-            let here = Origin {
+            let here = DecodedOrigin {
                 text: run.text,
                 words: &words,
             };
@@ -294,7 +299,7 @@ fn locate(texts: &[&str], start: usize, end: usize) -> Range {
     })
 }
 
-fn shape(pattern: &Pattern, canary: &str, range: &Range) -> CanaryShape {
+fn shape(pattern: &CanaryPattern, canary: &str, range: &Range) -> CanaryShape {
     if range.is_over_values {
         return CanaryShape::SplitOverValues;
     }

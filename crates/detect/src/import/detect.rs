@@ -10,13 +10,13 @@ const MAX_KEYS: usize = 64;
 
 /// A key of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key<'a> {
+pub(crate) struct ObjectKey<'a> {
     pub(crate) name: &'a str,
     /// Whether its value is an object or a list, or a text of one.
     pub(crate) opens: bool,
 }
 
-pub(crate) fn has(keys: &[Key<'_>], name: &str) -> bool {
+pub(crate) fn has(keys: &[ObjectKey<'_>], name: &str) -> bool {
     keys.iter().any(|key| key.name == name)
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn detect(start: &[u8]) -> Option<Format> {
 /// What can be told of an object.
 #[derive(Default)]
 struct Object<'a> {
-    keys: Vec<Key<'a>>,
+    keys: Vec<ObjectKey<'a>>,
     /// Where it, or what is there of it, ends.
     end: usize,
 }
@@ -75,7 +75,7 @@ fn read_object(bytes: &[u8]) -> Object<'_> {
     let Some(open) = memchr::memchr(b'{', &bytes[..line_end]) else {
         return Object::default();
     };
-    let mut keys: Vec<Key<'_>> = Vec::new();
+    let mut keys: Vec<ObjectKey<'_>> = Vec::new();
     let mut depth = 0_usize;
     // The text before a colon is a key.
     let mut last_text = None;
@@ -106,7 +106,7 @@ fn read_object(bytes: &[u8]) -> Object<'_> {
                         .unwrap_or(value)
                         .trim_ascii_start();
                     let opens = matches!(value.first(), Some(b'{' | b'['));
-                    keys.push(Key { name, opens });
+                    keys.push(ObjectKey { name, opens });
                 }
             }
             _ => {}

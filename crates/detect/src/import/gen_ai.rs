@@ -12,7 +12,7 @@ use proofhouse_protocol::mcp::McpMethod;
 use serde_json::{Map, Value, json};
 
 use super::{ImportOptions, methods};
-use crate::trace::Message;
+use crate::trace::TraceMessage;
 use crate::trace::lenient::read_mended;
 use crate::trace::repair::Repairs;
 
@@ -32,7 +32,7 @@ pub(crate) struct Converter {
 }
 
 /// A tool call of a history, by its id.
-type Calls = HashMap<String, (Value, Value)>;
+type HistoryCalls = HashMap<String, (Value, Value)>;
 
 impl Converter {
     pub(crate) fn new(options: &ImportOptions) -> Self {
@@ -48,8 +48,8 @@ impl Converter {
     }
 
     /// Gives the messages of one span or log record to `out`.
-    pub(crate) fn convert(&mut self, record: &Value, mut out: impl FnMut(Message)) {
-        let span = Span::read(record);
+    pub(crate) fn convert(&mut self, record: &Value, mut out: impl FnMut(TraceMessage)) {
+        let span = GenAiSpan::read(record);
         let operation = span.text("gen_ai.operation.name").unwrap_or_default();
         if let Some(method) = span.text("mcp.method.name") {
             self.mcp(&span, method, &mut out);
@@ -63,7 +63,7 @@ impl Converter {
     }
 
     /// A span of the MCP conventions: the method is the operation.
-    fn mcp(&mut self, span: &Span<'_>, method: &str, out: &mut impl FnMut(Message)) {
+    fn mcp(&mut self, span: &GenAiSpan<'_>, method: &str, out: &mut impl FnMut(TraceMessage)) {
         if method == McpMethod::ToolsCall.as_str() {
             self.execute_tool(span, out);
             return;
@@ -90,7 +90,7 @@ impl Converter {
         }
     }
 
-    fn execute_tool(&mut self, span: &Span<'_>, out: &mut impl FnMut(Message)) {
+    fn execute_tool(&mut self, span: &GenAiSpan<'_>, out: &mut impl FnMut(TraceMessage)) {
         let Some(name) = span.tool_name() else { return };
         let id = span.text("gen_ai.tool.call.id");
         let mut params = Map::new();
@@ -140,7 +140,7 @@ impl Converter {
     }
 
     /// A model call, or the call of an agent: what went in, what came out, and the tools in both.
-    fn chat(&mut self, span: &Span<'_>, operation: &str, out: &mut impl FnMut(Message)) {
+    fn chat(&mut self, span: &GenAiSpan<'_>, operation: &str, out: &mut impl FnMut(TraceMessage)) {
         let (input, output) = (span.messages(true), span.messages(false));
         let instructions = span
             .attributes
@@ -163,7 +163,7 @@ impl Converter {
                 );
             }
         }
-        let mut calls = Calls::new();
+        let mut calls = HistoryCalls::new();
         self.tool_parts(&input, &mut calls, &span.start, out);
         let operation = if operation.is_empty() {
             "chat"
@@ -204,7 +204,7 @@ impl Converter {
         direction: Direction,
         content: Value,
         time: &Option<String>,
-        out: &mut impl FnMut(Message),
+        out: &mut impl FnMut(TraceMessage),
     ) {
         match operation {
             "invoke_agent" => self.send(
@@ -230,9 +230,9 @@ impl Converter {
     fn tool_parts(
         &mut self,
         messages: &[Value],
-        calls: &mut Calls,
+        calls: &mut HistoryCalls,
         time: &Option<String>,
-        out: &mut impl FnMut(Message),
+        out: &mut impl FnMut(TraceMessage),
     ) {
         for part in messages
             .iter()
@@ -317,11 +317,11 @@ impl Converter {
         direction: Direction,
         content: Value,
         time: &Option<String>,
-        out: &mut impl FnMut(Message),
+        out: &mut impl FnMut(TraceMessage),
     ) {
         self.sequence += 1;
         let protocol = self.protocol.clone().unwrap_or(protocol);
-        let mut message = Message::new(protocol, operation, content);
+        let mut message = TraceMessage::new(protocol, operation, content);
         message.sequence = self.sequence;
         message.direction = Some(direction);
         message.time.clone_from(time);
@@ -331,7 +331,7 @@ impl Converter {
 }
 
 /// The parts of a span, or of a log record, that matter here.
-struct Span<'a> {
+struct GenAiSpan<'a> {
     name: &'a str,
     attributes: Map<String, Value>,
     events: Vec<(&'a str, Map<String, Value>)>,
@@ -340,7 +340,7 @@ struct Span<'a> {
     failed: Option<&'a str>,
 }
 
-impl<'a> Span<'a> {
+impl<'a> GenAiSpan<'a> {
     fn read(record: &'a Value) -> Self {
         let text = |key: &str| record.get(key).and_then(Value::as_str);
         let name = text("name")
@@ -510,7 +510,7 @@ fn tool_definition(definition: &Value) -> Value {
 }
 
 /// The last thing the user said, as a message to another agent.
-fn agent_request(span: &Span<'_>, input: &[Value]) -> Value {
+fn agent_request(span: &GenAiSpan<'_>, input: &[Value]) -> Value {
     let is_user = |message: &&Value| message.get("role").is_some_and(|role| *role == "user");
     let last = input.iter().rfind(is_user).or(input.last());
     let mut message = json!({"kind": "message", "role": "user"});

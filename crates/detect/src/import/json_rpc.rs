@@ -8,24 +8,26 @@ use proofhouse_protocol::a2a::{A2aMethod, A2aShape, ARTIFACT_EVENT, STATUS_EVENT
 use serde_json::{Map, Value};
 
 use super::a2a;
-use super::detect::{Key, has};
+use super::detect::{ObjectKey, has};
 use super::methods;
 use super::open_requests::{OpenRequest, OpenRequests};
 use super::wrapper::{Envelope, PAYLOAD_KEYS, open_envelope};
 use super::{ImportOptions, TraceFormat};
-use crate::trace::lenient::Notes;
-use crate::trace::lines::{Lines, json_error};
+use crate::trace::lenient::RepairNotes;
+use crate::trace::lines::{LineSplitter, json_error};
 use crate::trace::stream::LineFormat;
-use crate::trace::{Item, LineError, LineErrorKind, Message, ReadSummary, TraceReadError};
+use crate::trace::{
+    LineError, LineErrorKind, ReadSummary, TraceItem, TraceMessage, TraceReadError,
+};
 
 /// The lines of a JSON-RPC log. What is understood of them is described in `docs/traces.md`.
 pub(crate) struct JsonRpcLines {
-    queue: VecDeque<Item>,
-    state: State,
+    queue: VecDeque<TraceItem>,
+    state: LineState,
 }
 
 /// What is known from the lines before.
-struct State {
+struct LineState {
     options: ImportOptions,
     open: OpenRequests,
     /// The protocol of the last message that could only be of one.
@@ -39,7 +41,7 @@ impl TraceFormat for JsonRpcLines {
     const NAME: &'static str = "json-rpc";
     const SUMMARY: &'static str = "JSON-RPC log of MCP or A2A, one message a line";
 
-    fn recognises(keys: &[Key<'_>]) -> bool {
+    fn recognises(keys: &[ObjectKey<'_>]) -> bool {
         let has = |key| has(keys, key);
         has("jsonrpc")
             || has("method")
@@ -53,7 +55,7 @@ impl TraceFormat for JsonRpcLines {
         let open = OpenRequests::new(limits.max_open_requests, limits.max_open_request_bytes);
         Self {
             queue: VecDeque::new(),
-            state: State {
+            state: LineState {
                 options: options.clone(),
                 open,
                 protocol: None,
@@ -67,9 +69,9 @@ impl TraceFormat for JsonRpcLines {
 impl LineFormat for JsonRpcLines {
     fn step<R: Read>(
         &mut self,
-        lines: &mut Lines<R>,
+        lines: &mut LineSplitter<R>,
         summary: &mut ReadSummary,
-    ) -> Result<Option<Item>, TraceReadError> {
+    ) -> Result<Option<TraceItem>, TraceReadError> {
         loop {
             if let Some(item) = self.queue.pop_front() {
                 return Ok(Some(item));
@@ -83,7 +85,7 @@ impl LineFormat for JsonRpcLines {
                 Ok(text) => text,
                 Err(error) => return Ok(Some(summary.problem(error))),
             };
-            let mut notes = Notes::default();
+            let mut notes = RepairNotes::default();
             let envelopes = match open_envelope(text, &mut notes) {
                 Ok(envelopes) => envelopes,
                 Err(error) => {
@@ -101,7 +103,7 @@ impl LineFormat for JsonRpcLines {
             // The usual reading comes first and is taken last, because it is the one that counts
             // when the response is looked for.
             for (position, envelope) in envelopes.into_iter().enumerate().rev() {
-                let mut sink = Sink {
+                let mut sink = LineSink {
                     line: number,
                     bytes: text.len(),
                     summary,
@@ -116,14 +118,14 @@ impl LineFormat for JsonRpcLines {
 }
 
 /// Where the items of one line go.
-struct Sink<'a> {
+struct LineSink<'a> {
     line: u64,
     bytes: usize,
     summary: &'a mut ReadSummary,
-    queue: &'a mut VecDeque<Item>,
+    queue: &'a mut VecDeque<TraceItem>,
 }
 
-impl Sink<'_> {
+impl LineSink<'_> {
     fn problem(&mut self, kind: LineErrorKind, message: String) {
         let line = self.line;
         self.queue.push_back(self.summary.problem(LineError {
@@ -133,14 +135,14 @@ impl Sink<'_> {
         }));
     }
 
-    fn message(&mut self, message: Message) {
+    fn message(&mut self, message: TraceMessage) {
         self.queue
             .push_back(self.summary.message(self.line, message));
     }
 }
 
-impl State {
-    fn take(&mut self, envelope: Envelope, sink: &mut Sink<'_>) {
+impl LineState {
+    fn take(&mut self, envelope: Envelope, sink: &mut LineSink<'_>) {
         let Envelope {
             payload,
             sender,
@@ -170,7 +172,7 @@ impl State {
         }
     }
 
-    fn message(&mut self, message: Value, parties: &Parties, sink: &mut Sink<'_>) {
+    fn message(&mut self, message: Value, parties: &Parties, sink: &mut LineSink<'_>) {
         let Value::Object(mut map) = message else {
             sink.problem(
                 LineErrorKind::NotAMessage,
@@ -219,7 +221,7 @@ impl State {
         id: Option<String>,
         params: Option<Value>,
         parties: &Parties,
-        sink: &mut Sink<'_>,
+        sink: &mut LineSink<'_>,
     ) {
         let params = params.unwrap_or_else(|| Value::Object(Map::new()));
         let certain = methods::protocol_of(method, &params);
@@ -272,7 +274,7 @@ impl State {
         result: Value,
         is_error: bool,
         parties: &Parties,
-        sink: &mut Sink<'_>,
+        sink: &mut LineSink<'_>,
     ) {
         let last = is_error || ends_stream(&result);
         let fits = |request: &OpenRequest| parties.may_answer(request);
@@ -366,9 +368,9 @@ impl State {
         direction: Direction,
         content: Value,
         parties: &Parties,
-    ) -> Message {
+    ) -> TraceMessage {
         self.sequence += 1;
-        let mut message = Message::new(protocol, operation, content);
+        let mut message = TraceMessage::new(protocol, operation, content);
         message.sequence = self.sequence;
         message.direction = Some(direction);
         message.time.clone_from(&parties.time);

@@ -18,7 +18,7 @@ use std::str::FromStr;
 
 use proofhouse_oatf::Protocol;
 
-use crate::trace::lines::Lines;
+use crate::trace::lines::LineSplitter;
 use crate::trace::reader::TraceLines;
 use crate::trace::stream::LineFormat;
 use crate::trace::{MessageReader, MessageSource, TraceReadLimits};
@@ -31,7 +31,7 @@ pub(crate) trait TraceFormat: LineFormat + Send {
     const SUMMARY: &'static str;
 
     /// Whether an object with these keys clearly belongs to it.
-    fn recognises(keys: &[detect::Key<'_>]) -> bool;
+    fn recognises(keys: &[detect::ObjectKey<'_>]) -> bool;
 
     /// A reader that has seen no line yet.
     fn new(options: &ImportOptions) -> Self;
@@ -56,7 +56,7 @@ macro_rules! formats {
         }
 
         /// Every format. The first that recognises a line has it.
-        pub const FORMATS: &[FormatInfo] = &[$( FormatInfo {
+        pub const FORMATS: &[TraceFormatInfo] = &[$( TraceFormatInfo {
             format: Format::$format,
             name: <$lines as TraceFormat>::NAME,
             summary: <$lines as TraceFormat>::SUMMARY,
@@ -65,7 +65,7 @@ macro_rules! formats {
 
         /// The messages on lines of a format.
         pub(crate) fn source<'a, R: Read + Send + 'a>(
-            lines: Lines<R>,
+            lines: LineSplitter<R>,
             format: Format,
             options: &ImportOptions,
         ) -> Box<dyn MessageSource + Send + 'a> {
@@ -91,7 +91,7 @@ formats! {
 /// One row of the table of formats.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct FormatInfo {
+pub struct TraceFormatInfo {
     /// The format.
     pub format: Format,
     /// Its name on the command line.
@@ -99,7 +99,7 @@ pub struct FormatInfo {
     /// What it is, in a few words.
     pub summary: &'static str,
     /// Whether an object with these keys clearly belongs to it.
-    recognises: fn(&[detect::Key<'_>]) -> bool,
+    recognises: fn(&[detect::ObjectKey<'_>]) -> bool,
 }
 
 impl Format {
@@ -175,13 +175,13 @@ impl Default for ImportOptions {
 /// Opening does not fail: an input that cannot be read is an error in its place among the items.
 ///
 /// ```
-/// use proofhouse_detect::{Format, ImportOptions, Item, open};
+/// use proofhouse_detect::{Format, ImportOptions, TraceItem, open};
 ///
 /// let log = r#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#;
 /// let (format, messages) = open(log.as_bytes(), None, &ImportOptions::default());
 /// assert_eq!(format, Format::JsonRpc);
 /// for item in messages {
-///     let Item::Message { line, message } = item.unwrap() else { panic!() };
+///     let TraceItem::Message { line, message } = item.unwrap() else { panic!() };
 ///     assert_eq!((line, &*message.operation), (1, "notifications/initialized"));
 /// }
 /// ```
@@ -199,8 +199,8 @@ pub(crate) fn open_lines<R: Read>(
     input: R,
     format: Option<Format>,
     options: &ImportOptions,
-) -> (Format, Lines<R>) {
-    let mut lines = Lines::new(input, &options.limits, options.limits.max_line_bytes);
+) -> (Format, LineSplitter<R>) {
+    let mut lines = LineSplitter::new(input, &options.limits, options.limits.max_line_bytes);
     let format = format.unwrap_or_else(|| {
         let start = lines.peek(detect::is_enough);
         Format::detect(start).unwrap_or(Format::Trace)

@@ -3,29 +3,29 @@
 use std::collections::VecDeque;
 use std::io::Read;
 
-use super::detect::{Key, has};
+use super::detect::{ObjectKey, has};
 use super::gen_ai::Converter;
-use super::otlp_walk::Sink;
+use super::otlp_walk::SpanSink;
 use super::{Format, ImportOptions, TraceFormat};
-use crate::trace::lines::{Damage, Lines, json_error};
+use crate::trace::lines::{Damage, LineSplitter, json_error};
 use crate::trace::repair::{Repairs, repair};
 use crate::trace::stream::LineFormat;
-use crate::trace::{Item, LineError, LineErrorKind, ReadSummary, TraceReadError};
+use crate::trace::{LineError, LineErrorKind, ReadSummary, TraceItem, TraceReadError};
 
 /// The lines of OTLP JSON: one document, or JSON Lines of documents. How spans become messages is described in
 /// `docs/traces.md`.
 pub(crate) struct OtlpLines {
-    queue: VecDeque<Item>,
+    queue: VecDeque<TraceItem>,
     converter: Converter,
     /// A document over several lines whose end has not come yet.
-    open: Option<Open>,
+    open: Option<OpenDocument>,
     /// Whether the last document was broken, so that what follows may be the rest of it.
     lost: bool,
     max_document: usize,
 }
 
 /// The beginning of a document that goes on after its first line.
-struct Open {
+struct OpenDocument {
     line: u64,
     text: String,
     balance: Balance,
@@ -65,7 +65,7 @@ impl TraceFormat for OtlpLines {
     const NAME: &'static str = "otlp";
     const SUMMARY: &'static str = "OpenTelemetry GenAI spans, OTLP JSON";
 
-    fn recognises(keys: &[Key<'_>]) -> bool {
+    fn recognises(keys: &[ObjectKey<'_>]) -> bool {
         [
             "resourceSpans",
             "resource_spans",
@@ -90,9 +90,9 @@ impl TraceFormat for OtlpLines {
 impl LineFormat for OtlpLines {
     fn step<R: Read>(
         &mut self,
-        lines: &mut Lines<R>,
+        lines: &mut LineSplitter<R>,
         summary: &mut ReadSummary,
-    ) -> Result<Option<Item>, TraceReadError> {
+    ) -> Result<Option<TraceItem>, TraceReadError> {
         // A document may be a line, and longer than lines usually are.
         lines.set_max_line(self.max_document);
         loop {
@@ -146,7 +146,7 @@ impl LineFormat for OtlpLines {
                         let text = text.to_owned();
                         self.document(&text, (number, terminated), damage, summary);
                     } else {
-                        self.open = Some(Open {
+                        self.open = Some(OpenDocument {
                             line: number,
                             text: text.to_owned(),
                             balance,
@@ -160,7 +160,7 @@ impl LineFormat for OtlpLines {
     }
 }
 
-impl Open {
+impl OpenDocument {
     fn push(&mut self, line: &str, damage: Option<Damage>) {
         self.indented.get_or_insert(line.starts_with([' ', '\t']));
         self.balance.line(line);
@@ -191,7 +191,7 @@ impl OtlpLines {
     /// Reports an open document that cannot be read to its end, after what can be saved of it.
     fn give_up(&mut self, error: LineError, summary: &mut ReadSummary) {
         if let Some(open) = self.open.take() {
-            let mut sink = Sink::new(open.line, summary, &mut self.queue, &mut self.converter);
+            let mut sink = SpanSink::new(open.line, summary, &mut self.queue, &mut self.converter);
             let _ = sink.read(&open.text);
             self.queue.push_back(summary.problem(error));
             self.lost = true;
@@ -208,7 +208,7 @@ impl OtlpLines {
         summary: &mut ReadSummary,
     ) -> bool {
         let place = self.queue.len();
-        let mut sink = Sink::new(line, summary, &mut self.queue, &mut self.converter);
+        let mut sink = SpanSink::new(line, summary, &mut self.queue, &mut self.converter);
         let mut repairs = Repairs::default();
         let mut result = sink.read(text);
         if result.is_err()

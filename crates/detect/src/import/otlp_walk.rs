@@ -7,15 +7,15 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::Value;
 
 use super::gen_ai::Converter;
-use crate::trace::lenient::Notes;
+use crate::trace::lenient::RepairNotes;
 use crate::trace::value::{Hidden, MAX_READINGS, Noting};
-use crate::trace::{Item, ReadSummary};
+use crate::trace::{ReadSummary, TraceItem};
 
 /// Where the spans of a document go while it is being read.
-pub(super) struct Sink<'a> {
+pub(super) struct SpanSink<'a> {
     line: u64,
     summary: &'a mut ReadSummary,
-    queue: &'a mut VecDeque<Item>,
+    queue: &'a mut VecDeque<TraceItem>,
     converter: &'a mut Converter,
     /// Whether there was any list of spans.
     pub(super) known: bool,
@@ -23,14 +23,14 @@ pub(super) struct Sink<'a> {
     pub(super) records: usize,
     /// Records that were taken before the document had to be mended and read again.
     pub(super) taken: usize,
-    pub(super) notes: Notes,
+    pub(super) notes: RepairNotes,
 }
 
-impl<'a> Sink<'a> {
+impl<'a> SpanSink<'a> {
     pub(super) fn new(
         line: u64,
         summary: &'a mut ReadSummary,
-        queue: &'a mut VecDeque<Item>,
+        queue: &'a mut VecDeque<TraceItem>,
         converter: &'a mut Converter,
     ) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl<'a> Sink<'a> {
             known: false,
             records: 0,
             taken: 0,
-            notes: Notes::default(),
+            notes: RepairNotes::default(),
         }
     }
 
@@ -131,7 +131,7 @@ fn attribute_readings(record: &Value) -> (Vec<(String, Value)>, bool) {
 }
 
 /// A document, or a list of documents.
-struct Top<'w, 'a>(&'w mut Sink<'a>, bool);
+struct Top<'w, 'a>(&'w mut SpanSink<'a>, bool);
 
 impl<'de> DeserializeSeed<'de> for Top<'_, '_> {
     type Value = ();
@@ -153,7 +153,7 @@ impl<'de> Visitor<'de> for Top<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        let walk = Walk {
+        let walk = SpanWalk {
             sink: self.0,
             level: 0,
         };
@@ -190,12 +190,12 @@ const LEVELS: [&[&str]; 3] = [
 
 /// Goes down to the records and hands out each as soon as it is read, so that no more than one is
 /// held as a tree.
-struct Walk<'w, 'a> {
-    sink: &'w mut Sink<'a>,
+struct SpanWalk<'w, 'a> {
+    sink: &'w mut SpanSink<'a>,
     level: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
+impl<'de> DeserializeSeed<'de> for SpanWalk<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -203,7 +203,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_, '_> {
+impl<'de> Visitor<'de> for SpanWalk<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -223,7 +223,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
         while let Some(key) = map.next_key::<String>()? {
             if keys.contains(&key.as_str()) {
                 self.sink.known = true;
-                map.next_value_seed(Walk {
+                map.next_value_seed(SpanWalk {
                     sink: &mut *self.sink,
                     level: self.level,
                 })?;
@@ -236,7 +236,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         if self.level + 1 < LEVELS.len() {
-            while let Some(()) = seq.next_element_seed(Walk {
+            while let Some(()) = seq.next_element_seed(SpanWalk {
                 sink: &mut *self.sink,
                 level: self.level + 1,
             })? {}

@@ -4,9 +4,13 @@ use proofhouse_oatf::Direction;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::trace::{Item, LineErrorKind, Message, ReadSummary};
+use crate::trace::{LineErrorKind, ReadSummary, TraceItem, TraceMessage};
 
-type ReadResult = (Vec<(u64, Message)>, Vec<(u64, LineErrorKind)>, ReadSummary);
+type ReadResult = (
+    Vec<(u64, TraceMessage)>,
+    Vec<(u64, LineErrorKind)>,
+    ReadSummary,
+);
 
 type Row = (u64, &'static str, &'static str, &'static str, Value);
 
@@ -16,8 +20,8 @@ fn read(text: &str, format: Option<Format>, options: &ImportOptions) -> ReadResu
     let (mut messages, mut problems) = (Vec::new(), Vec::new());
     for item in &mut source {
         match item.unwrap() {
-            Item::Message { line, message } => messages.push((line, message)),
-            Item::Problem(error) => problems.push((error.line, error.kind)),
+            TraceItem::Message { line, message } => messages.push((line, message)),
+            TraceItem::Problem(error) => problems.push((error.line, error.kind)),
         }
     }
     let summary = source.summary().clone();

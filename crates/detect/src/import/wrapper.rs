@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Number, Value};
 
-use crate::trace::lenient::{Notes, parse_all, parse_first};
+use crate::trace::lenient::{RepairNotes, parse_all, parse_first};
 
 /// A message out of its wrapper.
 #[derive(Debug, PartialEq)]
@@ -29,7 +29,7 @@ const MAX_CANDIDATES: usize = 8;
 /// Reads a line of a log: every way to read it, the usual one first.
 pub(crate) fn open_envelope(
     line: &str,
-    notes: &mut Notes,
+    notes: &mut RepairNotes,
 ) -> Result<Vec<Envelope>, serde_json::Error> {
     let line = line.trim_ascii();
     let error = match open_text(line, notes, parse_all) {
@@ -76,8 +76,8 @@ pub(crate) fn open_envelope(
 /// Reads a text of JSON.
 fn open_text(
     text: &str,
-    notes: &mut Notes,
-    parse: fn(&str, &mut Notes) -> Result<Vec<Value>, serde_json::Error>,
+    notes: &mut RepairNotes,
+    parse: fn(&str, &mut RepairNotes) -> Result<Vec<Value>, serde_json::Error>,
 ) -> Result<Vec<Envelope>, serde_json::Error> {
     let mut envelopes = Vec::new();
     for reading in parse(text, notes)? {
@@ -111,7 +111,11 @@ fn is_message(map: &Map<String, Value>) -> bool {
         || (answers && map.contains_key("id"))
 }
 
-fn unwrap_object(mut map: Map<String, Value>, notes: &mut Notes, envelopes: &mut Vec<Envelope>) {
+fn unwrap_object(
+    mut map: Map<String, Value>,
+    notes: &mut RepairNotes,
+    envelopes: &mut Vec<Envelope>,
+) {
     let payloads = PAYLOAD_KEYS.iter().find_map(|key| match map.get(*key)? {
         Value::Object(_) | Value::Array(_) => map.shift_remove(*key).map(|payload| vec![payload]),
         // Loggers that know texts only write the message as one.
@@ -203,7 +207,7 @@ mod tests {
     use serde_json::json;
 
     fn check(line: &str, payload: &Value, sides: Option<(&str, &str)>, time: Option<&str>) {
-        let envelope = open_envelope(line, &mut Notes::default())
+        let envelope = open_envelope(line, &mut RepairNotes::default())
             .unwrap()
             .remove(0);
         assert_eq!(envelope.payload, *payload, "{line}");
@@ -290,12 +294,16 @@ mod tests {
             "{} {}",
         ] {
             assert!(
-                open_envelope(line, &mut Notes::default()).is_err(),
+                open_envelope(line, &mut RepairNotes::default()).is_err(),
                 "{line}"
             );
         }
         assert!(
-            open_envelope(&format!("{} {{}}", "x".repeat(300)), &mut Notes::default()).is_err()
+            open_envelope(
+                &format!("{} {{}}", "x".repeat(300)),
+                &mut RepairNotes::default()
+            )
+            .is_err()
         );
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::group::RuleId;
 use super::{BuildError, Scanner};
 use crate::canary::{CanaryError, CanaryHit, CanaryMatcher, check};
-use crate::trace::Message;
+use crate::trace::TraceMessage;
 
 /// The field of an indicator that is ours.
 const OURS: &str = "x-proofhouse";
@@ -158,7 +158,11 @@ impl CanaryGroup {
     }
 
     /// Calls `found` for every rule whose canary is in the message; with some more than once.
-    pub(super) fn find(&self, message: &Message, mut found: impl FnMut(RuleId, &CanaryAt<'_>)) {
+    pub(super) fn find(
+        &self,
+        message: &TraceMessage,
+        mut found: impl FnMut(RuleId, &CanaryAt<'_>),
+    ) {
         let values = resolve_wildcard_path(&self.target, &message.content);
         for hit in self.matcher.find_in_values(&values) {
             let CanaryHit {
@@ -244,7 +248,7 @@ impl Scanner {
         &self,
         document: usize,
         indicator: usize,
-        message: &Message,
+        message: &TraceMessage,
     ) -> Option<Option<String>> {
         let wanted = (0..).zip(&self.rules).find(|(_, place)| {
             (place.document as usize, place.indicator as usize) == (document, indicator)

@@ -6,7 +6,7 @@ use proofhouse_oatf::{Direction, Indicator, Protocol};
 
 use super::Scanner;
 use super::group::{ConditionId, RuleId};
-use crate::trace::Message;
+use crate::trace::TraceMessage;
 
 /// How many kinds of messages are remembered; a hostile trace may hold a new one in every line.
 const MAX_CLASSES: usize = 4096;
@@ -50,7 +50,7 @@ impl ClassOf<'_> {
 }
 
 /// Classes by the kind of message.
-type Classes = hashbrown::HashMap<ClassKey, Arc<Class>>;
+type Classes = hashbrown::HashMap<ClassKey, Arc<MessageClass>>;
 
 /// The classes that one session has met.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ pub(super) struct KnownClasses(Classes);
 
 /// The indicators that look at one kind of message.
 #[derive(Debug, Default)]
-pub(super) struct Class {
+pub(super) struct MessageClass {
     /// One bit per rule.
     applies: Vec<u64>,
     /// Groups with at least one such rule, and their conditions that look at every value.
@@ -76,7 +76,7 @@ pub(super) struct GroupClass {
     pub(super) existence: Vec<(ConditionId, bool)>,
 }
 
-impl Class {
+impl MessageClass {
     pub(super) fn applies(&self, rule: RuleId) -> bool {
         self.applies[rule as usize / 64] & (1 << (rule % 64)) != 0
     }
@@ -122,7 +122,7 @@ impl Dropped {
 /// A message whose actor or direction is not known is not dropped for it by documents that do not
 /// ask; by those that do, it is.
 #[must_use]
-pub fn dropped_by(indicator: &Indicator, message: &Message) -> Option<Dropped> {
+pub fn dropped_by(indicator: &Indicator, message: &TraceMessage) -> Option<Dropped> {
     let protocol = indicator.protocol.as_ref();
     if protocol.is_some_and(|protocol| *protocol != message.protocol) {
         return Some(Dropped::Protocol);
@@ -145,7 +145,11 @@ pub fn dropped_by(indicator: &Indicator, message: &Message) -> Option<Dropped> {
 
 impl Scanner {
     /// The class of a message, from memory where it was seen before.
-    pub(super) fn class_of(&self, message: &Message, known: &mut KnownClasses) -> Arc<Class> {
+    pub(super) fn class_of(
+        &self,
+        message: &TraceMessage,
+        known: &mut KnownClasses,
+    ) -> Arc<MessageClass> {
         let kind = ClassOf {
             protocol: &message.protocol,
             operation: &message.operation,
@@ -163,7 +167,7 @@ impl Scanner {
     }
 
     /// The same, from what all sessions share.
-    fn shared_class_of(&self, message: &Message, kind: &ClassOf<'_>) -> Arc<Class> {
+    fn shared_class_of(&self, message: &TraceMessage, kind: &ClassOf<'_>) -> Arc<MessageClass> {
         if let Ok(classes) = self.classes.classes.read()
             && let Some(class) = classes.get(kind)
         {
@@ -179,15 +183,15 @@ impl Scanner {
     }
 
     /// Whether any rule with this condition looks at messages of the class.
-    fn is_asked(&self, condition: ConditionId, class: &Class) -> bool {
+    fn is_asked(&self, condition: ConditionId, class: &MessageClass) -> bool {
         let rules = &self.conditions[condition as usize];
         rules.iter().any(|rule| class.applies(*rule))
     }
 
-    fn make_class(&self, message: &Message) -> Class {
-        let mut class = Class {
+    fn make_class(&self, message: &TraceMessage) -> MessageClass {
+        let mut class = MessageClass {
             applies: vec![0; self.rules.len().div_ceil(64)],
-            ..Class::default()
+            ..MessageClass::default()
         };
         let applies = |rule: RuleId| dropped_by(self.indicator(rule), message).is_none();
         for (index, group) in self.groups.iter().enumerate() {

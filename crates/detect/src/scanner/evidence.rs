@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::canaries::CanaryAt;
-use crate::trace::Message;
+use crate::trace::TraceMessage;
 
 /// How much of a matched text is kept.
 const MAX_CHARACTERS: usize = 200;
@@ -33,7 +33,7 @@ pub struct Evidence {
 impl Evidence {
     /// A value matched a condition: the words that made it match, where they can be told.
     pub(super) fn of_condition(
-        message: &Message,
+        message: &TraceMessage,
         target: &str,
         value: &Value,
         text: &str,
@@ -57,18 +57,18 @@ impl Evidence {
         Self::new(message, locate(target, &message.content, value), words)
     }
 
-    pub(super) fn of_value(message: &Message, target: &str, value: &Value) -> Self {
+    pub(super) fn of_value(message: &TraceMessage, target: &str, value: &Value) -> Self {
         let path = locate(target, &message.content, value);
         Self::new(message, path, &coerce_to_text(value))
     }
 
-    pub(super) fn of_absence(message: &Message, target: &str) -> Self {
+    pub(super) fn of_absence(message: &TraceMessage, target: &str) -> Self {
         Self::new(message, target.to_owned(), "absent")
     }
 
     /// The message as a whole was judged; shown is `value`, if there is one at the target.
     pub(super) fn of_judgement(
-        message: &Message,
+        message: &TraceMessage,
         target: &str,
         value: Option<&Value>,
         reason: &str,
@@ -82,7 +82,7 @@ impl Evidence {
     }
 
     /// A canary was found; the reason names its form.
-    pub(super) fn of_canary(message: &Message, at: &CanaryAt<'_>) -> Self {
+    pub(super) fn of_canary(message: &TraceMessage, at: &CanaryAt<'_>) -> Self {
         let mut path = locate(at.target, &message.content, at.value);
         if !path.is_empty() && !at.path.is_empty() && !at.path.starts_with('[') {
             path.push('.');
@@ -93,7 +93,7 @@ impl Evidence {
         evidence
     }
 
-    fn new(message: &Message, path: String, text: &str) -> Self {
+    fn new(message: &TraceMessage, path: String, text: &str) -> Self {
         let text = shorten(text);
         Self {
             sequence: message.sequence,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Scanner;
 use super::class::{Dropped, dropped_by};
 use super::evidence::{locate, shorten};
-use crate::trace::Message;
+use crate::trace::TraceMessage;
 
 /// How many values of one message are shown.
 const MAX_VALUES: usize = 3;
@@ -40,10 +40,10 @@ pub struct Kept {
     pub values: Vec<Resolved>,
     /// The test of the message as a whole: `exists`, `cel` or `semantic`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub whole: Option<Check>,
+    pub whole: Option<OperatorCheck>,
     /// Whether a canary of the indicator was found, and in which form; the indicator matches then, too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub canary: Option<Check>,
+    pub canary: Option<OperatorCheck>,
 }
 
 /// A value the path led to.
@@ -54,14 +54,14 @@ pub struct Resolved {
     /// The value as operators see it, shortened.
     pub text: String,
     /// Each operator by itself; all have to hold.
-    pub checks: Vec<Check>,
+    pub checks: Vec<OperatorCheck>,
     /// Whether they do.
     pub matches: bool,
 }
 
 /// One operator and whether it holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Check {
+pub struct OperatorCheck {
     /// The operator as documents write it, `equals`, `cel`, `semantic` or `canary`.
     pub operator: &'static str,
     /// What it asks for, shortened.
@@ -75,7 +75,7 @@ impl Scanner {
     /// Why an indicator makes of a message what it does; `None` when there is no such indicator.
     ///
     /// ```
-    /// # use proofhouse_detect::{Dropped, Judgement, Message, Scanner};
+    /// # use proofhouse_detect::{Dropped, Judgement, TraceMessage, Scanner};
     /// # use serde_json::json;
     /// # let document = proofhouse_oatf::load(r#"
     /// # oatf: "0.1"
@@ -84,10 +84,10 @@ impl Scanner {
     /// #   indicators: [{surface: tools/call, target: arguments, pattern: {contains: passwd}}]
     /// # "#).unwrap().document;
     /// # let scanner = Scanner::builder().add("passwd", document).build().unwrap();
-    /// let message = Message::new("mcp", "tools/list", json!({}));
+    /// let message = TraceMessage::new("mcp", "tools/list", json!({}));
     /// assert_eq!(scanner.explain(0, 0, &message), Some(Judgement::Dropped(Dropped::Surface)));
     ///
-    /// let message = Message::new("mcp", "tools/call", json!({"arguments": "/etc/hosts"}));
+    /// let message = TraceMessage::new("mcp", "tools/call", json!({"arguments": "/etc/hosts"}));
     /// let Some(Judgement::Kept(kept)) = scanner.explain(0, 0, &message) else { panic!() };
     /// let check = &kept.values[0].checks[0];
     /// assert_eq!((check.operator, check.operand.as_str(), check.holds), ("contains", "passwd", Some(false)));
@@ -97,7 +97,7 @@ impl Scanner {
         &self,
         document: usize,
         indicator: usize,
-        message: &Message,
+        message: &TraceMessage,
     ) -> Option<Judgement> {
         let source = &self.documents.get(document)?.document;
         let declared = source.attack.indicators().get(indicator)?;
@@ -113,13 +113,13 @@ impl Scanner {
         document: usize,
         position: usize,
         indicator: &Indicator,
-        message: &Message,
+        message: &TraceMessage,
     ) -> Kept {
         let (result, reason) = self.judge(indicator, message);
         let mut kept = details(indicator, message, result, reason);
         if let Some(form) = self.canary_of(document, position, message) {
             let holds = Some(form.is_some());
-            kept.canary = Some(Check {
+            kept.canary = Some(OperatorCheck {
                 operator: "canary",
                 operand: form.map_or_else(|| "in any form".to_owned(), |form| shorten(&form)),
                 holds,
@@ -132,7 +132,11 @@ impl Scanner {
     }
 
     /// The result and what the evaluator says about it.
-    fn judge(&self, indicator: &Indicator, message: &Message) -> (IndicatorResult, Option<String>) {
+    fn judge(
+        &self,
+        indicator: &Indicator,
+        message: &TraceMessage,
+    ) -> (IndicatorResult, Option<String>) {
         if indicator.detection().is_none() && indicator.extensions.contains_key("x-proofhouse") {
             // It has nothing but its canary.
             return (IndicatorResult::NotMatched, None);
@@ -154,7 +158,7 @@ impl Scanner {
 /// What stands behind a result.
 fn details(
     indicator: &Indicator,
-    message: &Message,
+    message: &TraceMessage,
     result: IndicatorResult,
     reason: Option<String>,
 ) -> Kept {
@@ -176,7 +180,7 @@ fn details(
         kept.target = pattern.target.clone().unwrap_or(kept.target);
         pattern_details(&mut kept, pattern.condition.as_ref(), message);
     } else if let Some(expression) = &indicator.expression {
-        kept.whole = Some(Check {
+        kept.whole = Some(OperatorCheck {
             operator: "cel",
             operand: shorten(expression.cel.as_str()),
             holds,
@@ -190,7 +194,7 @@ fn details(
         show_target(&mut kept, message);
     } else if let Some(semantic) = &indicator.semantic {
         kept.target = semantic.target.clone().unwrap_or(kept.target);
-        kept.whole = Some(Check {
+        kept.whole = Some(OperatorCheck {
             operator: "semantic",
             operand: shorten(&semantic.intent),
             holds,
@@ -210,7 +214,7 @@ fn plain(path: String, value: &Value) -> Resolved {
 }
 
 /// Shows the values at the target, without a test of each.
-fn show_target(kept: &mut Kept, message: &Message) {
+fn show_target(kept: &mut Kept, message: &TraceMessage) {
     let values = resolve_wildcard_path(&kept.target, &message.content);
     kept.reached = values.len();
     for value in values.into_iter().take(MAX_VALUES) {
@@ -219,14 +223,14 @@ fn show_target(kept: &mut Kept, message: &Message) {
     }
 }
 
-fn pattern_details(kept: &mut Kept, condition: Option<&Condition>, message: &Message) {
+fn pattern_details(kept: &mut Kept, condition: Option<&Condition>, message: &TraceMessage) {
     let Some(condition) = condition else { return };
     let values = resolve_wildcard_path(&kept.target, &message.content);
     kept.reached = values.len();
     if let Condition::Operators(operators) = condition
         && let Some(exists) = operators.exists
     {
-        kept.whole = Some(Check {
+        kept.whole = Some(OperatorCheck {
             operator: "exists",
             operand: exists.to_string(),
             holds: Some(values.is_empty() != exists),
@@ -247,10 +251,10 @@ fn pattern_details(kept: &mut Kept, condition: Option<&Condition>, message: &Mes
 }
 
 /// Every operator of a condition by itself.
-fn checks(condition: &Condition, value: &Value) -> Vec<Check> {
+fn checks(condition: &Condition, value: &Value) -> Vec<OperatorCheck> {
     let operators = match condition {
         Condition::Equals(expected) => {
-            return vec![Check {
+            return vec![OperatorCheck {
                 operator: "equals",
                 operand: shorten(&coerce_to_text(expected)),
                 holds: Some(evaluate_condition(condition, value)),
@@ -263,7 +267,7 @@ fn checks(condition: &Condition, value: &Value) -> Vec<Check> {
         .iter()
         .filter_map(|operator| {
             let alone = alone(operators, operator)?;
-            Some(Check {
+            Some(OperatorCheck {
                 operator,
                 operand: shorten(&coerce_to_text(written.get(*operator)?)),
                 holds: Some(evaluate_condition(
@@ -301,7 +305,7 @@ mod tests {
 
     fn explained(indicator: &Value, content: Value) -> Kept {
         let indicator = Indicator::from_value(indicator).unwrap();
-        let message = Message::new("mcp", "x", content);
+        let message = TraceMessage::new("mcp", "x", content);
         let matched = indicator
             .pattern
             .as_ref()
@@ -314,7 +318,7 @@ mod tests {
         details(&indicator, &message, result, None)
     }
 
-    fn told(checks: &[Check]) -> Vec<(&str, &str, Option<bool>)> {
+    fn told(checks: &[OperatorCheck]) -> Vec<(&str, &str, Option<bool>)> {
         let checks = checks.iter();
         checks
             .map(|check| (check.operator, check.operand.as_str(), check.holds))

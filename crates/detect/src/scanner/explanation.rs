@@ -6,13 +6,13 @@ use serde::Serialize;
 use super::Scanner;
 use super::class::{Dropped, dropped_by};
 use super::explain::Kept;
-use crate::trace::Message;
+use crate::trace::TraceMessage;
 
 /// Follows one indicator through a trace. However long the trace is, it holds a few cases of each
 /// kind and counts the rest.
 ///
 /// ```
-/// # use proofhouse_detect::{Explanation, Message, Scanner};
+/// # use proofhouse_detect::{IndicatorExplanation, TraceMessage, Scanner};
 /// # use serde_json::json;
 /// # let document = proofhouse_oatf::load(r#"
 /// # oatf: "0.1"
@@ -21,13 +21,13 @@ use crate::trace::Message;
 /// #   indicators: [{surface: tools/call, target: arguments, pattern: {contains: passwd}}]
 /// # "#).unwrap().document;
 /// # let scanner = Scanner::builder().add("passwd", document).build().unwrap();
-/// let mut explanation = Explanation::new(&scanner, 0, 0, 5).unwrap();
-/// explanation.feed_line(1, &Message::new("mcp", "tools/list", json!({})));
-/// explanation.feed_line(2, &Message::new("mcp", "tools/call", json!({"arguments": "/etc/passwd"})));
+/// let mut explanation = IndicatorExplanation::new(&scanner, 0, 0, 5).unwrap();
+/// explanation.feed_line(1, &TraceMessage::new("mcp", "tools/list", json!({})));
+/// explanation.feed_line(2, &TraceMessage::new("mcp", "tools/call", json!({"arguments": "/etc/passwd"})));
 /// assert_eq!(explanation.dropped()[0].filter.filter(), "surface");
 /// assert_eq!(explanation.reason(), "1 of 1 kept message matched");
 /// ```
-pub struct Explanation<'s> {
+pub struct IndicatorExplanation<'s> {
     scanner: &'s Scanner,
     document: usize,
     indicator: usize,
@@ -50,12 +50,12 @@ pub struct DroppedMessages {
     /// How many.
     pub count: u64,
     /// The first of them.
-    pub first: Vec<Place>,
+    pub first: Vec<MessagePlace>,
 }
 
 /// A message, by where it stands and what the filters see of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct MessagePlace {
     /// The line of the trace.
     pub line: u64,
     /// The number of the message.
@@ -74,10 +74,10 @@ pub struct Place {
 
 /// One message that was kept, and why it was judged as it was.
 #[derive(Debug, Clone, Serialize)]
-pub struct Case {
+pub struct ExplainedMessage {
     /// The message.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: MessagePlace,
     /// How it was evaluated.
     #[serde(flatten)]
     pub kept: Kept,
@@ -87,10 +87,10 @@ pub struct Case {
 #[derive(Debug, Default)]
 struct Cases {
     count: u64,
-    first: Vec<Case>,
+    first: Vec<ExplainedMessage>,
 }
 
-impl<'s> Explanation<'s> {
+impl<'s> IndicatorExplanation<'s> {
     /// Follows an indicator, and keeps `limit` messages of each kind; `None` when there is no such
     /// indicator.
     #[must_use]
@@ -118,7 +118,7 @@ impl<'s> Explanation<'s> {
     }
 
     /// Takes the next message and the line it came from.
-    pub fn feed_line(&mut self, line: u64, message: &Message) {
+    pub fn feed_line(&mut self, line: u64, message: &TraceMessage) {
         self.messages += 1;
         let document = &self.scanner.documents[self.document].document;
         let indicator = &document.attack.indicators()[self.indicator];
@@ -141,12 +141,12 @@ impl<'s> Explanation<'s> {
             self.without_value += 1;
         }
         if cases.first.len() < self.limit {
-            let place = Place::new(line, message);
-            cases.first.push(Case { place, kept });
+            let place = MessagePlace::new(line, message);
+            cases.first.push(ExplainedMessage { place, kept });
         }
     }
 
-    fn drop_message(&mut self, filter: Dropped, line: u64, message: &Message) {
+    fn drop_message(&mut self, filter: Dropped, line: u64, message: &TraceMessage) {
         let position = self.dropped.iter().position(|seen| seen.filter == filter);
         let position = position.unwrap_or_else(|| {
             self.dropped.push(DroppedMessages {
@@ -163,7 +163,7 @@ impl<'s> Explanation<'s> {
         let seen = &mut self.dropped[position];
         seen.count += 1;
         if seen.first.len() < self.limit {
-            seen.first.push(Place::new(line, message));
+            seen.first.push(MessagePlace::new(line, message));
         }
     }
 
@@ -205,7 +205,7 @@ impl<'s> Explanation<'s> {
 
     /// The first kept messages with a result.
     #[must_use]
-    pub fn first(&self, result: IndicatorResult) -> &[Case] {
+    pub fn first(&self, result: IndicatorResult) -> &[ExplainedMessage] {
         &self.cases(result).first
     }
 
@@ -263,8 +263,8 @@ impl<'s> Explanation<'s> {
     }
 }
 
-impl Place {
-    fn new(line: u64, message: &Message) -> Self {
+impl MessagePlace {
+    fn new(line: u64, message: &TraceMessage) -> Self {
         Self {
             line,
             sequence: message.sequence,
@@ -293,9 +293,9 @@ mod tests {
 
     fn followed(indicator: usize, contents: &[serde_json::Value]) -> String {
         let scanner = scanner();
-        let mut explanation = Explanation::new(&scanner, 0, indicator, 2).unwrap();
+        let mut explanation = IndicatorExplanation::new(&scanner, 0, indicator, 2).unwrap();
         for (line, content) in contents.iter().enumerate() {
-            let mut message = Message::new("mcp", "tools/call", content.clone());
+            let mut message = TraceMessage::new("mcp", "tools/call", content.clone());
             message.direction = Some(Direction::Request);
             explanation.feed_line(line as u64 + 1, &message);
         }
@@ -340,9 +340,9 @@ mod tests {
     #[test]
     fn only_the_first_are_kept_and_all_are_counted() {
         let scanner = scanner();
-        let mut explanation = Explanation::new(&scanner, 0, 0, 2).unwrap();
+        let mut explanation = IndicatorExplanation::new(&scanner, 0, 0, 2).unwrap();
         for line in 1..=10 {
-            let mut message = Message::new("mcp", "tools/call", json!({"a": line}));
+            let mut message = TraceMessage::new("mcp", "tools/call", json!({"a": line}));
             explanation.feed_line(line, &message);
             message.protocol = Protocol::A2a;
             explanation.feed_line(line, &message);
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!((explanation.messages(), explanation.kept()), (30, 10));
         assert_eq!(explanation.count(IndicatorResult::NotMatched), 10);
         assert_eq!(explanation.first(IndicatorResult::NotMatched).len(), 2);
-        assert!(Explanation::new(&scanner, 0, 9, 2).is_none());
-        assert!(Explanation::new(&scanner, 9, 0, 2).is_none());
+        assert!(IndicatorExplanation::new(&scanner, 0, 9, 2).is_none());
+        assert!(IndicatorExplanation::new(&scanner, 9, 0, 2).is_none());
     }
 }

@@ -17,7 +17,7 @@ pub(super) type ConditionId = u32;
 
 /// Patterns with one protocol and one target.
 #[derive(Debug, Default)]
-pub(super) struct Group {
+pub(super) struct PatternGroup {
     pub(super) protocol: Protocol,
     pub(super) target: String,
     /// Every rule of the group.
@@ -33,7 +33,7 @@ pub(super) struct Group {
     pub(super) always: Vec<ConditionId>,
 }
 
-impl Group {
+impl PatternGroup {
     pub(super) fn new(protocol: Protocol, target: String) -> Self {
         Self {
             protocol,

@@ -31,12 +31,12 @@ pub use canaries::{CanaryKeyError, CanaryKeyProblem, check_canaries};
 use class::ClassCache;
 pub use class::{Dropped, dropped_by};
 pub use evidence::Evidence;
-pub use explain::{Check, Judgement, Kept, Resolved};
-pub use explanation::{Case, DroppedMessages, Explanation, Place};
-use group::{ConditionId, Group, RuleId};
+pub use explain::{Judgement, Kept, OperatorCheck, Resolved};
+pub use explanation::{DroppedMessages, ExplainedMessage, IndicatorExplanation, MessagePlace};
+use group::{ConditionId, PatternGroup, RuleId};
 pub use scan::{ScanFinding, ScanOutcome};
-pub use session::{DocumentVerdict, IndicatorReport, Session};
-pub(crate) use session::{Part, Worker};
+pub use session::{DocumentVerdict, IndicatorReport, ScanSession};
+pub(crate) use session::{PartialFindings, Worker};
 
 /// Why a scanner could not be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +74,7 @@ fn place(error: &CanaryKeyError) -> String {
 /// Indicators of many documents, compiled into one.
 ///
 /// ```
-/// use proofhouse_detect::{Message, Scanner};
+/// use proofhouse_detect::{TraceMessage, Scanner};
 /// use proofhouse_oatf::load;
 /// use serde_json::json;
 ///
@@ -90,13 +90,13 @@ fn place(error: &CanaryKeyError) -> String {
 /// let scanner = Scanner::builder().add("passwd", document).build().unwrap();
 ///
 /// let mut session = scanner.session();
-/// session.feed(&Message::new("mcp", "tools/call", json!({"arguments": {"path": "/etc/passwd"}})));
+/// session.feed(&TraceMessage::new("mcp", "tools/call", json!({"arguments": {"path": "/etc/passwd"}})));
 /// assert_eq!(session.verdicts()[0].attack.result.as_str(), "exploited");
 /// ```
 pub struct Scanner {
-    documents: Vec<Source>,
-    rules: Vec<Rule>,
-    groups: Vec<Group>,
+    documents: Vec<ScannerDocument>,
+    rules: Vec<IndicatorRef>,
+    groups: Vec<PatternGroup>,
     /// The rules that share each condition; all of them look at the same place.
     conditions: Vec<Vec<RuleId>>,
     /// Rules that are CEL expressions.
@@ -110,14 +110,14 @@ pub struct Scanner {
 }
 
 /// A document the scanner was built from.
-struct Source {
+struct ScannerDocument {
     name: String,
     document: Document,
 }
 
 /// One indicator.
 #[derive(Debug, Clone, Copy)]
-struct Rule {
+struct IndicatorRef {
     document: u32,
     indicator: u32,
 }
@@ -125,7 +125,7 @@ struct Rule {
 /// Collects documents for a [`Scanner`].
 #[derive(Default)]
 pub struct ScannerBuilder {
-    documents: Vec<Source>,
+    documents: Vec<ScannerDocument>,
     cel: Option<Arc<dyn CelEvaluator>>,
     semantic: Option<Arc<dyn SemanticEvaluator>>,
     without_cel: bool,
@@ -135,7 +135,7 @@ impl ScannerBuilder {
     /// Adds a normalized document, as [`load`](proofhouse_oatf::load) returns it.
     #[must_use]
     pub fn add(mut self, name: impl Into<String>, document: Document) -> Self {
-        self.documents.push(Source {
+        self.documents.push(ScannerDocument {
             name: name.into(),
             document,
         });
@@ -146,11 +146,11 @@ impl ScannerBuilder {
     /// each would.
     ///
     /// ```
-    /// # use proofhouse_detect::{Message, Scanner};
+    /// # use proofhouse_detect::{TraceMessage, Scanner};
     /// # use serde_json::json;
     /// let scanner = Scanner::builder().canaries(&["CANARY-93b4aa10".to_owned()]).build().unwrap();
     /// let mut session = scanner.session();
-    /// session.feed(&Message::new("mail", "send", json!({"body": "01aa4b39-YRANAC"})));
+    /// session.feed(&TraceMessage::new("mail", "send", json!({"body": "01aa4b39-YRANAC"})));
     /// let verdict = &session.verdicts()[0];
     /// assert_eq!((verdict.name.as_str(), verdict.attack.result.as_str()), ("canary", "exploited"));
     /// ```
@@ -236,9 +236,9 @@ impl Scanner {
     #[must_use]
     pub fn memory(&self) -> usize {
         let shared = self.conditions.len() * size_of::<Vec<RuleId>>();
-        let per_rule = size_of::<Rule>() + size_of::<RuleId>();
+        let per_rule = size_of::<IndicatorRef>() + size_of::<RuleId>();
         let canaries = self.canaries.iter().map(CanaryGroup::memory);
-        self.groups.iter().map(Group::memory).sum::<usize>()
+        self.groups.iter().map(PatternGroup::memory).sum::<usize>()
             + canaries.sum::<usize>()
             + shared
             + self.rules.len() * per_rule
@@ -261,7 +261,7 @@ impl Scanner {
     }
 
     fn indicator(&self, rule: RuleId) -> &Indicator {
-        let Rule {
+        let IndicatorRef {
             document,
             indicator,
         } = self.rules[rule as usize];
@@ -287,7 +287,7 @@ impl Scanner {
                     reason: "too many indicators".to_owned(),
                 };
                 let rule = RuleId::try_from(self.rules.len()).map_err(too_many)?;
-                self.rules.push(Rule {
+                self.rules.push(IndicatorRef {
                     document: u32::try_from(document).map_err(too_many)?,
                     indicator: u32::try_from(position).map_err(too_many)?,
                 });
@@ -303,7 +303,8 @@ impl Scanner {
                         let group = *by_place
                             .entry((protocol.clone(), target.clone()))
                             .or_insert_with(|| {
-                                self.groups.push(Group::new(protocol, target.clone()));
+                                self.groups
+                                    .push(PatternGroup::new(protocol, target.clone()));
                                 literals.push(HashMap::new());
                                 self.groups.len() - 1
                             });

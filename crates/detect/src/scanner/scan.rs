@@ -11,7 +11,7 @@ use super::Scanner;
 use super::class::KnownClasses;
 use super::evidence::Evidence;
 use super::group::{ConditionId, RuleId};
-use crate::trace::Message;
+use crate::trace::TraceMessage;
 
 /// What an indicator made of a message it looked at. Indicators that did not match are not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,12 +34,12 @@ pub enum ScanOutcome {
 }
 
 /// What a rule made of a message; the evidence is only put together for those who want it.
-pub(super) enum Judged<'a> {
+pub(super) enum RuleResult<'a> {
     Matched(&'a dyn Fn() -> Evidence),
     Error(String),
 }
 
-impl Judged<'_> {
+impl RuleResult<'_> {
     pub(super) fn into_outcome(self) -> ScanOutcome {
         match self {
             Self::Matched(evidence) => ScanOutcome::Matched(evidence()),
@@ -50,7 +50,7 @@ impl Judged<'_> {
 
 /// Room that is used again for every message.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(super) struct ScanBuffers {
     /// Per rule, the last message it was found to match, so that it is found once per message.
     matched: Vec<u64>,
     /// Per condition, the last value it was tried on.
@@ -61,7 +61,7 @@ pub(super) struct Scratch {
     classes: KnownClasses,
 }
 
-impl Scratch {
+impl ScanBuffers {
     fn begin(&mut self, rules: usize) {
         if self.matched.len() < rules {
             self.matched.resize(rules, 0);
@@ -74,16 +74,16 @@ impl Scratch {
 impl Scanner {
     /// Judges one message and tells which indicators matched or failed.
     #[must_use]
-    pub fn scan(&self, message: &Message) -> Vec<ScanFinding> {
+    pub fn scan(&self, message: &TraceMessage) -> Vec<ScanFinding> {
         let mut found = Vec::new();
-        self.scan_into(message, &mut Scratch::default(), &mut |rule, judged| {
+        self.scan_into(message, &mut ScanBuffers::default(), &mut |rule, judged| {
             found.push(self.found(rule, judged.into_outcome()));
         });
         found
     }
 
     pub(super) fn found(&self, rule: RuleId, outcome: ScanOutcome) -> ScanFinding {
-        let super::Rule {
+        let super::IndicatorRef {
             document,
             indicator,
         } = self.rules[rule as usize];
@@ -97,9 +97,9 @@ impl Scanner {
     /// Judges one message; `report` hears of every rule that matched or failed, once each.
     pub(super) fn scan_into(
         &self,
-        message: &Message,
-        scratch: &mut Scratch,
-        report: &mut dyn FnMut(RuleId, Judged<'_>),
+        message: &TraceMessage,
+        scratch: &mut ScanBuffers,
+        report: &mut dyn FnMut(RuleId, RuleResult<'_>),
     ) {
         scratch.begin(self.rules.len());
         let class = self.class_of(message, &mut scratch.classes);
@@ -115,7 +115,7 @@ impl Scanner {
                     let rules = &self.conditions[*id as usize];
                     for rule in rules.iter().filter(|rule| class.applies(**rule)) {
                         scratch.matched[*rule as usize] = scratch.message;
-                        report(*rule, Judged::Matched(&evidence));
+                        report(*rule, RuleResult::Matched(&evidence));
                     }
                 }
             }
@@ -148,7 +148,7 @@ impl Scanner {
                         for rule in rules.iter().copied() {
                             if open(rule, matched) {
                                 matched[rule as usize] = this;
-                                report(rule, Judged::Matched(&evidence));
+                                report(rule, RuleResult::Matched(&evidence));
                             }
                         }
                     }
@@ -169,7 +169,10 @@ impl Scanner {
             group.find(message, |rule, at| {
                 if open(rule, matched) {
                     matched[rule as usize] = this;
-                    report(rule, Judged::Matched(&|| Evidence::of_canary(message, at)));
+                    report(
+                        rule,
+                        RuleResult::Matched(&|| Evidence::of_canary(message, at)),
+                    );
                 }
             });
         }
@@ -185,7 +188,7 @@ impl Scanner {
     fn judged<'m>(
         &self,
         indicator: &'m Indicator,
-        message: &'m Message,
+        message: &'m TraceMessage,
     ) -> (&'m str, Option<&'m Value>) {
         let semantic = indicator.semantic.as_ref();
         let target = semantic.and_then(|semantic| semantic.target.as_deref());
@@ -218,8 +221,8 @@ impl Scanner {
     fn evaluate(
         &self,
         rule: RuleId,
-        message: &Message,
-        report: &mut dyn FnMut(RuleId, Judged<'_>),
+        message: &TraceMessage,
+        report: &mut dyn FnMut(RuleId, RuleResult<'_>),
     ) {
         let indicator = self.indicator(rule);
         let verdict = evaluate_indicator(
@@ -235,10 +238,13 @@ impl Scanner {
                     let (target, value) = self.judged(indicator, message);
                     Evidence::of_judgement(message, target, value, &reason)
                 };
-                report(rule, Judged::Matched(&evidence));
+                report(rule, RuleResult::Matched(&evidence));
             }
             IndicatorResult::Error => {
-                report(rule, Judged::Error(verdict.evidence.unwrap_or_default()));
+                report(
+                    rule,
+                    RuleResult::Error(verdict.evidence.unwrap_or_default()),
+                );
             }
             IndicatorResult::NotMatched | IndicatorResult::Skipped => {}
         }

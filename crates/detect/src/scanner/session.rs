@@ -12,27 +12,27 @@ use serde::Serialize;
 use super::Scanner;
 use super::evidence::Evidence;
 use super::group::RuleId;
-use super::scan::{Judged, ScanFinding, ScanOutcome, Scratch};
-use crate::trace::Message;
+use super::scan::{RuleResult, ScanBuffers, ScanFinding, ScanOutcome};
+use crate::trace::TraceMessage;
 
 /// How many pieces of evidence are kept for one indicator; matches beyond are only counted.
 const MAX_EVIDENCE: usize = 5;
 
 /// What has been found in a trace so far.
-pub struct Session<'s> {
-    scanner: Held<'s>,
-    scratch: Scratch,
+pub struct ScanSession<'s> {
+    scanner: ScannerRef<'s>,
+    scratch: ScanBuffers,
     rules: Vec<RuleState>,
     messages: u64,
 }
 
 /// A scanner that is borrowed, or shared with whoever else holds it.
-enum Held<'s> {
+enum ScannerRef<'s> {
     Borrowed(&'s Scanner),
     Shared(Arc<Scanner>),
 }
 
-impl Deref for Held<'_> {
+impl Deref for ScannerRef<'_> {
     type Target = Scanner;
 
     fn deref(&self) -> &Scanner {
@@ -87,14 +87,14 @@ pub struct IndicatorReport {
 impl Scanner {
     /// Starts judging a trace.
     #[must_use]
-    pub fn session(&self) -> Session<'_> {
-        Session::new(Held::Borrowed(self))
+    pub fn session(&self) -> ScanSession<'_> {
+        ScanSession::new(ScannerRef::Borrowed(self))
     }
 
     /// Starts judging a trace that outlives whoever started it, such as live traffic.
     ///
     /// ```
-    /// # use proofhouse_detect::{Message, Scanner};
+    /// # use proofhouse_detect::{TraceMessage, Scanner};
     /// # use serde_json::json;
     /// # use std::sync::Arc;
     /// # let document = proofhouse_oatf::load(r#"
@@ -106,36 +106,36 @@ impl Scanner {
     /// let scanner = Arc::new(Scanner::builder().add("passwd", document).build().unwrap());
     /// let mut session = scanner.shared_session();
     /// std::thread::spawn(move || {
-    ///     session.feed(&Message::new("mcp", "tools/call", json!({"arguments": "/etc/passwd"})));
+    ///     session.feed(&TraceMessage::new("mcp", "tools/call", json!({"arguments": "/etc/passwd"})));
     /// });
     /// ```
     #[must_use]
-    pub fn shared_session(self: &Arc<Self>) -> Session<'static> {
-        Session::new(Held::Shared(Arc::clone(self)))
+    pub fn shared_session(self: &Arc<Self>) -> ScanSession<'static> {
+        ScanSession::new(ScannerRef::Shared(Arc::clone(self)))
     }
 }
 
-impl<'s> Session<'s> {
-    fn new(scanner: Held<'s>) -> Self {
+impl<'s> ScanSession<'s> {
+    fn new(scanner: ScannerRef<'s>) -> Self {
         Self {
             rules: vec![RuleState::default(); scanner.rules.len()],
             scanner,
-            scratch: Scratch::default(),
+            scratch: ScanBuffers::default(),
             messages: 0,
         }
     }
 }
 
-impl Session<'_> {
+impl ScanSession<'_> {
     /// Takes the next message.
-    pub fn feed(&mut self, message: &Message) {
+    pub fn feed(&mut self, message: &TraceMessage) {
         self.take(None, message);
     }
 
     /// Takes the next message and the line it came from, so that evidence can point there.
     ///
     /// ```
-    /// # use proofhouse_detect::{Message, Scanner};
+    /// # use proofhouse_detect::{TraceMessage, Scanner};
     /// # use serde_json::json;
     /// # let document = proofhouse_oatf::load(r#"
     /// # oatf: "0.1"
@@ -145,14 +145,14 @@ impl Session<'_> {
     /// # "#).unwrap().document;
     /// # let scanner = Scanner::builder().add("passwd", document).build().unwrap();
     /// let mut session = scanner.session();
-    /// session.feed_line(7, &Message::new("mcp", "tools/call", json!({"arguments": "/etc/passwd"})));
+    /// session.feed_line(7, &TraceMessage::new("mcp", "tools/call", json!({"arguments": "/etc/passwd"})));
     /// assert_eq!(session.verdicts()[0].indicators[0].evidence[0].line, Some(7));
     /// ```
-    pub fn feed_line(&mut self, line: u64, message: &Message) {
+    pub fn feed_line(&mut self, line: u64, message: &TraceMessage) {
         self.take(Some(line), message);
     }
 
-    fn take(&mut self, line: Option<u64>, message: &Message) {
+    fn take(&mut self, line: Option<u64>, message: &TraceMessage) {
         self.messages += 1;
         let rules = &mut self.rules;
         self.scanner
@@ -162,15 +162,15 @@ impl Session<'_> {
     }
 
     /// Takes the next message and tells what was found in it.
-    pub fn feed_and_tell(&mut self, message: &Message) -> Vec<ScanFinding> {
+    pub fn feed_and_tell(&mut self, message: &TraceMessage) -> Vec<ScanFinding> {
         self.messages += 1;
         let mut found = Vec::new();
         let (scanner, rules) = (&*self.scanner, &mut self.rules);
         scanner.scan_into(message, &mut self.scratch, &mut |rule, judged| {
             let outcome = judged.into_outcome();
             let again = match &outcome {
-                ScanOutcome::Matched(evidence) => Judged::Matched(&|| evidence.clone()),
-                ScanOutcome::Error(error) => Judged::Error(error.clone()),
+                ScanOutcome::Matched(evidence) => RuleResult::Matched(&|| evidence.clone()),
+                ScanOutcome::Error(error) => RuleResult::Error(error.clone()),
             };
             rules[rule as usize].note(message.sequence, None, again);
             found.push(scanner.found(rule, outcome));
@@ -283,16 +283,16 @@ impl Session<'_> {
 }
 
 impl RuleState {
-    fn note(&mut self, sequence: u64, line: Option<u64>, judged: Judged<'_>) {
+    fn note(&mut self, sequence: u64, line: Option<u64>, judged: RuleResult<'_>) {
         match judged {
-            Judged::Matched(evidence) => {
+            RuleResult::Matched(evidence) => {
                 self.matches += 1;
                 if self.evidence.len() < MAX_EVIDENCE {
                     let evidence = evidence();
                     self.evidence.push(Evidence { line, ..evidence });
                 }
             }
-            Judged::Error(error) => {
+            RuleResult::Error(error) => {
                 self.errors += 1;
                 self.error.get_or_insert((sequence, error));
             }
@@ -312,14 +312,14 @@ impl RuleState {
 /// Judges messages for a session that lives elsewhere, and holds only what it found.
 pub(crate) struct Worker<'s> {
     scanner: &'s Scanner,
-    scratch: Scratch,
-    part: Part,
+    scratch: ScanBuffers,
+    part: PartialFindings,
 }
 
 /// What was found in messages that follow each other. It is as large as what was found, not as
 /// the scanner.
 #[derive(Debug, Default)]
-pub(crate) struct Part {
+pub(crate) struct PartialFindings {
     messages: u64,
     rules: HashMap<RuleId, RuleState>,
 }
@@ -328,12 +328,12 @@ impl<'s> Worker<'s> {
     pub(crate) fn new(scanner: &'s Scanner) -> Self {
         Self {
             scanner,
-            scratch: Scratch::default(),
-            part: Part::default(),
+            scratch: ScanBuffers::default(),
+            part: PartialFindings::default(),
         }
     }
 
-    pub(crate) fn feed_line(&mut self, line: u64, message: &Message) {
+    pub(crate) fn feed_line(&mut self, line: u64, message: &TraceMessage) {
         self.part.messages += 1;
         let rules = &mut self.part.rules;
         self.scanner
@@ -346,14 +346,14 @@ impl<'s> Worker<'s> {
     }
 
     /// What was found since this was last asked.
-    pub(crate) fn take(&mut self) -> Part {
+    pub(crate) fn take(&mut self) -> PartialFindings {
         std::mem::take(&mut self.part)
     }
 }
 
-impl Session<'_> {
+impl ScanSession<'_> {
     /// Adds a part that follows what was taken so far.
-    pub(crate) fn append(&mut self, part: Part) {
+    pub(crate) fn append(&mut self, part: PartialFindings) {
         self.messages += part.messages;
         for (rule, later) in part.rules {
             self.rules[rule as usize].append(later);

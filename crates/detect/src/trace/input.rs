@@ -16,13 +16,13 @@ const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 type BufferedInput<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
 
 /// The plain bytes of an input.
-pub(crate) struct Input<R: Read> {
-    decoder: Decoder<R>,
+pub(crate) struct TraceInput<R: Read> {
+    decoder: Decompressor<R>,
     left: u64,
     capped: bool,
 }
 
-enum Decoder<R: Read> {
+enum Decompressor<R: Read> {
     /// Not looked at yet, so that opening reads nothing and cannot fail.
     Unopened(Option<R>, u64),
     Plain(Chain<Cursor<Vec<u8>>, R>),
@@ -30,10 +30,10 @@ enum Decoder<R: Read> {
     Zstd(Box<Frames<BufferedInput<R>>>),
 }
 
-impl<R: Read> Input<R> {
+impl<R: Read> TraceInput<R> {
     pub(crate) fn new(inner: R, limits: &TraceReadLimits) -> Self {
         Self {
-            decoder: Decoder::Unopened(Some(inner), limits.max_zstd_window_bytes),
+            decoder: Decompressor::Unopened(Some(inner), limits.max_zstd_window_bytes),
             left: limits.max_bytes.unwrap_or(u64::MAX),
             capped: limits.max_bytes.is_some(),
         }
@@ -59,7 +59,9 @@ impl<R: Read> Input<R> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     let kind = match self.decoder {
-                        Decoder::Gzip(_) | Decoder::Zstd(_) => TraceReadErrorKind::Compression,
+                        Decompressor::Gzip(_) | Decompressor::Zstd(_) => {
+                            TraceReadErrorKind::Compression
+                        }
                         _ => TraceReadErrorKind::Io,
                     };
                     return Err((kind, error));
@@ -69,7 +71,7 @@ impl<R: Read> Input<R> {
     }
 }
 
-impl<R: Read> Read for Decoder<R> {
+impl<R: Read> Read for Decompressor<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self {
@@ -89,7 +91,7 @@ impl<R: Read> Read for Decoder<R> {
     }
 }
 
-impl<R: Read> Decoder<R> {
+impl<R: Read> Decompressor<R> {
     fn open(start: Vec<u8>, inner: R, window: u64) -> Self {
         let gzip = start.starts_with(GZIP);
         let zstd = start.starts_with(ZSTD);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::message::Message;
+use super::message::TraceMessage;
 
 /// How much a reader takes before it refuses.
 ///
@@ -49,13 +49,13 @@ impl Default for TraceReadLimits {
     clippy::large_enum_variant,
     reason = "nearly all are messages, and a box would cost each an allocation"
 )]
-pub enum Item {
+pub enum TraceItem {
     /// A message, and the line it came from.
     Message {
         /// The line, from 1; of a document over several lines, the first.
         line: u64,
         /// The message.
-        message: Message,
+        message: TraceMessage,
     },
     /// Something about a line. Unless it [is a warning](LineErrorKind::is_warning), what stood on
     /// the line was skipped; a warning comes right before the message it is about.
@@ -244,22 +244,22 @@ impl ReadSummary {
     }
 
     /// Counts a problem on its way out.
-    pub(crate) fn problem(&mut self, error: LineError) -> Item {
+    pub(crate) fn problem(&mut self, error: LineError) -> TraceItem {
         self.problems[error.kind as usize] += 1;
-        Item::Problem(error)
+        TraceItem::Problem(error)
     }
 
     /// Counts a message on its way out.
-    pub(crate) fn message(&mut self, line: u64, message: Message) -> Item {
+    pub(crate) fn message(&mut self, line: u64, message: TraceMessage) -> TraceItem {
         self.messages += 1;
-        Item::Message { line, message }
+        TraceItem::Message { line, message }
     }
 }
 
 /// A stream of messages: a trace, or another format seen as one.
 ///
 /// After an error the stream ends.
-pub trait MessageSource: Iterator<Item = Result<Item, TraceReadError>> {
+pub trait MessageSource: Iterator<Item = Result<TraceItem, TraceReadError>> {
     /// What was read so far.
     fn summary(&self) -> &ReadSummary;
 }

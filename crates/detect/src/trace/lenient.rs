@@ -8,7 +8,7 @@ use super::value::{Hidden, MAX_READINGS, parse, parse_start};
 
 /// What has to be told about a line that was kept.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub(crate) struct RepairNotes {
     pub(crate) repairs: Repairs,
     /// About keys that came twice.
     twice: Option<String>,
@@ -16,7 +16,7 @@ pub(crate) struct Notes {
     left_out: bool,
 }
 
-impl Notes {
+impl RepairNotes {
     /// The other readings of a value, and the notes they ask for.
     pub(crate) fn readings(&mut self, value: &Value, hidden: &Hidden) -> Vec<Value> {
         if hidden.is_empty() {
@@ -76,18 +76,24 @@ pub(crate) fn read_mended<T>(
 }
 
 /// Every reading of a JSON text, the usual one first.
-pub(crate) fn parse_all(text: &str, notes: &mut Notes) -> Result<Vec<Value>, serde_json::Error> {
+pub(crate) fn parse_all(
+    text: &str,
+    notes: &mut RepairNotes,
+) -> Result<Vec<Value>, serde_json::Error> {
     all_readings(text, notes, parse)
 }
 
 /// Every reading of the JSON at the beginning of a text, whatever comes after it.
-pub(crate) fn parse_first(text: &str, notes: &mut Notes) -> Result<Vec<Value>, serde_json::Error> {
+pub(crate) fn parse_first(
+    text: &str,
+    notes: &mut RepairNotes,
+) -> Result<Vec<Value>, serde_json::Error> {
     all_readings(text, notes, parse_start)
 }
 
 fn all_readings(
     text: &str,
-    notes: &mut Notes,
+    notes: &mut RepairNotes,
     parse: fn(&str) -> Result<(Value, Hidden), serde_json::Error>,
 ) -> Result<Vec<Value>, serde_json::Error> {
     let (value, hidden) = read_mended(text, &mut notes.repairs, parse)?;

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::ops::Range;
 
-use super::input::Input;
+use super::input::TraceInput;
 use super::item::{LineError, LineErrorKind, TraceReadError, TraceReadErrorKind, TraceReadLimits};
 
 const CHUNK: usize = 64 << 10;
@@ -12,8 +12,8 @@ const CHUNK: usize = 64 << 10;
 const KEPT: usize = 1 << 20;
 
 /// Splits an input into lines. A line that lies within one chunk is not copied.
-pub struct Lines<R: Read> {
-    input: Input<R>,
+pub struct LineSplitter<R: Read> {
+    input: TraceInput<R>,
     chunk: Box<[u8]>,
     /// What of the chunk is not yet given out.
     ready: Range<usize>,
@@ -32,7 +32,7 @@ pub struct Lines<R: Read> {
 
 /// A line, or what is wrong with it.
 #[derive(Debug)]
-pub(crate) struct Line<'a> {
+pub(crate) struct InputLine<'a> {
     pub(crate) number: u64,
     pub(crate) text: Result<&'a str, LineError>,
     /// Where the first bytes were replaced because they are not UTF-8.
@@ -66,17 +66,17 @@ impl Damage {
 }
 
 /// Where the bytes of a line are.
-enum Place {
+enum LineBytes {
     Chunk(Range<usize>),
     Spill,
     /// Nowhere: so many bytes were passed over.
     Skipped(u64),
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> LineSplitter<R> {
     pub(crate) fn new(inner: R, limits: &TraceReadLimits, max_line: usize) -> Self {
         Self {
-            input: Input::new(inner, limits),
+            input: TraceInput::new(inner, limits),
             chunk: vec![0; CHUNK].into_boxed_slice(),
             ready: 0..0,
             spill: Vec::new(),
@@ -123,7 +123,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// The next line without its end; `None` when there is no more.
-    pub(crate) fn next_line(&mut self) -> Result<Option<Line<'_>>, TraceReadError> {
+    pub(crate) fn next_line(&mut self) -> Result<Option<InputLine<'_>>, TraceReadError> {
         self.spill.clear();
         self.spill.shrink_to(KEPT);
         self.mended = String::new();
@@ -156,22 +156,22 @@ impl<R: Read> Lines<R> {
         self.number += 1;
         let number = self.number;
         let bytes = match &place {
-            Place::Skipped(length) => {
+            LineBytes::Skipped(length) => {
                 self.bytes += length + u64::from(terminated);
                 let error = LineError {
                     line: number,
                     kind: LineErrorKind::TooLong,
                     message: format!("{length} bytes, more than the limit of {}", self.max_line),
                 };
-                return Ok(Some(Line {
+                return Ok(Some(InputLine {
                     number,
                     text: Err(error),
                     damage: None,
                     terminated,
                 }));
             }
-            Place::Chunk(range) => &self.chunk[range.clone()],
-            Place::Spill => &self.spill[..],
+            LineBytes::Chunk(range) => &self.chunk[range.clone()],
+            LineBytes::Spill => &self.spill[..],
         };
         self.bytes += bytes.len() as u64 + u64::from(terminated);
         let (mut text, damage) = match std::str::from_utf8(bytes) {
@@ -190,7 +190,7 @@ impl<R: Read> Lines<R> {
         if number == 1 {
             text = text.strip_prefix('\u{feff}').unwrap_or(text);
         }
-        Ok(Some(Line {
+        Ok(Some(InputLine {
             number,
             text: Ok(text),
             damage,
@@ -216,12 +216,12 @@ impl<R: Read> Lines<R> {
     }
 
     /// Adds the last part of a line.
-    fn finish(&mut self, part: Range<usize>, skipped: Option<u64>) -> Place {
+    fn finish(&mut self, part: Range<usize>, skipped: Option<u64>) -> LineBytes {
         if skipped.is_none() && self.spill.is_empty() && part.len() <= self.max_line {
-            return Place::Chunk(part);
+            return LineBytes::Chunk(part);
         }
         self.set_aside(part, skipped)
-            .map_or(Place::Spill, Place::Skipped)
+            .map_or(LineBytes::Spill, LineBytes::Skipped)
     }
 
     fn read_at(&mut self, start: usize) -> Result<usize, TraceReadError> {

@@ -20,7 +20,7 @@ pub(crate) const HEADER_KEY: &str = "proofhouse_trace";
 
 /// One message that was seen on the wire.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Message {
+pub struct TraceMessage {
     /// The position in its trace, from 1; evidence points at it.
     pub sequence: u64,
     /// When it was seen, as an RFC 3339 text.
@@ -42,14 +42,14 @@ pub struct Message {
     pub raw: Option<Value>,
 }
 
-impl Message {
+impl TraceMessage {
     /// A message with nothing but what every message has.
     ///
     /// ```
-    /// use proofhouse_detect::Message;
+    /// use proofhouse_detect::TraceMessage;
     /// use serde_json::json;
     ///
-    /// let message = Message::new("mcp", "tools/list", json!({"tools": []}));
+    /// let message = TraceMessage::new("mcp", "tools/list", json!({"tools": []}));
     /// assert_eq!(message.sequence, 1);
     /// assert_eq!(
     ///     serde_json::to_string(&message).unwrap(),
@@ -76,14 +76,14 @@ impl Message {
     }
 }
 
-impl Serialize for Message {
+impl Serialize for TraceMessage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serialize(self, None, serializer)
     }
 }
 
 /// A message on its way out, with what must not leave.
-pub(crate) struct RedactedMessage<'a>(pub(crate) &'a Message, pub(crate) &'a Redactor);
+pub(crate) struct RedactedMessage<'a>(pub(crate) &'a TraceMessage, pub(crate) &'a Redactor);
 
 impl Serialize for RedactedMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -93,7 +93,7 @@ impl Serialize for RedactedMessage<'_> {
 
 /// The one place that knows the order of the fields.
 fn serialize<S: Serializer>(
-    message: &Message,
+    message: &TraceMessage,
     redactor: Option<&Redactor>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -134,10 +134,10 @@ fn serialize<S: Serializer>(
     clippy::large_enum_variant,
     reason = "nearly all are messages, and a box would cost each an allocation"
 )]
-pub(crate) enum Entry {
+pub(crate) enum TraceLine {
     /// A message; `numbered` says whether the line had a sequence number of its own.
     Message {
-        message: Message,
+        message: TraceMessage,
         numbered: bool,
         unknown_fields: u64,
         /// Parts of the content under keys that came again.
@@ -151,7 +151,7 @@ pub(crate) enum Entry {
 }
 
 /// Reads one line. The error is of category `Data` when the line is JSON so far but no entry.
-pub(crate) fn read_entry(line: &str) -> Result<Entry, serde_json::Error> {
+pub(crate) fn read_entry(line: &str) -> Result<TraceLine, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(line);
     let entry = deserializer.deserialize_any(EntryVisitor)?;
     deserializer.end()?;
@@ -174,18 +174,18 @@ fn set<T, E: serde::de::Error>(
 }
 
 impl<'de> Visitor<'de> for EntryVisitor {
-    type Value = Entry;
+    type Value = TraceLine;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object with `protocol`, `operation` and `content`")
     }
 
     // Without this, the whole text would be repeated in the message of the error.
-    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Entry, E> {
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<TraceLine, E> {
         Err(E::invalid_type(serde::de::Unexpected::Other("text"), &self))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TraceLine, A::Error> {
         let (mut sequence, mut direction) = (None, None);
         let (mut time, mut actor, mut phase) = (None, None, None);
         let (mut protocol, mut operation) = (None, None);
@@ -197,74 +197,78 @@ impl<'de> Visitor<'de> for EntryVisitor {
         loop {
             // After the version everything belongs to the header, whatever its name.
             let key = match header {
-                Some(_) => map.next_key::<String>()?.map(Key::Other),
+                Some(_) => map.next_key::<String>()?.map(EntryKey::Other),
                 None => map.next_key_seed(KeySeed)?,
             };
             let Some(key) = key else { break };
             match key {
-                Key::Seq => set(
+                EntryKey::Seq => set(
                     &mut sequence,
                     "seq",
-                    map.next_value_seed(Field("seq"))?.sequence()?,
+                    map.next_value_seed(PlainField("seq"))?.sequence()?,
                 )?,
-                Key::Time => set(
+                EntryKey::Time => set(
                     &mut time,
                     "time",
-                    map.next_value_seed(Field("time"))?.text()?,
+                    map.next_value_seed(PlainField("time"))?.text()?,
                 )?,
-                Key::Actor => set(
+                EntryKey::Actor => set(
                     &mut actor,
                     "actor",
-                    map.next_value_seed(Field("actor"))?.text()?,
+                    map.next_value_seed(PlainField("actor"))?.text()?,
                 )?,
-                Key::Phase => set(
+                EntryKey::Phase => set(
                     &mut phase,
                     "phase",
-                    map.next_value_seed(Field("phase"))?.text()?,
+                    map.next_value_seed(PlainField("phase"))?.text()?,
                 )?,
-                Key::Protocol => {
-                    let found = map.next_value_seed(Field("protocol"))?.required_text()?;
+                EntryKey::Protocol => {
+                    let found = map
+                        .next_value_seed(PlainField("protocol"))?
+                        .required_text()?;
                     set(&mut protocol, "protocol", Protocol::from(&*found))?;
                 }
-                Key::Operation => {
-                    let found = map.next_value_seed(Field("operation"))?.required_text()?;
+                EntryKey::Operation => {
+                    let found = map
+                        .next_value_seed(PlainField("operation"))?
+                        .required_text()?;
                     set(&mut operation, "operation", found)?;
                 }
-                Key::Direction => {
-                    let found = map.next_value_seed(Field("direction"))?.direction()?;
+                EntryKey::Direction => {
+                    let found = map.next_value_seed(PlainField("direction"))?.direction()?;
                     set(&mut direction, "direction", found)?;
                 }
-                Key::Content => {
+                EntryKey::Content => {
                     let found = map.next_value_seed(Noting(&mut hidden))?;
                     set(&mut content, "content", found)?;
                 }
-                Key::Raw => set(&mut raw, "raw", map.next_value::<Value>()?)?,
-                Key::Header => {
-                    let found = map.next_value_seed(Field(HEADER_KEY))?.sequence()?;
+                EntryKey::Raw => set(&mut raw, "raw", map.next_value::<Value>()?)?,
+                EntryKey::Header => {
+                    let found = map.next_value_seed(PlainField(HEADER_KEY))?.sequence()?;
                     let found = found.ok_or_else(|| {
                         A::Error::custom("`proofhouse_trace` must be a version number")
                     })?;
                     set(&mut header, HEADER_KEY, found)?;
                 }
-                Key::Other(key) if header.is_some() => {
+                EntryKey::Other(key) if header.is_some() => {
                     unknown.insert(key, map.next_value()?);
                 }
-                Key::Other(_) => {
+                EntryKey::Other(_) => {
                     unknown_fields += 1;
                     map.next_value::<IgnoredAny>()?;
                 }
             }
         }
         if let Some(version) = header {
-            return Ok(Entry::Header {
+            return Ok(TraceLine::Header {
                 version,
                 metadata: unknown,
             });
         }
         let missing = |name: &str| A::Error::custom(format_args!("the field `{name}` is missing"));
-        Ok(Entry::Message {
+        Ok(TraceLine::Message {
             numbered: matches!(sequence, Some(Some(_))),
-            message: Message {
+            message: TraceMessage {
                 sequence: sequence.flatten().unwrap_or_default(),
                 time: time.flatten(),
                 actor: actor.flatten(),
@@ -281,7 +285,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
     }
 }
 
-enum Key {
+enum EntryKey {
     Seq,
     Time,
     Actor,
@@ -298,47 +302,47 @@ enum Key {
 struct KeySeed;
 
 impl<'de> DeserializeSeed<'de> for KeySeed {
-    type Value = Key;
+    type Value = EntryKey;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<EntryKey, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for KeySeed {
-    type Value = Key;
+    type Value = EntryKey;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name of a field")
     }
 
-    fn visit_str<E>(self, key: &str) -> Result<Key, E> {
+    fn visit_str<E>(self, key: &str) -> Result<EntryKey, E> {
         Ok(match key {
-            "seq" => Key::Seq,
-            "time" => Key::Time,
-            "actor" => Key::Actor,
-            "phase" => Key::Phase,
-            "protocol" => Key::Protocol,
-            "operation" => Key::Operation,
-            "direction" => Key::Direction,
-            "content" => Key::Content,
-            "raw" => Key::Raw,
-            HEADER_KEY => Key::Header,
-            other => Key::Other(other.to_owned()),
+            "seq" => EntryKey::Seq,
+            "time" => EntryKey::Time,
+            "actor" => EntryKey::Actor,
+            "phase" => EntryKey::Phase,
+            "protocol" => EntryKey::Protocol,
+            "operation" => EntryKey::Operation,
+            "direction" => EntryKey::Direction,
+            "content" => EntryKey::Content,
+            "raw" => EntryKey::Raw,
+            HEADER_KEY => EntryKey::Header,
+            other => EntryKey::Other(other.to_owned()),
         })
     }
 }
 
 /// Reads the value of a plain field, whatever it is, so that the error can say what it should be
 /// without repeating what it was.
-struct Field(&'static str);
+struct PlainField(&'static str);
 
 struct FieldValue {
     field: &'static str,
-    scalar: Scalar,
+    scalar: FieldScalar,
 }
 
-enum Scalar {
+enum FieldScalar {
     Null,
     Number(Option<u64>),
     Text(String),
@@ -348,10 +352,10 @@ enum Scalar {
 impl FieldValue {
     fn wrong<E: serde::de::Error>(&self, wanted: &str) -> E {
         let found = match &self.scalar {
-            Scalar::Null => "null",
-            Scalar::Number(_) => "a number",
-            Scalar::Text(_) => "a text",
-            Scalar::Other(what) => what,
+            FieldScalar::Null => "null",
+            FieldScalar::Number(_) => "a number",
+            FieldScalar::Text(_) => "a text",
+            FieldScalar::Other(what) => what,
         };
         E::custom(format_args!(
             "`{}` must be {wanted}, found {found}",
@@ -361,31 +365,31 @@ impl FieldValue {
 
     fn sequence<E: serde::de::Error>(self) -> Result<Option<u64>, E> {
         match self.scalar {
-            Scalar::Null => Ok(None),
-            Scalar::Number(Some(number)) => Ok(Some(number)),
+            FieldScalar::Null => Ok(None),
+            FieldScalar::Number(Some(number)) => Ok(Some(number)),
             _ => Err(self.wrong("a whole number from 0")),
         }
     }
 
     fn text<E: serde::de::Error>(self) -> Result<Option<String>, E> {
         match self.scalar {
-            Scalar::Null => Ok(None),
-            Scalar::Text(text) => Ok(Some(text)),
+            FieldScalar::Null => Ok(None),
+            FieldScalar::Text(text) => Ok(Some(text)),
             _ => Err(self.wrong("a text")),
         }
     }
 
     fn required_text<E: serde::de::Error>(self) -> Result<String, E> {
         match self.scalar {
-            Scalar::Text(text) => Ok(text),
+            FieldScalar::Text(text) => Ok(text),
             _ => Err(self.wrong("a text")),
         }
     }
 
     fn direction<E: serde::de::Error>(self) -> Result<Option<Direction>, E> {
         match &self.scalar {
-            Scalar::Null => Ok(None),
-            Scalar::Text(text) => match text.parse() {
+            FieldScalar::Null => Ok(None),
+            FieldScalar::Text(text) => match text.parse() {
                 Ok(direction) => Ok(Some(direction)),
                 Err(_) => Err(E::custom(
                     "`direction` must be `request` or `response`, found another text",
@@ -396,7 +400,7 @@ impl FieldValue {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Field {
+impl<'de> DeserializeSeed<'de> for PlainField {
     type Value = FieldValue;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<FieldValue, D::Error> {
@@ -409,48 +413,48 @@ impl<'de> DeserializeSeed<'de> for Field {
 struct ScalarVisitor;
 
 impl<'de> Visitor<'de> for ScalarVisitor {
-    type Value = Scalar;
+    type Value = FieldScalar;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Scalar, E> {
-        Ok(Scalar::Null)
+    fn visit_unit<E>(self) -> Result<FieldScalar, E> {
+        Ok(FieldScalar::Null)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Scalar, E> {
-        Ok(Scalar::Other("a truth value"))
+    fn visit_bool<E>(self, _: bool) -> Result<FieldScalar, E> {
+        Ok(FieldScalar::Other("a truth value"))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Scalar, E> {
-        Ok(Scalar::Number(Some(number)))
+    fn visit_u64<E>(self, number: u64) -> Result<FieldScalar, E> {
+        Ok(FieldScalar::Number(Some(number)))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Scalar, E> {
-        Ok(Scalar::Number(u64::try_from(number).ok()))
+    fn visit_i64<E>(self, number: i64) -> Result<FieldScalar, E> {
+        Ok(FieldScalar::Number(u64::try_from(number).ok()))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Scalar, E> {
-        Ok(Scalar::Number(None))
+    fn visit_f64<E>(self, _: f64) -> Result<FieldScalar, E> {
+        Ok(FieldScalar::Number(None))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Scalar, E> {
-        Ok(Scalar::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<FieldScalar, E> {
+        Ok(FieldScalar::Text(text.to_owned()))
     }
 
-    fn visit_string<E>(self, text: String) -> Result<Scalar, E> {
-        Ok(Scalar::Text(text))
+    fn visit_string<E>(self, text: String) -> Result<FieldScalar, E> {
+        Ok(FieldScalar::Text(text))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Scalar, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<FieldScalar, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Scalar::Other("a list"))
+        Ok(FieldScalar::Other("a list"))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scalar, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FieldScalar, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Scalar::Other("an object"))
+        Ok(FieldScalar::Other("an object"))
     }
 }
 
@@ -459,15 +463,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn message(line: &str) -> (Message, bool, u64) {
+    fn message(line: &str) -> (TraceMessage, bool, u64) {
         match read_entry(line).unwrap() {
-            Entry::Message {
+            TraceLine::Message {
                 message,
                 numbered,
                 unknown_fields,
                 ..
             } => (message, numbered, unknown_fields),
-            Entry::Header { .. } => panic!("a header"),
+            TraceLine::Header { .. } => panic!("a header"),
         }
     }
 
@@ -486,9 +490,9 @@ mod tests {
             r#"{"seq":null,"actor":null,"direction":null,"protocol":"mcp","operation":"x","content":null,"extra":{"deep":[1]},"more":1}"#,
         );
         assert_eq!((numbered, unknown), (false, 2));
-        let expected = Message {
+        let expected = TraceMessage {
             sequence: 0,
-            ..Message::new("mcp", "x", Value::Null)
+            ..TraceMessage::new("mcp", "x", Value::Null)
         };
         assert_eq!(message, expected);
     }
@@ -496,14 +500,14 @@ mod tests {
     #[test]
     fn a_header_keeps_its_metadata() {
         match read_entry(r#"{"proofhouse_trace":1,"time":7,"run":{"id":3}}"#).unwrap() {
-            Entry::Header { version, metadata } => {
+            TraceLine::Header { version, metadata } => {
                 assert_eq!(version, 1);
                 assert_eq!(
                     Value::Object(metadata),
                     json!({"time": 7, "run": {"id": 3}})
                 );
             }
-            Entry::Message { .. } => panic!("a message"),
+            TraceLine::Message { .. } => panic!("a message"),
         }
     }
 

@@ -13,10 +13,10 @@ pub(crate) mod value;
 mod writer;
 
 pub use item::{
-    Item, LineError, LineErrorKind, MessageSource, ReadSummary, TraceReadError, TraceReadErrorKind,
-    TraceReadLimits,
+    LineError, LineErrorKind, MessageSource, ReadSummary, TraceItem, TraceReadError,
+    TraceReadErrorKind, TraceReadLimits,
 };
-pub use message::{Message, TRACE_VERSION};
+pub use message::{TRACE_VERSION, TraceMessage};
 pub use reader::TraceReader;
 pub use redact::{REDACTED, RedactError, Redactor};
 pub use stream::MessageReader;

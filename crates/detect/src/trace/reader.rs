@@ -7,14 +7,14 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::item::{
-    Item, LineError, LineErrorKind, ReadSummary, TraceReadError, TraceReadErrorKind,
+    LineError, LineErrorKind, ReadSummary, TraceItem, TraceReadError, TraceReadErrorKind,
     TraceReadLimits,
 };
-use super::lenient::{Notes, read_mended};
-use super::lines::{Line, Lines, json_error};
-use super::message::{Entry, TRACE_VERSION, read_entry};
+use super::lenient::{RepairNotes, read_mended};
+use super::lines::{InputLine, LineSplitter, json_error};
+use super::message::{TRACE_VERSION, TraceLine, read_entry};
 use super::stream::{LineFormat, MessageReader};
-use crate::import::detect::{Key, has};
+use crate::import::detect::{ObjectKey, has};
 use crate::import::{ImportOptions, TraceFormat};
 
 /// Reads a trace in JSON Lines, plain or compressed with gzip or zstd, in flat memory.
@@ -23,7 +23,7 @@ use crate::import::{ImportOptions, TraceFormat};
 /// or the decompressor ends the reading, after everything that came before it.
 ///
 /// ```
-/// use proofhouse_detect::{Item, LineErrorKind, MessageSource, TraceReader};
+/// use proofhouse_detect::{TraceItem, LineErrorKind, MessageSource, TraceReader};
 ///
 /// let trace = r#"{"proofhouse_trace": 1, "tool": "example"}
 /// {"seq": 1, "protocol": "mcp", "operation": "tools/list", "content": {"tools": []}}
@@ -34,8 +34,8 @@ use crate::import::{ImportOptions, TraceFormat};
 /// let mut operations = Vec::new();
 /// for item in &mut reader {
 ///     match item.unwrap() {
-///         Item::Message { line, message } => operations.push((line, message.operation)),
-///         Item::Problem(error) => assert_eq!((error.line, error.kind), (3, LineErrorKind::NotJson)),
+///         TraceItem::Message { line, message } => operations.push((line, message.operation)),
+///         TraceItem::Problem(error) => assert_eq!((error.line, error.kind), (3, LineErrorKind::NotJson)),
 ///     }
 /// }
 /// assert_eq!(operations, [(2, "tools/list".to_owned()), (4, "tools/call".to_owned())]);
@@ -50,7 +50,7 @@ pub struct TraceLines {
     header: Option<Map<String, Value>>,
     previous: Option<u64>,
     /// What else the last line gave.
-    pending: VecDeque<Item>,
+    pending: VecDeque<TraceItem>,
 }
 
 impl<R: Read> TraceReader<R> {
@@ -61,7 +61,7 @@ impl<R: Read> TraceReader<R> {
 
     /// Reads with own limits.
     pub fn with_limits(input: R, limits: &TraceReadLimits) -> Self {
-        let lines = Lines::new(input, limits, limits.max_line_bytes);
+        let lines = LineSplitter::new(input, limits, limits.max_line_bytes);
         Self::over(lines, TraceLines::default())
     }
 
@@ -76,7 +76,7 @@ impl TraceFormat for TraceLines {
     const NAME: &'static str = "trace";
     const SUMMARY: &'static str = "Proofhouse trace, JSON Lines";
 
-    fn recognises(keys: &[Key<'_>]) -> bool {
+    fn recognises(keys: &[ObjectKey<'_>]) -> bool {
         let first = keys.first().map(|key| key.name);
         first == Some("proofhouse_trace") || (has(keys, "protocol") && has(keys, "operation"))
     }
@@ -89,9 +89,9 @@ impl TraceFormat for TraceLines {
 impl LineFormat for TraceLines {
     fn step<R: Read>(
         &mut self,
-        lines: &mut Lines<R>,
+        lines: &mut LineSplitter<R>,
         summary: &mut ReadSummary,
-    ) -> Result<Option<Item>, TraceReadError> {
+    ) -> Result<Option<TraceItem>, TraceReadError> {
         loop {
             if let Some(item) = self.pending.pop_front() {
                 return Ok(Some(item));
@@ -113,13 +113,13 @@ impl LineFormat for TraceLines {
                 self.pending.push_back(summary.problem(problem));
             }
             match entry {
-                Entry::Header { version, metadata } => {
+                TraceLine::Header { version, metadata } => {
                     check_version(number, version)?;
                     // Traces may be joined end to end; each counts anew.
                     self.previous = None;
                     self.header = Some(metadata);
                 }
-                Entry::Message {
+                TraceLine::Message {
                     mut message,
                     numbered,
                     unknown_fields,
@@ -175,16 +175,16 @@ pub(crate) fn out_of_order(previous: Option<u64>, line: u64, sequence: u64) -> O
 
 /// The entry on a line.
 pub(crate) struct ReadLine {
-    pub(crate) entry: Entry,
+    pub(crate) entry: TraceLine,
     /// Other contents of its message, where keys come twice.
     pub(crate) others: Vec<Value>,
-    pub(crate) notes: Notes,
+    pub(crate) notes: RepairNotes,
 }
 
 /// The entry on a line; `None` for a blank one.
-pub(crate) fn read_line(line: &Line<'_>) -> Result<Option<ReadLine>, LineError> {
+pub(crate) fn read_line(line: &InputLine<'_>) -> Result<Option<ReadLine>, LineError> {
     let text = line.text.as_ref().map_err(Clone::clone)?;
-    let mut notes = Notes::default();
+    let mut notes = RepairNotes::default();
     let entry = match read_mended(text, &mut notes.repairs, read_entry) {
         Ok(entry) => entry,
         Err(_) if text.trim_ascii().is_empty() => return Ok(None),
@@ -202,12 +202,12 @@ pub(crate) fn read_line(line: &Line<'_>) -> Result<Option<ReadLine>, LineError> 
     };
     notes.repairs.not_utf8 = line.damage.map(|damage| damage.byte);
     let others = match &entry {
-        Entry::Message {
+        TraceLine::Message {
             message, hidden, ..
         } => notes.readings(&message.content, hidden),
         // Nothing of a header is judged, so nothing needs to be told.
-        Entry::Header { .. } => {
-            notes = Notes::default();
+        TraceLine::Header { .. } => {
+            notes = RepairNotes::default();
             Vec::new()
         }
     };

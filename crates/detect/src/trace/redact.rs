@@ -163,7 +163,7 @@ impl Redactor {
             Value::Number(number) if self.hides(number) => Value::String(REDACTED.to_owned()),
             Value::Array(items) => items.iter().map(|item| self.redact_value(item)).collect(),
             Value::Object(map) => {
-                let mut keys = Keys::default();
+                let mut keys = RedactedKeys::default();
                 map.iter()
                     .map(|(key, value)| {
                         (
@@ -189,12 +189,12 @@ impl Redactor {
 
 /// Keys that become equal by redaction are numbered, so that no entry hides another.
 #[derive(Default)]
-struct Keys {
+struct RedactedKeys {
     /// How often each redacted key came.
     counts: BTreeMap<String, usize>,
 }
 
-impl Keys {
+impl RedactedKeys {
     fn redact<'k>(&mut self, redactor: &Redactor, key: &'k str) -> Cow<'k, str> {
         let text = redactor.redact(key);
         if text == key {
@@ -226,7 +226,7 @@ impl Serialize for RedactedValue<'_> {
                 seq.end()
             }
             Value::Object(entries) => {
-                let mut keys = Keys::default();
+                let mut keys = RedactedKeys::default();
                 let mut map = serializer.serialize_map(Some(entries.len()))?;
                 for (key, value) in entries {
                     map.serialize_entry(

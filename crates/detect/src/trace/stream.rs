@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
-use super::item::{Item, MessageSource, ReadSummary, TraceReadError};
-use super::lines::Lines;
+use super::item::{MessageSource, ReadSummary, TraceItem, TraceReadError};
+use super::lines::LineSplitter;
 
 /// How the lines of one format become items.
 pub trait LineFormat {
@@ -11,9 +11,9 @@ pub trait LineFormat {
     #[doc(hidden)]
     fn step<R: Read>(
         &mut self,
-        lines: &mut Lines<R>,
+        lines: &mut LineSplitter<R>,
         summary: &mut ReadSummary,
-    ) -> Result<Option<Item>, TraceReadError>;
+    ) -> Result<Option<TraceItem>, TraceReadError>;
 }
 
 /// Reads messages from lines of the format `F`, in flat memory. For our own traces it is called
@@ -22,14 +22,14 @@ pub trait LineFormat {
 /// A bad line is yielded as a [problem](Item::Problem), counted and skipped. An error of the input
 /// or the decompressor ends the reading, after everything that came before it.
 pub struct MessageReader<R: Read, F> {
-    lines: Lines<R>,
+    lines: LineSplitter<R>,
     summary: ReadSummary,
     pub(crate) format: F,
     done: bool,
 }
 
 impl<R: Read, F> MessageReader<R, F> {
-    pub(crate) fn over(lines: Lines<R>, format: F) -> Self {
+    pub(crate) fn over(lines: LineSplitter<R>, format: F) -> Self {
         Self {
             lines,
             summary: ReadSummary::default(),
@@ -40,7 +40,7 @@ impl<R: Read, F> MessageReader<R, F> {
 }
 
 impl<R: Read, F: LineFormat> Iterator for MessageReader<R, F> {
-    type Item = Result<Item, TraceReadError>;
+    type Item = Result<TraceItem, TraceReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {

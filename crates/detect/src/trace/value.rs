@@ -23,13 +23,13 @@ const MAX_REST: usize = 256;
 /// Values that stood under a key that came again later, each with the way to it.
 #[derive(Debug, Default)]
 pub(crate) struct Hidden {
-    values: Vec<(Vec<Step>, Value)>,
+    values: Vec<(Vec<PathStep>, Value)>,
     /// Whether there were more than are kept.
     overflow: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Key(String),
     Index(usize),
 }
@@ -51,7 +51,7 @@ impl Hidden {
     /// What to tell about them, naming one.
     pub(crate) fn describe(&self) -> String {
         let key = self.values.first().and_then(|(way, _)| match way.last() {
-            Some(Step::Key(key)) => Some(key.chars().take(40).collect::<String>()),
+            Some(PathStep::Key(key)) => Some(key.chars().take(40).collect::<String>()),
             _ => None,
         });
         let key = key.unwrap_or_default();
@@ -60,10 +60,10 @@ impl Hidden {
 
     /// The other ways to read `value`: every hidden value is seen in one of them.
     pub(crate) fn readings(&self, value: &Value) -> Readings {
-        let mut groups: Vec<Vec<&(Vec<Step>, Value)>> = Vec::new();
+        let mut groups: Vec<Vec<&(Vec<PathStep>, Value)>> = Vec::new();
         let mut complete = !self.overflow;
         for hidden in &self.values {
-            let meets = |other: &&(Vec<Step>, Value)| {
+            let meets = |other: &&(Vec<PathStep>, Value)| {
                 hidden.0.starts_with(&other.0) || other.0.starts_with(&hidden.0)
             };
             let room = groups.iter().position(|group| !group.iter().any(meets));
@@ -121,14 +121,14 @@ impl Hidden {
                 for (index, item) in items.iter().enumerate() {
                     let before = self.values.len();
                     self.look_into(item, levels, told);
-                    self.under(before, || Step::Index(index));
+                    self.under(before, || PathStep::Index(index));
                 }
             }
             Value::Object(map) => {
                 for (key, value) in map {
                     let before = self.values.len();
                     self.look_into(value, levels, told);
-                    self.under(before, || Step::Key(key.clone()));
+                    self.under(before, || PathStep::Key(key.clone()));
                 }
             }
             _ => {}
@@ -136,13 +136,13 @@ impl Hidden {
     }
 
     /// Says where the values that were noted since stand.
-    fn under(&mut self, before: usize, step: impl Fn() -> Step) {
+    fn under(&mut self, before: usize, step: impl Fn() -> PathStep) {
         for (way, _) in &mut self.values[before..] {
             way.insert(0, step());
         }
     }
 
-    fn push(&mut self, way: Vec<Step>, value: Value) {
+    fn push(&mut self, way: Vec<PathStep>, value: Value) {
         if self.values.len() < MAX_HIDDEN {
             self.values.push((way, value));
         } else {
@@ -158,7 +158,7 @@ impl Hidden {
         }
         let mut variants = 0;
         for (way, value) in &mut self.values[start..end] {
-            if way.len() < 2 || !matches!(&way[0], Step::Key(first) if first == key) {
+            if way.len() < 2 || !matches!(&way[0], PathStep::Key(first) if first == key) {
                 continue;
             }
             variants += 1;
@@ -171,20 +171,20 @@ impl Hidden {
             way.truncate(1);
             *value = whole;
         }
-        self.push(vec![Step::Key(key.to_owned())], earlier);
+        self.push(vec![PathStep::Key(key.to_owned())], earlier);
     }
 }
 
-fn set(value: &mut Value, way: &[Step], new: &Value) {
+fn set(value: &mut Value, way: &[PathStep], new: &Value) {
     if let Some(place) = find(value, way) {
         place.clone_from(new);
     }
 }
 
-fn find<'v>(value: &'v mut Value, way: &[Step]) -> Option<&'v mut Value> {
+fn find<'v>(value: &'v mut Value, way: &[PathStep]) -> Option<&'v mut Value> {
     way.iter().try_fold(value, |value, step| match step {
-        Step::Key(key) => value.get_mut(key),
-        Step::Index(index) => value.get_mut(index),
+        PathStep::Key(key) => value.get_mut(key),
+        PathStep::Index(index) => value.get_mut(index),
     })
 }
 
@@ -275,7 +275,7 @@ impl<'de> Visitor<'de> for Noting<'_> {
             };
             if self.0.values.len() > before {
                 let index = items.len();
-                self.0.under(before, || Step::Index(index));
+                self.0.under(before, || PathStep::Index(index));
             }
             items.push(item);
         }
@@ -288,7 +288,7 @@ impl<'de> Visitor<'de> for Noting<'_> {
             let before = self.0.values.len();
             let value = access.next_value_seed(Noting(self.0))?;
             if self.0.values.len() > before {
-                self.0.under(before, || Step::Key(key.clone()));
+                self.0.under(before, || PathStep::Key(key.clone()));
             }
             match map.entry(key) {
                 serde_json::map::Entry::Vacant(place) => {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
-use super::message::{HEADER_KEY, Message, RedactedMessage, TRACE_VERSION};
+use super::message::{HEADER_KEY, RedactedMessage, TRACE_VERSION, TraceMessage};
 use super::redact::{RedactedValue, Redactor};
 
 /// Writes messages as JSON Lines.
@@ -15,12 +15,12 @@ use super::redact::{RedactedValue, Redactor};
 /// [`flush`](Self::flush) when someone waits for the entries. [`finish`](Self::finish) flushes.
 ///
 /// ```
-/// use proofhouse_detect::{Message, Redactor, TraceWriter};
+/// use proofhouse_detect::{TraceMessage, Redactor, TraceWriter};
 /// use serde_json::json;
 ///
 /// let mut writer = TraceWriter::new(Vec::new())
 ///     .with_redactor(Redactor::new(["hunter2"]).unwrap());
-/// writer.write(&Message::new("mcp", "tools/call", json!({"token": "hunter2"}))).unwrap();
+/// writer.write(&TraceMessage::new("mcp", "tools/call", json!({"token": "hunter2"}))).unwrap();
 /// assert_eq!(
 ///     writer.finish().unwrap(),
 ///     b"{\"seq\":1,\"protocol\":\"mcp\",\"operation\":\"tools/call\",\"content\":{\"token\":\"[redacted]\"}}\n",
@@ -92,7 +92,7 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     ///
     /// When the writer fails.
-    pub fn write(&mut self, message: &Message) -> io::Result<()> {
+    pub fn write(&mut self, message: &TraceMessage) -> io::Result<()> {
         self.line.clear();
         match &self.redactor {
             Some(redactor) => {

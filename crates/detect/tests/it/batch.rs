@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::num::NonZero;
 
 use proofhouse_detect::{
-    Format, ImportOptions, Item, LineError, LineErrorKind, Message, ReadSummary, ScanEvent,
-    ScanOptions, ScanOutcome, Scanner, Session, TraceReadErrorKind, open,
+    Format, ImportOptions, LineError, LineErrorKind, ReadSummary, ScanEvent, ScanOptions,
+    ScanOutcome, ScanSession, Scanner, TraceItem, TraceMessage, TraceReadErrorKind, open,
 };
 use proofhouse_oatf::{CelContext, CelEvaluator, EvaluationError, load};
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ struct Told {
 }
 
 /// The verdicts without the time they were made at.
-fn verdicts(session: &Session<'_>) -> Vec<Value> {
+fn verdicts(session: &ScanSession<'_>) -> Vec<Value> {
     let verdicts = session.verdicts().into_iter();
     verdicts
         .map(|verdict| {
@@ -69,8 +69,8 @@ fn one_by_one(scanner: &Scanner, input: impl Read + Send, format: Option<Format>
     let (mut problems, mut error) = (Vec::new(), None);
     for item in &mut items {
         match item {
-            Ok(Item::Message { line, message }) => session.feed_line(line, &message),
-            Ok(Item::Problem(problem)) => problems.push(problem),
+            Ok(TraceItem::Message { line, message }) => session.feed_line(line, &message),
+            Ok(TraceItem::Problem(problem)) => problems.push(problem),
             Err(end) => error = Some((end.line, end.kind, end.message)),
         }
     }
@@ -289,16 +289,16 @@ fn a_line_that_is_too_long_never_costs_its_neighbours() {
 #[test]
 fn sessions_merge_as_if_they_were_one() {
     let scanner = scanner();
-    let messages: Vec<Message> = (1..=40)
+    let messages: Vec<TraceMessage> = (1..=40)
         .map(|n| {
             let content = match n % 3 {
                 0 => json!({"text": format!("secret {n}"), "size": 9}),
                 1 => json!({"size": "many"}),
                 _ => json!({"text": "token", "other": n}),
             };
-            Message {
+            TraceMessage {
                 sequence: n,
-                ..Message::new("mcp", "tools/call", content)
+                ..TraceMessage::new("mcp", "tools/call", content)
             }
         })
         .collect();
@@ -322,7 +322,7 @@ fn sessions_merge_as_if_they_were_one() {
 #[test]
 fn feeding_can_tell_what_was_found() {
     let scanner = scanner();
-    let message = Message::new(
+    let message = TraceMessage::new(
         "mcp",
         "tools/call",
         json!({"text": "a secret tokan", "size": "many", "other": 1}),
@@ -338,7 +338,7 @@ fn feeding_can_tell_what_was_found() {
         .collect();
     told.sort_unstable();
     assert_eq!(told, [(0, 0, true), (0, 1, true), (0, 2, false)]);
-    let other = Message::new("mcp", "tools/call", json!({"size": 1}));
+    let other = TraceMessage::new("mcp", "tools/call", json!({"size": 1}));
     let told: Vec<_> = telling.feed_and_tell(&other);
     assert!(
         matches!(told.as_slice(), [found] if (found.document, found.indicator) == (1, 0)),

@@ -5,7 +5,8 @@ use std::num::NonZero;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proofhouse_detect::{
-    BuildError, DocumentVerdict, Explanation, Judgement, Message, ScanOptions, ScanOutcome, Scanner,
+    BuildError, DocumentVerdict, IndicatorExplanation, Judgement, ScanOptions, ScanOutcome,
+    Scanner, TraceMessage,
 };
 use proofhouse_oatf::{Document, IndicatorResult, load};
 use proptest::prelude::*;
@@ -27,8 +28,8 @@ fn scanner(indicators: &Value) -> Scanner {
     builder.build().unwrap()
 }
 
-fn call(arguments: &Value) -> Message {
-    Message::new(
+fn call(arguments: &Value) -> TraceMessage {
+    TraceMessage::new(
         "mcp",
         "tools/call",
         json!({"name": "send", "arguments": arguments}),
@@ -93,7 +94,7 @@ fn wildcards_and_several_values() {
         &json!([{"target": "parts[*].text", "pattern": {"contains": "never"},
         "x-proofhouse": {"canary": CANARY}}]),
     );
-    let message = Message::new(
+    let message = TraceMessage::new(
         "mcp",
         "x",
         json!({"parts": [{"text": "no"}, {"text": "CANARY"}, {"text": "KEY 93b4aa10"}]}),
@@ -135,7 +136,7 @@ fn it_is_explained() {
         assert_eq!(check.holds, Some(result == IndicatorResult::Matched));
         assert_eq!(kept.values[0].checks[0].holds, Some(false));
     }
-    let mut explanation = Explanation::new(&scanner, 0, 2, 5).unwrap();
+    let mut explanation = IndicatorExplanation::new(&scanner, 0, 2, 5).unwrap();
     explanation.feed_line(1, &call(&json!(CANARY)));
     assert_eq!(explanation.count(IndicatorResult::Matched), 1);
 }
@@ -197,8 +198,8 @@ proptest! {
         let scanner = scanner(&indicators());
         let mut trace = String::new();
         let mut session = scanner.session();
-        let mut explanations: Vec<Explanation<'_>> =
-            (0..scanner.len()).map(|index| Explanation::new(&scanner, 0, index, 1).unwrap()).collect();
+        let mut explanations: Vec<IndicatorExplanation<'_>> =
+            (0..scanner.len()).map(|index| IndicatorExplanation::new(&scanner, 0, index, 1).unwrap()).collect();
         for (line, (one, two)) in messages.iter().enumerate() {
             let mut message = call(&json!({"to": one, "body": two}));
             message.sequence = line as u64 + 1;

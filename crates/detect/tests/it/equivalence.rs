@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use proofhouse_detect::{Message, ScanFinding, ScanOutcome, Scanner, dropped_by};
+use proofhouse_detect::{ScanFinding, ScanOutcome, Scanner, TraceMessage, dropped_by};
 use proofhouse_oatf::{
     DefaultCelEvaluator, Direction, Document, EvaluationError, EvaluationErrorKind,
     IndicatorResult, SemanticEvaluator, SemanticExamples, SemanticIntentClass, evaluate_indicator,
@@ -59,7 +59,7 @@ impl SemanticEvaluator for Letters {
 }
 
 /// Compares both ways of judging a message, with and without a semantic evaluator.
-fn check(documents: &[Document], message: &Message) {
+fn check(documents: &[Document], message: &TraceMessage) {
     check_with(documents, message, None);
     let letters: Arc<dyn SemanticEvaluator> = Arc::new(Letters);
     check_with(documents, message, Some(&letters));
@@ -67,7 +67,7 @@ fn check(documents: &[Document], message: &Message) {
 
 fn check_with(
     documents: &[Document],
-    message: &Message,
+    message: &TraceMessage,
     semantic: Option<&Arc<dyn SemanticEvaluator>>,
 ) {
     let mut builder = Scanner::builder();
@@ -261,7 +261,7 @@ fn indicator() -> impl Strategy<Value = Value> {
         )
 }
 
-fn message() -> impl Strategy<Value = Message> {
+fn message() -> impl Strategy<Value = TraceMessage> {
     (
         content(),
         prop_oneof![Just("tools/call"), Just("tools/list")],
@@ -271,10 +271,10 @@ fn message() -> impl Strategy<Value = Message> {
         ]),
         prop::option::of(prop_oneof![Just("default"), Just("other")]),
     )
-        .prop_map(|(content, operation, direction, actor)| Message {
+        .prop_map(|(content, operation, direction, actor)| TraceMessage {
             direction,
             actor: actor.map(str::to_owned),
-            ..Message::new("mcp", operation, content)
+            ..TraceMessage::new("mcp", operation, content)
         })
 }
 

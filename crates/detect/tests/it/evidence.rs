@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use proofhouse_detect::{Evidence, Message, Scanner};
+use proofhouse_detect::{Evidence, Scanner, TraceMessage};
 use proofhouse_oatf::{EvaluationError, SemanticEvaluator, SemanticExamples, SemanticIntentClass};
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn evidence(indicator: &Value, content: Value) -> Evidence {
     let builder = Scanner::builder().add("d", document);
     let scanner = builder.semantic(Arc::new(Simple)).build().unwrap();
     let mut session = scanner.session();
-    session.feed(&Message::new("mcp", "x", content));
+    session.feed(&TraceMessage::new("mcp", "x", content));
     session.verdicts()[0].indicators[0].evidence[0].clone()
 }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use proofhouse_detect::{
-    Format, ImportOptions, Item, LineErrorKind, ScanEvent, ScanOptions, Scanner, open,
+    Format, ImportOptions, LineErrorKind, ScanEvent, ScanOptions, Scanner, TraceItem, open,
 };
 use std::num::NonZero;
 
@@ -32,8 +32,8 @@ fn read(format: Format, input: &[u8]) -> (String, Vec<LineErrorKind>) {
     let (mut text, mut kinds) = (String::new(), Vec::new());
     for item in source.by_ref() {
         match item.unwrap() {
-            Item::Message { message, .. } => text.push_str(&message.content.to_string()),
-            Item::Problem(problem) => kinds.push(problem.kind),
+            TraceItem::Message { message, .. } => text.push_str(&message.content.to_string()),
+            TraceItem::Problem(problem) => kinds.push(problem.kind),
         }
     }
     assert_eq!(source.summary().skipped(), 0, "{kinds:?}");
@@ -165,8 +165,8 @@ fn more_readings_than_can_be_judged_are_not_silent() {
         let (_, source) = open(&input[..], None, &ImportOptions::default());
         let kinds: Vec<_> = source
             .filter_map(|item| match item.unwrap() {
-                Item::Problem(problem) => Some(problem.kind),
-                Item::Message { .. } => None,
+                TraceItem::Problem(problem) => Some(problem.kind),
+                TraceItem::Message { .. } => None,
             })
             .collect();
         assert_eq!(

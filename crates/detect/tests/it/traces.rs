@@ -5,7 +5,7 @@
 use std::io::{Cursor, Read, Write};
 
 use proofhouse_detect::{
-    Item, LineErrorKind, Message, MessageSource, REDACTED, Redactor, TraceReadError,
+    LineErrorKind, MessageSource, REDACTED, Redactor, TraceItem, TraceMessage, TraceReadError,
     TraceReadErrorKind, TraceReadLimits, TraceReader, TraceWriter,
 };
 use proofhouse_oatf::Direction;
@@ -19,7 +19,7 @@ fn entry(sequence: u64) -> String {
 }
 
 type Read3 = (
-    Vec<(u64, Message)>,
+    Vec<(u64, TraceMessage)>,
     Vec<(u64, LineErrorKind)>,
     Option<TraceReadError>,
 );
@@ -30,8 +30,8 @@ fn read(input: impl Read, limits: &TraceReadLimits) -> Read3 {
     let (mut messages, mut problems, mut end) = (Vec::new(), Vec::new(), None);
     for item in &mut reader {
         match item {
-            Ok(Item::Message { line, message }) => messages.push((line, message)),
-            Ok(Item::Problem(error)) => {
+            Ok(TraceItem::Message { line, message }) => messages.push((line, message)),
+            Ok(TraceItem::Problem(error)) => {
                 assert!(error.message.len() < 200, "{error}");
                 problems.push((error.line, error.kind));
             }
@@ -43,7 +43,7 @@ fn read(input: impl Read, limits: &TraceReadLimits) -> Read3 {
     (messages, problems, end)
 }
 
-fn lines_of(messages: &[(u64, Message)]) -> Vec<u64> {
+fn lines_of(messages: &[(u64, TraceMessage)]) -> Vec<u64> {
     messages.iter().map(|(line, _)| *line).collect()
 }
 
@@ -92,7 +92,7 @@ fn blank_lines_headers_and_line_ends() {
     assert!(
         found
             .iter()
-            .all(|item| matches!(item, Item::Message { .. }))
+            .all(|item| matches!(item, TraceItem::Message { .. }))
     );
     assert_eq!(reader.summary().lines, 7);
     assert_eq!(reader.summary().bytes, input.len() as u64);
@@ -123,8 +123,8 @@ fn sequence_numbers_are_watched_and_filled_in() {
     let shown: Vec<_> = items
         .iter()
         .map(|item| match item {
-            Item::Message { message, .. } => format!("{}", message.sequence),
-            Item::Problem(error) => format!("{error}"),
+            TraceItem::Message { message, .. } => format!("{}", message.sequence),
+            TraceItem::Problem(error) => format!("{error}"),
         })
         .collect();
     assert_eq!(
@@ -339,7 +339,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-fn message() -> impl Strategy<Value = Message> {
+fn message() -> impl Strategy<Value = TraceMessage> {
     let text = || prop::option::of(".{0,8}");
     let direction = prop::option::of(prop::sample::select(Direction::ALL));
     let fields = (
@@ -354,16 +354,18 @@ fn message() -> impl Strategy<Value = Message> {
         prop::option::of(value()),
     );
     fields.prop_map(
-        |(sequence, time, actor, phase, protocol, operation, direction, content, raw)| Message {
-            sequence,
-            time,
-            actor,
-            phase,
-            protocol: protocol.into(),
-            operation,
-            direction,
-            content,
-            raw,
+        |(sequence, time, actor, phase, protocol, operation, direction, content, raw)| {
+            TraceMessage {
+                sequence,
+                time,
+                actor,
+                phase,
+                protocol: protocol.into(),
+                operation,
+                direction,
+                content,
+                raw,
+            }
         },
     )
 }
@@ -493,7 +495,7 @@ proptest! {
             text.push_str(form);
             text.push_str(&filler.concat());
         }
-        let mut message = Message::new("mcp", text.clone(), json!({text.clone(): [text.clone(), {"a": text.clone()}]}));
+        let mut message = TraceMessage::new("mcp", text.clone(), json!({text.clone(): [text.clone(), {"a": text.clone()}]}));
         message.actor = Some(text.clone());
         message.raw = Some(json!([text]));
         let mut writer = TraceWriter::new(Vec::new()).with_redactor(redactor);

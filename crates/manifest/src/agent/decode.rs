@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 
 use proofhouse_expr::Program;
 use proofhouse_source::format::FormatReader;
-use proofhouse_source::{NodeRef, Scalar, Segment};
+use proofhouse_source::{NodeRef, PathSegment, YamlScalar};
 
 use super::fields;
 use super::model::{Agent, Binding, Capability, Grant, Guardrails, MountScope, TaskLimits};
-use crate::decode::{Decoder, Fields};
+use crate::decode::{ManifestDecoder, ManifestFields};
 use crate::interpolate::{Root, Template};
-use crate::names::Site;
+use crate::names::ReferenceSite;
 
 /// What bindings and prompts can read.
 const BINDING_VARIABLES: &[&str] = &["context", "c", "runtime", "now", "mount"];
 /// Generated files have to go somewhere.
 const NEED_A_MOUNT: &[&str] = &["image-generation", "audio-generation", "video-generation"];
 
-impl<'s> Decoder<'s> {
+impl<'s> ManifestDecoder<'s> {
     pub(crate) fn agent(&mut self, node: NodeRef<'s>) -> Option<Agent> {
         let mut fields = self.fields(node, &fields::AGENT)?;
         fields.text("kind");
@@ -44,8 +44,8 @@ impl<'s> Decoder<'s> {
             .read("guardrails", |decoder, node| {
                 let mut fields = decoder.fields(node, &fields::GUARDRAILS)?;
                 Some(Guardrails {
-                    before: fields.steps("before", super::steps::Place::GuardrailBefore),
-                    after: fields.steps("after", super::steps::Place::GuardrailAfter),
+                    before: fields.steps("before", super::steps::StepPosition::GuardrailBefore),
+                    after: fields.steps("after", super::steps::StepPosition::GuardrailAfter),
                 })
             })
             .unwrap_or_default();
@@ -71,15 +71,15 @@ impl<'s> Decoder<'s> {
     pub(super) fn text_with(&mut self, node: NodeRef<'s>, variables: &[&str]) -> Option<Template> {
         let names: BTreeSet<String> = variables.iter().map(|&name| name.to_owned()).collect();
         let outer = self.names.parameters.replace(names);
-        let template = self.template(node, Site::Prompt);
+        let template = self.template(node, ReferenceSite::Prompt);
         self.names.parameters = outer;
         template
     }
 
     pub(super) fn number(&mut self, node: NodeRef<'s>) -> Option<u64> {
         let number = match node.scalar() {
-            Some(Scalar::UInt(number)) => Some(number),
-            Some(Scalar::Int(number)) => u64::try_from(number).ok(),
+            Some(YamlScalar::UInt(number)) => Some(number),
+            Some(YamlScalar::Int(number)) => u64::try_from(number).ok(),
             _ => None,
         };
         if number.is_none() {
@@ -131,7 +131,7 @@ impl<'s> Decoder<'s> {
         };
         let mut capabilities = Vec::new();
         for (key, value) in entries {
-            let grant = self.within(Segment::Key(key), |decoder| decoder.grant(value));
+            let grant = self.within(PathSegment::Key(key), |decoder| decoder.grant(value));
             capabilities.extend(grant.map(|grant| (key.to_owned(), grant)));
         }
         Some(capabilities)
@@ -139,7 +139,7 @@ impl<'s> Decoder<'s> {
 
     fn grant(&mut self, node: NodeRef<'s>) -> Option<Grant> {
         let span = self.here();
-        if let Some(Scalar::Text("*")) = node.scalar() {
+        if let Some(YamlScalar::Text("*")) = node.scalar() {
             let capability = None;
             return Some(Grant { capability, span });
         }
@@ -161,9 +161,9 @@ impl<'s> Decoder<'s> {
                 })
                 .unwrap_or_default(),
             event_timeout: fields.read("event_timeout", Self::duration),
-            before_first: fields.steps("before_first", super::steps::Place::Before),
-            before: fields.steps("before", super::steps::Place::Before),
-            after: fields.steps("after", super::steps::Place::After),
+            before_first: fields.steps("before_first", super::steps::StepPosition::Before),
+            before: fields.steps("before", super::steps::StepPosition::Before),
+            after: fields.steps("after", super::steps::StepPosition::After),
         };
         Some(Grant {
             capability: Some(capability),
@@ -187,7 +187,7 @@ impl<'s> Decoder<'s> {
         };
         let mut bindings = Vec::new();
         for (key, value) in entries {
-            let binding = self.within(Segment::Key(key), |decoder| {
+            let binding = self.within(PathSegment::Key(key), |decoder| {
                 decoder.binding(value, variables)
             });
             bindings.extend(binding.map(|binding| (key.to_owned(), binding)));
@@ -198,8 +198,8 @@ impl<'s> Decoder<'s> {
     fn binding(&mut self, node: NodeRef<'s>, variables: &[&str]) -> Option<Binding> {
         // `max_results: 50` is as good as `"50"`.
         let text = match node.scalar() {
-            Some(Scalar::Text(text)) => text.to_owned(),
-            Some(Scalar::Null) | None => {
+            Some(YamlScalar::Text(text)) => text.to_owned(),
+            Some(YamlScalar::Null) | None => {
                 self.mismatch(node, "an expression");
                 return None;
             }
@@ -223,7 +223,7 @@ impl<'s> Decoder<'s> {
             self.warn("TM-025", message, help);
             return Some(Binding::Literal(text));
         }
-        if matches!(node.scalar(), Some(Scalar::Text(_))) {
+        if matches!(node.scalar(), Some(YamlScalar::Text(_))) {
             return self.cel(node, variables).map(Binding::Cel);
         }
         Program::compile(&text).ok().map(Binding::Cel)
@@ -256,7 +256,7 @@ impl<'s> Decoder<'s> {
         };
         let mut exposes = Vec::new();
         for (key, value) in entries {
-            let program = self.within(Segment::Key(key), |decoder| {
+            let program = self.within(PathSegment::Key(key), |decoder| {
                 if key == "message" {
                     let message = "`message` is the output itself".to_owned();
                     decoder.error("TM-015", message, None);
@@ -285,11 +285,19 @@ fn is_plain_text(program: &Program, variables: &[&str]) -> bool {
 
 /// The lists of steps that blocks of an agent have.
 trait StepLists {
-    fn steps(&mut self, key: &'static str, place: super::steps::Place) -> Vec<super::model::Step>;
+    fn steps(
+        &mut self,
+        key: &'static str,
+        place: super::steps::StepPosition,
+    ) -> Vec<super::model::MiddlewareStep>;
 }
 
-impl StepLists for Fields<'_, '_> {
-    fn steps(&mut self, key: &'static str, place: super::steps::Place) -> Vec<super::model::Step> {
+impl StepLists for ManifestFields<'_, '_> {
+    fn steps(
+        &mut self,
+        key: &'static str,
+        place: super::steps::StepPosition,
+    ) -> Vec<super::model::MiddlewareStep> {
         let steps = self.read(key, |decoder, node| {
             decoder.list(node, |decoder, node| decoder.step(node, place))
         });

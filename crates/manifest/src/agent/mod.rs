@@ -5,8 +5,9 @@ pub(super) mod fields;
 mod model;
 mod steps;
 
-pub(super) use steps::Place;
+pub(super) use steps::StepPosition;
 
 pub use model::{
-    Agent, Binding, Capability, Grant, Guardrails, MountScope, OnFail, Step, StepAction, TaskLimits,
+    Agent, Binding, Capability, Grant, Guardrails, MiddlewareStep, MountScope, OnFail, StepAction,
+    TaskLimits,
 };

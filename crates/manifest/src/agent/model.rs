@@ -87,11 +87,11 @@ pub struct Capability {
     /// How long events are awaited.
     pub event_timeout: Option<Duration>,
     /// Steps before the first call.
-    pub before_first: Vec<Step>,
+    pub before_first: Vec<MiddlewareStep>,
     /// Steps before each call and each event.
-    pub before: Vec<Step>,
+    pub before: Vec<MiddlewareStep>,
     /// Steps after each call and each event.
-    pub after: Vec<Step>,
+    pub after: Vec<MiddlewareStep>,
 }
 
 /// Where the value of a bound parameter comes from.
@@ -109,14 +109,14 @@ pub enum Binding {
 #[derive(Debug, Clone, Default)]
 pub struct Guardrails {
     /// When input comes.
-    pub before: Vec<Step>,
+    pub before: Vec<MiddlewareStep>,
     /// Before the agent responds.
-    pub after: Vec<Step>,
+    pub after: Vec<MiddlewareStep>,
 }
 
 /// One step of middleware.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct MiddlewareStep {
     /// What it does.
     pub action: StepAction,
     /// Only for the action or event of this name.

@@ -5,12 +5,12 @@ use proofhouse_source::NodeRef;
 use proofhouse_source::format::FormatReader;
 
 use super::fields;
-use super::model::{OnFail, Step, StepAction};
-use crate::decode::{Decoder, Fields};
+use super::model::{MiddlewareStep, OnFail, StepAction};
+use crate::decode::{ManifestDecoder, ManifestFields};
 
 /// Where a step stands: what it can read, and what it may lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum StepPosition {
     Before,
     After,
     GuardrailBefore,
@@ -19,7 +19,7 @@ pub(crate) enum Place {
     Trigger,
 }
 
-impl Place {
+impl StepPosition {
     fn is_guardrail(self) -> bool {
         matches!(self, Self::GuardrailBefore | Self::GuardrailAfter)
     }
@@ -44,8 +44,12 @@ impl Place {
     }
 }
 
-impl<'s> Decoder<'s> {
-    pub(crate) fn step(&mut self, node: NodeRef<'s>, place: Place) -> Option<Step> {
+impl<'s> ManifestDecoder<'s> {
+    pub(crate) fn step(
+        &mut self,
+        node: NodeRef<'s>,
+        place: StepPosition,
+    ) -> Option<MiddlewareStep> {
         let span = self.here();
         let mut fields = self.fields(node, &fields::STEP)?;
         let action = step_action(&mut fields, place);
@@ -69,7 +73,7 @@ impl<'s> Decoder<'s> {
             None if place.is_guardrail() => OnFail::LockTask,
             _ => OnFail::Block,
         };
-        Some(Step {
+        Some(MiddlewareStep {
             action: action?,
             matches,
             condition,
@@ -80,7 +84,12 @@ impl<'s> Decoder<'s> {
     }
 
     /// An expression of a step, which may also call `put`, and `review` where a person may be asked.
-    fn step_cel(&mut self, node: NodeRef<'s>, place: Place, reviews: bool) -> Option<Program> {
+    fn step_cel(
+        &mut self,
+        node: NodeRef<'s>,
+        place: StepPosition,
+        reviews: bool,
+    ) -> Option<Program> {
         let nothing = |_: &[serde_json::Value]| Err(FunctionError::new("only in a task"));
         let mut compiler =
             Compiler::new(ExprLimits::default()).function("put", Form::Member, nothing);
@@ -91,7 +100,7 @@ impl<'s> Decoder<'s> {
     }
 }
 
-fn step_action(fields: &mut Fields<'_, '_>, place: Place) -> Option<StepAction> {
+fn step_action(fields: &mut ManifestFields<'_, '_>, place: StepPosition) -> Option<StepAction> {
     let found: Vec<&str> = ["assert", "invoke", "transform"]
         .into_iter()
         .filter(|key| fields.has(key))

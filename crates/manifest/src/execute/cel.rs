@@ -4,8 +4,8 @@ use proofhouse_expr::{FunctionError, Program};
 use proofhouse_source::NodeRef;
 use proofhouse_source::format::{FormatReader, TypeSpec};
 
-use super::Backend;
-use crate::decode::Decoder;
+use super::BackendBlock;
+use crate::decode::ManifestDecoder;
 use crate::fields::{CEL_TEXT, needed};
 
 /// An expression whose result is the result of the action.
@@ -27,13 +27,13 @@ static CEL: TypeSpec = TypeSpec {
     )],
 };
 
-impl Backend for CelCall {
+impl BackendBlock for CelCall {
     const KEY: &'static str = "cel";
     const SPEC: &'static TypeSpec = &CEL;
     const DOC: &'static str = "An expression.";
 
     fn read<'s>(
-        decoder: &mut Decoder<'s>,
+        decoder: &mut ManifestDecoder<'s>,
         node: NodeRef<'s>,
         _common: Option<&Self>,
     ) -> Option<Self> {

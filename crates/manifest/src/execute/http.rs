@@ -5,10 +5,10 @@ use proofhouse_source::format::{FormatReader, TypeSpec};
 use serde_json_path::JsonPath;
 
 use super::{inherit_headers, take};
-use crate::decode::Decoder;
+use crate::decode::ManifestDecoder;
 use crate::fields::{BODY, JSON_PATH, TEMPLATE, TEMPLATE_MAP, alias, field};
-use crate::interpolate::{BodyTemplate, HeaderTemplate, Reference, Template, UrlTemplate};
-use crate::names::Site;
+use crate::interpolate::{BodyTemplate, HeaderTemplate, Template, TemplateReference, UrlTemplate};
+use crate::names::ReferenceSite;
 
 /// One HTTP request. In a shared block anything may be absent; in an action `method` and `url` are there.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -47,12 +47,12 @@ pub(crate) static HTTP: TypeSpec = TypeSpec {
     ],
 };
 
-impl<'s> Decoder<'s> {
+impl<'s> ManifestDecoder<'s> {
     /// Reads an HTTP call, complete or not.
     pub(crate) fn http(
         &mut self,
         node: NodeRef<'s>,
-        site: Site,
+        site: ReferenceSite,
         spec: &'static TypeSpec,
     ) -> Option<HttpCall> {
         let mut fields = self.fields(node, spec)?;
@@ -63,7 +63,7 @@ impl<'s> Decoder<'s> {
                 .read("headers", |decoder, node| decoder.headers(node, site))
                 .unwrap_or_default(),
             body: fields.read("body", |decoder, node| decoder.body(node, site)),
-            response_path: fields.read("response_path", Decoder::json_path),
+            response_path: fields.read("response_path", ManifestDecoder::json_path),
         })
     }
 
@@ -75,7 +75,7 @@ impl<'s> Decoder<'s> {
 }
 
 impl HttpCall {
-    pub(super) fn inherit_call(&mut self, common: &Self) -> Vec<Reference> {
+    pub(super) fn inherit_call(&mut self, common: &Self) -> Vec<TemplateReference> {
         let mut taken = Vec::new();
         take(&mut self.method, common.method.as_ref(), |method| {
             taken.extend(method.references().cloned());

@@ -3,11 +3,11 @@
 use proofhouse_source::NodeRef;
 use proofhouse_source::format::{FormatReader, TypeSpec};
 
-use super::Backend;
-use crate::decode::Decoder;
+use super::BackendBlock;
+use crate::decode::ManifestDecoder;
 use crate::fields::{BODY, TEMPLATE, needed};
 use crate::interpolate::{BodyTemplate, Template};
-use crate::names::Site;
+use crate::names::ReferenceSite;
 
 /// A Kubernetes Job.
 #[derive(Debug, Clone)]
@@ -29,21 +29,23 @@ static KUBERNETES_JOB: TypeSpec = TypeSpec {
     ],
 };
 
-impl Backend for KubernetesJob {
+impl BackendBlock for KubernetesJob {
     const KEY: &'static str = "kubernetes_job";
     const SPEC: &'static TypeSpec = &KUBERNETES_JOB;
     const DOC: &'static str = "A Kubernetes Job.";
 
     fn read<'s>(
-        decoder: &mut Decoder<'s>,
+        decoder: &mut ManifestDecoder<'s>,
         node: NodeRef<'s>,
         _common: Option<&Self>,
     ) -> Option<Self> {
         let mut fields = decoder.fields(node, &KUBERNETES_JOB)?;
         let namespace = fields.read("namespace", |decoder, node| {
-            decoder.template(node, Site::Execute)
+            decoder.template(node, ReferenceSite::Execute)
         });
-        let spec = fields.read("spec", |decoder, node| decoder.body(node, Site::Execute));
+        let spec = fields.read("spec", |decoder, node| {
+            decoder.body(node, ReferenceSite::Execute)
+        });
         Some(Self {
             namespace: namespace?,
             spec: spec?,

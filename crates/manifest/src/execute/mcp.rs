@@ -1,13 +1,13 @@
 //! `mcp`: the tools of an MCP server.
 
 use proofhouse_source::format::{FieldKind as Kind, FormatReader, TypeSpec};
-use proofhouse_source::{NodeRef, Scalar};
+use proofhouse_source::{NodeRef, YamlScalar};
 
-use super::{Backend, inherit_headers, take};
-use crate::decode::Decoder;
+use super::{BackendBlock, inherit_headers, take};
+use crate::decode::ManifestDecoder;
 use crate::fields::{TEMPLATE, TEMPLATE_MAP, TEMPLATES, field};
-use crate::interpolate::{HeaderTemplate, Reference, Template, UrlTemplate};
-use crate::names::Site;
+use crate::interpolate::{HeaderTemplate, Template, TemplateReference, UrlTemplate};
+use crate::names::ReferenceSite;
 
 const TRANSPORTS: &[&str] = &["stdio", "sse", "streamable_http"];
 
@@ -54,7 +54,7 @@ static MCP: TypeSpec = TypeSpec {
     ],
 };
 
-impl Backend for Mcp {
+impl BackendBlock for Mcp {
     const KEY: &'static str = "mcp";
     const SPEC: &'static TypeSpec = &MCP;
     const DOC: &'static str = "The MCP tool of the action's name.";
@@ -62,14 +62,14 @@ impl Backend for Mcp {
     const IS_DESCRIBED_BY_BACKEND: bool = true;
 
     fn read<'s>(
-        decoder: &mut Decoder<'s>,
+        decoder: &mut ManifestDecoder<'s>,
         node: NodeRef<'s>,
         _common: Option<&Self>,
     ) -> Option<Self> {
-        let site = Site::Execute;
+        let site = ReferenceSite::Execute;
         let mut fields = decoder.fields(node, &MCP)?;
         Some(Self {
-            transport: fields.read("transport", Decoder::transport),
+            transport: fields.read("transport", ManifestDecoder::transport),
             command: fields.read("command", |decoder, node| decoder.template(node, site)),
             args: fields.read("args", |decoder, node| {
                 decoder.list(node, |decoder, node| decoder.template(node, site))
@@ -84,7 +84,7 @@ impl Backend for Mcp {
         })
     }
 
-    fn inherit(&mut self, common: &Self) -> Vec<Reference> {
+    fn inherit(&mut self, common: &Self) -> Vec<TemplateReference> {
         let mut taken = Vec::new();
         take(&mut self.transport, common.transport.as_ref(), |_| {});
         take(&mut self.command, common.command.as_ref(), |text| {
@@ -106,7 +106,7 @@ impl Backend for Mcp {
         taken
     }
 
-    fn is_complete(&self, decoder: &mut Decoder<'_>, before: usize) -> bool {
+    fn is_complete(&self, decoder: &mut ManifestDecoder<'_>, before: usize) -> bool {
         match self.transport {
             Some(McpTransport::Stdio) => decoder.need(self.command.is_some(), "command", before),
             Some(_) => decoder.need(self.url.is_some(), "url", before),
@@ -124,12 +124,12 @@ impl Backend for Mcp {
     }
 }
 
-impl<'s> Decoder<'s> {
+impl<'s> ManifestDecoder<'s> {
     fn transport(&mut self, node: NodeRef<'s>) -> Option<McpTransport> {
         match node.scalar() {
-            Some(Scalar::Text("stdio")) => Some(McpTransport::Stdio),
-            Some(Scalar::Text("sse")) => Some(McpTransport::Sse),
-            Some(Scalar::Text("streamable_http")) => Some(McpTransport::StreamableHttp),
+            Some(YamlScalar::Text("stdio")) => Some(McpTransport::Stdio),
+            Some(YamlScalar::Text("sse")) => Some(McpTransport::Sse),
+            Some(YamlScalar::Text("streamable_http")) => Some(McpTransport::StreamableHttp),
             _ => {
                 let message = format!("{} is not a transport", node.describe());
                 let help = Some(format!("use one of: {}", TRANSPORTS.join(", ")));

@@ -17,15 +17,15 @@ pub use http::HttpCall;
 pub use kubernetes_job::KubernetesJob;
 pub use mcp::{Mcp, McpTransport};
 pub use openapi::{DescriptionPlace, OpenApi};
-pub use stateful_session::Session;
+pub use stateful_session::SessionSpec;
 
-use super::decode::{Decoder, Fields};
+use super::decode::{ManifestDecoder, ManifestFields};
 use super::fields::field;
-use super::names::Site;
-use crate::interpolate::{HeaderTemplate, Reference};
+use super::names::ReferenceSite;
+use crate::interpolate::{HeaderTemplate, TemplateReference};
 
 /// What the block of a backend says of itself, and how it is read.
-trait Backend: Sized {
+trait BackendBlock: Sized {
     /// The key of the block.
     const KEY: &'static str;
     /// The keys in it.
@@ -39,18 +39,18 @@ trait Backend: Sized {
 
     /// Reads the block. What it leaves out may still come from the tool's block.
     fn read<'s>(
-        decoder: &mut Decoder<'s>,
+        decoder: &mut ManifestDecoder<'s>,
         node: NodeRef<'s>,
         common: Option<&Self>,
     ) -> Option<Self>;
 
     /// Takes what is absent from the tool's block; returns the references that came along.
-    fn inherit(&mut self, _common: &Self) -> Vec<Reference> {
+    fn inherit(&mut self, _common: &Self) -> Vec<TemplateReference> {
         Vec::new()
     }
 
     /// Whether an action can be carried out with it; reports what is missing, unless something was reported since `before`.
-    fn is_complete(&self, _decoder: &mut Decoder<'_>, _before: usize) -> bool {
+    fn is_complete(&self, _decoder: &mut ManifestDecoder<'_>, _before: usize) -> bool {
         true
     }
 
@@ -83,7 +83,7 @@ pub(super) struct BlockConflict {
 }
 
 /// A block as a variant of [`Execute`].
-trait Variant: Backend {
+trait Variant: BackendBlock {
     fn of(execute: &Execute) -> Option<&Self>;
     fn into_execute(self) -> Execute;
 }
@@ -120,7 +120,7 @@ macro_rules! backends {
             #[must_use]
             pub const fn key(self) -> &'static str {
                 match self {
-                    $( Self::$name => <$block as Backend>::KEY, )+
+                    $( Self::$name => <$block as BackendBlock>::KEY, )+
                 }
             }
 
@@ -128,23 +128,23 @@ macro_rules! backends {
             #[must_use]
             pub const fn is_described_by_backend(self) -> bool {
                 match self {
-                    $( Self::$name => <$block as Backend>::IS_DESCRIBED_BY_BACKEND, )+
+                    $( Self::$name => <$block as BackendBlock>::IS_DESCRIBED_BY_BACKEND, )+
                 }
             }
 
             /// The keys of its block.
             pub(super) fn spec(self) -> &'static TypeSpec {
                 match self {
-                    $( Self::$name => <$block as Backend>::SPEC, )+
+                    $( Self::$name => <$block as BackendBlock>::SPEC, )+
                 }
             }
 
             /// Reads the block of an action, with what it inherits.
             fn read<'s>(
                 self,
-                decoder: &mut Decoder<'s>,
+                decoder: &mut ManifestDecoder<'s>,
                 node: NodeRef<'s>,
-                shared: &Shared,
+                shared: &SharedBlocks,
                 before: usize,
             ) -> Option<Execute> {
                 match self {
@@ -153,10 +153,10 @@ macro_rules! backends {
             }
 
             /// Reads the block at the top level of a tool.
-            fn read_shared<'s>(self, decoder: &mut Decoder<'s>, node: NodeRef<'s>) -> Option<Execute> {
+            fn read_shared<'s>(self, decoder: &mut ManifestDecoder<'s>, node: NodeRef<'s>) -> Option<Execute> {
                 match self {
                     $( Self::$name => {
-                        <$block as Backend>::read(decoder, node, None).map(Variant::into_execute)
+                        <$block as BackendBlock>::read(decoder, node, None).map(Variant::into_execute)
                     } )+
                 }
             }
@@ -219,19 +219,19 @@ macro_rules! backends {
         } )+
 
         /// How many there are.
-        const COUNT: usize = [$( <$block as Backend>::KEY, )+].len();
+        const COUNT: usize = [$( <$block as BackendBlock>::KEY, )+].len();
 
         pub(super) static EXECUTE: TypeSpec = TypeSpec {
             name: "Execute",
             doc: "How an action is done; exactly one backend.",
             extensions: true,
             exactly_one: Some("TM-007"),
-            fields: &[$( key_of::<$block>(<$block as Backend>::DOC), )+],
+            fields: &[$( key_of::<$block>(<$block as BackendBlock>::DOC), )+],
         };
 
         /// The blocks that may stand at the top level of a tool.
         const SHARED_FIELDS: [Option<FieldSpec>; COUNT] = [$(
-            match <$block as Backend>::SHARED_DOC {
+            match <$block as BackendBlock>::SHARED_DOC {
                 Some(doc) => Some(key_of::<$block>(doc)),
                 None => None,
             },
@@ -246,7 +246,7 @@ backends! {
     /// One HTTP request.
     StatelessHttp(HttpCall),
     /// A request in a remote session.
-    StatefulSession(Session),
+    StatefulSession(SessionSpec),
     /// An operation of an OpenAPI description.
     OpenApi(OpenApi),
     /// A tool of an MCP server.
@@ -256,7 +256,7 @@ backends! {
 }
 
 /// The key of a block.
-const fn key_of<B: Backend>(doc: &'static str) -> FieldSpec {
+const fn key_of<B: BackendBlock>(doc: &'static str) -> FieldSpec {
     field(B::KEY, FieldKind::Type(B::SPEC), doc)
 }
 
@@ -312,11 +312,11 @@ impl Execute {
 /// The blocks at the top level of a tool, which actions inherit from. A description or a server there makes all its
 /// operations actions.
 #[derive(Debug, Clone, Default)]
-pub struct Shared {
+pub struct SharedBlocks {
     blocks: Vec<Execute>,
 }
 
-impl Shared {
+impl SharedBlocks {
     /// These blocks, at most one of a kind.
     #[must_use]
     pub fn new(blocks: impl IntoIterator<Item = Execute>) -> Self {
@@ -341,9 +341,9 @@ impl Shared {
     }
 }
 
-impl<'s> Decoder<'s> {
+impl<'s> ManifestDecoder<'s> {
     /// Reads an execute block and completes it from the tool's shared blocks.
-    pub(super) fn execute(&mut self, node: NodeRef<'s>, shared: &Shared) -> Option<Execute> {
+    pub(super) fn execute(&mut self, node: NodeRef<'s>, shared: &SharedBlocks) -> Option<Execute> {
         let mut block = self.fields(node, &EXECUTE)?;
         let key = block.only()?;
         let before = block.reader.walk.findings().len();
@@ -358,10 +358,10 @@ impl<'s> Decoder<'s> {
     }
 
     /// Reads the blocks at the top level of a tool.
-    pub(super) fn shared_blocks(fields: &mut Fields<'_, 's>) -> Shared {
+    pub(super) fn shared_blocks(fields: &mut ManifestFields<'_, 's>) -> SharedBlocks {
         let kinds = BackendKind::ALL.into_iter().zip(&SHARED_FIELDS);
         let kinds = kinds.filter(|(_, field)| field.is_some());
-        Shared::new(kinds.filter_map(|(kind, _)| {
+        SharedBlocks::new(kinds.filter_map(|(kind, _)| {
             fields.read(kind.key(), |decoder, node| kind.read_shared(decoder, node))
         }))
     }
@@ -369,7 +369,7 @@ impl<'s> Decoder<'s> {
     fn block<B: Variant>(
         &mut self,
         node: NodeRef<'s>,
-        shared: &Shared,
+        shared: &SharedBlocks,
         before: usize,
     ) -> Option<Execute> {
         let common = shared.block::<B>();
@@ -381,12 +381,12 @@ impl<'s> Decoder<'s> {
     }
 
     /// Merges a shared block and checks the references that came from it.
-    fn inherit<T>(&mut self, common: Option<&T>, merge: impl FnOnce(&T) -> Vec<Reference>) {
+    fn inherit<T>(&mut self, common: Option<&T>, merge: impl FnOnce(&T) -> Vec<TemplateReference>) {
         let Some(common) = common else { return };
         for reference in merge(common) {
             // Everything but parameters was checked where the shared block stands.
             if reference.root == crate::interpolate::Root::Parameters
-                && let Some(unknown) = self.names.check(&reference, Site::Execute)
+                && let Some(unknown) = self.names.check(&reference, ReferenceSite::Execute)
             {
                 let message = format!(
                     "{}, which the shared block of the tool uses",
@@ -426,7 +426,7 @@ fn take<T: Clone>(own: &mut Option<T>, common: Option<&T>, references: impl FnOn
 fn inherit_headers(
     own: &mut Vec<HeaderTemplate>,
     common: &[HeaderTemplate],
-    taken: &mut Vec<Reference>,
+    taken: &mut Vec<TemplateReference>,
 ) {
     for header in common {
         if !own.iter().any(|mine| mine.name == header.name) {

@@ -3,11 +3,11 @@
 use proofhouse_source::NodeRef;
 use proofhouse_source::format::{FormatReader, TypeSpec};
 
-use super::{Backend, inherit_headers, take};
-use crate::decode::Decoder;
+use super::{BackendBlock, inherit_headers, take};
+use crate::decode::ManifestDecoder;
 use crate::fields::{TEMPLATE, TEMPLATE_MAP, field};
-use crate::interpolate::{HeaderTemplate, Reference, UrlTemplate};
-use crate::names::Site;
+use crate::interpolate::{HeaderTemplate, TemplateReference, UrlTemplate};
+use crate::names::ReferenceSite;
 
 /// An OpenAPI specification.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,7 +42,7 @@ static OPENAPI: TypeSpec = TypeSpec {
     ],
 };
 
-impl Backend for OpenApi {
+impl BackendBlock for OpenApi {
     const KEY: &'static str = "openapi";
     const SPEC: &'static TypeSpec = &OPENAPI;
     const DOC: &'static str = "The operation of the action's name.";
@@ -51,22 +51,22 @@ impl Backend for OpenApi {
     const IS_DESCRIBED_BY_BACKEND: bool = true;
 
     fn read<'s>(
-        decoder: &mut Decoder<'s>,
+        decoder: &mut ManifestDecoder<'s>,
         node: NodeRef<'s>,
         _common: Option<&Self>,
     ) -> Option<Self> {
         let mut fields = decoder.fields(node, &OPENAPI)?;
         Some(Self {
-            url: fields.read("url", Decoder::description_place),
+            url: fields.read("url", ManifestDecoder::description_place),
             headers: fields
                 .read("headers", |decoder, node| {
-                    decoder.headers(node, Site::Execute)
+                    decoder.headers(node, ReferenceSite::Execute)
                 })
                 .unwrap_or_default(),
         })
     }
 
-    fn inherit(&mut self, common: &Self) -> Vec<Reference> {
+    fn inherit(&mut self, common: &Self) -> Vec<TemplateReference> {
         let mut taken = Vec::new();
         take(&mut self.url, common.url.as_ref(), |place| {
             if let DescriptionPlace::Url(url) = place {
@@ -77,7 +77,7 @@ impl Backend for OpenApi {
         taken
     }
 
-    fn is_complete(&self, decoder: &mut Decoder<'_>, before: usize) -> bool {
+    fn is_complete(&self, decoder: &mut ManifestDecoder<'_>, before: usize) -> bool {
         decoder.need(self.url.is_some(), "url", before).is_some()
     }
 
@@ -90,7 +90,7 @@ impl Backend for OpenApi {
     }
 }
 
-impl<'s> Decoder<'s> {
+impl<'s> ManifestDecoder<'s> {
     /// A URL, or a file: `file:./api.yaml` or a path that begins with a name or a dot.
     fn description_place(&mut self, node: NodeRef<'s>) -> Option<DescriptionPlace> {
         let text = node.raw_text().unwrap_or_default();
@@ -98,7 +98,9 @@ impl<'s> Decoder<'s> {
         let is_file = path.len() < text.len()
             || !(text.is_empty() || text.contains([':', '{']) || text.starts_with('/'));
         if !is_file {
-            return self.url(node, Site::Execute).map(DescriptionPlace::Url);
+            return self
+                .url(node, ReferenceSite::Execute)
+                .map(DescriptionPlace::Url);
         }
         let inside = |part: &str| !matches!(part, "" | "..");
         if path.contains(['{', '\\', '\0']) || !path.split('/').all(inside) {

@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 
 use proofhouse_source::format::{FieldKind as Kind, FormatReader, TypeSpec};
-use proofhouse_source::{NodeRef, Segment};
+use proofhouse_source::{NodeRef, PathSegment};
 use serde_json_path::JsonPath;
 
 use super::http::{HTTP, HttpCall};
-use super::{Backend, BlockConflict};
-use crate::decode::Decoder;
+use super::{BackendBlock, BlockConflict};
+use crate::decode::ManifestDecoder;
 use crate::fields::{JSON_PATHS, alias, field};
-use crate::interpolate::Reference;
-use crate::names::Site;
+use crate::interpolate::TemplateReference;
+use crate::names::ReferenceSite;
 
 /// A remote session.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Session {
+pub struct SessionSpec {
     /// The call that makes it.
     pub create: Option<HttpCall>,
     /// A call after that.
@@ -28,7 +28,7 @@ pub struct Session {
     pub destroy: Option<HttpCall>,
 }
 
-impl Session {
+impl SessionSpec {
     /// Whether both make, keep and end the session in the same way.
     fn is_same_session(&self, other: &Self) -> bool {
         self.create == other.create
@@ -69,23 +69,24 @@ static SESSION: TypeSpec = TypeSpec {
     ],
 };
 
-impl Backend for Session {
+impl BackendBlock for SessionSpec {
     const KEY: &'static str = "stateful_session";
     const SPEC: &'static TypeSpec = &SESSION;
     const DOC: &'static str = "A request in a remote session.";
     const SHARED_DOC: Option<&'static str> = Some("What actions with this backend inherit.");
 
     fn read<'s>(
-        decoder: &mut Decoder<'s>,
+        decoder: &mut ManifestDecoder<'s>,
         node: NodeRef<'s>,
         common: Option<&Self>,
     ) -> Option<Self> {
         let mut fields = decoder.fields(node, &SESSION)?;
         let extract = fields
-            .read("extract", Decoder::json_paths)
+            .read("extract", ManifestDecoder::json_paths)
             .unwrap_or_default();
-        let call = |site| move |decoder: &mut Decoder<'s>, node| decoder.http(node, site, &HTTP);
-        let create = fields.read("create", call(Site::Execute));
+        let call =
+            |site| move |decoder: &mut ManifestDecoder<'s>, node| decoder.http(node, site, &HTTP);
+        let create = fields.read("create", call(ReferenceSite::Execute));
         let inherited = common.map_or(&[][..], |common| &common.extract);
         let keys: BTreeSet<String> = extract
             .iter()
@@ -95,17 +96,17 @@ impl Backend for Session {
         // Without `create`, `initialize` is the call that makes the session.
         let has_create = create.is_some() || common.is_some_and(|common| common.create.is_some());
         let site = if has_create {
-            Site::Session
+            ReferenceSite::Session
         } else {
-            Site::Execute
+            ReferenceSite::Execute
         };
         fields.reader.names.session = Some(keys);
         let mut session = Self {
             create,
             initialize: fields.read("initialize", call(site)),
             extract,
-            execute: fields.read("execute", call(Site::Session)),
-            destroy: fields.read("destroy", call(Site::Session)),
+            execute: fields.read("execute", call(ReferenceSite::Session)),
+            destroy: fields.read("destroy", call(ReferenceSite::Session)),
         };
         fields.reader.names.session = None;
         if !has_create {
@@ -114,7 +115,7 @@ impl Backend for Session {
         Some(session)
     }
 
-    fn inherit(&mut self, common: &Self) -> Vec<Reference> {
+    fn inherit(&mut self, common: &Self) -> Vec<TemplateReference> {
         let mut taken = Vec::new();
         let pairs = [
             (&mut self.create, &common.create),
@@ -136,7 +137,7 @@ impl Backend for Session {
         taken
     }
 
-    fn is_complete(&self, decoder: &mut Decoder<'_>, before: usize) -> bool {
+    fn is_complete(&self, decoder: &mut ManifestDecoder<'_>, before: usize) -> bool {
         if decoder
             .need(self.create.is_some(), "create", before)
             .is_none()
@@ -163,7 +164,7 @@ impl Backend for Session {
     }
 }
 
-impl<'s> Decoder<'s> {
+impl<'s> ManifestDecoder<'s> {
     fn json_paths(&mut self, node: NodeRef<'s>) -> Option<Vec<(String, JsonPath)>> {
         let Some(entries) = node.entries() else {
             self.error(
@@ -175,7 +176,7 @@ impl<'s> Decoder<'s> {
         };
         let mut paths = Vec::new();
         for (key, value) in entries {
-            let path = self.within(Segment::Key(key), |decoder| decoder.json_path(value));
+            let path = self.within(PathSegment::Key(key), |decoder| decoder.json_path(value));
             paths.extend(path.map(|path| (key.to_owned(), path)));
         }
         Some(paths)

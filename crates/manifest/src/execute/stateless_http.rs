@@ -3,31 +3,31 @@
 use proofhouse_source::NodeRef;
 use proofhouse_source::format::TypeSpec;
 
-use super::Backend;
+use super::BackendBlock;
 use super::http::{HTTP, HttpCall};
-use crate::decode::Decoder;
-use crate::interpolate::Reference;
-use crate::names::Site;
+use crate::decode::ManifestDecoder;
+use crate::interpolate::TemplateReference;
+use crate::names::ReferenceSite;
 
-impl Backend for HttpCall {
+impl BackendBlock for HttpCall {
     const KEY: &'static str = "stateless_http";
     const SPEC: &'static TypeSpec = &HTTP;
     const DOC: &'static str = "One HTTP request.";
     const SHARED_DOC: Option<&'static str> = Some("What actions with this backend inherit.");
 
     fn read<'s>(
-        decoder: &mut Decoder<'s>,
+        decoder: &mut ManifestDecoder<'s>,
         node: NodeRef<'s>,
         _common: Option<&Self>,
     ) -> Option<Self> {
-        decoder.http(node, Site::Execute, &HTTP)
+        decoder.http(node, ReferenceSite::Execute, &HTTP)
     }
 
-    fn inherit(&mut self, common: &Self) -> Vec<Reference> {
+    fn inherit(&mut self, common: &Self) -> Vec<TemplateReference> {
         self.inherit_call(common)
     }
 
-    fn is_complete(&self, decoder: &mut Decoder<'_>, before: usize) -> bool {
+    fn is_complete(&self, decoder: &mut ManifestDecoder<'_>, before: usize) -> bool {
         decoder.complete(self, before)
     }
 

@@ -13,12 +13,12 @@ mod url;
 
 pub use path_check::{PathCheck, PathRefusal, climbs};
 pub use position::breaks_line;
-pub use position::{Body, BodyTemplate, HeaderTemplate, RenderError};
+pub use position::{BodyShape, BodyTemplate, HeaderTemplate, RenderError};
 pub use scope::find_dotted;
-pub use scope::{ResolveError, Scope};
+pub use scope::{ResolveError, TemplateScope};
 pub use secret::MASK;
 pub use secret::{Sealed, Secrets};
-pub use template::{Part, Reference, Root, Template};
+pub use template::{Root, Template, TemplatePiece, TemplateReference};
 
 pub use url::encode;
 pub use url::{UrlTemplate, UrlTemplateError};

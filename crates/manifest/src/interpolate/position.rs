@@ -3,9 +3,9 @@
 use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
-use super::scope::{MAX_BYTES, ResolveError, Scope, as_text};
+use super::scope::{MAX_BYTES, ResolveError, TemplateScope, as_text};
 use super::secret::Sealed;
-use super::template::{Reference, Template};
+use super::template::{Template, TemplateReference};
 
 /// Why a template could not be filled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum RenderError {
 }
 
 impl RenderError {
-    pub(super) fn refused(reference: &Reference, reason: &'static str) -> Self {
+    pub(super) fn refused(reference: &TemplateReference, reason: &'static str) -> Self {
         Self::Refused {
             reference: reference.to_string(),
             reason,
@@ -55,7 +55,7 @@ impl HeaderTemplate {
     /// # Errors
     ///
     /// Returns an error when a reference has no value, or one that no header can hold.
-    pub fn render(&self, scope: &Scope) -> Result<Sealed<HeaderValue>, RenderError> {
+    pub fn render(&self, scope: &TemplateScope) -> Result<Sealed<HeaderValue>, RenderError> {
         let text = scope.text(&self.value)?;
         let reason = if breaks_line(text.expose()) {
             "it holds a line break or NUL"
@@ -78,44 +78,44 @@ impl HeaderTemplate {
 /// A JSON body whose texts may hold references.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BodyTemplate {
-    body: Body,
+    body: BodyShape,
 }
 
 /// The shape of a [`BodyTemplate`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Body {
+pub enum BodyShape {
     /// A value without text.
     Literal(Value),
     /// Text, perhaps with references.
     Text(Template),
     /// A list.
-    List(Vec<Body>),
+    List(Vec<BodyShape>),
     /// An object; its keys hold no references.
-    Object(Vec<(String, Body)>),
+    Object(Vec<(String, BodyShape)>),
 }
 
 impl BodyTemplate {
     /// Finds the references of a body.
     ///
     /// ```
-    /// use proofhouse_manifest::interpolate::{BodyTemplate, Root, Scope};
+    /// use proofhouse_manifest::interpolate::{BodyTemplate, Root, TemplateScope};
     /// use serde_json::json;
     ///
     /// let body = BodyTemplate::new(&json!({"limit": "{parameters.limit}", "q": "is {q}"}));
-    /// let mut scope = Scope::default();
+    /// let mut scope = TemplateScope::default();
     /// scope.set(Root::Parameters, json!({"limit": 5, "q": "it"}));
     /// assert_eq!(*body.render(&scope).unwrap().expose(), json!({"limit": 5, "q": "is it"}));
     /// ```
     #[must_use]
     pub fn new(value: &Value) -> Self {
         Self {
-            body: Body::of(value),
+            body: BodyShape::of(value),
         }
     }
 
     /// Its shape.
     #[must_use]
-    pub fn body(&self) -> &Body {
+    pub fn body(&self) -> &BodyShape {
         &self.body
     }
 
@@ -132,13 +132,13 @@ impl BodyTemplate {
     /// # Errors
     ///
     /// Returns an error when a reference has no value, or the body becomes too long.
-    pub fn render(&self, scope: &Scope) -> Result<Sealed<Value>, RenderError> {
+    pub fn render(&self, scope: &TemplateScope) -> Result<Sealed<Value>, RenderError> {
         let mut left = MAX_BYTES;
         Ok(Sealed::new(self.body.render(scope, &mut left)?))
     }
 }
 
-impl Body {
+impl BodyShape {
     fn of(value: &Value) -> Self {
         match value {
             Value::String(text) => Self::Text(Template::parse(text)),
@@ -161,7 +161,7 @@ impl Body {
         }
     }
 
-    fn render(&self, scope: &Scope, left: &mut usize) -> Result<Value, ResolveError> {
+    fn render(&self, scope: &TemplateScope, left: &mut usize) -> Result<Value, ResolveError> {
         Ok(match self {
             Self::Literal(value) => value.clone(),
             Self::Text(template) => {
@@ -192,7 +192,7 @@ mod tests {
     use serde_json::json;
 
     fn header(value: &Value) -> Result<Vec<u8>, String> {
-        let mut scope = Scope::default();
+        let mut scope = TemplateScope::default();
         scope.set(Root::Parameters, json!({"x": value}));
         let header = HeaderTemplate {
             name: HeaderName::from_static("x-test"),
@@ -228,7 +228,7 @@ mod tests {
             "{x}": ["{x}", "<{x}>", 1, null, true, {"deep": "{{x}}"}],
             "lines": "{l}\n",
         }));
-        let mut scope = Scope::default();
+        let mut scope = TemplateScope::default();
         scope.set(Root::Parameters, json!({"x": [1, "a"], "l": "1\r\n2"}));
         assert_eq!(
             *body.render(&scope).unwrap().expose(),
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn bodies_do_not_grow_without_bound() {
-        let mut scope = Scope::default();
+        let mut scope = TemplateScope::default();
         scope.set(Root::Parameters, json!({"x": "y".repeat(1 << 20)}));
         let render = |texts: Vec<String>| BodyTemplate::new(&json!(texts)).render(&scope);
         assert!(render(vec!["{x}".to_owned(); 10]).is_ok());

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::secret::{Sealed, Secrets};
-use super::template::{Part, Reference, Root, Template};
+use super::template::{Root, Template, TemplatePiece, TemplateReference};
 
 /// How long a text or a body may become.
 pub(super) const MAX_BYTES: usize = 10 << 20;
@@ -31,10 +31,10 @@ pub enum ResolveError {
 /// Values by root, and the secrets among them.
 ///
 /// ```
-/// use proofhouse_manifest::interpolate::{Root, Scope, Template};
+/// use proofhouse_manifest::interpolate::{Root, TemplateScope, Template};
 /// use serde_json::json;
 ///
-/// let mut scope = Scope::default();
+/// let mut scope = TemplateScope::default();
 /// scope.set(Root::Parameters, json!({"count": 3}));
 /// let whole = scope.value(&Template::parse("{parameters.count}")).unwrap();
 /// assert_eq!(*whole.expose(), json!(3));
@@ -42,13 +42,13 @@ pub enum ResolveError {
 /// assert_eq!(text.expose(), "3 files");
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Scope {
+pub struct TemplateScope {
     values: BTreeMap<Root, Sealed<Value>>,
     tokens: BTreeMap<String, Sealed<String>>,
     secrets: Secrets,
 }
 
-impl Scope {
+impl TemplateScope {
     /// Sets what a root names. Values that must not be shown are added with [`Scope::hide`].
     pub fn set(&mut self, root: Root, value: Value) {
         self.values.insert(root, Sealed::new(value));
@@ -93,7 +93,7 @@ impl Scope {
     /// # Errors
     ///
     /// Returns an error when there is none.
-    pub fn resolve(&self, reference: &Reference) -> Result<Value, ResolveError> {
+    pub fn resolve(&self, reference: &TemplateReference) -> Result<Value, ResolveError> {
         match reference.root {
             Root::Auth => Ok(Value::from(self.token_of(reference)?)),
             _ => self.find(reference).cloned(),
@@ -101,20 +101,23 @@ impl Scope {
     }
 
     /// The value of one reference as it reads within a text.
-    pub(super) fn text_of(&self, reference: &Reference) -> Result<Cow<'_, str>, ResolveError> {
+    pub(super) fn text_of(
+        &self,
+        reference: &TemplateReference,
+    ) -> Result<Cow<'_, str>, ResolveError> {
         match reference.root {
             Root::Auth => self.token_of(reference).map(Cow::Borrowed),
             _ => self.find(reference).map(as_text),
         }
     }
 
-    fn token_of(&self, reference: &Reference) -> Result<&str, ResolveError> {
+    fn token_of(&self, reference: &TemplateReference) -> Result<&str, ResolveError> {
         let provider = reference.path.join(".");
         self.token(&provider)
             .ok_or(ResolveError::MissingToken(provider))
     }
 
-    fn find(&self, reference: &Reference) -> Result<&Value, ResolveError> {
+    fn find(&self, reference: &TemplateReference) -> Result<&Value, ResolveError> {
         let found = self.values.get(&reference.root).and_then(|value| {
             let value = value.expose();
             match reference.root {
@@ -155,8 +158,8 @@ impl Scope {
         let mut text = String::new();
         for part in template.parts() {
             match part {
-                Part::Text(literal) => text.push_str(literal),
-                Part::Value(reference) => text.push_str(&self.text_of(reference)?),
+                TemplatePiece::Text(literal) => text.push_str(literal),
+                TemplatePiece::Value(reference) => text.push_str(&self.text_of(reference)?),
             }
             if text.len() > MAX_BYTES {
                 return Err(ResolveError::TooLarge);
@@ -214,8 +217,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn scope() -> Scope {
-        let mut scope = Scope::default();
+    fn scope() -> TemplateScope {
+        let mut scope = TemplateScope::default();
         scope.set(
             Root::Parameters,
             json!({"n": 3, "b": true, "s": "x", "l": [1, {"k": "v"}], "z": null}),

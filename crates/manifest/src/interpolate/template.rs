@@ -77,7 +77,7 @@ impl fmt::Display for Root {
 
 /// One `{…}`: a root and the steps below it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Reference {
+pub struct TemplateReference {
     /// Where to look.
     pub root: Root,
     /// The steps below the root.
@@ -88,7 +88,7 @@ pub struct Reference {
     pub range: Range<usize>,
 }
 
-impl Reference {
+impl TemplateReference {
     /// Reads what stands between braces, if it is shaped like a reference.
     fn parse(inner: &str, range: Range<usize>) -> Option<Self> {
         let (names, called) = match inner.strip_suffix("()") {
@@ -126,7 +126,7 @@ impl Reference {
     }
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for TemplateReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.root.name())?;
         for step in &self.path {
@@ -138,11 +138,11 @@ impl fmt::Display for Reference {
 
 /// A piece of a [`Template`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum TemplatePiece {
     /// Text as it is.
     Text(String),
     /// A value to be put in.
-    Value(Reference),
+    Value(TemplateReference),
 }
 
 /// Text with references in it.
@@ -161,7 +161,7 @@ pub enum Part {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Template {
     source: String,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePiece>,
     odd: Vec<Range<usize>>,
 }
 
@@ -179,8 +179,8 @@ impl Template {
             text.push_str(&source[at..open]);
             if let Some((reference, end)) = braced(source, open, 3) {
                 text.push('{');
-                parts.push(Part::Text(std::mem::take(&mut text)));
-                parts.push(Part::Value(reference));
+                parts.push(TemplatePiece::Text(std::mem::take(&mut text)));
+                parts.push(TemplatePiece::Value(reference));
                 text.push('}');
                 at = end;
             } else if let Some((_, end)) = braced(source, open, 2) {
@@ -188,9 +188,9 @@ impl Template {
                 at = end;
             } else if let Some((reference, end)) = braced(source, open, 1) {
                 if !text.is_empty() {
-                    parts.push(Part::Text(std::mem::take(&mut text)));
+                    parts.push(TemplatePiece::Text(std::mem::take(&mut text)));
                 }
-                parts.push(Part::Value(reference));
+                parts.push(TemplatePiece::Value(reference));
                 at = end;
             } else {
                 odd.extend(almost(source, open));
@@ -200,7 +200,7 @@ impl Template {
         }
         text.push_str(&source[at..]);
         if !text.is_empty() {
-            parts.push(Part::Text(text));
+            parts.push(TemplatePiece::Text(text));
         }
         Self {
             source: source.to_owned(),
@@ -217,15 +217,15 @@ impl Template {
 
     /// Its pieces, in order.
     #[must_use]
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[TemplatePiece] {
         &self.parts
     }
 
     /// Its references, in order.
-    pub fn references(&self) -> impl Iterator<Item = &Reference> {
+    pub fn references(&self) -> impl Iterator<Item = &TemplateReference> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Value(reference) => Some(reference),
-            Part::Text(_) => None,
+            TemplatePiece::Value(reference) => Some(reference),
+            TemplatePiece::Text(_) => None,
         })
     }
 
@@ -237,9 +237,9 @@ impl Template {
 
     /// The reference, if the template is exactly one.
     #[must_use]
-    pub fn whole(&self) -> Option<&Reference> {
+    pub fn whole(&self) -> Option<&TemplateReference> {
         match self.parts.as_slice() {
-            [Part::Value(reference)] => Some(reference),
+            [TemplatePiece::Value(reference)] => Some(reference),
             _ => None,
         }
     }
@@ -252,7 +252,7 @@ impl Template {
 }
 
 /// A reference in `count` braces at `open`, and where it ends.
-fn braced(source: &str, open: usize, count: usize) -> Option<(Reference, usize)> {
+fn braced(source: &str, open: usize, count: usize) -> Option<(TemplateReference, usize)> {
     let (opening, closing) = (&"{{{"[..count], &"}}}"[..count]);
     let inner = source[open..].strip_prefix(opening)?;
     let length = inner.find(['{', '}'])?;
@@ -260,7 +260,7 @@ fn braced(source: &str, open: usize, count: usize) -> Option<(Reference, usize)>
         return None;
     }
     let end = open + count + length + count;
-    let reference = Reference::parse(&inner[..length], open..end)?;
+    let reference = TemplateReference::parse(&inner[..length], open..end)?;
     Some((reference, end))
 }
 
@@ -295,8 +295,8 @@ mod tests {
             .parts()
             .iter()
             .map(|part| match part {
-                Part::Text(text) => text.clone(),
-                Part::Value(reference) => format!("<{reference}>"),
+                TemplatePiece::Text(text) => text.clone(),
+                TemplatePiece::Value(reference) => format!("<{reference}>"),
             })
             .collect()
     }

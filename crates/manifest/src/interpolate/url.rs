@@ -7,9 +7,9 @@ use url::Url;
 
 use super::path_check::{PathCheck, PathRefusal, climbs};
 use super::position::{RenderError, breaks_line};
-use super::scope::Scope;
+use super::scope::TemplateScope;
 use super::secret::Sealed;
-use super::template::{Part, Reference, Root, Template};
+use super::template::{Root, Template, TemplatePiece, TemplateReference};
 
 /// Everything but the unreserved characters of RFC 3986.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
@@ -39,7 +39,7 @@ pub enum UrlTemplateError {
 
 /// Where in a URL a piece stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum UrlPosition {
     /// Scheme and host, where values are put in as they are.
     Base,
     Path,
@@ -48,20 +48,20 @@ enum Place {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
-    Text(Place, String),
-    Value(Place, Reference),
+enum UrlPiece {
+    Text(UrlPosition, String),
+    Value(UrlPosition, TemplateReference),
 }
 
 /// The URL of a request, with references in it.
 ///
 /// ```
-/// use proofhouse_manifest::interpolate::{Root, Scope, Template, UrlTemplate};
+/// use proofhouse_manifest::interpolate::{Root, TemplateScope, Template, UrlTemplate};
 /// use serde_json::json;
 ///
 /// let template = Template::parse("https://api.example.com/files/{path}?q={q}");
 /// let url = UrlTemplate::new(&template).unwrap();
-/// let mut scope = Scope::default();
+/// let mut scope = TemplateScope::default();
 /// scope.set(Root::Parameters, json!({"path": "a/b c", "q": "x&y=1"}));
 /// let rendered = url.render(&scope).unwrap();
 /// assert_eq!(rendered.expose().as_str(), "https://api.example.com/files/a%2Fb%20c?q=x%26y%3D1");
@@ -69,7 +69,7 @@ enum Piece {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlTemplate {
     template: Template,
-    pieces: Vec<Piece>,
+    pieces: Vec<UrlPiece>,
     /// Scheme and host, where no value supplies them.
     base: Option<Url>,
 }
@@ -82,44 +82,44 @@ impl UrlTemplate {
     /// Returns an error when the template cannot be a URL, whatever is put in.
     pub fn new(template: &Template) -> Result<Self, UrlTemplateError> {
         let mut pieces = Vec::new();
-        let mut place = Place::Base;
+        let mut place = UrlPosition::Base;
         // What is known of scheme and host: text, and whether a value is among it.
         let (mut base, mut operator) = (String::new(), false);
         for part in template.parts() {
             match part {
-                Part::Value(reference) => {
-                    if place == Place::Base {
+                TemplatePiece::Value(reference) => {
+                    if place == UrlPosition::Base {
                         if !matches!(reference.root, Root::Settings | Root::Runtime) {
                             return Err(UrlTemplateError::ChoosesHost(reference.to_string()));
                         }
                         operator = true;
                     }
-                    pieces.push(Piece::Value(place, reference.clone()));
+                    pieces.push(UrlPiece::Value(place, reference.clone()));
                 }
-                Part::Text(text) => {
+                TemplatePiece::Text(text) => {
                     let mut rest = text.as_str();
-                    if place == Place::Base {
+                    if place == UrlPosition::Base {
                         let end = base_length(&base, rest, operator);
                         base.push_str(&rest[..end]);
-                        pieces.push(Piece::Text(Place::Base, rest[..end].to_owned()));
+                        pieces.push(UrlPiece::Text(UrlPosition::Base, rest[..end].to_owned()));
                         rest = &rest[end..];
                         // To a URL of http, a backslash is a slash.
                         if rest.starts_with(['/', '\\']) {
-                            place = Place::Path;
+                            place = UrlPosition::Path;
                         } else if !rest.is_empty() {
-                            place = Place::Query;
+                            place = UrlPosition::Query;
                         }
                     }
-                    if place == Place::Path {
+                    if place == UrlPosition::Path {
                         let end = rest.find(['?', '#']).unwrap_or(rest.len());
-                        pieces.push(Piece::Text(Place::Path, rest[..end].to_owned()));
+                        pieces.push(UrlPiece::Text(UrlPosition::Path, rest[..end].to_owned()));
                         rest = &rest[end..];
                         if !rest.is_empty() {
-                            place = Place::Query;
+                            place = UrlPosition::Query;
                         }
                     }
                     if !rest.is_empty() {
-                        pieces.push(Piece::Text(Place::Query, rest.to_owned()));
+                        pieces.push(UrlPiece::Text(UrlPosition::Query, rest.to_owned()));
                     }
                 }
             }
@@ -152,25 +152,26 @@ impl UrlTemplate {
     ///
     /// Returns an error when a reference has no value, or when its value would change the path's
     /// shape: `..`, nothing at all, or a line break.
-    pub fn render(&self, scope: &Scope) -> Result<Sealed<Url>, RenderError> {
+    pub fn render(&self, scope: &TemplateScope) -> Result<Sealed<Url>, RenderError> {
         let mut url = String::new();
         // How much of it is scheme and host.
         let mut base = 0;
         let mut path = PathCheck::default();
-        let refused =
-            |refusal: PathRefusal<&Reference>| RenderError::refused(refusal.value, refusal.reason);
+        let refused = |refusal: PathRefusal<&TemplateReference>| {
+            RenderError::refused(refusal.value, refusal.reason)
+        };
         for piece in &self.pieces {
             match piece {
-                Piece::Text(place, text) => {
+                UrlPiece::Text(place, text) => {
                     url.push_str(text);
-                    if *place == Place::Base {
+                    if *place == UrlPosition::Base {
                         base = url.len();
                     }
-                    if *place == Place::Path {
+                    if *place == UrlPosition::Path {
                         path.text(text).map_err(refused)?;
                     }
                 }
-                Piece::Value(place, reference) => {
+                UrlPiece::Value(place, reference) => {
                     let value = scope.text_of(reference)?;
                     if breaks_line(&value) {
                         return Err(RenderError::refused(
@@ -179,12 +180,12 @@ impl UrlTemplate {
                         ));
                     }
                     match place {
-                        Place::Base => {
+                        UrlPosition::Base => {
                             url.push_str(&value);
                             base = url.len();
                         }
-                        Place::Query => url.push_str(&encode(&value)),
-                        Place::Path => {
+                        UrlPosition::Query => url.push_str(&encode(&value)),
+                        UrlPosition::Path => {
                             if climbs(&value) {
                                 return Err(RenderError::refused(
                                     reference,
@@ -258,7 +259,7 @@ mod tests {
     fn render(template: &str, parameters: Value) -> Result<String, String> {
         let url =
             UrlTemplate::new(&Template::parse(template)).map_err(|error| error.to_string())?;
-        let mut scope = Scope::default();
+        let mut scope = TemplateScope::default();
         scope.set(Root::Parameters, parameters);
         scope.set(
             Root::Settings,

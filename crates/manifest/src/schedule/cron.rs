@@ -21,18 +21,18 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 /// The fields: their names, lowest and highest numbers, and the words for numbers from `first` on.
-const FIELDS: [Field; 5] = [
-    Field::numbers("minute", 0, 59),
-    Field::numbers("hour", 0, 23),
-    Field::numbers("day of month", 1, 31),
-    Field {
+const FIELDS: [CronField; 5] = [
+    CronField::numbers("minute", 0, 59),
+    CronField::numbers("hour", 0, 23),
+    CronField::numbers("day of month", 1, 31),
+    CronField {
         name: "month",
         low: 1,
         high: 12,
         words: &MONTHS,
     },
     // 7 is Sunday, as 0 is.
-    Field {
+    CronField {
         name: "day of week",
         low: 0,
         high: 7,
@@ -40,14 +40,14 @@ const FIELDS: [Field; 5] = [
     },
 ];
 
-struct Field {
+struct CronField {
     name: &'static str,
     low: u8,
     high: u8,
     words: &'static [&'static str],
 }
 
-impl Field {
+impl CronField {
     const fn numbers(name: &'static str, low: u8, high: u8) -> Self {
         Self {
             name,
@@ -267,7 +267,7 @@ fn ones(mask: u64) -> impl Iterator<Item = i8> {
     (0..60).filter(move |number| mask >> number & 1 == 1)
 }
 
-fn read(text: &str, field: &Field) -> Result<u64, CronError> {
+fn read(text: &str, field: &CronField) -> Result<u64, CronError> {
     let wrong = |reason: CronFieldError| CronError::Field {
         field: field.name,
         text: text.chars().take(40).collect(),
@@ -321,7 +321,7 @@ fn read(text: &str, field: &Field) -> Result<u64, CronError> {
     Ok(mask)
 }
 
-fn number(text: &str, field: &Field) -> Result<u8, CronFieldError> {
+fn number(text: &str, field: &CronField) -> Result<u8, CronFieldError> {
     let word = text.to_ascii_lowercase();
     if let Some(at) = field.words.iter().position(|known| *known == word) {
         return Ok(field.low + u8::try_from(at).unwrap_or_default());

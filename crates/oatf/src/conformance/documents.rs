@@ -3,10 +3,10 @@
 use crate::{Diagnostic, DiagnosticSeverity, Document, ReadLimits};
 use serde_json::Value;
 
-use super::{Case, CaseFailure, Outcome, expect_value};
+use super::{CaseCheck, CaseFailure, ConformanceCase, expect_value};
 
 /// A text that must be parsed, or must not be.
-pub(super) fn parse_case(text: &str, must_parse: bool) -> Outcome {
+pub(super) fn parse_case(text: &str, must_parse: bool) -> CaseCheck {
     let parsed = crate::parse(text)
         .map(|_| ())
         .map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default());
@@ -18,7 +18,7 @@ pub(super) fn parse_case(text: &str, must_parse: bool) -> Outcome {
 }
 
 /// A document's findings hold at least the expected ones. `warnings: []` means none at all.
-pub(super) fn validate_case(case: &Case<'_>) -> Outcome {
+pub(super) fn validate_case(case: &ConformanceCase<'_>) -> CaseCheck {
     let text = case
         .input
         .as_str()
@@ -125,7 +125,7 @@ fn describe(findings: &[&Diagnostic]) -> String {
 }
 
 /// The normalized input equals the expected document as it stands.
-pub(super) fn normalize_case(case: &Case<'_>) -> Outcome {
+pub(super) fn normalize_case(case: &ConformanceCase<'_>) -> CaseCheck {
     let input = parse(case.input)?;
     let expected = parse(case.expected)?;
     let normalized = crate::normalize(input);
@@ -139,7 +139,7 @@ pub(super) fn normalize_case(case: &Case<'_>) -> Outcome {
 }
 
 /// Parsing, normalizing and serializing is stable.
-pub(super) fn roundtrip_case(case: &Case<'_>) -> Outcome {
+pub(super) fn roundtrip_case(case: &ConformanceCase<'_>) -> CaseCheck {
     let first = crate::normalize(parse(case.input)?);
     let text = crate::serialize(&first);
     let second = crate::normalize(parse(&Value::String(text.clone()))?);

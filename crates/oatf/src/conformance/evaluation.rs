@@ -9,7 +9,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-use super::{Case, CaseFailure, Outcome, expect, expect_value, part};
+use super::{CaseCheck, CaseFailure, ConformanceCase, expect, expect_value, part};
 
 /// Answers every text with the score the case gives.
 struct FixedScore(f64);
@@ -28,7 +28,7 @@ impl SemanticEvaluator for FixedScore {
 }
 
 /// An indicator gives the expected result for a message.
-pub(super) fn indicator_case(case: &Case<'_>) -> Outcome {
+pub(super) fn indicator_case(case: &ConformanceCase<'_>) -> CaseCheck {
     let indicator: Indicator = part(case.field("indicator"))?;
     let message = case.field("message");
     let cel = DefaultCelEvaluator;
@@ -57,7 +57,7 @@ pub(super) fn indicator_case(case: &Case<'_>) -> Outcome {
 }
 
 /// Indicator verdicts combine to the expected attack verdict.
-pub(super) fn verdict_case(case: &Case<'_>) -> Outcome {
+pub(super) fn verdict_case(case: &ConformanceCase<'_>) -> CaseCheck {
     let mut attack = Attack::default();
     let mut indicators = Vec::new();
     for entry in case.field("indicators").as_array().into_iter().flatten() {

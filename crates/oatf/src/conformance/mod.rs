@@ -30,7 +30,7 @@ pub struct CaseResult {
 }
 
 /// What a case checks: `Ok` when it holds, and otherwise what was found instead.
-type Outcome = Result<(), CaseFailure>;
+type CaseCheck = Result<(), CaseFailure>;
 
 /// Why a case does not hold.
 #[derive(Debug, thiserror::Error)]
@@ -88,16 +88,16 @@ impl CaseFailure {
 }
 
 /// A function that runs one case of a suite.
-type RunCase = fn(&Case<'_>) -> Outcome;
+type RunCase = fn(&ConformanceCase<'_>) -> CaseCheck;
 
 /// One case of a suite file.
-struct Case<'c> {
+struct ConformanceCase<'c> {
     whole: &'c Value,
     input: &'c Value,
     expected: &'c Value,
 }
 
-impl Case<'_> {
+impl ConformanceCase<'_> {
     /// A field of the input; null when absent.
     fn field(&self, key: &str) -> &Value {
         self.input.get(key).unwrap_or(&Value::Null)
@@ -190,7 +190,7 @@ pub fn run_suite(file: &str, text: &str) -> Result<Vec<CaseResult>, SuiteError> 
     let null = &Value::Null;
     let results = cases.iter().enumerate().map(|(index, whole)| {
         let text = |key: &str| whole.get(key).and_then(Value::as_str).map(str::to_owned);
-        let case = Case {
+        let case = ConformanceCase {
             whole,
             input: whole.get("input").unwrap_or(null),
             expected: whole.get("expected").unwrap_or(null),
@@ -210,7 +210,7 @@ pub fn run_suite(file: &str, text: &str) -> Result<Vec<CaseResult>, SuiteError> 
     clippy::needless_pass_by_value,
     reason = "callers pass small values they just made"
 )]
-fn expect<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Outcome {
+fn expect<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> CaseCheck {
     if found == expected {
         Ok(())
     } else {
@@ -222,7 +222,7 @@ fn expect<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Outcome {
 }
 
 /// Compares values as the specification does: numbers by value, objects whatever their order.
-fn expect_value(found: &Value, expected: &Value) -> Outcome {
+fn expect_value(found: &Value, expected: &Value) -> CaseCheck {
     if crate::deep_equal(found, expected) {
         Ok(())
     } else {

@@ -11,9 +11,9 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-use super::{Case, CaseFailure, Outcome, expect, expect_value, part};
+use super::{CaseCheck, CaseFailure, ConformanceCase, expect, expect_value, part};
 
-pub(super) fn effective_state(case: &Case<'_>) -> Outcome {
+pub(super) fn effective_state(case: &ConformanceCase<'_>) -> CaseCheck {
     let phases = case.field("phases").as_array();
     let phases = phases.ok_or(CaseFailure::Malformed("no phases"))?;
     let phases = phases.iter().map(part).collect::<Result<Vec<Phase>, _>>()?;
@@ -26,7 +26,7 @@ pub(super) fn effective_state(case: &Case<'_>) -> Outcome {
     )
 }
 
-pub(super) fn condition(case: &Case<'_>) -> Outcome {
+pub(super) fn condition(case: &ConformanceCase<'_>) -> CaseCheck {
     let condition: Condition = part(case.field("condition"))?;
     expect_value(
         &evaluate_condition(&condition, case.field("value")).into(),
@@ -34,7 +34,7 @@ pub(super) fn condition(case: &Case<'_>) -> Outcome {
     )
 }
 
-pub(super) fn extractor(case: &Case<'_>) -> Outcome {
+pub(super) fn extractor(case: &ConformanceCase<'_>) -> CaseCheck {
     let extractor: Extractor = part(case.field("extractor"))?;
     let direction = case.field("direction").as_str().unwrap_or_default();
     let direction: ExtractorSource = direction.parse().map_err(CaseFailure::unreadable)?;
@@ -42,7 +42,7 @@ pub(super) fn extractor(case: &Case<'_>) -> Outcome {
     expect(found.as_deref(), case.expected.as_str())
 }
 
-pub(super) fn predicate(case: &Case<'_>) -> Outcome {
+pub(super) fn predicate(case: &ConformanceCase<'_>) -> CaseCheck {
     let predicate: MatchPredicate = part(case.field("predicate"))?;
     expect_value(
         &evaluate_predicate(&predicate, case.field("value")).into(),
@@ -50,7 +50,7 @@ pub(super) fn predicate(case: &Case<'_>) -> Outcome {
     )
 }
 
-pub(super) fn trigger(case: &Case<'_>) -> Outcome {
+pub(super) fn trigger(case: &ConformanceCase<'_>) -> CaseCheck {
     let trigger: Trigger = part(case.field("trigger"))?;
     let event = case.field("event");
     let event = event
@@ -80,12 +80,12 @@ pub(super) fn trigger(case: &Case<'_>) -> Outcome {
     expect_value(&found, case.expected)
 }
 
-pub(super) fn protocol(case: &Case<'_>) -> Outcome {
+pub(super) fn protocol(case: &ConformanceCase<'_>) -> CaseCheck {
     let mode = case.field("mode").as_str().unwrap_or_default();
     expect(Some(extract_protocol(mode)), case.expected.as_str())
 }
 
-fn extractors(case: &Case<'_>) -> HashMap<String, String> {
+fn extractors(case: &ConformanceCase<'_>) -> HashMap<String, String> {
     let map = case.field("extractors").as_object();
     map.into_iter()
         .flatten()
@@ -97,7 +97,7 @@ fn present(value: &Value) -> Option<&Value> {
     Some(value).filter(|value| !value.is_null())
 }
 
-pub(super) fn template(case: &Case<'_>) -> Outcome {
+pub(super) fn template(case: &ConformanceCase<'_>) -> CaseCheck {
     let template = case.field("template").as_str().unwrap_or_default();
     let (found, _) = interpolate_template(
         template,
@@ -108,7 +108,7 @@ pub(super) fn template(case: &Case<'_>) -> Outcome {
     expect(Some(found.as_str()), case.expected.as_str())
 }
 
-pub(super) fn value(case: &Case<'_>) -> Outcome {
+pub(super) fn value(case: &ConformanceCase<'_>) -> CaseCheck {
     let (found, _) = interpolate_value(
         case.field("value"),
         &extractors(case),
@@ -118,7 +118,7 @@ pub(super) fn value(case: &Case<'_>) -> Outcome {
     expect_value(&found, case.expected)
 }
 
-pub(super) fn duration(case: &Case<'_>) -> Outcome {
+pub(super) fn duration(case: &ConformanceCase<'_>) -> CaseCheck {
     let found = match parse_duration(case.input.as_str().unwrap_or_default()) {
         Ok(duration) => json!({"seconds": duration.as_secs()}),
         Err(_) => json!({"error": true}),
@@ -126,7 +126,7 @@ pub(super) fn duration(case: &Case<'_>) -> Outcome {
     expect_value(&found, case.expected)
 }
 
-pub(super) fn simple_path(case: &Case<'_>) -> Outcome {
+pub(super) fn simple_path(case: &ConformanceCase<'_>) -> CaseCheck {
     let path = case.field("path").as_str().unwrap_or_default();
     let found = resolve_simple_path(path, case.field("value"));
     // A path that resolves to null is told from one that does not by `found`.
@@ -138,13 +138,13 @@ pub(super) fn simple_path(case: &Case<'_>) -> Outcome {
     expect_value(&found, case.expected)
 }
 
-pub(super) fn wildcard_path(case: &Case<'_>) -> Outcome {
+pub(super) fn wildcard_path(case: &ConformanceCase<'_>) -> CaseCheck {
     let path = case.field("path").as_str().unwrap_or_default();
     let found = resolve_wildcard_path(path, case.field("value"));
     expect_value(&json!({"values": found}), case.expected)
 }
 
-pub(super) fn response(case: &Case<'_>) -> Outcome {
+pub(super) fn response(case: &ConformanceCase<'_>) -> CaseCheck {
     let entries = case.field("entries").as_array();
     let entries = entries.ok_or(CaseFailure::Malformed("no entries"))?;
     let entries = entries

@@ -1,16 +1,16 @@
 //! Decodes the document and the attack envelope.
 
 use proofhouse_source::format::FormatReader;
-use proofhouse_source::{NodeRef, Scalar, Segment};
+use proofhouse_source::{NodeRef, PathSegment, YamlScalar};
 
-use super::{Decoder, DocumentFields};
+use super::{DocumentDecoder, DocumentFields};
 use crate::fields;
 use crate::model::{
     Attack, Classification, Correlation, DateOrDateTime, Document, FrameworkMapping, Reference,
     Severity,
 };
 
-impl<'s> Decoder<'s> {
+impl<'s> DocumentDecoder<'s> {
     /// Decodes a whole document. Without a usable `attack` there is none.
     pub(crate) fn document(&mut self, node: NodeRef<'s>) -> Option<Document> {
         if node.entries().is_none() {
@@ -38,7 +38,7 @@ impl<'s> Decoder<'s> {
 
     fn version(&mut self, node: NodeRef<'s>) -> Option<String> {
         match node.scalar() {
-            Some(Scalar::Text(text)) => Some(text.to_owned()),
+            Some(YamlScalar::Text(text)) => Some(text.to_owned()),
             _ => {
                 let message = format!("`oatf` must be a string, not {}", node.describe());
                 let help = Some("write `oatf: \"0.1\"`".to_owned());
@@ -145,7 +145,7 @@ impl<'s> Decoder<'s> {
             .and_then(|mut entries| entries.next())
             .map(|(key, _)| key);
         if first.is_some_and(|key| key != "oatf") && node.get("oatf").is_some() {
-            self.within(Segment::Key("oatf"), |decoder| {
+            self.within(PathSegment::Key("oatf"), |decoder| {
                 decoder.note(
                     "W-001",
                     "`oatf` should be the first key of the document".to_owned(),

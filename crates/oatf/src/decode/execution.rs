@@ -1,16 +1,16 @@
 //! Decodes actors, phases, actions, triggers, extractors and response entries.
 
 use proofhouse_source::format::FormatReader;
-use proofhouse_source::{NodeRef, Segment};
+use proofhouse_source::{NodeRef, PathSegment};
 
-use super::{Decoder, DocumentFields};
+use super::{DocumentDecoder, DocumentFields};
 use crate::fields;
 use crate::model::{
     Action, ActionKind, Actor, Execution, Extensions, Extractor, Mode, Phase, ResponseEntry,
     Selector, SynthesizeBlock, Trigger,
 };
 
-impl<'s> Decoder<'s> {
+impl<'s> DocumentDecoder<'s> {
     pub(super) fn execution(&mut self, node: NodeRef<'s>) -> Option<Execution> {
         let mut fields = self.fields(node, &fields::EXECUTION)?;
         Some(Execution {
@@ -56,7 +56,7 @@ impl<'s> Decoder<'s> {
             extensions: Extensions::new(),
         };
         for (key, value) in entries {
-            self.within(Segment::Key(key), |decoder| match key {
+            self.within(PathSegment::Key(key), |decoder| match key {
                 "send" => action.kinds.extend(decoder.send(value)),
                 "log" => action.kinds.extend(decoder.log(value)),
                 _ if key.starts_with("x-") => {
@@ -122,13 +122,13 @@ impl<'s> Decoder<'s> {
         };
         let mut entry = ResponseEntry::default();
         for (key, value) in entries {
-            self.within(Segment::Key(key), |decoder| match key {
+            self.within(PathSegment::Key(key), |decoder| match key {
                 "when" if !value.is_null() => entry.when = decoder.predicate(value),
                 "when" => {}
                 "content" => entry.content = Some(decoder.value(value)),
                 "synthesize" => {
                     let prompt = value.get("prompt").and_then(|prompt| {
-                        decoder.within(Segment::Key("prompt"), |decoder| decoder.text(prompt))
+                        decoder.within(PathSegment::Key("prompt"), |decoder| decoder.text(prompt))
                     });
                     entry.synthesize = Some(SynthesizeBlock { prompt });
                 }

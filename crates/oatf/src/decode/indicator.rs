@@ -1,16 +1,16 @@
 //! Decodes indicators, their three ways of detection, and conditions.
 
 use proofhouse_source::format::FormatReader;
-use proofhouse_source::{NodeRef, Segment};
+use proofhouse_source::{NodeRef, PathSegment};
 
-use super::{Decoder, DocumentFields};
+use super::{DocumentDecoder, DocumentFields};
 use crate::fields;
 use crate::model::{
     CelExpression, Condition, ExpressionMatch, Indicator, MatchCondition, MatchPredicate,
     PatternMatch, RegexPattern, SemanticExamples, SemanticMatch,
 };
 
-impl<'s> Decoder<'s> {
+impl<'s> DocumentDecoder<'s> {
     pub(crate) fn indicator(&mut self, node: NodeRef<'s>) -> Option<Indicator> {
         let mut fields = self.fields(node, &fields::INDICATOR)?;
         Some(Indicator {
@@ -45,17 +45,17 @@ impl<'s> Decoder<'s> {
             match key {
                 "target" if !value.is_null() => {
                     pattern.target =
-                        self.within(Segment::Key("target"), |decoder| decoder.text(value));
+                        self.within(PathSegment::Key("target"), |decoder| decoder.text(value));
                 }
                 "target" => {}
                 "condition" => {
-                    standard = self.within(Segment::Key("condition"), |decoder| {
+                    standard = self.within(PathSegment::Key("condition"), |decoder| {
                         decoder.condition(value)
                     });
                 }
                 _ if MatchCondition::OPERATORS.contains(&key) => {
                     pattern.shorthand = true;
-                    self.within(Segment::Key(key), |decoder| {
+                    self.within(PathSegment::Key(key), |decoder| {
                         decoder.operator(key, value, &mut operators);
                     });
                 }
@@ -97,7 +97,7 @@ impl<'s> Decoder<'s> {
                     .walk
                     .near(key, MatchCondition::OPERATORS.iter().copied())
                 {
-                    self.within(Segment::Key(key), |decoder| {
+                    self.within(PathSegment::Key(key), |decoder| {
                         decoder.note(
                             "PH-204",
                             format!("`{key}` is not an operator, so this mapping is compared for equality"),
@@ -111,7 +111,7 @@ impl<'s> Decoder<'s> {
         let mut operators = MatchCondition::default();
         for (key, value) in node.entries()? {
             if MatchCondition::OPERATORS.contains(&key) {
-                self.within(Segment::Key(key), |decoder| {
+                self.within(PathSegment::Key(key), |decoder| {
                     decoder.operator(key, value, &mut operators);
                 });
             } else {
@@ -145,7 +145,7 @@ impl<'s> Decoder<'s> {
         };
         let mut predicate = MatchPredicate::default();
         for (path, value) in entries {
-            let entry = self.within(Segment::Key(path), |decoder| decoder.condition(value));
+            let entry = self.within(PathSegment::Key(path), |decoder| decoder.condition(value));
             predicate
                 .entries
                 .extend(entry.map(|entry| (path.to_owned(), entry)));
@@ -163,7 +163,7 @@ impl<'s> Decoder<'s> {
             };
             let mut variables = Vec::new();
             for (name, value) in entries {
-                let path = decoder.within(Segment::Key(name), |decoder| decoder.text(value));
+                let path = decoder.within(PathSegment::Key(name), |decoder| decoder.text(value));
                 variables.extend(path.map(|path| (name.to_owned(), path)));
             }
             Some(variables)

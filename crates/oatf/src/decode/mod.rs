@@ -7,7 +7,9 @@ mod indicator;
 use std::str::FromStr;
 
 use proofhouse_source::format::{Fields, FormatReader, TypeSpec, Wording};
-use proofhouse_source::{Diagnostic, DiagnosticSeverity, NodeRef, Scalar, Segment, Source, Walk};
+use proofhouse_source::{
+    Diagnostic, DiagnosticSeverity, DocumentWalk, NodeRef, PathSegment, Source, YamlScalar,
+};
 
 use crate::error::ParseError;
 use crate::model::{DurationText, Extensions, UnknownVariant};
@@ -19,8 +21,8 @@ const MAX_FINDINGS: usize = 10_000;
 ///
 /// A field that cannot be read is left out and the walk goes on, so that one pass reports
 /// everything.
-pub(crate) struct Decoder<'s> {
-    walk: Walk<'s>,
+pub(crate) struct DocumentDecoder<'s> {
+    walk: DocumentWalk<'s>,
 }
 
 /// What a walk found.
@@ -31,7 +33,7 @@ pub(crate) struct Decoded {
     pub(crate) misspelled: Vec<String>,
 }
 
-impl<'s> FormatReader<'s> for Decoder<'s> {
+impl<'s> FormatReader<'s> for DocumentDecoder<'s> {
     const WORDING: Wording = Wording {
         whole: "the document",
         text: "a string",
@@ -41,7 +43,7 @@ impl<'s> FormatReader<'s> for Decoder<'s> {
         empty: "PH-201",
     };
 
-    fn walk(&mut self) -> &mut Walk<'s> {
+    fn walk(&mut self) -> &mut DocumentWalk<'s> {
         &mut self.walk
     }
 
@@ -61,7 +63,7 @@ impl<'s> FormatReader<'s> for Decoder<'s> {
 
     fn missing(&mut self, key: &'static str, code: &'static str, _help: Option<&'static str>) {
         let name = self.place();
-        self.within(Segment::Key(key), |decoder| {
+        self.within(PathSegment::Key(key), |decoder| {
             let message = format!("{name} needs `{key}`");
             decoder.walk.error_at_key(code, message, None);
         });
@@ -82,10 +84,10 @@ impl<'s> FormatReader<'s> for Decoder<'s> {
     }
 }
 
-impl<'s> Decoder<'s> {
+impl<'s> DocumentDecoder<'s> {
     pub(crate) fn new(source: &'s Source) -> Self {
         Self {
-            walk: Walk::new(source).keeping(MAX_FINDINGS),
+            walk: DocumentWalk::new(source).keeping(MAX_FINDINGS),
         }
     }
 
@@ -122,7 +124,7 @@ impl<'s> Decoder<'s> {
     /// A name of an open enumeration, which any text is.
     fn open<E: From<&'s str>>(&mut self, node: NodeRef<'s>) -> Option<E> {
         match node.scalar() {
-            Some(Scalar::Text(text)) => Some(E::from(text)),
+            Some(YamlScalar::Text(text)) => Some(E::from(text)),
             _ => {
                 self.mismatch(node, "a string");
                 None
@@ -132,8 +134,8 @@ impl<'s> Decoder<'s> {
 
     fn integer(&mut self, node: NodeRef<'s>) -> Option<i64> {
         match node.scalar() {
-            Some(Scalar::Int(value)) => Some(value),
-            Some(Scalar::UInt(_) | Scalar::OutOfRange(_)) => {
+            Some(YamlScalar::Int(value)) => Some(value),
+            Some(YamlScalar::UInt(_) | YamlScalar::OutOfRange(_)) => {
                 self.out_of_range(node);
                 None
             }
@@ -150,10 +152,10 @@ impl<'s> Decoder<'s> {
             reason = "the specification compares as doubles"
         )]
         match node.scalar() {
-            Some(Scalar::Int(value)) => Some(value as f64),
-            Some(Scalar::UInt(value)) => Some(value as f64),
-            Some(Scalar::Float(value)) => Some(value),
-            Some(Scalar::OutOfRange(_)) => {
+            Some(YamlScalar::Int(value)) => Some(value as f64),
+            Some(YamlScalar::UInt(value)) => Some(value as f64),
+            Some(YamlScalar::Float(value)) => Some(value),
+            Some(YamlScalar::OutOfRange(_)) => {
                 self.out_of_range(node);
                 None
             }
@@ -166,7 +168,7 @@ impl<'s> Decoder<'s> {
 
     /// A duration as it is written; `validate` says whether it is one.
     fn duration(&mut self, node: NodeRef<'s>) -> Option<DurationText> {
-        if let Some(Scalar::Int(number)) = node.scalar() {
+        if let Some(YamlScalar::Int(number)) = node.scalar() {
             let message = format!("{} must be a string, not {}", self.place(), node.describe());
             let help = format!("write the unit too: `{number}s` or `{number}m`");
             self.error(Self::WORDING.mismatch, message, Some(help));
@@ -176,7 +178,7 @@ impl<'s> Decoder<'s> {
     }
 
     fn choice<E: FromStr<Err = UnknownVariant>>(&mut self, node: NodeRef<'s>) -> Option<E> {
-        let Some(Scalar::Text(text)) = node.scalar() else {
+        let Some(YamlScalar::Text(text)) = node.scalar() else {
             self.mismatch(node, "a string");
             return None;
         };
@@ -218,7 +220,7 @@ trait DocumentFields<'s> {
     fn kept_extensions(&mut self) -> Extensions;
 }
 
-impl<'s> DocumentFields<'s> for Fields<'_, 's, Decoder<'s>> {
+impl<'s> DocumentFields<'s> for Fields<'_, 's, DocumentDecoder<'s>> {
     fn name(&mut self, key: &'static str) -> Option<String> {
         const MAX_BYTES: usize = 1024;
         self.read(key, |decoder, node| {
@@ -233,19 +235,19 @@ impl<'s> DocumentFields<'s> for Fields<'_, 's, Decoder<'s>> {
     }
 
     fn open<E: From<&'s str>>(&mut self, key: &'static str) -> Option<E> {
-        self.read(key, Decoder::open)
+        self.read(key, DocumentDecoder::open)
     }
 
     fn integer(&mut self, key: &'static str) -> Option<i64> {
-        self.read(key, Decoder::integer)
+        self.read(key, DocumentDecoder::integer)
     }
 
     fn choice<E: FromStr<Err = UnknownVariant>>(&mut self, key: &'static str) -> Option<E> {
-        self.read(key, Decoder::choice)
+        self.read(key, DocumentDecoder::choice)
     }
 
     fn duration(&mut self, key: &'static str) -> Option<DurationText> {
-        self.read(key, Decoder::duration)
+        self.read(key, DocumentDecoder::duration)
     }
 
     fn kept_extensions(&mut self) -> Extensions {

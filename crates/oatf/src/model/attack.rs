@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proofhouse_source::{Diagnostic, DocPath, Segment, Source, Span};
+use proofhouse_source::{Diagnostic, DocPath, PathSegment, Source, Span};
 
 use super::{
     Category, CorrelationLogic, DateOrDateTime, DurationText, Execution, Extensions, Framework,
@@ -69,7 +69,10 @@ impl Document {
     /// ```
     #[must_use]
     pub fn indicator_field_span(&self, index: usize, field: &[&str]) -> Option<Span> {
-        self.span_below(&[Segment::Key("indicators"), Segment::Index(index)], field)
+        self.span_below(
+            &[PathSegment::Key("indicators"), PathSegment::Index(index)],
+            field,
+        )
     }
 
     /// Where a field of the attack stands in the source text, or the nearest one around it that does.
@@ -78,11 +81,13 @@ impl Document {
         self.span_below(&[], field)
     }
 
-    fn span_below(&self, place: &[Segment<'_>], field: &[&str]) -> Option<Span> {
+    fn span_below(&self, place: &[PathSegment<'_>], field: &[&str]) -> Option<Span> {
         let mut path = DocPath::default();
-        path.push(Segment::Key("attack"));
+        path.push(PathSegment::Key("attack"));
         place.iter().for_each(|segment| path.push(*segment));
-        field.iter().for_each(|key| path.push(Segment::Key(key)));
+        field
+            .iter()
+            .for_each(|key| path.push(PathSegment::Key(key)));
         self.source.as_deref().map(|source| source.span_of(&path))
     }
 }

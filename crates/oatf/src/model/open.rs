@@ -127,9 +127,9 @@ macro_rules! open_enum {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Text;
+                struct NameText;
 
-                impl serde::de::Visitor<'_> for Text {
+                impl serde::de::Visitor<'_> for NameText {
                     type Value = $name;
 
                     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -141,7 +141,7 @@ macro_rules! open_enum {
                     }
                 }
 
-                deserializer.deserialize_str(Text)
+                deserializer.deserialize_str(NameText)
             }
         }
     };

@@ -2,13 +2,13 @@
 
 use super::view::{ValidationPass, attack_path};
 use crate::model::Impact;
-use proofhouse_source::{DocPath, Segment};
+use proofhouse_source::{DocPath, PathSegment};
 
 pub(super) fn version(check: &mut ValidationPass<'_>) {
     let oatf = &check.document.oatf;
     if oatf != crate::SUPPORTED_VERSION {
         let mut path = DocPath::default();
-        path.push(Segment::Key("oatf"));
+        path.push(PathSegment::Key("oatf"));
         let shown: String = oatf.chars().take(40).collect();
         check
             .report(&path, format!("version `{shown}` is not supported"))

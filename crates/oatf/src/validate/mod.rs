@@ -60,7 +60,7 @@ pub fn validate(document: &Document) -> ValidationResult {
 }
 
 /// One row of the table.
-pub(crate) struct Rule {
+pub(crate) struct ValidationRule {
     pub(crate) code: &'static str,
     pub(crate) severity: DiagnosticSeverity,
     pub(crate) spec_ref: &'static str,
@@ -72,8 +72,8 @@ pub(crate) struct Rule {
 macro_rules! rules {
     ($( $(#[doc = $doc:literal])+ $code:literal $severity:ident $spec_ref:literal => $check:path; )+) => {
         /// Every rule, in the order of its code.
-        pub(crate) static RULES: &[Rule] = &[
-            $(Rule {
+        pub(crate) static RULES: &[ValidationRule] = &[
+            $(ValidationRule {
                 code: $code,
                 severity: DiagnosticSeverity::$severity,
                 spec_ref: $spec_ref,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use proofhouse_source::{DocPath, Segment};
+use proofhouse_source::{DocPath, PathSegment};
 use serde_json::Value;
 
 use super::view::{ActorView, CheckedPhase, ValidationPass};
@@ -185,14 +185,14 @@ fn walk<'d>(path: &mut DocPath<'d>, value: &'d Value, keep: &mut Keep<'_, 'd>) {
         Value::String(text) if text.contains("{{") => keep(path, text),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                path.push(Segment::Index(index));
+                path.push(PathSegment::Index(index));
                 walk(path, item, keep);
                 path.pop();
             }
         }
         Value::Object(map) => {
             for (key, value) in map {
-                path.push(Segment::Key(key));
+                path.push(PathSegment::Key(key));
                 walk(path, value, keep);
                 path.pop();
             }

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, DocPath, Segment, Source, Span, did_you_mean,
+    Diagnostic, DiagnosticSeverity, DocPath, PathSegment, Source, Span, did_you_mean,
 };
 use serde_json::Value;
 
 use super::templates::FoundTemplate;
-use super::{RULES, Rule, ValidationResult};
+use super::{RULES, ValidationResult, ValidationRule};
 use crate::error::ValidationError;
 use crate::model::{Document, Indicator, Mode, Phase, Protocol};
 
@@ -18,8 +18,8 @@ pub(super) struct ValidationPass<'d> {
     pub(super) actors: Vec<ActorView<'d>>,
     pub(super) indicators: Vec<IndicatorView<'d>>,
     /// The rule that is being checked.
-    pub(super) rule: &'static Rule,
-    findings: Vec<(&'static Rule, Diagnostic)>,
+    pub(super) rule: &'static ValidationRule,
+    findings: Vec<(&'static ValidationRule, Diagnostic)>,
     /// How many findings the current rule has.
     count: usize,
     /// Takes what goes beyond the limit.
@@ -148,7 +148,7 @@ impl<'d> ValidationPass<'d> {
     }
 
     /// Goes on to another rule.
-    pub(super) fn begin(&mut self, rule: &'static Rule) {
+    pub(super) fn begin(&mut self, rule: &'static ValidationRule) {
         self.rule = rule;
         self.count = 0;
     }
@@ -364,7 +364,7 @@ impl<'d> CheckedPhase<'d> {
 
 pub(super) fn attack_path<'d>() -> DocPath<'d> {
     let mut path = DocPath::default();
-    path.push(Segment::Key("attack"));
+    path.push(PathSegment::Key("attack"));
     path
 }
 

@@ -426,7 +426,7 @@ async fn push_notifications_go_where_the_subject_wants_them_and_nowhere_else() {
 #[tokio::test]
 async fn nonsense_is_answered_and_survived() {
     let server = Running::start(DELEGATE, options()).await;
-    let body = |response: proofhouse_wire::client::Response| async move {
+    let body = |response: proofhouse_wire::client::StreamedResponse| async move {
         serde_json::from_slice::<Value>(&response.bytes().await.unwrap()).unwrap()
     };
     for (text, code) in [

@@ -10,7 +10,7 @@ use proofhouse_range::{
     ActorContext, ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, CarrierKind, Driver,
     Ending, PreparedActor, RunError, RunEvent, RunHandle, RunOptions, RunReport, run,
 };
-use proofhouse_wire::{Line, LineReader};
+use proofhouse_wire::{LineReader, WireLine};
 use serde_json::{Value, json};
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -72,7 +72,7 @@ async fn serve(context: ActorContext, listener: TcpListener) -> Result<(), Actor
             }
             line = next_line(&mut connection) => {
                 let Some((_, writer)) = &mut connection else { continue };
-                let Some(Line::Whole(line)) = line else {
+                let Some(WireLine::Whole(line)) = line else {
                     connection = None;
                     continue;
                 };
@@ -89,7 +89,7 @@ async fn serve(context: ActorContext, listener: TcpListener) -> Result<(), Actor
 
 async fn next_line<R: tokio::io::AsyncBufRead + Unpin, W>(
     connection: &mut Option<(LineReader<R>, W)>,
-) -> Option<Line> {
+) -> Option<WireLine> {
     match connection {
         Some((reader, _)) => reader.next().await.unwrap_or(None),
         None => std::future::pending().await,
@@ -142,7 +142,7 @@ async fn play(context: ActorContext, stream: TcpStream) -> Result<(), ActorError
                 .write_all(format!("{line}\n").as_bytes())
                 .await
                 .unwrap();
-            let Ok(Some(Line::Whole(reply))) = lines.next().await else {
+            let Ok(Some(WireLine::Whole(reply))) = lines.next().await else {
                 return Err(context.error(ActorErrorKind::Protocol, "no reply"));
             };
             let reply: Value = serde_json::from_slice(&reply).unwrap();
@@ -221,7 +221,7 @@ async fn talk_to_server(
                 .write_all(format!("{line}\n").as_bytes())
                 .await
                 .unwrap();
-            while let Ok(Ok(Some(Line::Whole(line)))) =
+            while let Ok(Ok(Some(WireLine::Whole(line)))) =
                 tokio::time::timeout(Duration::from_millis(200), reader.next()).await
             {
                 replies.push(serde_json::from_slice(&line).unwrap());

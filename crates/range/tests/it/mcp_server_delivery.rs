@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use proofhouse_wire::client::Response;
+use proofhouse_wire::client::StreamedResponse;
 use serde_json::{Value, json};
 
 use crate::mcp_support::*;
@@ -21,7 +21,7 @@ async fn stage(delivery: Value) -> Stage {
 }
 
 /// The same call in both eras, of a tool that answers at once and of one that answers in a stream.
-async fn calls(stage: &Stage) -> Vec<(String, Response)> {
+async fn calls(stage: &Stage) -> Vec<(String, StreamedResponse)> {
     let http = Http::initialized(&stage.url, json!({})).await;
     let mut calls = Vec::new();
     for name in ["t", "steps"] {
@@ -37,7 +37,7 @@ async fn calls(stage: &Stage) -> Vec<(String, Response)> {
 }
 
 /// Everything that a response says, until it ends or breaks.
-async fn messages(response: Response) -> (Vec<Value>, bool) {
+async fn messages(response: StreamedResponse) -> (Vec<Value>, bool) {
     let mut messages = Vec::new();
     if !response.is_event_stream() {
         return match response.bytes().await {

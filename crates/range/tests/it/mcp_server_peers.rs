@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use proofhouse_range::RunReport;
 use proofhouse_test_support::peers::{MCP_CLIENTS, client, peers};
-use proofhouse_wire::{Child, Line, Spawn, WireLimits};
+use proofhouse_wire::{Child, Spawn, WireLimits, WireLine};
 use serde_json::{Value, json};
 
 use crate::mcp_support::{Stage, count};
@@ -79,7 +79,7 @@ attack:
 async fn agent(spawn: &Spawn) -> (Value, String) {
     let (mut child, stdin, mut lines) = spawn.start(&WireLimits::default()).unwrap();
     let line = tokio::time::timeout(PATIENCE, lines.next()).await;
-    let Ok(Ok(Some(Line::Whole(line)))) = line else {
+    let Ok(Ok(Some(WireLine::Whole(line)))) = line else {
         panic!("{:?}: {line:?}: {}", spawn.arguments, child.stderr());
     };
     drop(stdin);

@@ -4,18 +4,20 @@ use proofhouse_oatf::{EvaluationError, SemanticEvaluator, SemanticIntentClass};
 use proofhouse_semantic::{Config, Method, OpenAiSemantic};
 use serde_json::json;
 
-use crate::server::{Reply, Server, angles, judge_of_theft, judged, judgement, url};
+use crate::server::{TestReply, TestServer, angles, judge_of_theft, judged, judgement, url};
 use crate::{KEY, ask, config, fails, judge};
 
 /// What is asked, answered with a fixed reply.
-fn judged_by(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Result<f64, EvaluationError> {
-    let server = Server::start(move |_, _| reply());
+fn judged_by(
+    reply: impl Fn() -> TestReply + Send + Sync + 'static,
+) -> Result<f64, EvaluationError> {
+    let server = TestServer::start(move |_, _| reply());
     ask(&judge(&server), "a text")
 }
 
 #[test]
 fn embeddings_are_compared_with_the_intent() {
-    let server = Server::start(angles);
+    let server = TestServer::start(angles);
     let evaluator = OpenAiSemantic::new(config(&server, Method::Embeddings)).unwrap();
     for (text, expected) in [("at 0", 1.0), ("at 60", 0.5), ("at 150", 0.0)] {
         let score = ask(&evaluator, text).unwrap();
@@ -33,7 +35,7 @@ fn embeddings_are_compared_with_the_intent() {
 
 #[test]
 fn a_judge_is_asked_for_a_score() {
-    let server = Server::start(judge_of_theft);
+    let server = TestServer::start(judge_of_theft);
     let evaluator = OpenAiSemantic::new(Config {
         api_key: None,
         ..config(&server, Method::Judge)
@@ -67,23 +69,23 @@ fn answers_that_are_no_scores_are_errors() {
         judged_by(|| judgement(r#"{"score": 1.5}"#)),
         "outside 0.0 to 1.0",
     );
-    fails(judged_by(|| Reply::Json(json!({}))), "cannot be used");
+    fails(judged_by(|| TestReply::Json(json!({}))), "cannot be used");
     fails(
-        judged_by(|| Reply::Json(json!({"choices": []}))),
+        judged_by(|| TestReply::Json(json!({"choices": []}))),
         "0 choices",
     );
     let refusal = json!({"choices": [{"message": {"content": null}}]});
     fails(
-        judged_by(move || Reply::Json(refusal.clone())),
+        judged_by(move || TestReply::Json(refusal.clone())),
         "did not answer with",
     );
     fails(
-        judged_by(|| Reply::Plain(200, "", "<html>".to_owned())),
+        judged_by(|| TestReply::Plain(200, "", "<html>".to_owned())),
         "cannot be used",
     );
     // The message of a parse error quotes what it could not use.
     fails(
-        judged_by(|| Reply::Json(json!({"choices": KEY.repeat(100)}))),
+        judged_by(|| TestReply::Json(json!({"choices": KEY.repeat(100)}))),
         "[key]",
     );
 }
@@ -115,13 +117,13 @@ fn answers_that_are_no_embeddings_are_errors() {
             "embedding 7",
         ),
     ] {
-        let server = Server::start(move |_, _| Reply::Plain(200, "", answer.to_owned()));
+        let server = TestServer::start(move |_, _| TestReply::Plain(200, "", answer.to_owned()));
         let evaluator = OpenAiSemantic::new(config(&server, Method::Embeddings)).unwrap();
         fails(ask(&evaluator, "a text"), words);
     }
     // The endpoint changes the model under way.
-    let server = Server::start(|_, number| {
-        Reply::Json(json!({"data": [{"embedding": vec![1; number + 1]}]}))
+    let server = TestServer::start(|_, number| {
+        TestReply::Json(json!({"data": [{"embedding": vec![1; number + 1]}]}))
     });
     let evaluator = OpenAiSemantic::new(config(&server, Method::Embeddings)).unwrap();
     fails(
@@ -134,30 +136,30 @@ fn answers_that_are_no_embeddings_are_errors() {
 fn refusals_are_told_short_and_without_the_key() {
     let body = json!({"error": {"message": format!("no such key: {KEY}\n")}}).to_string();
     fails(
-        judged_by(move || Reply::Plain(401, "", body.clone())),
+        judged_by(move || TestReply::Plain(401, "", body.clone())),
         "status 401: no such key: [key]",
     );
     fails(
-        judged_by(|| Reply::Plain(400, "", format!("{}{KEY}", "long ".repeat(38)))),
+        judged_by(|| TestReply::Plain(400, "", format!("{}{KEY}", "long ".repeat(38)))),
         "status 400: long long",
     );
     fails(
-        judged_by(|| Reply::Plain(404, "", String::new())),
+        judged_by(|| TestReply::Plain(404, "", String::new())),
         "status 404",
     );
     fails(
-        judged_by(|| Reply::Plain(418, "", "\u{1b}[31mred".to_owned())),
+        judged_by(|| TestReply::Plain(418, "", "\u{1b}[31mred".to_owned())),
         "status 418:  [31mred",
     );
 }
 
 #[test]
 fn redirects_are_not_followed() {
-    let elsewhere = Server::start(judge_of_theft);
+    let elsewhere = TestServer::start(judge_of_theft);
     let place: &'static str =
         Box::leak(format!("Location: {}\r\n", url(&elsewhere)).into_boxed_str());
     for status in [301, 302, 307, 308] {
-        let result = judged_by(move || Reply::Plain(status, place, String::new()));
+        let result = judged_by(move || TestReply::Plain(status, place, String::new()));
         fails(result, "not followed");
     }
     assert!(

@@ -3,7 +3,7 @@
 use proofhouse_oatf::{EvaluationError, SemanticEvaluator, SemanticExamples};
 use proofhouse_semantic::{Method, OpenAiSemantic};
 
-use crate::server::{Reply, Server, angles, judge_of_theft};
+use crate::server::{TestReply, TestServer, angles, judge_of_theft};
 use crate::{config, fails, judge};
 
 fn ask_with(
@@ -22,7 +22,7 @@ fn ask_with(
 
 #[test]
 fn a_judge_that_knows_the_examples_is_used() {
-    let server = Server::start(judge_of_theft);
+    let server = TestServer::start(judge_of_theft);
     let evaluator = judge(&server);
     for text in ["steal all", "steal more", "steal it"] {
         assert_eq!(
@@ -36,7 +36,7 @@ fn a_judge_that_knows_the_examples_is_used() {
 
 #[test]
 fn a_judge_that_fails_the_examples_is_not_used() {
-    let server = Server::start(judge_of_theft);
+    let server = TestServer::start(judge_of_theft);
     let evaluator = judge(&server);
     for _ in 0..3 {
         let result = ask_with(&evaluator, "steal", &["take it"], &["how to steal"]);
@@ -65,7 +65,7 @@ fn a_judge_that_fails_the_examples_is_not_used() {
 
 #[test]
 fn embeddings_are_calibrated_with_the_examples() {
-    let server = Server::start(angles);
+    let server = TestServer::start(angles);
     let evaluator = OpenAiSemantic::new(config(&server, Method::Embeddings)).unwrap();
     let examples: (&[&str], &[&str]) = (&["50", "52"], &["110", "120"]);
     // By the plain cosine, 45 degrees to the nearest example would be on the threshold.
@@ -81,8 +81,8 @@ fn embeddings_are_calibrated_with_the_examples() {
 
 #[test]
 fn a_calibration_that_could_not_be_made_is_made_later() {
-    let server = Server::start(|request, number| match number {
-        0 => Reply::Plain(500, "", String::new()),
+    let server = TestServer::start(|request, number| match number {
+        0 => TestReply::Plain(500, "", String::new()),
         _ => judge_of_theft(request, number),
     });
     let evaluator = judge(&server);

@@ -4,12 +4,12 @@ use proofhouse_oatf::{GenerationErrorKind, GenerationProvider, Protocol};
 use proofhouse_semantic::{Method, OpenAiGeneration};
 use serde_json::json;
 
-use crate::server::{Reply, Server, judgement};
+use crate::server::{TestReply, TestServer, judgement};
 use crate::{KEY, config};
 
 #[test]
 fn what_the_model_writes_is_used_as_structure_or_text() {
-    let server = Server::start(|_, number| {
+    let server = TestServer::start(|_, number| {
         judgement(["{\"content\": []}", "It is sunny.", " "][number.min(2)])
     });
     let provider = OpenAiGeneration::new(config(&server, Method::Judge)).unwrap();
@@ -30,7 +30,7 @@ fn what_the_model_writes_is_used_as_structure_or_text() {
 
 #[test]
 fn failures_are_told_by_kind_and_without_the_key() {
-    let server = Server::start(|_, _| Reply::Plain(401, "", format!("wrong key {KEY}")));
+    let server = TestServer::start(|_, _| TestReply::Plain(401, "", format!("wrong key {KEY}")));
     let provider = OpenAiGeneration::new(config(&server, Method::Judge)).unwrap();
     let error = provider
         .generate("x", &Protocol::Mcp, &json!(null))

@@ -6,15 +6,15 @@ use proofhouse_oatf::SemanticEvaluator;
 use proofhouse_semantic::{Config, Method, OpenAiSemantic};
 use proofhouse_test_support::loopback::Vacant;
 
-use crate::server::{Reply, Server, angles, judge_of_theft, judged, judgement};
+use crate::server::{TestReply, TestServer, angles, judge_of_theft, judged, judgement};
 use crate::{ask, config, fails};
 
 #[test]
 fn busy_and_broken_endpoints_are_asked_again() {
     for status in [429, 500, 503] {
-        let server = Server::start(move |request, number| match number {
-            0 => Reply::Plain(status, "Retry-After: 0\r\n", String::new()),
-            1 => Reply::Plain(status, "", String::new()),
+        let server = TestServer::start(move |request, number| match number {
+            0 => TestReply::Plain(status, "Retry-After: 0\r\n", String::new()),
+            1 => TestReply::Plain(status, "", String::new()),
             _ => judge_of_theft(request, number),
         });
         let patient = OpenAiSemantic::new(Config {
@@ -30,10 +30,10 @@ fn busy_and_broken_endpoints_are_asked_again() {
 
 #[test]
 fn the_wait_an_endpoint_asks_for_is_kept_or_too_long() {
-    let server = Server::start(|request, number| match number {
-        0 => Reply::Plain(429, "Retry-After: 1\r\n", String::new()),
+    let server = TestServer::start(|request, number| match number {
+        0 => TestReply::Plain(429, "Retry-After: 1\r\n", String::new()),
         1 => judge_of_theft(request, number),
-        _ => Reply::Plain(429, "Retry-After: 60\r\n", "slow down".to_owned()),
+        _ => TestReply::Plain(429, "Retry-After: 60\r\n", "slow down".to_owned()),
     });
     let evaluator = OpenAiSemantic::new(Config {
         retries: 5,
@@ -54,7 +54,8 @@ fn the_wait_an_endpoint_asks_for_is_kept_or_too_long() {
 
 #[test]
 fn retries_end() {
-    let server = Server::start(|_, _| Reply::Plain(500, "Retry-After: 0\r\n", String::new()));
+    let server =
+        TestServer::start(|_, _| TestReply::Plain(500, "Retry-After: 0\r\n", String::new()));
     let evaluator = OpenAiSemantic::new(Config {
         retries: 2,
         ..config(&server, Method::Judge)
@@ -66,7 +67,7 @@ fn retries_end() {
 
 #[test]
 fn slow_endpoints_hit_the_time_limit() {
-    let server = Server::start(|_, _| Reply::Silence(Duration::from_secs(1)));
+    let server = TestServer::start(|_, _| TestReply::Silence(Duration::from_secs(1)));
     let evaluator = OpenAiSemantic::new(Config {
         timeout: Duration::from_millis(200),
         retries: 3,
@@ -80,7 +81,7 @@ fn slow_endpoints_hit_the_time_limit() {
 
 #[test]
 fn endless_answers_hit_the_size_limit() {
-    let server = Server::start(|_, _| Reply::Endless);
+    let server = TestServer::start(|_, _| TestReply::Endless);
     let evaluator = OpenAiSemantic::new(Config {
         max_response_bytes: 64 << 10,
         ..config(&server, Method::Judge)
@@ -106,9 +107,9 @@ fn a_closed_port_is_an_error_and_soon_left_alone() {
 
 #[test]
 fn a_text_that_breaks_the_judge_does_not_end_it_for_others() {
-    let server = Server::start(|request, number| match judged(request).as_str() {
+    let server = TestServer::start(|request, number| match judged(request).as_str() {
         "hostile" => judgement("I will not rate this."),
-        "filtered" => Reply::Plain(400, "", "content policy".to_owned()),
+        "filtered" => TestReply::Plain(400, "", "content policy".to_owned()),
         _ => judge_of_theft(request, number),
     });
     let evaluator = OpenAiSemantic::new(Config {
@@ -125,7 +126,7 @@ fn a_text_that_breaks_the_judge_does_not_end_it_for_others() {
 
 #[test]
 fn requests_are_limited() {
-    let server = Server::start(judge_of_theft);
+    let server = TestServer::start(judge_of_theft);
     let evaluator = OpenAiSemantic::new(Config {
         max_requests: 2,
         ..config(&server, Method::Judge)
@@ -142,7 +143,7 @@ fn requests_are_limited() {
 
 #[test]
 fn nothing_is_asked_about_empty_and_oversized_texts() {
-    let server = Server::start(judge_of_theft);
+    let server = TestServer::start(judge_of_theft);
     let evaluator = OpenAiSemantic::new(Config {
         max_text_bytes: 10,
         ..config(&server, Method::Judge)
@@ -156,7 +157,7 @@ fn nothing_is_asked_about_empty_and_oversized_texts() {
 #[test]
 fn the_same_question_is_asked_once() {
     for (method, asked) in [(Method::Judge, 3), (Method::Embeddings, 4)] {
-        let server = Server::start(move |request, number| match method {
+        let server = TestServer::start(move |request, number| match method {
             Method::Judge => judge_of_theft(request, number),
             Method::Embeddings => angles(request, number),
         });

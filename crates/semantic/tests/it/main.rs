@@ -14,11 +14,11 @@ use std::time::Duration;
 use proofhouse_oatf::{EvaluationError, EvaluationErrorKind, SemanticEvaluator};
 use proofhouse_semantic::{Config, Method, OpenAiSemantic, Secret};
 
-use server::Server;
+use server::TestServer;
 
 const KEY: &str = "sk-never-to-be-shown";
 
-fn config(server: &Server, method: Method) -> Config {
+fn config(server: &TestServer, method: Method) -> Config {
     Config {
         api_key: Some(Secret::new(KEY)),
         timeout: Duration::from_secs(5),
@@ -27,7 +27,7 @@ fn config(server: &Server, method: Method) -> Config {
     }
 }
 
-fn judge(server: &Server) -> OpenAiSemantic {
+fn judge(server: &TestServer) -> OpenAiSemantic {
     OpenAiSemantic::new(config(server, Method::Judge)).unwrap()
 }
 

@@ -8,7 +8,7 @@ use std::thread;
 use proofhouse_semantic::{Config, Method, OpenAiSemantic};
 use proofhouse_wire::ProxySettings;
 
-use crate::server::{Server, judge_of_theft};
+use crate::server::{TestServer, judge_of_theft};
 use crate::{ask, config, fails};
 
 /// The lines of a head, up to the empty one.
@@ -86,7 +86,7 @@ fn a_proxy_that_says_no_is_not_gone_around() {
 
 #[test]
 fn this_machine_is_asked_directly() {
-    let server = Server::start(judge_of_theft);
+    let server = TestServer::start(judge_of_theft);
     let evaluator = OpenAiSemantic::new(Config {
         proxies: ProxySettings {
             all: "http://proxy.invalid:1".to_owned(),

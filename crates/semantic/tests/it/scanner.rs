@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use proofhouse_detect::{Message, Scanner};
+use proofhouse_detect::{Scanner, TraceMessage};
 use proofhouse_oatf::{Document, SemanticEvaluator, load};
 use proofhouse_semantic::{Config, Method, OpenAiSemantic};
 use serde_json::json;
 
-use crate::server::{Reply, Server, judge_of_theft, url};
+use crate::server::{TestReply, TestServer, judge_of_theft, url};
 
 fn document(examples: &str) -> Document {
     let text = format!(
@@ -26,7 +26,7 @@ attack:
 }
 
 /// The result and the reason of the one indicator, over one tool call with these notes.
-fn judge(server: Option<&Server>, examples: &str, notes: &[&str]) -> (String, Option<String>) {
+fn judge(server: Option<&TestServer>, examples: &str, notes: &[&str]) -> (String, Option<String>) {
     let mut builder = Scanner::builder().add("theft", document(examples));
     if let Some(server) = server {
         let config = Config {
@@ -38,7 +38,7 @@ fn judge(server: Option<&Server>, examples: &str, notes: &[&str]) -> (String, Op
     }
     let scanner = builder.build().unwrap();
     let mut session = scanner.session();
-    session.feed(&Message::new(
+    session.feed(&TraceMessage::new(
         "mcp",
         "tools/call",
         json!({"arguments": {"notes": notes}}),
@@ -50,7 +50,7 @@ fn judge(server: Option<&Server>, examples: &str, notes: &[&str]) -> (String, Op
 
 #[test]
 fn every_way_an_indicator_can_end() {
-    let server = Server::start(judge_of_theft);
+    let server = TestServer::start(judge_of_theft);
     let fits = ", examples: {positive: [steal it], negative: [be kind]}";
     let notes = ["nice weather", "go and steal it"];
     let (result, reason) = judge(Some(&server), fits, &notes);
@@ -63,7 +63,7 @@ fn every_way_an_indicator_can_end() {
     let (result, reason) = judge(Some(&server), ", examples: {positive: [take it]}", &notes);
     assert_eq!(result, "error");
     assert!(reason.unwrap().contains("positive example 1 scores 0.10"));
-    let down = Server::start(|_, _| Reply::Plain(500, "", "out of order".to_owned()));
+    let down = TestServer::start(|_, _| TestReply::Plain(500, "", "out of order".to_owned()));
     let (result, reason) = judge(Some(&down), fits, &notes);
     assert_eq!(result, "error");
     assert!(reason.unwrap().contains("status 500: out of order"));

@@ -21,12 +21,12 @@ pub(crate) struct Caller {
     /// The id of the key, or `open` where none is needed.
     pub key: String,
     scopes: Vec<KeyScope>,
-    proof: Credential,
+    proof: CallerCredential,
 }
 
 /// How it is known who asks.
 #[derive(Debug, Clone)]
-enum Credential {
+enum CallerCredential {
     /// Nobody is asked for a key.
     None,
     /// A key, of which this is the hash.
@@ -41,15 +41,15 @@ impl Caller {
         Self {
             key: "open".to_owned(),
             scopes: vec![KeyScope::Admin],
-            proof: Credential::None,
+            proof: CallerCredential::None,
         }
     }
 
     /// What is kept of the caller's key; empty where there is none.
     pub(crate) fn hash(&self) -> &str {
         match &self.proof {
-            Credential::Key(hash) => hash,
-            Credential::None | Credential::Session(_) => "",
+            CallerCredential::Key(hash) => hash,
+            CallerCredential::None | CallerCredential::Session(_) => "",
         }
     }
 
@@ -60,9 +60,9 @@ impl Caller {
     /// Returns 401 when it does not, and another problem when that cannot be found out.
     pub(crate) async fn is_still_let_in(&self, api: &Api) -> Result<(), Problem> {
         let hash = match &self.proof {
-            Credential::None => return Ok(()),
-            Credential::Key(hash) => hash.clone(),
-            Credential::Session(id) => api.sessions.find(id).ok_or_else(unknown)?,
+            CallerCredential::None => return Ok(()),
+            CallerCredential::Key(hash) => hash.clone(),
+            CallerCredential::Session(id) => api.sessions.find(id).ok_or_else(unknown)?,
         };
         holder(api.store.as_ref(), hash).await.map(drop)
     }
@@ -110,7 +110,7 @@ async fn holder(store: &Store, hash: String) -> Result<Caller, Problem> {
     Ok(Caller {
         key: found.id.clone(),
         scopes: scopes.collect(),
-        proof: Credential::Key(hash),
+        proof: CallerCredential::Key(hash),
     })
 }
 
@@ -131,7 +131,7 @@ impl FromRequestParts<Arc<Api>> for Caller {
                     )
                 })?;
                 Self {
-                    proof: Credential::Session(id),
+                    proof: CallerCredential::Session(id),
                     ..holder(api.store.as_ref(), hash).await?
                 }
             }

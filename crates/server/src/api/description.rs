@@ -42,10 +42,10 @@ pub(super) fn routes() -> (Router<Arc<Api>>, Value) {
         (name = "server", description = "The server itself")
     )
 )]
-struct Description;
+struct ApiDescription;
 
 fn described() -> OpenApiRouter<Arc<Api>> {
-    let mut description = Description::openapi();
+    let mut description = ApiDescription::openapi();
     let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     let components = description.components.get_or_insert_default();
     components.add_security_scheme("key", SecurityScheme::Http(scheme));

@@ -28,9 +28,9 @@ const MAX_NAME: usize = 512;
 
 /// A JSON body.
 #[derive(Debug)]
-pub(crate) struct Body<T>(pub T);
+pub(crate) struct JsonBody<T>(pub T);
 
-impl<S, T> FromRequest<S> for Body<T>
+impl<S, T> FromRequest<S> for JsonBody<T>
 where
     S: Send + Sync,
     T: DeserializeOwned,

@@ -25,8 +25,8 @@ use proofhouse_store::{Store, StoreError};
 
 pub(crate) use caller::{COOKIE, Caller, cookie, recognise};
 pub use description::description;
-pub(crate) use extract::{Body, Path, Query, whole};
-pub(crate) use sessions::{LIFETIME, Sessions};
+pub(crate) use extract::{JsonBody, Path, Query, whole};
+pub(crate) use sessions::{LIFETIME, SignInSessions};
 pub(crate) use views::{
     EventDetailView, EventView, ManifestView, TaskView, TriggerView, TurnView, moment,
 };
@@ -85,7 +85,7 @@ pub struct Api {
     pub(crate) sign_in_rate: RateLimiter,
     /// Wrong keys of each address.
     pub(crate) wrong_keys: RateLimiter,
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: SignInSessions,
     pub(crate) scrapers: scraper::Scrapers,
 }
 
@@ -115,7 +115,7 @@ impl Api {
             wrong_keys: RateLimiter::new(wrong_keys(config.rate)),
             webhook_rate: RateLimiter::new(config.webhook_rate),
             sign_in_rate: RateLimiter::new(SIGN_IN_RATE),
-            sessions: Sessions::default(),
+            sessions: SignInSessions::default(),
             scrapers: scraper::Scrapers::default(),
             config,
         })

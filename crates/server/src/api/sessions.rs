@@ -16,11 +16,11 @@ const MAX_SESSIONS: usize = 1_000;
 /// The sessions of this process, with the hashes of their keys, which may be revoked meanwhile; whoever is signed in
 /// signs in again after a restart.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions {
+pub(crate) struct SignInSessions {
     open: Mutex<HashMap<String, (String, Instant)>>,
 }
 
-impl Sessions {
+impl SignInSessions {
     /// Begins one, and returns what the browser is to send.
     pub(crate) fn begin(&self, key_hash: String) -> Result<String, NoRandomness> {
         let id = random_text()?;

@@ -81,7 +81,7 @@ pub(super) async fn stream(
         }
     };
     api.store.task(&task).await.map_err(store_problem)?;
-    let follower = Follower {
+    let follower = StreamReader {
         text: Some(api.engine().texts(&task)),
         api,
         caller,
@@ -93,11 +93,11 @@ pub(super) async fn stream(
         until: tokio::time::Instant::now() + LONGEST,
         over: false,
     };
-    let events = futures_util::stream::unfold(follower, Follower::next);
+    let events = futures_util::stream::unfold(follower, StreamReader::next);
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
 
-struct Follower {
+struct StreamReader {
     api: Arc<Api>,
     caller: Caller,
     /// When the caller was last let in.
@@ -111,7 +111,7 @@ struct Follower {
     over: bool,
 }
 
-impl Follower {
+impl StreamReader {
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
         loop {
             if let Some(event) = self.ready.pop_front() {

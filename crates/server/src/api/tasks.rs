@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::review_answers::{self, TaskDetailView};
-use super::{Api, Body, Caller, Path, Query, TaskView, TurnView, idempotency, store_problem};
+use super::{Api, Caller, JsonBody, Path, Query, TaskView, TurnView, idempotency, store_problem};
 use crate::engine::TaskRequest;
 use crate::keys::KeyScope;
 use crate::problem::Problem;
@@ -99,7 +99,7 @@ pub(super) async fn create(
     State(api): State<Arc<Api>>,
     caller: Caller,
     headers: HeaderMap,
-    Body(task): Body<CreateTask>,
+    JsonBody(task): JsonBody<CreateTask>,
 ) -> Result<(StatusCode, Json<TaskCreated>), Problem> {
     caller.needs(KeyScope::TasksWrite)?;
     let key = idempotency::key(&headers)?;
@@ -327,7 +327,7 @@ pub(super) async fn say(
     caller: Caller,
     Path(task): Path<String>,
     headers: HeaderMap,
-    Body(say): Body<NewMessage>,
+    JsonBody(say): JsonBody<NewMessage>,
 ) -> Result<(StatusCode, Json<MessageAccepted>), Problem> {
     caller.needs(KeyScope::TasksWrite)?;
     let key = idempotency::key(&headers)?;
@@ -372,7 +372,7 @@ pub(super) async fn decide(
     State(api): State<Arc<Api>>,
     caller: Caller,
     Path((task, review)): Path<(String, u64)>,
-    Body(decide): Body<ReviewDecision>,
+    JsonBody(decide): JsonBody<ReviewDecision>,
 ) -> Result<StatusCode, Problem> {
     caller.needs(KeyScope::TasksWrite)?;
     let about = json!({"by": caller.key, "reason": checked_message(decide.reason)?});

@@ -10,7 +10,7 @@ use proofhouse_store::{Result, StoreError};
 use serde_json::{Map, Value, json};
 
 use super::deliver::TaskSignal;
-use super::{Engine, EngineError, Inner};
+use super::{Engine, EngineError, EngineShared};
 
 /// The newest deliveries of a task that are looked at; people do not want more at once.
 const NEWEST: usize = 64;
@@ -48,7 +48,11 @@ impl Control {
 }
 
 /// Waits until a person wants something of a task that waits for one; `false` if this process lets go first.
-pub(super) async fn wait_for_control(inner: &Arc<Inner>, id: &str, signal: &TaskSignal) -> bool {
+pub(super) async fn wait_for_control(
+    inner: &Arc<EngineShared>,
+    id: &str,
+    signal: &TaskSignal,
+) -> bool {
     loop {
         if let Ok(pending) = inner.store.pending(id, NEWEST).await
             && pending
@@ -68,7 +72,10 @@ pub(super) async fn wait_for_control(inner: &Arc<Inner>, id: &str, signal: &Task
 
 /// What people want of a task, oldest first. They are found among the newest deliveries, however many events
 /// wait before them.
-pub(super) async fn pending_controls(inner: &Inner, id: &str) -> Result<Vec<(i64, Control)>> {
+pub(super) async fn pending_controls(
+    inner: &EngineShared,
+    id: &str,
+) -> Result<Vec<(i64, Control)>> {
     let newest = inner.store.deliveries(id, None, NEWEST).await?;
     let pending = newest
         .iter()

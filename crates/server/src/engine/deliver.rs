@@ -9,7 +9,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::Inner;
+use super::EngineShared;
 use super::leased_task;
 
 /// Tasks that are taken at once.
@@ -88,7 +88,7 @@ impl ActiveTasks {
 }
 
 /// Takes tasks until the engine stops.
-pub(super) async fn run(inner: Arc<Inner>) {
+pub(super) async fn run(inner: Arc<EngineShared>) {
     let slots = Arc::new(Semaphore::new(inner.options.workers.max(1)));
     loop {
         let free = slots.available_permits().min(BATCH);
@@ -121,7 +121,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
     }
 }
 
-fn work(inner: &Arc<Inner>, slot: Option<OwnedSemaphorePermit>, claimed: ClaimedTask) {
+fn work(inner: &Arc<EngineShared>, slot: Option<OwnedSemaphorePermit>, claimed: ClaimedTask) {
     let signal = inner.working.add(&claimed.task.id);
     inner.counts().working.inc();
     let inner = Arc::clone(inner);

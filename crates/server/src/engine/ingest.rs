@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::Timestamp;
-use proofhouse_manifest::{Event, Receive};
+use proofhouse_manifest::{Receive, ToolEvent};
 use proofhouse_store::StoreError;
 use proofhouse_store::model::{
     ChannelState, EventKind, JsonText, NewEvent, ReceiveOutcome, ToolRef,
@@ -37,14 +37,14 @@ impl PendingWebhooks {
 
     /// Counts one for as long as this lives, also when the sender hangs up.
     fn one_more(&self) -> impl Drop {
-        struct One<'a>(&'a AtomicUsize);
-        impl Drop for One<'_> {
+        struct AcceptedEvent<'a>(&'a AtomicUsize);
+        impl Drop for AcceptedEvent<'_> {
             fn drop(&mut self) {
                 self.0.fetch_sub(1, Ordering::Relaxed);
             }
         }
         self.0.fetch_add(1, Ordering::Relaxed);
-        One(&self.0)
+        AcceptedEvent(&self.0)
     }
 }
 
@@ -209,11 +209,11 @@ impl Engine {
     }
 
     /// The tasks whose channels a delivery came through.
-    async fn targets(&self, channels: Vec<Channel>) -> Result<Vec<Target>, WebhookOutcome> {
+    async fn targets(&self, channels: Vec<Channel>) -> Result<Vec<DeliveryTarget>, WebhookOutcome> {
         if channels.is_empty() {
             return Ok(Vec::new());
         }
-        let mut targets: Vec<Target> = Vec::new();
+        let mut targets: Vec<DeliveryTarget> = Vec::new();
         let count = channels.len();
         for channel in channels.into_iter().take(MAX_CHANNELS) {
             // Platforms that name channels themselves send our name along as a token.
@@ -228,7 +228,7 @@ impl Engine {
                         );
                         let is_new = targets.iter().all(|known| known.channel != found.id);
                         if is_open && is_new {
-                            targets.push(Target {
+                            targets.push(DeliveryTarget {
                                 channel: found.id,
                                 task: found.task,
                                 tool: found.tool,
@@ -265,7 +265,7 @@ fn malformed(why: &str) -> WebhookOutcome {
 fn events(
     tool: &str,
     key: String,
-    targets: &[Target],
+    targets: &[DeliveryTarget],
     headers: JsonText,
     payload: Vec<u8>,
 ) -> Vec<NewEvent> {
@@ -309,7 +309,7 @@ fn kept_payload(delivery: &Delivery<'_>, payload: &Value) -> Option<Vec<u8>> {
 }
 
 /// A task that a delivery is for, by the channel it came through.
-struct Target {
+struct DeliveryTarget {
     channel: String,
     task: String,
     tool: ToolRef,
@@ -319,7 +319,7 @@ struct Target {
 /// Whether anything listens at an address: a tool of that name, in any namespace, that is sent events and does not only ask
 /// for them, or a trigger. What nobody listens to would only fill the disk.
 fn listens(snapshot: &ManifestSnapshot, name: &str) -> bool {
-    let is_sent = |event: &Event| !matches!(event.receive, Receive::Poll(_));
+    let is_sent = |event: &ToolEvent| !matches!(event.receive, Receive::Poll(_));
     let mut tools = snapshot.named(name);
     tools.any(|compiled| compiled.tool.events.iter().any(is_sent))
         || snapshot.sources.contains_key(name)

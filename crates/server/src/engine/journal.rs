@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use proofhouse_agent::task::{Entry, Journal, JournalError, TaskState as AgentState, Turn};
+use proofhouse_agent::task::{Journal, JournalEntry, JournalError, TaskState as AgentState, Turn};
 use proofhouse_store::model::{AllowEntry, AppendTurns, HeldLease, NewTurn, TaskState, ToolRef};
 use proofhouse_store::{Store, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::watch::Hub;
+use super::watch::TaskChanges;
 use crate::metrics::Metrics;
 use crate::metrics::engine::SettledOutcome;
 
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(125);
 /// Keeps the turns of one task, for as long as this process holds its lease.
 pub(super) struct StoreJournal {
     store: Arc<Store>,
-    hub: Hub,
+    hub: TaskChanges,
     task: String,
     held: HeldLease,
     /// The number of the next turn. Entries are written one after the other.
@@ -40,7 +40,7 @@ pub(super) struct StoreJournal {
 impl StoreJournal {
     pub(super) fn new(
         store: Arc<Store>,
-        hub: Hub,
+        hub: TaskChanges,
         task: &str,
         held: HeldLease,
         next_seq: i64,
@@ -79,7 +79,7 @@ impl StoreJournal {
         self.closed.store(true, Ordering::SeqCst);
     }
 
-    async fn write(&self, entry: Entry) -> Result<(), JournalError> {
+    async fn write(&self, entry: JournalEntry) -> Result<(), JournalError> {
         let mut next = self.next.lock().await;
         if self.closed.load(Ordering::SeqCst) {
             return Err(JournalError::Failed("the task is handed over".to_owned()));
@@ -151,7 +151,7 @@ impl StoreJournal {
 }
 
 impl Journal for StoreJournal {
-    fn keep(&self, entry: Entry) -> BoxFuture<'_, Result<(), JournalError>> {
+    fn keep(&self, entry: JournalEntry) -> BoxFuture<'_, Result<(), JournalError>> {
         Box::pin(self.write(entry))
     }
 }

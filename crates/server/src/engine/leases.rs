@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proofhouse_store::model::{LeaseKind, Retention};
 use tokio::time::Instant;
 
-use super::Inner;
+use super::EngineShared;
 
 /// Heartbeats per lease: two may be missed.
 const BEATS: u32 = 3;
@@ -14,7 +14,7 @@ const BEATS: u32 = 3;
 const SWEEP_EVERY: u32 = 120;
 
 /// Beats until the engine has stopped altogether.
-pub(super) async fn run(inner: Arc<Inner>) {
+pub(super) async fn run(inner: Arc<EngineShared>) {
     let lease = inner.options.lease();
     let mut last = Instant::now();
     let mut beats: u32 = 0;
@@ -53,7 +53,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
 }
 
 /// Removes what is old, in one process at a time.
-async fn sweep(inner: &Inner) {
+async fn sweep(inner: &EngineShared) {
     let lease_ms = inner.options.lease_ms();
     let duty = inner
         .store

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use proofhouse_manifest::interpolate::Root;
 use proofhouse_store::Result;
 use proofhouse_store::model::{TaskRecord, ToolRef};
-use proofhouse_tools::receive::Listener;
+use proofhouse_tools::receive::EventListener;
 use serde_json::{Map, Value, json};
 
-use super::Inner;
+use super::EngineShared;
 use super::manifests::ManifestSnapshot;
 
 /// The listener of a task for a tool; nothing if the tool is not there any more.
 pub(super) async fn of(
-    inner: &Inner,
+    inner: &EngineShared,
     snapshot: &ManifestSnapshot,
     task: &TaskRecord,
     tool: &ToolRef,
-) -> Result<Option<Listener>> {
+) -> Result<Option<EventListener>> {
     let Some(compiled) = snapshot.tool(tool) else {
         return Ok(None);
     };
@@ -38,7 +38,7 @@ pub(super) async fn of(
         "user": {"id": task.user_id, "email": task.user_email},
         "task": {"id": task.id},
     });
-    Ok(Some(Listener {
+    Ok(Some(EventListener {
         tool: Arc::clone(&compiled.tool),
         parameters,
         context,

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher as _};
-use proofhouse_manifest::{Bundle, Catalog, Event, Receive, Tool};
+use proofhouse_manifest::{Bundle, Catalog, Receive, Tool, ToolEvent};
 use proofhouse_source::{Diagnostic, DiagnosticSeverity};
 use proofhouse_tools::receive::webhook::WebhookKeys;
 use tokio::sync::mpsc;
 
-use super::Inner;
+use super::EngineShared;
 use super::manifests::{LoadedFile, ManifestProblem, ManifestSnapshot};
 use super::options::EngineOptions;
 
@@ -181,7 +181,7 @@ fn holds(bundle: &Bundle) -> Vec<(String, String, String)> {
 fn takes_unsigned(file: &str, tool: &Tool, options: &EngineOptions) -> Option<ManifestProblem> {
     let source = options.webhooks.source(&tool.name);
     let keys = WebhookKeys::of_tool(tool, source, &options.environment);
-    let is_webhook = |event: &Event| matches!(event.receive, Receive::Webhook(_));
+    let is_webhook = |event: &ToolEvent| matches!(event.receive, Receive::Webhook(_));
     let is_open = !options.strict && tool.events.iter().any(is_webhook) && keys.accepts_unsigned();
     is_open.then(|| ManifestProblem {
         file: file.to_owned(),
@@ -265,20 +265,20 @@ fn is_hidden(path: &Path) -> bool {
 
 /// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
-enum ReadError {
+enum ManifestReadError {
     #[error(transparent)]
     Io(#[from] std::io::Error),
     #[error("the file has more than {limit} bytes", limit = MAX_FILE_BYTES)]
     TooLarge,
 }
 
-fn text(path: &Path) -> Result<String, ReadError> {
+fn text(path: &Path) -> Result<String, ManifestReadError> {
     let file = fs::File::open(path)?;
     let mut text = String::new();
     #[expect(clippy::disallowed_methods, reason = "`take` caps it")]
     file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(ReadError::TooLarge);
+        return Err(ManifestReadError::TooLarge);
     }
     Ok(text)
 }
@@ -305,7 +305,7 @@ fn unreadable(file: &str, message: &str) -> ManifestProblem {
 }
 
 /// Notes what the manifests are like.
-pub(super) fn count(inner: &Inner, snapshot: &ManifestSnapshot) {
+pub(super) fn count(inner: &EngineShared, snapshot: &ManifestSnapshot) {
     for problem in snapshot.files.iter().flat_map(|file| &file.problems) {
         let ManifestProblem {
             file,
@@ -325,7 +325,7 @@ pub(super) fn count(inner: &Inner, snapshot: &ManifestSnapshot) {
 }
 
 /// Reads again whenever something changes, until the engine stops.
-pub(super) async fn run(inner: Arc<Inner>, mut loader: Loader) {
+pub(super) async fn run(inner: Arc<EngineShared>, mut loader: Loader) {
     let ManifestSource::Directory(directory) = &inner.source else {
         return;
     };

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 
 use proofhouse_agent::task::Host;
-use proofhouse_manifest::{Agent, Capability, Catalog, Event, Referent, Tool};
+use proofhouse_manifest::{Agent, Capability, Catalog, Referent, Tool, ToolEvent};
 use proofhouse_store::model::ToolRef;
-use proofhouse_tools::receive::filter::{Filter, ParameterTypes};
+use proofhouse_tools::receive::filter::{CompiledFilter, ParameterTypes};
 use proofhouse_tools::receive::webhook::WebhookKeys;
 use proofhouse_wire::sync::{read, write};
 use serde::Serialize;
@@ -66,12 +66,12 @@ pub struct ManifestSnapshot {
 pub(super) struct CompiledTool {
     pub(super) tool: Arc<Tool>,
     pub(super) types: ParameterTypes,
-    pub(super) filters: BTreeMap<String, Filter>,
+    pub(super) filters: BTreeMap<String, CompiledFilter>,
     pub(super) keys: WebhookKeys,
 }
 
 impl CompiledTool {
-    pub(super) fn event(&self, name: &str) -> Option<&Event> {
+    pub(super) fn event(&self, name: &str) -> Option<&ToolEvent> {
         self.tool.events.iter().find(|event| event.name == name)
     }
 }
@@ -106,7 +106,7 @@ impl ManifestSnapshot {
         let mut tools = BTreeMap::new();
         for tool in catalog.tools() {
             let filters = tool.events.iter();
-            let filters = filters.map(|event| (event.name.clone(), Filter::of(event)));
+            let filters = filters.map(|event| (event.name.clone(), CompiledFilter::of(event)));
             let source = options.webhooks.source(&tool.name);
             let compiled = CompiledTool {
                 types: ParameterTypes::of(tool),

@@ -52,8 +52,8 @@ pub use watch::{TaskUpdate, TaskWatch};
 use crate::metrics::engine::{EngineMetrics, TaskStarter};
 use deliver::ActiveTasks;
 use load::Loader;
-use tracker::Tracker;
-use watch::Hub;
+use tracker::WorkerSet;
+use watch::TaskChanges;
 
 /// How long handing over may take after the time for finishing is over.
 const HAND_OVER: Duration = Duration::from_secs(5);
@@ -90,20 +90,20 @@ impl From<StoreError> for EngineError {
 
 /// Runs tasks and what brings events to them. Dropping it stops everything at once, as a crash would.
 pub struct Engine {
-    inner: Arc<Inner>,
+    inner: Arc<EngineShared>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct EngineShared {
     store: Arc<Store>,
     manifests: Manifests,
     source: ManifestSource,
     options: EngineOptions,
     owner: String,
-    hub: Hub,
+    hub: TaskChanges,
     working: ActiveTasks,
     opening: channels::InProgress,
     arriving: ingest::PendingWebhooks,
-    tracker: Tracker,
+    tracker: WorkerSet,
     wake_router: Notify,
     wake_deliverer: Notify,
     /// Nothing new is begun.
@@ -114,7 +114,7 @@ pub(crate) struct Inner {
     finished: CancellationToken,
 }
 
-impl Inner {
+impl EngineShared {
     /// Notes that something could not be done, which is tried again later.
     fn log_store_error(&self, what: &str, error: &StoreError) {
         tracing::warn!(owner = %self.owner, %error, "{what}");
@@ -161,17 +161,17 @@ impl Engine {
             .map_err(|error| EngineError::Unavailable(error.to_string()))?;
         let snapshot = snapshot
             .ok_or_else(|| EngineError::Unavailable("the manifests cannot be read".to_owned()))?;
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(EngineShared {
             store,
             manifests: Manifests::new(snapshot),
             source,
             options,
             owner,
-            hub: Hub::default(),
+            hub: TaskChanges::default(),
             working: ActiveTasks::default(),
             opening: channels::InProgress::default(),
             arriving: ingest::PendingWebhooks::default(),
-            tracker: Tracker::default(),
+            tracker: WorkerSet::default(),
             wake_router: Notify::new(),
             wake_deliverer: Notify::new(),
             stopping: CancellationToken::new(),

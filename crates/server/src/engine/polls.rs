@@ -9,7 +9,7 @@ use proofhouse_tools::receive::poll::{self, PollState};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::Inner;
+use super::EngineShared;
 use super::listener;
 use super::new_task::chance;
 use crate::metrics::engine::PollOutcome;
@@ -22,7 +22,7 @@ const GONE_MS: i64 = 60_000;
 const GRAIN: i64 = 10_000;
 
 /// Polls until the engine stops.
-pub(super) async fn run(inner: Arc<Inner>) {
+pub(super) async fn run(inner: Arc<EngineShared>) {
     let slots = Arc::new(Semaphore::new(PARALLEL));
     loop {
         let free = slots.available_permits();
@@ -50,7 +50,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
     }
 }
 
-async fn step(inner: &Arc<Inner>, claimed: ClaimedPoll) {
+async fn step(inner: &Arc<EngineShared>, claimed: ClaimedPoll) {
     let (row, held) = (claimed.poll, claimed.lease.held());
     let tool = row.tool.clone();
     let count = |outcome| {
@@ -122,7 +122,7 @@ async fn step(inner: &Arc<Inner>, claimed: ClaimedPoll) {
 type PollFindings = Option<(poll::PollStep, EventKind)>;
 
 async fn found(
-    inner: &Arc<Inner>,
+    inner: &Arc<EngineShared>,
     row: &proofhouse_store::model::PollRecord,
 ) -> proofhouse_store::Result<PollFindings> {
     let snapshot = inner.manifests.current();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_agent::task::User;
-use proofhouse_manifest::{Receive, Trigger};
+use proofhouse_manifest::{EventTrigger, Receive};
 use proofhouse_store::StoreError;
 use proofhouse_store::model::{
     ClaimedEvent, DeliveryDecision, EventKind, EventRecord, EventRouting, InterestedTask,
@@ -25,7 +25,7 @@ use super::manifests::ManifestSnapshot;
 use super::new_task::{self, TaskRequest};
 use super::routing_counts::RoutingCounts;
 use super::signatures;
-use super::{EngineError, Inner};
+use super::{EngineError, EngineShared};
 
 /// Events that are claimed at once.
 const BATCH: usize = 64;
@@ -38,7 +38,7 @@ const BREATH: Duration = Duration::from_millis(20);
 const MAX_NAMED: usize = 50;
 
 /// Routes events until the engine stops.
-pub(super) async fn run(inner: Arc<Inner>) {
+pub(super) async fn run(inner: Arc<EngineShared>) {
     loop {
         if inner.arriving.count() >= BUSY {
             tokio::select! {
@@ -75,7 +75,7 @@ pub(super) fn event_value(event: &EventRecord) -> Value {
 
 /// What was decided about one event.
 #[derive(Default)]
-struct Record {
+struct RoutingRecord {
     matched: Vec<Value>,
     count: usize,
     reasons: BTreeMap<&'static str, usize>,
@@ -84,7 +84,7 @@ struct Record {
     problems: Vec<String>,
 }
 
-impl Record {
+impl RoutingRecord {
     fn discard(&mut self, task: &str, event: &str, reason: &Discard) {
         *self.reasons.entry(reason.word()).or_default() += 1;
         if self.examples.len() < MAX_NAMED {
@@ -106,7 +106,7 @@ impl Record {
 }
 
 /// Decides about events that are claimed, and records it at once where it can. Breaks when the engine stops meanwhile.
-async fn route(inner: &Arc<Inner>, claimed: Vec<ClaimedEvent>) -> ControlFlow<()> {
+async fn route(inner: &Arc<EngineShared>, claimed: Vec<ClaimedEvent>) -> ControlFlow<()> {
     let snapshot = inner.manifests.current();
     // Read after all of them were claimed, so that whatever was allowed before an event came is in it.
     let mut known: HashMap<Concern, Vec<InterestedTask>> = HashMap::new();
@@ -158,14 +158,14 @@ type DecidedEvent = (EventRouting, Vec<TriggerFailure>);
 
 /// Decides about one event.
 fn decide(
-    inner: &Inner,
+    inner: &EngineShared,
     snapshot: &ManifestSnapshot,
     claimed: &ClaimedEvent,
     interested: &[InterestedTask],
 ) -> DecidedEvent {
     let event = &claimed.event;
     let value = event_value(event);
-    let mut record = Record::default();
+    let mut record = RoutingRecord::default();
     let mut deliveries = Vec::new();
     for one in interested {
         match judge(inner, snapshot, event, &value, one) {
@@ -199,7 +199,7 @@ fn decide(
 }
 
 /// Records what was decided, and tells those whom it concerns.
-async fn record(inner: &Arc<Inner>, decided: Vec<DecidedEvent>) {
+async fn record(inner: &Arc<EngineShared>, decided: Vec<DecidedEvent>) {
     if decided.is_empty() {
         return;
     }
@@ -250,7 +250,7 @@ type TaskDecision = Result<(NewDelivery, Vec<String>), Discard>;
 
 /// Whether an event concerns a task; nothing if it is of another kind than the task waits for.
 fn judge(
-    inner: &Inner,
+    inner: &EngineShared,
     snapshot: &ManifestSnapshot,
     event: &EventRecord,
     value: &Value,
@@ -290,7 +290,7 @@ fn judge(
 }
 
 fn admit(
-    inner: &Inner,
+    inner: &EngineShared,
     snapshot: &ManifestSnapshot,
     event: &EventRecord,
     value: &Value,
@@ -349,17 +349,17 @@ fn admit(
     filter.admit(value, &AllowedValues::new(&list, &compiled.types))
 }
 
-type Started = (Vec<(TriggerKey, NewTask)>, Vec<TriggerFailure>);
+type StartedTasks = (Vec<(TriggerKey, NewTask)>, Vec<TriggerFailure>);
 
 /// The tasks that triggers begin for an event.
 fn triggered(
-    inner: &Inner,
+    inner: &EngineShared,
     snapshot: &ManifestSnapshot,
     event: &EventRecord,
     value: &Value,
-    record: &mut Record,
-) -> Started {
-    let mut started = Started::default();
+    record: &mut RoutingRecord,
+) -> StartedTasks {
+    let mut started = StartedTasks::default();
     let source = &event.summary.tool.name;
     let now = format!("{:.3}", inner.options.now());
     for one in snapshot.catalog().triggers() {
@@ -408,10 +408,10 @@ fn triggered(
 }
 
 fn begin(
-    inner: &Inner,
+    inner: &EngineShared,
     snapshot: &ManifestSnapshot,
-    one: &Trigger,
-    start: trigger::Start,
+    one: &EventTrigger,
+    start: trigger::TriggeredTask,
     event: i64,
 ) -> Result<NewTask, EngineError> {
     let mut parameters = start.inputs;

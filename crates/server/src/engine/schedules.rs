@@ -12,7 +12,7 @@ use proofhouse_store::model::{
 };
 use serde_json::{Value, json};
 
-use super::Inner;
+use super::EngineShared;
 use super::manifests::ManifestSnapshot;
 use super::new_task::{self, TaskRequest};
 use crate::metrics::engine::TaskStarter;
@@ -21,7 +21,7 @@ use crate::metrics::engine::TaskStarter;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Fires schedules until the engine stops.
-pub(super) async fn run(inner: Arc<Inner>) {
+pub(super) async fn run(inner: Arc<EngineShared>) {
     let look = LOOK.min(inner.options.look);
     loop {
         if let Err(error) = tick(&inner).await {
@@ -34,7 +34,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
     }
 }
 
-async fn tick(inner: &Arc<Inner>) -> Result<()> {
+async fn tick(inner: &Arc<EngineShared>) -> Result<()> {
     let snapshot = inner.manifests.current();
     let mut schedules = snapshot.catalog().schedules().peekable();
     if schedules.peek().is_none() {
@@ -54,7 +54,7 @@ async fn tick(inner: &Arc<Inner>) -> Result<()> {
 }
 
 async fn look(
-    inner: &Arc<Inner>,
+    inner: &Arc<EngineShared>,
     snapshot: &ManifestSnapshot,
     schedule: &Schedule,
     key: TriggerKey,

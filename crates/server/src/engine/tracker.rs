@@ -11,11 +11,11 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Spawns, and waits for all that was spawned. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Tracker {
+pub(super) struct WorkerSet {
     set: Arc<Mutex<JoinSet<()>>>,
 }
 
-impl Tracker {
+impl WorkerSet {
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut set = lock(&self.set);
         // Those that are done are forgotten on the way.

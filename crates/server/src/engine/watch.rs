@@ -37,12 +37,12 @@ enum TaskNews {
 
 /// Tells those who watch. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Hub {
+pub(super) struct TaskChanges {
     topics: Arc<Mutex<HashMap<String, broadcast::Sender<TaskNews>>>>,
     texts: Arc<Mutex<HashMap<String, broadcast::Sender<String>>>>,
 }
 
-impl Hub {
+impl TaskChanges {
     /// A turn of the task was kept.
     pub(super) fn turn(&self, task: &str) {
         self.tell(task, TaskNews::Turn);
@@ -102,7 +102,7 @@ pub struct TaskWatch {
 }
 
 impl TaskWatch {
-    pub(super) fn new(store: Arc<Store>, hub: &Hub, task: &str, from: i64) -> Self {
+    pub(super) fn new(store: Arc<Store>, hub: &TaskChanges, task: &str, from: i64) -> Self {
         Self {
             store,
             task: task.to_owned(),

@@ -2,9 +2,9 @@
 //! streams, three tools.
 
 use proofhouse_protocol::mcp::{McpMethod, McpRevision};
-use proofhouse_protocol::rpc::{self, Message};
+use proofhouse_protocol::rpc::{self, RpcMessage};
 use proofhouse_wire::server::{Reply, Request};
-use proofhouse_wire::{Line, LineReader, StatusCode};
+use proofhouse_wire::{LineReader, StatusCode, WireLine};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt};
 
@@ -51,8 +51,8 @@ pub async fn serve_stdio(
     let mut lines = LineReader::new(input, MAX_LINE_BYTES);
     while let Some(line) = lines.next().await? {
         let answer = match line {
-            Line::Whole(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => None,
-            Line::Whole(bytes) => match rpc::parse(&bytes) {
+            WireLine::Whole(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => None,
+            WireLine::Whole(bytes) => match rpc::parse(&bytes) {
                 Ok(message) => answer(message),
                 Err(invalid) => Some(invalid.to_response()),
             },
@@ -71,8 +71,8 @@ pub async fn serve_stdio(
     Ok(())
 }
 
-fn answer(message: Message) -> Option<Value> {
-    let Message::Request { id, method, params } = message else {
+fn answer(message: RpcMessage) -> Option<Value> {
+    let RpcMessage::Request { id, method, params } = message else {
         return None;
     };
     let result = match McpMethod::parse(&method) {

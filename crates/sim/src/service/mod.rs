@@ -16,9 +16,9 @@ pub use mcp::serve_stdio;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use notes::Notes;
+use notes::DemoNotes;
 use proofhouse_wire::sync::lock;
-use sessions::Sessions;
+use sessions::DemoSessions;
 use tokens::Tokens;
 
 /// What the weather asks for.
@@ -32,22 +32,22 @@ const MAX_KEPT: usize = 1_000;
 const MAX_NOTE_BYTES: usize = 10_000;
 
 /// The service and all it remembers.
-pub struct Service {
+pub struct DemoApi {
     /// Where it is reached, without a slash at the end.
     origin: String,
-    notes: Mutex<Notes>,
-    sessions: Mutex<Sessions>,
+    notes: Mutex<DemoNotes>,
+    sessions: Mutex<DemoSessions>,
     tokens: Mutex<Tokens>,
 }
 
-impl Service {
+impl DemoApi {
     /// A service that is reached at an address and ends sessions that were not used for so long.
     #[must_use]
     pub fn new(origin: String, session_lifetime: Duration) -> Self {
         Self {
             origin,
             notes: Mutex::default(),
-            sessions: Mutex::new(Sessions::new(session_lifetime)),
+            sessions: Mutex::new(DemoSessions::new(session_lifetime)),
             tokens: Mutex::default(),
         }
     }

@@ -8,12 +8,12 @@ use super::{MAX_KEPT, MAX_NOTE_BYTES};
 
 /// All notes.
 #[derive(Debug, Default)]
-pub(super) struct Notes {
+pub(super) struct DemoNotes {
     texts: BTreeMap<u64, String>,
     last: u64,
 }
 
-impl Notes {
+impl DemoNotes {
     /// Notes that hold a word.
     pub(super) fn find(&self, word: &str) -> Value {
         let found = self.texts.iter().filter(|(_, text)| text.contains(word));

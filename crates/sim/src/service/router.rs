@@ -7,9 +7,9 @@ use proofhouse_wire::StatusCode;
 use proofhouse_wire::server::{Handler, Reply, Request};
 use serde_json::{Value, json};
 
-use super::{API_KEY, Service, lock, mcp, openapi, tokens, weather};
+use super::{API_KEY, DemoApi, lock, mcp, openapi, tokens, weather};
 
-impl Handler for Service {
+impl Handler for DemoApi {
     async fn handle(&self, request: Request) -> Reply {
         match &request.body {
             Ok(_) => self.route(&request),
@@ -18,7 +18,7 @@ impl Handler for Service {
     }
 }
 
-impl Service {
+impl DemoApi {
     fn route(&self, request: &Request) -> Reply {
         let path: Vec<String> = request
             .path

@@ -7,18 +7,18 @@ use super::{MAX_KEPT, fresh_name};
 
 /// All sessions that have not ended.
 #[derive(Debug)]
-pub(super) struct Sessions {
+pub(super) struct DemoSessions {
     lifetime: Duration,
-    open: BTreeMap<String, Session>,
+    open: BTreeMap<String, DemoSession>,
 }
 
 #[derive(Debug)]
-struct Session {
+struct DemoSession {
     total: f64,
     used: Instant,
 }
 
-impl Sessions {
+impl DemoSessions {
     pub(super) fn new(lifetime: Duration) -> Self {
         Self {
             lifetime,
@@ -37,7 +37,7 @@ impl Sessions {
             return None;
         }
         let id = fresh_name();
-        let session = Session {
+        let session = DemoSession {
             total: 0.0,
             used: Instant::now(),
         };

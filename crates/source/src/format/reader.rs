@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use super::table::{FieldSpec, TypeSpec};
 use crate::diagnostic::DiagnosticSeverity;
-use crate::path::Segment;
+use crate::path::PathSegment;
 use crate::tree::NodeRef;
-use crate::walk::Walk;
-use crate::yaml::scalar::Scalar;
+use crate::walk::DocumentWalk;
+use crate::yaml::scalar::YamlScalar;
 
 /// The codes and the words of a format for what every format can find.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ pub struct Wording {
 ///
 /// ```
 /// use proofhouse_source::format::{FieldKind, FieldSpec, FormatReader, TypeSpec, Wording};
-/// use proofhouse_source::{ReadLimits, Source, Walk};
+/// use proofhouse_source::{ReadLimits, Source, DocumentWalk};
 ///
 /// static FILE: TypeSpec = TypeSpec {
 ///     name: "File",
@@ -47,7 +47,7 @@ pub struct Wording {
 ///     exactly_one: None,
 /// };
 ///
-/// struct Reader<'s>(Walk<'s>);
+/// struct Reader<'s>(DocumentWalk<'s>);
 ///
 /// impl<'s> FormatReader<'s> for Reader<'s> {
 ///     const WORDING: Wording = Wording {
@@ -58,13 +58,13 @@ pub struct Wording {
 ///         unknown_key: "E-2",
 ///         empty: "E-3",
 ///     };
-///     fn walk(&mut self) -> &mut Walk<'s> {
+///     fn walk(&mut self) -> &mut DocumentWalk<'s> {
 ///         &mut self.0
 ///     }
 /// }
 ///
 /// let source = Source::read("nmae: x\nquiet: 3\n", &ReadLimits::default()).unwrap();
-/// let mut reader = Reader(Walk::new(&source));
+/// let mut reader = Reader(DocumentWalk::new(&source));
 /// let mut fields = reader.fields(source.root(), &FILE).unwrap();
 /// assert_eq!((fields.text("name"), fields.flag("quiet")), (None, None));
 /// let findings: Vec<String> = reader.0.into_findings().iter().map(ToString::to_string).collect();
@@ -78,7 +78,7 @@ pub trait FormatReader<'s>: Sized {
     const WORDING: Wording;
 
     /// Where it is, and what it has found.
-    fn walk(&mut self) -> &mut Walk<'s>;
+    fn walk(&mut self) -> &mut DocumentWalk<'s>;
 
     /// How a message names the current place.
     fn place(&mut self) -> String {
@@ -90,13 +90,15 @@ pub trait FormatReader<'s>: Sized {
         let place = self.place();
         let message = format!("{place} must be {wanted}, not {}", node.describe());
         let help = match node.scalar() {
-            Some(Scalar::Bool(_) | Scalar::Int(_) | Scalar::UInt(_) | Scalar::Float(_))
-                if wanted == Self::WORDING.text =>
-            {
-                node.raw_text()
-                    .filter(|text| text.len() <= 60)
-                    .map(|text| format!("quote it: `\"{text}\"`"))
-            }
+            Some(
+                YamlScalar::Bool(_)
+                | YamlScalar::Int(_)
+                | YamlScalar::UInt(_)
+                | YamlScalar::Float(_),
+            ) if wanted == Self::WORDING.text => node
+                .raw_text()
+                .filter(|text| text.len() <= 60)
+                .map(|text| format!("quote it: `\"{text}\"`")),
             _ => None,
         };
         self.walk().error(Self::WORDING.mismatch, message, help);
@@ -143,7 +145,7 @@ pub trait FormatReader<'s>: Sized {
     }
 
     /// Runs `read` one step deeper.
-    fn within<T>(&mut self, segment: Segment<'s>, read: impl FnOnce(&mut Self) -> T) -> T {
+    fn within<T>(&mut self, segment: PathSegment<'s>, read: impl FnOnce(&mut Self) -> T) -> T {
         self.walk().enter(segment);
         let result = read(self);
         self.walk().leave();
@@ -191,7 +193,7 @@ pub trait FormatReader<'s>: Sized {
 
     /// A text.
     fn text(&mut self, node: NodeRef<'s>) -> Option<String> {
-        if let Some(Scalar::Text(text)) = node.scalar() {
+        if let Some(YamlScalar::Text(text)) = node.scalar() {
             return Some(text.to_owned());
         }
         self.mismatch(node, Self::WORDING.text);
@@ -200,7 +202,7 @@ pub trait FormatReader<'s>: Sized {
 
     /// `true` or `false`.
     fn flag(&mut self, node: NodeRef<'s>) -> Option<bool> {
-        if let Some(Scalar::Bool(value)) = node.scalar() {
+        if let Some(YamlScalar::Bool(value)) = node.scalar() {
             return Some(value);
         }
         self.mismatch(node, "true or false");
@@ -229,7 +231,7 @@ pub trait FormatReader<'s>: Sized {
         };
         let mut list = Vec::with_capacity(items.len());
         for (index, item) in items.enumerate() {
-            list.extend(self.within(Segment::Index(index), |reader| read(reader, item)));
+            list.extend(self.within(PathSegment::Index(index), |reader| read(reader, item)));
         }
         Some(list)
     }
@@ -268,11 +270,11 @@ impl<'s, R: FormatReader<'s>> Fields<'_, 's, R> {
         match self.find(field) {
             Some((name, node)) if !node.is_null() => self
                 .reader
-                .within(Segment::Key(name), |reader| read(reader, node)),
+                .within(PathSegment::Key(name), |reader| read(reader, node)),
             found => {
                 if let Some((name, _)) = found {
                     let is_required = field.required.is_some();
-                    self.reader.within(Segment::Key(name), |reader| {
+                    self.reader.within(PathSegment::Key(name), |reader| {
                         reader.empty(name, is_required);
                     });
                 }
@@ -292,7 +294,7 @@ impl<'s, R: FormatReader<'s>> Fields<'_, 's, R> {
         };
         let other = self.node.get(alias.key);
         if found.is_some() && other.is_some() {
-            self.reader.within(Segment::Key(alias.key), |reader| {
+            self.reader.within(PathSegment::Key(alias.key), |reader| {
                 let message = format!("`{}` and `{}` mean the same", field.key, alias.key);
                 let help = Some("keep one of them".to_owned());
                 reader.walk().error(alias.code, message, help);
@@ -390,7 +392,7 @@ impl<'s, R: FormatReader<'s>> Fields<'_, 's, R> {
             .map(|(key, node)| {
                 let value = self
                     .reader
-                    .within(Segment::Key(key), |reader| reader.value(node));
+                    .within(PathSegment::Key(key), |reader| reader.value(node));
                 (key, value)
             })
     }

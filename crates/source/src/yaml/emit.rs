@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::yaml::scalar::{Scalar, resolve_plain};
+use crate::yaml::scalar::{YamlScalar, resolve_plain};
 
 /// Keys longer than this are written in the explicit form, because YAML bounds implicit keys.
 const MAX_IMPLICIT_KEY: usize = 512;
@@ -205,7 +205,7 @@ fn is_plain(text: &str) -> bool {
         // These end a plain scalar inside flow collections; quoting keeps the text portable.
         && !text.contains([',', '[', ']', '{', '}'])
         && text.chars().all(|c| c == ' ' || (is_printable(c) && !c.is_whitespace()))
-        && matches!(resolve_plain(text), Scalar::Text(_))
+        && matches!(resolve_plain(text), YamlScalar::Text(_))
         && !is_yaml_1_1_word(text)
 }
 

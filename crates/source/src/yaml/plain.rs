@@ -6,11 +6,11 @@
 //! up and the full parser reads the text from the start; so it never reports an error and never has
 //! to be complete, only right. A property test holds it to that.
 
-use crate::tree::{Data, Entries, Entry, Node, Text};
+use crate::tree::{Entries, MappingEntry, NodeData, ScalarText, TreeNode};
 use crate::yaml::read::ReadLimits;
 
 /// Reads `text`, or gives up.
-pub(crate) fn read(text: &str, limits: &ReadLimits) -> Option<Node> {
+pub(crate) fn read(text: &str, limits: &ReadLimits) -> Option<TreeNode> {
     if text.len() > limits.max_bytes
         || u32::try_from(text.len()).is_err()
         || !text.bytes().all(|b| b == b'\n' || (b >= b' ' && b != 0x7f))
@@ -18,7 +18,7 @@ pub(crate) fn read(text: &str, limits: &ReadLimits) -> Option<Node> {
     {
         return None;
     }
-    let mut reader = Reader {
+    let mut reader = PlainReader {
         text,
         at: 0,
         nodes: 0,
@@ -28,7 +28,7 @@ pub(crate) fn read(text: &str, limits: &ReadLimits) -> Option<Node> {
     let first = reader.line()?;
     let root = reader.block(first, None)?;
     // Nothing but blank lines and comments may follow.
-    if matches!(root.data, Data::Map(_)) && reader.line().is_none() && reader.at >= text.len() {
+    if matches!(root.data, NodeData::Map(_)) && reader.line().is_none() && reader.at >= text.len() {
         Some(root)
     } else {
         None
@@ -46,7 +46,7 @@ fn is_ordinary(c: char) -> bool {
 
 /// A line that holds something.
 #[derive(Clone, Copy)]
-struct Line {
+struct ContentLine {
     /// Column, and so indentation, of the first character.
     indent: usize,
     /// Offset of the first character.
@@ -55,7 +55,7 @@ struct Line {
     end: usize,
 }
 
-struct Reader<'t> {
+struct PlainReader<'t> {
     text: &'t str,
     /// Offset of the start of the next line.
     at: usize,
@@ -64,9 +64,9 @@ struct Reader<'t> {
     limits: &'t ReadLimits,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> PlainReader<'t> {
     /// The next line that is neither blank nor a comment, without passing it.
-    fn line(&mut self) -> Option<Line> {
+    fn line(&mut self) -> Option<ContentLine> {
         let bytes = self.text.as_bytes();
         loop {
             if self.at >= bytes.len() {
@@ -82,7 +82,7 @@ impl<'t> Reader<'t> {
                 self.at = (end + 1).min(bytes.len());
                 continue;
             }
-            return Some(Line {
+            return Some(ContentLine {
                 indent: start - self.at,
                 start,
                 end,
@@ -90,16 +90,16 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn pass(&mut self, line: Line) {
+    fn pass(&mut self, line: ContentLine) {
         self.at = (line.end + 1).min(self.text.len());
     }
 
-    fn node(&mut self, start: usize, end: usize, data: Data) -> Option<Node> {
+    fn node(&mut self, start: usize, end: usize, data: NodeData) -> Option<TreeNode> {
         self.nodes += 1;
         if self.nodes > self.limits.max_nodes {
             return None;
         }
-        Some(Node {
+        Some(TreeNode {
             start: offset(start),
             end: offset(end),
             data,
@@ -107,7 +107,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A mapping or sequence that begins on `line`, deeper than `parent`.
-    fn block(&mut self, line: Line, parent: Option<usize>) -> Option<Node> {
+    fn block(&mut self, line: ContentLine, parent: Option<usize>) -> Option<TreeNode> {
         if parent.is_some_and(|parent| line.indent <= parent) {
             return None;
         }
@@ -115,7 +115,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A mapping or sequence at `column` that begins at offset `start` of `line`.
-    fn collection(&mut self, line: Line, column: usize, start: usize) -> Option<Node> {
+    fn collection(&mut self, line: ContentLine, column: usize, start: usize) -> Option<TreeNode> {
         self.depth += 1;
         if self.depth > self.limits.max_depth {
             return None;
@@ -135,7 +135,7 @@ impl<'t> Reader<'t> {
         bytes[start] == b'-' && (start + 1 == end || bytes[start + 1] == b' ')
     }
 
-    fn sequence(&mut self, mut line: Line, column: usize, first: usize) -> Option<Node> {
+    fn sequence(&mut self, mut line: ContentLine, column: usize, first: usize) -> Option<TreeNode> {
         let mut items = Vec::new();
         let mut start = first;
         loop {
@@ -164,11 +164,11 @@ impl<'t> Reader<'t> {
                 _ => break,
             }
         }
-        self.node(first, first, Data::Seq(items))
+        self.node(first, first, NodeData::Seq(items))
     }
 
-    fn mapping(&mut self, mut line: Line, column: usize, first: usize) -> Option<Node> {
-        let mut entries: Vec<Entry> = Vec::new();
+    fn mapping(&mut self, mut line: ContentLine, column: usize, first: usize) -> Option<TreeNode> {
+        let mut entries: Vec<MappingEntry> = Vec::new();
         let mut start = first;
         loop {
             let (key, after) = self.key(start, line.end)?;
@@ -180,7 +180,7 @@ impl<'t> Reader<'t> {
             }
             let key = self.node(from, to, key.data)?;
             let value = self.value(line, after, column)?;
-            entries.push(Entry { key, value });
+            entries.push(MappingEntry { key, value });
             // Looking for repeated keys is quadratic; large mappings take the other way.
             if entries.len() > 64 {
                 return None;
@@ -194,11 +194,15 @@ impl<'t> Reader<'t> {
                 _ => break,
             }
         }
-        self.node(first, first, Data::Map(Entries::new(entries, self.text)))
+        self.node(
+            first,
+            first,
+            NodeData::Map(Entries::new(entries, self.text)),
+        )
     }
 
     /// What follows a key's colon.
-    fn value(&mut self, line: Line, after: usize, column: usize) -> Option<Node> {
+    fn value(&mut self, line: ContentLine, after: usize, column: usize) -> Option<TreeNode> {
         let start = after + self.spaces(after, line.end);
         if !self.is_blank(start, line.end) {
             return self.scalar(line, start, column);
@@ -214,7 +218,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A key and the offset after its colon, if `start` is one.
-    fn key(&self, start: usize, end: usize) -> Option<(Node, usize)> {
+    fn key(&self, start: usize, end: usize) -> Option<(TreeNode, usize)> {
         let bytes = self.text.as_bytes();
         let (text, stop, plain) = match bytes[start] {
             quote @ (b'"' | b'\'') => {
@@ -238,11 +242,11 @@ impl<'t> Reader<'t> {
             && stop < end
             && (stop + 1 == end || bytes[stop + 1] == b' ')
             && bytes[stop - 1] != b' ';
-        let text = Text::Source(offset(text.0), offset(text.1));
-        let data = Data::Scalar { text, plain };
+        let text = ScalarText::Source(offset(text.0), offset(text.1));
+        let data = NodeData::Scalar { text, plain };
         ends.then(|| {
             (
-                Node {
+                TreeNode {
                     start: offset(start),
                     end: offset(stop),
                     data,
@@ -254,7 +258,7 @@ impl<'t> Reader<'t> {
 
     /// A scalar or flow collection that begins at `start` and, but for block scalars, ends on its
     /// line. `parent` is the column that continuation lines would have to exceed.
-    fn scalar(&mut self, line: Line, start: usize, parent: usize) -> Option<Node> {
+    fn scalar(&mut self, line: ContentLine, start: usize, parent: usize) -> Option<TreeNode> {
         let bytes = self.text.as_bytes();
         let node = match bytes[start] {
             b'|' => return self.literal(line, start, parent),
@@ -284,7 +288,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn plain(&mut self, start: usize, end: usize) -> Option<Node> {
+    fn plain(&mut self, start: usize, end: usize) -> Option<TreeNode> {
         let mut rest = &self.text[start..end];
         if let Some(comment) = rest.find(" #") {
             rest = &rest[..comment];
@@ -314,8 +318,8 @@ impl<'t> Reader<'t> {
         ) && !rest.contains(": ")
             && !rest.ends_with(':');
         let end = start + rest.len();
-        let data = Data::Scalar {
-            text: Text::Source(offset(start), offset(end)),
+        let data = NodeData::Scalar {
+            text: ScalarText::Source(offset(start), offset(end)),
             plain: true,
         };
         if safe {
@@ -326,7 +330,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A quoted scalar on one line, and the offset after it.
-    fn quoted(&mut self, start: usize, end: usize) -> Option<(Node, usize)> {
+    fn quoted(&mut self, start: usize, end: usize) -> Option<(TreeNode, usize)> {
         let bytes = self.text.as_bytes();
         let quote = bytes[start];
         let mut at = start + 1;
@@ -365,16 +369,16 @@ impl<'t> Reader<'t> {
         let text = match owned {
             Some(mut text) => {
                 text.push_str(&self.text[copied..at]);
-                Text::Owned(text.into())
+                ScalarText::Owned(text.into())
             }
-            None => Text::Source(offset(start + 1), offset(at)),
+            None => ScalarText::Source(offset(start + 1), offset(at)),
         };
-        let node = self.node(start, at + 1, Data::Scalar { text, plain: false })?;
+        let node = self.node(start, at + 1, NodeData::Scalar { text, plain: false })?;
         Some((node, at + 1))
     }
 
     /// A flow collection on one line, and the offset after it.
-    fn flow(&mut self, start: usize, end: usize) -> Option<(Node, usize)> {
+    fn flow(&mut self, start: usize, end: usize) -> Option<(TreeNode, usize)> {
         self.depth += 1;
         if self.depth > self.limits.max_depth {
             return None;
@@ -382,7 +386,7 @@ impl<'t> Reader<'t> {
         let bytes = self.text.as_bytes();
         let is_map = bytes[start] == b'{';
         let close = if is_map { b'}' } else { b']' };
-        let (mut items, mut entries) = (Vec::new(), Vec::<Entry>::new());
+        let (mut items, mut entries) = (Vec::new(), Vec::<MappingEntry>::new());
         let mut at = start + 1;
         loop {
             at += self.spaces(at, end);
@@ -395,7 +399,7 @@ impl<'t> Reader<'t> {
                 let name = node.text(self.text);
                 let colon = bytes.get(at) == Some(&b':') && bytes.get(at + 1) == Some(&b' ');
                 if !colon
-                    || !matches!(node.data, Data::Scalar { .. })
+                    || !matches!(node.data, NodeData::Scalar { .. })
                     || entries.len() > 32
                     || entries.iter().any(|e| e.key.text(self.text) == name)
                 {
@@ -405,7 +409,7 @@ impl<'t> Reader<'t> {
                 at += self.spaces(at, end);
                 let (value, after) = self.flow_item(at, end)?;
                 at = after;
-                entries.push(Entry { key: node, value });
+                entries.push(MappingEntry { key: node, value });
             } else {
                 items.push(node);
             }
@@ -419,15 +423,15 @@ impl<'t> Reader<'t> {
         }
         self.depth -= 1;
         let data = if is_map {
-            Data::Map(Entries::new(entries, self.text))
+            NodeData::Map(Entries::new(entries, self.text))
         } else {
-            Data::Seq(items)
+            NodeData::Seq(items)
         };
         let node = self.node(start, at + 1, data)?;
         Some((node, at + 1))
     }
 
-    fn flow_item(&mut self, start: usize, end: usize) -> Option<(Node, usize)> {
+    fn flow_item(&mut self, start: usize, end: usize) -> Option<(TreeNode, usize)> {
         let bytes = self.text.as_bytes();
         if start >= end {
             return None;
@@ -442,8 +446,8 @@ impl<'t> Reader<'t> {
                     .count();
                 let text = self.text[start..start + length].trim_end_matches(' ');
                 let stop = start + text.len();
-                let data = Data::Scalar {
-                    text: Text::Source(offset(start), offset(stop)),
+                let data = NodeData::Scalar {
+                    text: ScalarText::Source(offset(start), offset(stop)),
                     plain: true,
                 };
                 let node = self.node(start, stop, data)?;
@@ -454,7 +458,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A literal block scalar; its header stands at `start`.
-    fn literal(&mut self, line: Line, start: usize, parent: usize) -> Option<Node> {
+    fn literal(&mut self, line: ContentLine, start: usize, parent: usize) -> Option<TreeNode> {
         let bytes = self.text.as_bytes();
         let header = self.text[start + 1..line.end].trim_end_matches(' ');
         if !matches!(header, "" | "-" | "+") {
@@ -514,8 +518,8 @@ impl<'t> Reader<'t> {
         if self.line().is_some_and(|next| next.indent > parent) {
             return None;
         }
-        let data = Data::Scalar {
-            text: Text::Owned(text.into()),
+        let data = NodeData::Scalar {
+            text: ScalarText::Owned(text.into()),
             plain: false,
         };
         self.node(first, last, data)
@@ -556,9 +560,9 @@ mod tests {
     use proptest::prelude::*;
 
     /// A tree without what the two readers may do differently: where a value is kept.
-    fn shape(node: &Node, text: &str) -> String {
+    fn shape(node: &TreeNode, text: &str) -> String {
         match &node.data {
-            Data::Scalar { plain, .. } => {
+            NodeData::Scalar { plain, .. } => {
                 format!(
                     "{}@{}{}",
                     node.text(text).escape_debug(),
@@ -566,7 +570,7 @@ mod tests {
                     if *plain { "p" } else { "" }
                 )
             }
-            Data::Seq(items) => {
+            NodeData::Seq(items) => {
                 format!(
                     "[{}]",
                     items
@@ -576,7 +580,7 @@ mod tests {
                         .join(",")
                 )
             }
-            Data::Map(entries) => {
+            NodeData::Map(entries) => {
                 let entries: Vec<String> = entries
                     .iter()
                     .map(|e| format!("{}:{}", shape(&e.key, text), shape(&e.value, text)))

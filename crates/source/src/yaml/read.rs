@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Tag};
 
 use crate::diagnostic::Span;
-use crate::places::Places;
-use crate::tree::{Data, Entries, Entry, Node, Text};
+use crate::places::PlaceIndex;
+use crate::tree::{Entries, MappingEntry, NodeData, ScalarText, TreeNode};
 use crate::yaml::plain;
 
 /// What the reader accepts before it refuses.
@@ -81,7 +81,7 @@ pub struct ReadError {
 ///
 /// The tree is returned beside the errors whenever there is one, so that a caller can go on and
 /// find what else is wrong.
-pub(crate) fn read(text: &str, limits: &ReadLimits) -> (Option<Node>, Vec<ReadError>) {
+pub(crate) fn read(text: &str, limits: &ReadLimits) -> (Option<TreeNode>, Vec<ReadError>) {
     match plain::read(text, limits) {
         Some(root) => (Some(root), Vec::new()),
         None => read_fully(text, limits),
@@ -89,7 +89,7 @@ pub(crate) fn read(text: &str, limits: &ReadLimits) -> (Option<Node>, Vec<ReadEr
 }
 
 /// Reads any text with the full parser.
-pub(crate) fn read_fully(text: &str, limits: &ReadLimits) -> (Option<Node>, Vec<ReadError>) {
+pub(crate) fn read_fully(text: &str, limits: &ReadLimits) -> (Option<TreeNode>, Vec<ReadError>) {
     if text.len() > limits.max_bytes || u32::try_from(text.len()).is_err() {
         let message = format!(
             "the document is {} bytes long; the limit is {} bytes",
@@ -117,13 +117,13 @@ pub(crate) fn read_fully(text: &str, limits: &ReadLimits) -> (Option<Node>, Vec<
             vec![ReadError {
                 kind: ReadErrorKind::Binary,
                 message,
-                span: Places::default().span(text, offset, offset + 1),
+                span: PlaceIndex::default().span(text, offset, offset + 1),
             }],
         );
     }
-    let mut builder = Builder {
+    let mut builder = YamlTreeBuilder {
         text,
-        places: Places::default(),
+        places: PlaceIndex::default(),
         limits,
         nodes: 0,
         documents: 0,
@@ -132,36 +132,36 @@ pub(crate) fn read_fully(text: &str, limits: &ReadLimits) -> (Option<Node>, Vec<
         errors: Vec::new(),
     };
     builder.run();
-    let Builder { root, errors, .. } = builder;
+    let YamlTreeBuilder { root, errors, .. } = builder;
     (root, errors)
 }
 
 /// A collection whose end has not been read yet.
-struct Open {
+struct OpenCollection {
     start: u32,
     kind: OpenKind,
 }
 
 enum OpenKind {
-    Seq(Vec<Node>),
+    Seq(Vec<TreeNode>),
     Map {
-        entries: Vec<Entry>,
-        key: Option<Node>,
+        entries: Vec<MappingEntry>,
+        key: Option<TreeNode>,
     },
 }
 
-struct Builder<'t> {
+struct YamlTreeBuilder<'t> {
     text: &'t str,
-    places: Places,
+    places: PlaceIndex,
     limits: &'t ReadLimits,
     nodes: usize,
     documents: usize,
-    open: Vec<Open>,
-    root: Option<Node>,
+    open: Vec<OpenCollection>,
+    root: Option<TreeNode>,
     errors: Vec<ReadError>,
 }
 
-impl<'t> Builder<'t> {
+impl<'t> YamlTreeBuilder<'t> {
     fn run(&mut self) {
         let options = granit_parser::options! {
             emit_comments: false,
@@ -209,22 +209,22 @@ impl<'t> Builder<'t> {
                 self.note_properties(anchor, tag.as_deref(), start, end);
                 let plain = style == ScalarStyle::Plain && !forces_text(tag.as_deref());
                 let text = self.text_of(value, start, end);
-                self.add(Node {
+                self.add(TreeNode {
                     start,
                     end,
-                    data: Data::Scalar { text, plain },
+                    data: NodeData::Scalar { text, plain },
                 })
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.note_properties(anchor, tag.as_deref(), start, end);
-                self.descend(Open {
+                self.descend(OpenCollection {
                     start,
                     kind: OpenKind::Seq(Vec::new()),
                 })
             }
             Event::MappingStart(_, anchor, tag) => {
                 self.note_properties(anchor, tag.as_deref(), start, end);
-                self.descend(Open {
+                self.descend(OpenCollection {
                     start,
                     kind: OpenKind::Map {
                         entries: Vec::new(),
@@ -238,11 +238,11 @@ impl<'t> Builder<'t> {
                 let message = format!("alias `{name}` is not allowed; write the value out");
                 self.fail(ReadErrorKind::Alias, message, start, end);
                 // Something stands here, so it is a text rather than nothing.
-                let text = Text::Owned("".into());
-                self.add(Node {
+                let text = ScalarText::Owned("".into());
+                self.add(TreeNode {
                     start,
                     end,
-                    data: Data::Scalar { text, plain: false },
+                    data: NodeData::Scalar { text, plain: false },
                 })
             }
             _ => true,
@@ -250,7 +250,7 @@ impl<'t> Builder<'t> {
     }
 
     /// Adds a finished node to the collection it stands in.
-    fn add(&mut self, node: Node) -> bool {
+    fn add(&mut self, node: TreeNode) -> bool {
         self.nodes += 1;
         if self.nodes > self.limits.max_nodes {
             let message = format!("more than {} nodes", self.limits.max_nodes);
@@ -262,13 +262,13 @@ impl<'t> Builder<'t> {
             Some(OpenKind::Seq(items)) => items.push(node),
             Some(OpenKind::Map { entries, key }) => match key.take() {
                 None => *key = Some(node),
-                Some(key) => entries.push(Entry { key, value: node }),
+                Some(key) => entries.push(MappingEntry { key, value: node }),
             },
         }
         true
     }
 
-    fn descend(&mut self, open: Open) -> bool {
+    fn descend(&mut self, open: OpenCollection) -> bool {
         // The parser enforces the same limit per notation; this one holds for any mixture.
         if self.open.len() >= self.limits.max_depth {
             self.refuse_depth(open.start);
@@ -279,16 +279,16 @@ impl<'t> Builder<'t> {
     }
 
     fn ascend(&mut self, end: u32) -> bool {
-        let Some(Open { start, kind }) = self.open.pop() else {
+        let Some(OpenCollection { start, kind }) = self.open.pop() else {
             return false;
         };
         let data = match kind {
-            OpenKind::Seq(items) => Data::Seq(items),
+            OpenKind::Seq(items) => NodeData::Seq(items),
             OpenKind::Map { entries, .. } => {
-                Data::Map(Entries::new(self.check_keys(entries), self.text))
+                NodeData::Map(Entries::new(self.check_keys(entries), self.text))
             }
         };
-        self.add(Node {
+        self.add(TreeNode {
             start,
             end: end.max(start),
             data,
@@ -296,13 +296,13 @@ impl<'t> Builder<'t> {
     }
 
     /// Reports keys that are no strings, merge keys and repeated keys, and drops their entries.
-    fn check_keys(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
+    fn check_keys(&mut self, entries: Vec<MappingEntry>) -> Vec<MappingEntry> {
         // Most mappings have a handful of keys, where looking back beats hashing.
         let mut seen = (entries.len() > 16).then(HashSet::new);
-        let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+        let mut kept: Vec<MappingEntry> = Vec::with_capacity(entries.len());
         for entry in entries {
             let problem = match &entry.key.data {
-                Data::Scalar { text, plain } => {
+                NodeData::Scalar { text, plain } => {
                     let name = text.get(self.text);
                     let repeated = match &mut seen {
                         Some(seen) => !seen.insert(name.to_owned()),
@@ -367,13 +367,13 @@ impl<'t> Builder<'t> {
     }
 
     /// Refers to the source where the value stands there as it is, and copies it otherwise.
-    fn text_of(&self, value: Cow<'t, str>, start: u32, end: u32) -> Text {
+    fn text_of(&self, value: Cow<'t, str>, start: u32, end: u32) -> ScalarText {
         for (from, to) in [(start, end), (start + 1, end.saturating_sub(1))] {
             if self.text.get(from as usize..to as usize) == Some(&*value) {
-                return Text::Source(from, to);
+                return ScalarText::Source(from, to);
             }
         }
-        Text::Owned(value.into())
+        ScalarText::Owned(value.into())
     }
 
     fn refuse_syntax(&mut self, error: &ScanError) {

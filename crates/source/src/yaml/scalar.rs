@@ -2,7 +2,7 @@
 
 /// The value of a scalar node.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Scalar<'a> {
+pub enum YamlScalar<'a> {
     /// `null`, `~` or nothing at all.
     Null,
     /// `true` or `false`.
@@ -20,49 +20,49 @@ pub enum Scalar<'a> {
 }
 
 /// Resolves a plain (unquoted) scalar.
-pub(crate) fn resolve_plain(text: &str) -> Scalar<'_> {
+pub(crate) fn resolve_plain(text: &str) -> YamlScalar<'_> {
     match text.as_bytes() {
-        [] | b"~" => Scalar::Null,
-        [b'n' | b'N', ..] if matches!(text, "null" | "Null" | "NULL") => Scalar::Null,
-        [b't' | b'T', ..] if matches!(text, "true" | "True" | "TRUE") => Scalar::Bool(true),
-        [b'f' | b'F', ..] if matches!(text, "false" | "False" | "FALSE") => Scalar::Bool(false),
+        [] | b"~" => YamlScalar::Null,
+        [b'n' | b'N', ..] if matches!(text, "null" | "Null" | "NULL") => YamlScalar::Null,
+        [b't' | b'T', ..] if matches!(text, "true" | "True" | "TRUE") => YamlScalar::Bool(true),
+        [b'f' | b'F', ..] if matches!(text, "false" | "False" | "FALSE") => YamlScalar::Bool(false),
         [b'0'..=b'9' | b'+' | b'-' | b'.', ..] => resolve_number(text),
-        _ => Scalar::Text(text),
+        _ => YamlScalar::Text(text),
     }
 }
 
-fn resolve_number(text: &str) -> Scalar<'_> {
+fn resolve_number(text: &str) -> YamlScalar<'_> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
-        return Scalar::OutOfRange(text);
+        return YamlScalar::OutOfRange(text);
     }
     for (prefix, radix) in [("0o", 8), ("0x", 16)] {
         if let Some(digits) = text.strip_prefix(prefix) {
             return if !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix)) {
-                u64::from_str_radix(digits, radix).map_or(Scalar::OutOfRange(text), integer)
+                u64::from_str_radix(digits, radix).map_or(YamlScalar::OutOfRange(text), integer)
             } else {
-                Scalar::Text(text)
+                YamlScalar::Text(text)
             };
         }
     }
     if !unsigned.is_empty() && unsigned.bytes().all(|b| b.is_ascii_digit()) {
         return text
             .parse::<i64>()
-            .map(Scalar::Int)
-            .or_else(|_| text.parse::<u64>().map(Scalar::UInt))
-            .unwrap_or(Scalar::OutOfRange(text));
+            .map(YamlScalar::Int)
+            .or_else(|_| text.parse::<u64>().map(YamlScalar::UInt))
+            .unwrap_or(YamlScalar::OutOfRange(text));
     }
     if is_core_float(unsigned) {
         return match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => Scalar::Float(number),
-            _ => Scalar::OutOfRange(text),
+            Ok(number) if number.is_finite() => YamlScalar::Float(number),
+            _ => YamlScalar::OutOfRange(text),
         };
     }
-    Scalar::Text(text)
+    YamlScalar::Text(text)
 }
 
-fn integer<'a>(value: u64) -> Scalar<'a> {
-    i64::try_from(value).map_or(Scalar::UInt(value), Scalar::Int)
+fn integer<'a>(value: u64) -> YamlScalar<'a> {
+    i64::try_from(value).map_or(YamlScalar::UInt(value), YamlScalar::Int)
 }
 
 /// `( "." digits | digits [ "." digits* ] ) [ e [sign] digits ]`, without a sign.
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn follows_the_core_schema() {
-        use Scalar::{Bool, Float, Int, Null, OutOfRange, Text, UInt};
+        use YamlScalar::{Bool, Float, Int, Null, OutOfRange, Text, UInt};
         for (text, expected) in [
             ("", Null),
             ("~", Null),

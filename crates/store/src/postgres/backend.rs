@@ -15,8 +15,8 @@ use super::tls::PostgresTls;
 use super::transaction::PostgresTransaction;
 use crate::error::{Result, StoreError};
 use crate::migrate;
-use crate::sql::dialect::{Dialect, Flavor};
-use crate::sql::transaction::{TransactionMode, Work};
+use crate::sql::dialect::{Flavor, SqlDialect};
+use crate::sql::transaction::{TransactionMode, TransactionWork};
 
 /// How long an upgrade of the schema may take.
 const MAX_MIGRATION: Duration = Duration::from_secs(600);
@@ -28,7 +28,7 @@ const TRIES: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct PostgresBackend {
     pool: Pool,
-    dialect: Dialect,
+    dialect: SqlDialect,
     timeout: Duration,
 }
 
@@ -51,7 +51,7 @@ impl PostgresBackend {
         .map_err(|error| StoreError::Invalid(error.to_string()))?;
         let backend = Self {
             pool,
-            dialect: Dialect::new(Flavor::Postgres),
+            dialect: SqlDialect::new(Flavor::Postgres),
             timeout: options.timeout,
         };
         tokio::time::timeout(MAX_MIGRATION, backend.migrate(options))
@@ -109,7 +109,7 @@ impl PostgresBackend {
         &self,
         client: &mut Client,
         mode: TransactionMode,
-        work: &Work<T>,
+        work: &TransactionWork<T>,
     ) -> Result<T, (StoreError, bool)> {
         let failed = |error: tokio_postgres::Error| (translate(&error), is_transient(&error));
         let builder = client.build_transaction();
@@ -141,7 +141,7 @@ impl PostgresBackend {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         mode: TransactionMode,
-        work: Work<T>,
+        work: TransactionWork<T>,
     ) -> Result<T> {
         let mut tries = 0;
         loop {

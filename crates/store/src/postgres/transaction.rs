@@ -11,8 +11,8 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use super::error::{is_transient, translate};
 use crate::error::{Result, StoreError};
-use crate::sql::dialect::Dialect;
-use crate::sql::row::{Row, first};
+use crate::sql::dialect::SqlDialect;
+use crate::sql::row::{SqlRow, first};
 use crate::sql::transaction::{SqlTransaction, SqlValue, check};
 
 /// Statements that are sent before the answer to the first is waited for.
@@ -21,7 +21,7 @@ const PIPELINE: usize = 256;
 /// A transaction.
 pub(super) struct PostgresTransaction<'a> {
     pub(super) transaction: &'a Transaction<'a>,
-    pub(super) dialect: &'a Dialect,
+    pub(super) dialect: &'a SqlDialect,
     /// Whether the last error is one that may go away when the transaction is tried again.
     pub(super) transient: bool,
 }
@@ -41,7 +41,7 @@ impl PostgresTransaction<'_> {
 
 #[async_trait]
 impl SqlTransaction for PostgresTransaction<'_> {
-    async fn query(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<Vec<Row>> {
+    async fn query(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<Vec<SqlRow>> {
         check(params)?;
         let statement = self.prepare(sql).await?;
         let found = self.transaction.query(&statement, &borrow(params)).await;
@@ -60,7 +60,7 @@ impl SqlTransaction for PostgresTransaction<'_> {
         &mut self,
         sql: &'static str,
         params: &[Vec<SqlValue<'_>>],
-    ) -> Result<Vec<Vec<Row>>> {
+    ) -> Result<Vec<Vec<SqlRow>>> {
         if params.is_empty() {
             return Ok(Vec::new());
         }
@@ -124,7 +124,7 @@ impl ToSql for SqlValue<'_> {
     to_sql_checked!();
 }
 
-fn row(row: &tokio_postgres::Row) -> Result<Row> {
+fn row(row: &tokio_postgres::Row) -> Result<SqlRow> {
     let mut cells = Vec::with_capacity(row.len());
     for (index, column) in row.columns().iter().enumerate() {
         let of = column.type_();
@@ -151,5 +151,5 @@ fn row(row: &tokio_postgres::Row) -> Result<Row> {
         let cell = cell.map_err(|error| StoreError::Corrupt(error.to_string()))?;
         cells.push(cell.unwrap_or(SqlValue::Null));
     }
-    Ok(Row::new(cells))
+    Ok(SqlRow::new(cells))
 }

@@ -1,6 +1,6 @@
 //! Statements about channels.
 
-use super::row::{Row, first};
+use super::row::{SqlRow, first};
 use super::transaction::{SqlValue, Tx, json_or_null, name, params, short, truncated};
 use super::{leases, page};
 use crate::error::{Result, StoreError};
@@ -16,7 +16,7 @@ macro_rules! columns {
     };
 }
 
-fn read(row: &mut Row) -> Result<ChannelRecord> {
+fn read(row: &mut SqlRow) -> Result<ChannelRecord> {
     Ok(ChannelRecord {
         id: row.text()?,
         task: row.text()?,

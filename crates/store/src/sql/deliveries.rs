@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::row::{Row, first};
+use super::row::{SqlRow, first};
 use super::transaction::{SqlValue, Tx, json, name, params, truncated};
 use super::{leases, page, tasks};
 use crate::error::{Result, StoreError};
@@ -18,7 +18,7 @@ macro_rules! columns {
     };
 }
 
-fn read(mut row: Row) -> Result<DeliveryRecord> {
+fn read(mut row: SqlRow) -> Result<DeliveryRecord> {
     Ok(DeliveryRecord {
         id: row.int()?,
         task: row.text()?,

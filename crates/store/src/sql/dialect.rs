@@ -71,12 +71,12 @@ impl Flavor {
 
 /// Remembers what statements are in the language of a database.
 #[derive(Debug)]
-pub(crate) struct Dialect {
+pub(crate) struct SqlDialect {
     flavor: Flavor,
     rendered: RwLock<HashMap<&'static str, Arc<str>>>,
 }
 
-impl Dialect {
+impl SqlDialect {
     pub(crate) fn new(flavor: Flavor) -> Self {
         Self {
             flavor,

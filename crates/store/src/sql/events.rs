@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::row::{Row, first};
+use super::row::{SqlRow, first};
 use super::transaction::{self, SqlValue, Tx, name, params, short};
 use super::{deliveries, page, tasks, triggers};
 use crate::error::{Result, StoreError};
@@ -21,7 +21,7 @@ macro_rules! columns {
     };
 }
 
-fn read_summary(row: &mut Row) -> Result<EventSummary> {
+fn read_summary(row: &mut SqlRow) -> Result<EventSummary> {
     Ok(EventSummary {
         id: row.int()?,
         source: row.text()?,
@@ -43,7 +43,7 @@ fn read_summary(row: &mut Row) -> Result<EventSummary> {
     })
 }
 
-fn read(row: &mut Row) -> Result<EventRecord> {
+fn read(row: &mut SqlRow) -> Result<EventRecord> {
     Ok(EventRecord {
         summary: read_summary(row)?,
         headers: row.json()?,

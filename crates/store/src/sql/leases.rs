@@ -1,6 +1,6 @@
 //! Statements about leases. A fence only grows, so an old owner can be told from the new one.
 
-use super::row::{Row, first};
+use super::row::{SqlRow, first};
 use super::transaction::{Tx, name, params};
 use crate::error::{Result, StoreError};
 use crate::model::{HeldLease, Lease, LeaseKind, Millis};
@@ -14,7 +14,7 @@ macro_rules! take_over {
 }
 pub(super) use take_over;
 
-pub(super) fn read(mut row: Row) -> Result<Lease> {
+pub(super) fn read(mut row: SqlRow) -> Result<Lease> {
     Ok(Lease {
         kind: row.word(LeaseKind::from_word)?,
         name: row.text()?,

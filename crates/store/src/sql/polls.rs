@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::interests::event_row;
-use super::row::Row;
+use super::row::SqlRow;
 use super::transaction::{SqlValue, Tx, json, json_or_null, name, params, truncated};
 use super::{events, leases, page};
 use crate::error::{Result, StoreError};
@@ -18,7 +18,7 @@ macro_rules! columns {
     };
 }
 
-fn read(mut row: Row) -> Result<PollRecord> {
+fn read(mut row: SqlRow) -> Result<PollRecord> {
     Ok(PollRecord {
         id: row.int()?,
         task: row.text()?,

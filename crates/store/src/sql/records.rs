@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::row::{Row, first};
+use super::row::{SqlRow, first};
 use super::transaction::{SqlValue, Tx, json, name, params, short};
 use super::{page, tasks};
 use crate::error::{Result, StoreError};
@@ -42,7 +42,7 @@ pub(crate) async fn newest_trace(tx: Tx<'_>, task: &str, limit: usize) -> Result
         .collect()
 }
 
-fn read_key(mut row: Row) -> Result<ApiKey> {
+fn read_key(mut row: SqlRow) -> Result<ApiKey> {
     Ok(ApiKey {
         id: row.text()?,
         name: row.text()?,

@@ -7,9 +7,9 @@ use crate::error::{Result, StoreError};
 
 /// A row that a statement gave.
 #[derive(Debug)]
-pub(crate) struct Row(std::vec::IntoIter<SqlValue<'static>>);
+pub(crate) struct SqlRow(std::vec::IntoIter<SqlValue<'static>>);
 
-impl Row {
+impl SqlRow {
     pub(crate) fn new(cells: Vec<SqlValue<'static>>) -> Self {
         Self(cells.into_iter())
     }
@@ -87,6 +87,6 @@ fn parse(text: &str) -> Result<Value> {
 }
 
 /// The only row of a statement that gives one or none.
-pub(crate) fn first(rows: Vec<Row>) -> Option<Row> {
+pub(crate) fn first(rows: Vec<SqlRow>) -> Option<SqlRow> {
     rows.into_iter().next()
 }

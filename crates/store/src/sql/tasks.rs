@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::interests::AllowTime;
-use super::row::{Row, first};
+use super::row::{SqlRow, first};
 use super::transaction::{SqlValue, Tx, json, json_or_null, name, params, short};
 use super::{deliveries, interests, leases, page, polls};
 use crate::error::{Result, StoreError};
@@ -16,7 +16,7 @@ macro_rules! columns {
     };
 }
 
-fn read(mut row: Row) -> Result<TaskRecord> {
+fn read(mut row: SqlRow) -> Result<TaskRecord> {
     Ok(TaskRecord {
         id: row.text()?,
         agent_namespace: row.text()?,

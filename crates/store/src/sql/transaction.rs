@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::row::Row;
+use super::row::SqlRow;
 use crate::error::{Result, StoreError};
 use crate::model::limits::{MAX_JSON_BYTES, MAX_NAME_BYTES};
 
@@ -14,7 +14,7 @@ use crate::model::limits::{MAX_JSON_BYTES, MAX_NAME_BYTES};
 #[async_trait]
 pub(crate) trait SqlTransaction: Send {
     /// Runs a statement that gives rows.
-    async fn query(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<Vec<Row>>;
+    async fn query(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<Vec<SqlRow>>;
 
     /// Runs a statement that gives a number of changed rows.
     async fn execute(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<u64>;
@@ -25,7 +25,7 @@ pub(crate) trait SqlTransaction: Send {
         &mut self,
         sql: &'static str,
         params: &[Vec<SqlValue<'_>>],
-    ) -> Result<Vec<Vec<Row>>>;
+    ) -> Result<Vec<Vec<SqlRow>>>;
 
     /// Inserts a row for each of these parameters, and gives the number of each that was inserted. The statement ends with
     /// `{inserted …}` and the column that the database numbers.
@@ -40,7 +40,8 @@ pub(crate) trait SqlTransaction: Send {
 pub(crate) type Tx<'a> = &'a mut (dyn SqlTransaction + 'a);
 
 /// The statements of one transaction. It may be run again when the transaction was undone.
-pub(crate) type Work<T> = Box<dyn for<'a> Fn(Tx<'a>) -> BoxFuture<'a, Result<T>> + Send + Sync>;
+pub(crate) type TransactionWork<T> =
+    Box<dyn for<'a> Fn(Tx<'a>) -> BoxFuture<'a, Result<T>> + Send + Sync>;
 
 /// Whether a transaction changes something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

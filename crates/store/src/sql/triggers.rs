@@ -1,6 +1,6 @@
 //! Statements about schedules and triggers. A tick fires once: the row is locked while it is looked at.
 
-use super::row::{Row, first};
+use super::row::{SqlRow, first};
 use super::transaction::{Tx, name, params, short, truncated};
 use super::{leases, tasks};
 use crate::error::{Result, StoreError};
@@ -14,7 +14,7 @@ macro_rules! columns {
     };
 }
 
-fn read(mut row: Row) -> Result<TriggerStatus> {
+fn read(mut row: SqlRow) -> Result<TriggerStatus> {
     Ok(TriggerStatus {
         key: TriggerKey {
             kind: row.word(TriggerKind::from_word)?,

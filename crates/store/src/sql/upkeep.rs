@@ -110,7 +110,7 @@ pub(crate) async fn stats(tx: Tx<'_>) -> Result<StoreStats> {
     let channels = tx
         .query("SELECT state, COUNT(*) FROM channels GROUP BY state", &[])
         .await?;
-    let counted = |rows: Vec<super::row::Row>| {
+    let counted = |rows: Vec<super::row::SqlRow>| {
         rows.into_iter()
             .map(|mut row| Ok((row.text()?, row.int()?)))
             .collect::<Result<BTreeMap<_, _>>>()

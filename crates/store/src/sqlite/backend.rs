@@ -10,11 +10,11 @@ use super::SqliteOptions;
 use super::checkpoint::{LOG_PAGES, WriteAheadLog};
 use super::connection::{self, FileIdentity};
 use super::readers::Readers;
-use super::writer::{Command, PendingWrite, Writer};
+use super::writer::{PendingWrite, SqliteWriter, WriterCommand};
 use crate::error::{Result, StoreError};
 use crate::migrate;
-use crate::sql::dialect::{Dialect, Flavor};
-use crate::sql::transaction::{TransactionMode, Work};
+use crate::sql::dialect::{Flavor, SqlDialect};
+use crate::sql::transaction::{TransactionMode, TransactionWork};
 use crate::sync::lock;
 
 /// Commands that may wait for the writer. Those who come later wait to be let in.
@@ -26,7 +26,7 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 /// One file, one writer, several readers.
 #[derive(Debug)]
 pub(crate) struct SqliteBackend {
-    commands: Mutex<Option<mpsc::Sender<Box<dyn Command>>>>,
+    commands: Mutex<Option<mpsc::Sender<Box<dyn WriterCommand>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// None in memory, where there is one connection.
     readers: Option<Readers>,
@@ -34,7 +34,7 @@ pub(crate) struct SqliteBackend {
 
 impl SqliteBackend {
     pub(crate) async fn open(options: SqliteOptions) -> Result<Self> {
-        let dialect = Arc::new(Dialect::new(Flavor::Sqlite));
+        let dialect = Arc::new(SqlDialect::new(Flavor::Sqlite));
         let (commands, queue) = mpsc::channel(QUEUE);
         let readers = options
             .path
@@ -68,7 +68,7 @@ impl SqliteBackend {
         Ok(backend)
     }
 
-    async fn write<T: Send + 'static>(&self, work: Work<T>) -> Result<T> {
+    async fn write<T: Send + 'static>(&self, work: TransactionWork<T>) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let command = PendingWrite {
             work,
@@ -80,7 +80,7 @@ impl SqliteBackend {
 
     async fn send<T>(
         &self,
-        command: Box<dyn Command>,
+        command: Box<dyn WriterCommand>,
         answer: oneshot::Receiver<Result<T>>,
     ) -> Result<T> {
         let commands = lock(&self.commands).clone();
@@ -99,7 +99,7 @@ impl SqliteBackend {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         mode: TransactionMode,
-        work: Work<T>,
+        work: TransactionWork<T>,
     ) -> Result<T> {
         match (mode, &self.readers) {
             (TransactionMode::Read, Some(readers)) => readers.run(work).await,
@@ -125,7 +125,7 @@ fn stopped() -> StoreError {
     StoreError::Unavailable("the writer has stopped".to_owned())
 }
 
-fn open(options: &SqliteOptions, dialect: Arc<Dialect>) -> Result<Writer> {
+fn open(options: &SqliteOptions, dialect: Arc<SqlDialect>) -> Result<SqliteWriter> {
     let mut connection = connection::writer(options.path.as_deref())?;
     if options.max_bytes.is_some() {
         connection::limit(&connection, options.max_bytes)?;
@@ -133,7 +133,7 @@ fn open(options: &SqliteOptions, dialect: Arc<Dialect>) -> Result<Writer> {
     let presence = options.path.as_deref().map(FileIdentity::of).transpose()?;
     let log = options.path.clone();
     let log = log.map(|path| WriteAheadLog::of(&mut connection, path, LOG_PAGES));
-    Ok(Writer {
+    Ok(SqliteWriter {
         log: log.transpose()?,
         connection,
         dialect,

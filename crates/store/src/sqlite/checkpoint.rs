@@ -33,7 +33,7 @@ const COPIED: u8 = 2;
 
 /// What the writer does about its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum CheckpointStep {
     Nothing,
     /// Has the thread copy it.
     Ask,
@@ -42,12 +42,12 @@ enum Step {
 }
 
 /// By how many pages the log has, how many it may have, and how far the thread is.
-fn step(pages: usize, enough: usize, progress: u8) -> Step {
+fn step(pages: usize, enough: usize, progress: u8) -> CheckpointStep {
     match progress {
-        _ if pages < enough => Step::Nothing,
-        IDLE => Step::Ask,
-        COPYING if pages < TOO_MANY * enough => Step::Nothing,
-        _ => Step::Copy,
+        _ if pages < enough => CheckpointStep::Nothing,
+        IDLE => CheckpointStep::Ask,
+        COPYING if pages < TOO_MANY * enough => CheckpointStep::Nothing,
+        _ => CheckpointStep::Copy,
     }
 }
 
@@ -99,15 +99,15 @@ impl WriteAheadLog {
     pub(super) fn keep_short(&self, writer: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         match step(pages, self.enough, self.progress.load(Ordering::Acquire)) {
-            Step::Nothing => {}
-            Step::Ask => {
+            CheckpointStep::Nothing => {}
+            CheckpointStep::Ask => {
                 self.progress.store(COPYING, Ordering::Release);
                 let asked = self.asks.as_ref().map(|asks| asks.try_send(()));
                 if !matches!(asked, Some(Ok(()))) {
                     self.progress.store(COPIED, Ordering::Release);
                 }
             }
-            Step::Copy => {
+            CheckpointStep::Copy => {
                 copy(writer);
                 // One that still copies says so itself when it is done.
                 let _ = self.progress.compare_exchange(
@@ -162,12 +162,12 @@ mod tests {
 
     #[test]
     fn the_thread_copies_first_and_the_writer_what_is_left() {
-        assert_eq!(step(99, 100, IDLE), Step::Nothing);
-        assert_eq!(step(99, 100, COPIED), Step::Nothing);
-        assert_eq!(step(100, 100, IDLE), Step::Ask);
-        assert_eq!(step(399, 100, COPYING), Step::Nothing);
-        assert_eq!(step(101, 100, COPIED), Step::Copy);
-        assert_eq!(step(400, 100, COPYING), Step::Copy);
+        assert_eq!(step(99, 100, IDLE), CheckpointStep::Nothing);
+        assert_eq!(step(99, 100, COPIED), CheckpointStep::Nothing);
+        assert_eq!(step(100, 100, IDLE), CheckpointStep::Ask);
+        assert_eq!(step(399, 100, COPYING), CheckpointStep::Nothing);
+        assert_eq!(step(101, 100, COPIED), CheckpointStep::Copy);
+        assert_eq!(step(400, 100, COPYING), CheckpointStep::Copy);
     }
 
     /// A log that is never begun anew would have all that was written: fifty times what it may have.

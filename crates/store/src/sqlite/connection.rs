@@ -112,7 +112,7 @@ pub(super) fn limit(connection: &Connection, max_bytes: Option<u64>) -> Result<(
 #[derive(Debug)]
 pub(super) struct FileIdentity {
     path: PathBuf,
-    identity: Identity,
+    identity: FileKey,
 }
 
 impl FileIdentity {
@@ -143,10 +143,10 @@ fn vanished(path: &Path) -> StoreError {
 
 /// Device and number of a file.
 #[cfg(unix)]
-type Identity = (u64, u64);
+type FileKey = (u64, u64);
 
 #[cfg(unix)]
-fn identity(path: &Path) -> Option<Identity> {
+fn identity(path: &Path) -> Option<FileKey> {
     use std::os::unix::fs::MetadataExt;
     let metadata = std::fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
@@ -157,6 +157,6 @@ fn identity(path: &Path) -> Option<Identity> {
 type Identity = ();
 
 #[cfg(not(unix))]
-fn identity(path: &Path) -> Option<Identity> {
+fn identity(path: &Path) -> Option<FileKey> {
     std::fs::metadata(path).ok().map(|_| ())
 }

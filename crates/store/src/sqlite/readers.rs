@@ -11,8 +11,8 @@ use super::connection;
 use super::error::translate;
 use super::transaction::{SqliteTransaction, complete};
 use crate::error::{Result, StoreError};
-use crate::sql::dialect::Dialect;
-use crate::sql::transaction::Work;
+use crate::sql::dialect::SqlDialect;
+use crate::sql::transaction::TransactionWork;
 use crate::sync::lock;
 
 /// How long a free connection is waited for.
@@ -25,14 +25,14 @@ const MAX_READERS: usize = 64;
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
-    dialect: Arc<Dialect>,
+    dialect: Arc<SqlDialect>,
     free: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,
     count: u32,
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf, count: usize, dialect: Arc<Dialect>) -> Self {
+    pub(super) fn new(path: PathBuf, count: usize, dialect: Arc<SqlDialect>) -> Self {
         let count = u32::try_from(count.clamp(1, MAX_READERS)).unwrap_or(1);
         Self {
             path,
@@ -43,7 +43,7 @@ impl Readers {
         }
     }
 
-    pub(super) async fn run<T: Send + 'static>(&self, work: Work<T>) -> Result<T> {
+    pub(super) async fn run<T: Send + 'static>(&self, work: TransactionWork<T>) -> Result<T> {
         let busy = || StoreError::Unavailable("all who read are busy".to_owned());
         let closed = || StoreError::Unavailable("the store is closed".to_owned());
         let permit = tokio::time::timeout(WAIT, Arc::clone(&self.permits).acquire_owned())
@@ -83,7 +83,11 @@ impl Readers {
 }
 
 /// All statements of the work see the same state.
-fn read<T>(connection: &mut Connection, dialect: &Dialect, work: &Work<T>) -> Result<T> {
+fn read<T>(
+    connection: &mut Connection,
+    dialect: &SqlDialect,
+    work: &TransactionWork<T>,
+) -> Result<T> {
     connection
         .execute_batch("BEGIN")
         .map_err(|error| translate(&error))?;

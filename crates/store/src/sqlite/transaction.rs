@@ -10,18 +10,18 @@ use rusqlite::{Connection, ToSql};
 
 use super::error::translate;
 use crate::error::{Result, StoreError};
-use crate::sql::dialect::Dialect;
-use crate::sql::row::Row;
-use crate::sql::transaction::{SqlTransaction, SqlValue, Tx, Work, check};
+use crate::sql::dialect::SqlDialect;
+use crate::sql::row::SqlRow;
+use crate::sql::transaction::{SqlTransaction, SqlValue, TransactionWork, Tx, check};
 
 /// A transaction on a connection.
 pub(super) struct SqliteTransaction<'a> {
     pub(super) connection: &'a mut Connection,
-    pub(super) dialect: &'a Dialect,
+    pub(super) dialect: &'a SqlDialect,
 }
 
 impl SqliteTransaction<'_> {
-    fn rows(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<Vec<Row>> {
+    fn rows(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<Vec<SqlRow>> {
         check(params)?;
         let text = self.dialect.statement(sql);
         let mut statement = self
@@ -40,7 +40,7 @@ impl SqliteTransaction<'_> {
                     row.get_ref(column).map_err(|error| translate(&error))?,
                 )?);
             }
-            rows.push(Row::new(cells));
+            rows.push(SqlRow::new(cells));
         }
         Ok(rows)
     }
@@ -61,7 +61,7 @@ impl SqliteTransaction<'_> {
 
 #[async_trait]
 impl SqlTransaction for SqliteTransaction<'_> {
-    async fn query(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<Vec<Row>> {
+    async fn query(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<Vec<SqlRow>> {
         self.rows(sql, params)
     }
 
@@ -73,7 +73,7 @@ impl SqlTransaction for SqliteTransaction<'_> {
         &mut self,
         sql: &'static str,
         params: &[Vec<SqlValue<'_>>],
-    ) -> Result<Vec<Vec<Row>>> {
+    ) -> Result<Vec<Vec<SqlRow>>> {
         params.iter().map(|params| self.rows(sql, params)).collect()
     }
 
@@ -119,7 +119,7 @@ fn cell(value: ValueRef<'_>) -> Result<SqlValue<'static>> {
 }
 
 /// Runs work to its end. It never waits, so it is asked once.
-pub(super) fn complete<T>(work: &Work<T>, tx: Tx<'_>) -> Result<T> {
+pub(super) fn complete<T>(work: &TransactionWork<T>, tx: Tx<'_>) -> Result<T> {
     let mut future = pin!(work(tx));
     match future
         .as_mut()

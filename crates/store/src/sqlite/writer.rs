@@ -16,8 +16,8 @@ use super::connection::FileIdentity;
 use super::error::translate;
 use super::transaction::{SqliteTransaction, complete};
 use crate::error::{Result, StoreError};
-use crate::sql::dialect::Dialect;
-use crate::sql::transaction::Work;
+use crate::sql::dialect::SqlDialect;
+use crate::sql::transaction::TransactionWork;
 
 /// Commands in one transaction at most, so that the first of them is not kept waiting.
 const MAX_GROUP: usize = 512;
@@ -33,7 +33,7 @@ const REUNION: Duration = Duration::from_millis(1);
 const NAP: Duration = Duration::from_micros(50);
 
 /// What can be done on the connection.
-pub(super) trait Command: Send {
+pub(super) trait WriterCommand: Send {
     /// Does it, keeping what comes out.
     fn run(&mut self, session: &mut SqliteTransaction<'_>) -> Result<()>;
 
@@ -46,12 +46,12 @@ pub(super) trait Command: Send {
 
 /// Work with somebody who waits for it.
 pub(super) struct PendingWrite<T> {
-    pub(super) work: Work<T>,
+    pub(super) work: TransactionWork<T>,
     pub(super) output: Option<T>,
     pub(super) reply: oneshot::Sender<Result<T>>,
 }
 
-impl<T: Send> Command for PendingWrite<T> {
+impl<T: Send> WriterCommand for PendingWrite<T> {
     fn run(&mut self, session: &mut SqliteTransaction<'_>) -> Result<()> {
         self.output = Some(complete(&self.work, session)?);
         Ok(())
@@ -70,23 +70,23 @@ impl<T: Send> Command for PendingWrite<T> {
 }
 
 /// A command, and how far it is.
-type CommandResult = (Box<dyn Command>, Result<()>);
+type CommandResult = (Box<dyn WriterCommand>, Result<()>);
 
 /// The state of the thread.
-pub(super) struct Writer {
+pub(super) struct SqliteWriter {
     /// None in memory. It ends before the connection does.
     pub(super) log: Option<WriteAheadLog>,
     pub(super) connection: Connection,
-    pub(super) dialect: std::sync::Arc<Dialect>,
+    pub(super) dialect: std::sync::Arc<SqlDialect>,
     /// None in memory.
     pub(super) presence: Option<FileIdentity>,
     /// How many commands the last group had.
     pub(super) last_group: usize,
 }
 
-impl Writer {
+impl SqliteWriter {
     /// Serves until nobody can send any more.
-    pub(super) fn serve(mut self, mut commands: mpsc::Receiver<Box<dyn Command>>) {
+    pub(super) fn serve(mut self, mut commands: mpsc::Receiver<Box<dyn WriterCommand>>) {
         while let Some(first) = commands.blocking_recv() {
             self.group(first, &mut commands);
             // However it went: what failed and was tried again was written to the log as well.
@@ -100,7 +100,11 @@ impl Writer {
         }
     }
 
-    fn group(&mut self, first: Box<dyn Command>, commands: &mut mpsc::Receiver<Box<dyn Command>>) {
+    fn group(
+        &mut self,
+        first: Box<dyn WriterCommand>,
+        commands: &mut mpsc::Receiver<Box<dyn WriterCommand>>,
+    ) {
         if let Err(error) = self.begin() {
             // Those behind it have waited as long. Were each to wait for the lock in turn, the last would wait for ever.
             while let Ok(behind) = commands.try_recv() {
@@ -190,7 +194,7 @@ impl Writer {
     }
 
     /// Waits for those of the last group. One caller alone is never kept waiting: its groups have one command.
-    fn wait_for_others(&self, started: Instant, commands: &mpsc::Receiver<Box<dyn Command>>) {
+    fn wait_for_others(&self, started: Instant, commands: &mpsc::Receiver<Box<dyn WriterCommand>>) {
         while 1 + commands.len() < self.last_group / 2 && started.elapsed() < REUNION {
             std::thread::sleep(NAP);
         }
@@ -207,7 +211,7 @@ impl Writer {
         }
     }
 
-    fn alone(&mut self, command: &mut dyn Command) -> Result<()> {
+    fn alone(&mut self, command: &mut dyn WriterCommand) -> Result<()> {
         self.begin()?;
         match self.run(command) {
             Ok(()) => self.commit(),
@@ -218,7 +222,7 @@ impl Writer {
         }
     }
 
-    fn in_savepoint(&mut self, command: &mut dyn Command) -> Result<()> {
+    fn in_savepoint(&mut self, command: &mut dyn WriterCommand) -> Result<()> {
         self.sql("SAVEPOINT command")?;
         let outcome = self.run(command).and_then(|()| self.sql("RELEASE command"));
         match outcome {
@@ -238,7 +242,7 @@ impl Writer {
         }
     }
 
-    fn run(&mut self, command: &mut dyn Command) -> Result<()> {
+    fn run(&mut self, command: &mut dyn WriterCommand) -> Result<()> {
         command.run(&mut SqliteTransaction {
             connection: &mut self.connection,
             dialect: &self.dialect,

@@ -13,7 +13,7 @@ use crate::backend::Backend;
 use crate::error::Result;
 use crate::model::{Millis, Retention, StoreStats, SweepReport};
 use crate::postgres::{PostgresBackend, PostgresOptions};
-use crate::sql::transaction::{TransactionMode, Work};
+use crate::sql::transaction::{TransactionMode, TransactionWork};
 use crate::sql::upkeep;
 use crate::sqlite::{SqliteBackend, SqliteOptions};
 use crate::timing::Timings;
@@ -33,7 +33,7 @@ pub struct Store {
 macro_rules! transaction {
     ($self:ident, $mode:ident, [$($input:ident = $value:expr),*], |$tx:ident| $statements:expr) => {{
         let input = ::std::sync::Arc::new(($($value,)*));
-        let work: $crate::sql::transaction::Work<_> = Box::new(move |$tx| {
+        let work: $crate::sql::transaction::TransactionWork<_> = Box::new(move |$tx| {
             let input = ::std::sync::Arc::clone(&input);
             Box::pin(async move {
                 let ($($input,)*) = &*input;
@@ -74,7 +74,11 @@ impl Store {
     }
 
     /// Runs the work in one transaction and measures it.
-    async fn run<T: Send + 'static>(&self, mode: TransactionMode, work: Work<T>) -> Result<T> {
+    async fn run<T: Send + 'static>(
+        &self,
+        mode: TransactionMode,
+        work: TransactionWork<T>,
+    ) -> Result<T> {
         let transaction = self.backend.run(mode, work);
         self.timings.measured(mode, transaction).await
     }

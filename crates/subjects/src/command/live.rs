@@ -7,25 +7,25 @@ use proofhouse_range::{ActorEndpoint, BoxFuture};
 use proofhouse_wire::kill_marked;
 
 use super::ports::Port;
-use super::process::Process;
-use super::variables::{MARK, Variables};
+use super::process::SubjectProcess;
+use super::variables::{CommandVariables, MARK};
 use super::workplace::Watch;
 use crate::mcp_config::Placed;
 use crate::prompt_delivery::PromptDelivery;
 use crate::spec::{CommandSpec, Urls};
-use crate::subject::{Answer, LiveSubject, Shutdown, SubjectError};
+use crate::subject::{LiveSubject, Shutdown, SubjectAnswer, SubjectError};
 
 /// A command in a run.
 pub(super) struct LiveCommand {
     pub(super) spec: CommandSpec,
-    pub(super) variables: Variables,
+    pub(super) variables: CommandVariables,
     /// What tells its processes from all others.
     pub(super) mark: String,
     pub(super) directory: PathBuf,
     pub(super) urls: Urls,
     pub(super) user: Option<PromptDelivery>,
     pub(super) port: Option<Port>,
-    pub(super) process: Option<Process>,
+    pub(super) process: Option<SubjectProcess>,
     /// The configuration that is not the user's for now.
     pub(super) placed: Option<Placed>,
     pub(super) watch: Watch,
@@ -34,12 +34,12 @@ pub(super) struct LiveCommand {
 
 impl LiveCommand {
     /// One task: the command gets the prompt, and what it says until it ends is the answer.
-    async fn once(&mut self, prompt: &str) -> Result<Answer, SubjectError> {
+    async fn once(&mut self, prompt: &str) -> Result<SubjectAnswer, SubjectError> {
         let process = self.spawn(Some(prompt))?;
         let process = self.process.insert(process);
         let (said, status) = process.converse(prompt).await;
         match status {
-            Some(status) if status.success() => Ok(Answer { text: Some(said) }),
+            Some(status) if status.success() => Ok(SubjectAnswer { text: Some(said) }),
             status => {
                 let words = process.last_words(status).await;
                 Err(SubjectError::new(format!("the command failed{words}")))
@@ -47,11 +47,11 @@ impl LiveCommand {
         }
     }
 
-    async fn asked(&mut self, text: &str) -> Result<Answer, SubjectError> {
+    async fn asked(&mut self, text: &str) -> Result<SubjectAnswer, SubjectError> {
         match &mut self.user {
             Some(user) => {
                 let text = user.say(text).await?;
-                Ok(Answer { text: Some(text) })
+                Ok(SubjectAnswer { text: Some(text) })
             }
             None if self.urls.is_empty() => self.once(text).await,
             None => Err(SubjectError::new(
@@ -90,12 +90,15 @@ impl LiveSubject for LiveCommand {
         self.urls.endpoint(mode)
     }
 
-    fn prompt<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, Result<Answer, SubjectError>> {
+    fn prompt<'a>(
+        &'a mut self,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<SubjectAnswer, SubjectError>> {
         Box::pin(async move {
             let full = self.watch.full();
             let answer = tokio::select! {
                 answer = self.asked(text) => answer,
-                () = full.cancelled() => Ok(Answer::default()),
+                () = full.cancelled() => Ok(SubjectAnswer::default()),
             };
             match self.watch.reason() {
                 Some(reason) => Err(SubjectError(reason)),

@@ -15,11 +15,11 @@ use proofhouse_wire::{Spawn, kill_marked};
 
 use self::live::LiveCommand;
 use self::ports::Port;
-use self::process::Process;
-use self::variables::{MARK, Variables, plant_canaries};
+use self::process::SubjectProcess;
+use self::variables::{CommandVariables, MARK, plant_canaries};
 use self::workplace::Watch;
 use crate::mcp_config::McpConfig;
-use crate::open::{OpenError, Opening};
+use crate::open::{OpenContext, SubjectOpenError};
 use crate::prompt_delivery::{PromptDelivery, header_map};
 use crate::spec::{CommandSpec, Directory, Ready, Serves, Urls};
 use crate::subject::{LiveSubject, Pace, RunContext, Subject, SubjectError, SubjectInfo};
@@ -43,15 +43,15 @@ impl CommandSubject {
         info: SubjectInfo,
         spec: &CommandSpec,
         pace: Pace,
-        opening: &Opening<'_>,
-    ) -> Result<Self, OpenError> {
+        opening: &OpenContext<'_>,
+    ) -> Result<Self, SubjectOpenError> {
         if spec.words.first().is_none_or(String::is_empty) {
-            return Err(OpenError::NoCommand);
+            return Err(SubjectOpenError::NoCommand);
         }
         if let Directory::CopyOf(directory) | Directory::Fixed(directory) = &spec.directory
             && !directory.is_dir()
         {
-            return Err(OpenError::NoDirectory(directory.clone()));
+            return Err(SubjectOpenError::NoDirectory(directory.clone()));
         }
         let mcp_config = match &spec.mcp_config {
             Some(config) => Some(McpConfig::new(config, opening.notify)?),
@@ -110,7 +110,7 @@ impl CommandSubject {
         plant_canaries(run).map_err(|error| {
             SubjectError::new(format!("cannot write into the run's directory: {error}"))
         })?;
-        let mut variables = Variables::of(run);
+        let mut variables = CommandVariables::of(run);
         let mut placed = None;
         if let Some(config) = &self.mcp_config {
             let inside = self.inside_copy();
@@ -265,7 +265,7 @@ impl Subject for CommandSubject {
 }
 
 impl LiveCommand {
-    fn spawn(&self, prompt: Option<&str>) -> Result<Process, SubjectError> {
+    fn spawn(&self, prompt: Option<&str>) -> Result<SubjectProcess, SubjectError> {
         let mut variables = self.variables.clone();
         if let Some(prompt) = prompt {
             variables.set("prompt", prompt);
@@ -274,7 +274,7 @@ impl LiveCommand {
         let program = words.next().unwrap_or_default();
         let own = self.spec.environment.iter();
         let own = own.map(|(name, value)| (name.clone(), variables.fill(value.expose())));
-        Process::start(&Spawn {
+        SubjectProcess::start(&Spawn {
             program,
             arguments: words.collect(),
             // Ours come last: the mark must be there.

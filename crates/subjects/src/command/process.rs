@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use proofhouse_wire::client::Client;
-use proofhouse_wire::{Bytes, Child, HeaderMap, Line, Method, Spawn, WireLimits};
+use proofhouse_wire::{Bytes, Child, HeaderMap, Method, Spawn, WireLimits, WireLine};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -24,17 +24,17 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long one question for readiness may take.
 const QUESTION: Duration = Duration::from_secs(2);
 
-type Output = proofhouse_wire::LineReader<tokio::io::BufReader<tokio::process::ChildStdout>>;
+type ProcessOutput = proofhouse_wire::LineReader<tokio::io::BufReader<tokio::process::ChildStdout>>;
 
 /// A command under way. When it is dropped, its whole group is killed.
-pub(crate) struct Process {
+pub(crate) struct SubjectProcess {
     child: Child,
     stdin: Option<tokio::process::ChildStdin>,
-    lines: Option<Output>,
-    reading: Option<Reading>,
+    lines: Option<ProcessOutput>,
+    reading: Option<OutputDrain>,
 }
 
-impl Process {
+impl SubjectProcess {
     /// Starts it.
     pub(crate) fn start(spawn: &Spawn) -> Result<Self, SubjectError> {
         let limits = WireLimits {
@@ -54,7 +54,7 @@ impl Process {
     pub(crate) fn leave_alone(&mut self) {
         self.stdin = None;
         if let Some(mut lines) = self.lines.take() {
-            self.reading = Some(Reading(tokio::spawn(async move {
+            self.reading = Some(OutputDrain(tokio::spawn(async move {
                 while let Ok(Some(_)) = lines.next().await {}
             })));
         }
@@ -66,7 +66,7 @@ impl Process {
         if let Some(lines) = &mut self.lines {
             let heard = async {
                 while let Ok(Some(line)) = lines.next().await {
-                    if let Line::Whole(line) | Line::Cut(line) = line
+                    if let WireLine::Whole(line) | WireLine::Cut(line) = line
                         && String::from_utf8_lossy(&line).contains(wanted)
                     {
                         return true;
@@ -142,7 +142,7 @@ impl Process {
         let listening = async {
             let Some(mut lines) = lines else { return };
             while let Ok(Some(line)) = lines.next().await {
-                if let Line::Whole(line) | Line::Cut(line) = line
+                if let WireLine::Whole(line) | WireLine::Cut(line) = line
                     && heard.len() + line.len() < MAX_OUTPUT_BYTES
                 {
                     heard.push_str(&String::from_utf8_lossy(&line));
@@ -209,9 +209,9 @@ impl Process {
 }
 
 /// Reads output away for as long as it is there.
-struct Reading(tokio::task::JoinHandle<()>);
+struct OutputDrain(tokio::task::JoinHandle<()>);
 
-impl Drop for Reading {
+impl Drop for OutputDrain {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -14,9 +14,9 @@ pub(crate) const MARK: &str = "PROOFHOUSE_DIRECTORY";
 
 /// Names and values of placeholders.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Variables(Vec<(String, String)>);
+pub(crate) struct CommandVariables(Vec<(String, String)>);
 
-impl Variables {
+impl CommandVariables {
     /// What the command may know of a run.
     pub(crate) fn of(run: &RunContext) -> Self {
         let mut variables = Self::default();
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn placeholders_are_filled_and_others_stay() {
-        let mut variables = Variables::default();
+        let mut variables = CommandVariables::default();
         variables.set("mcp_url", "http://x/{port}");
         for (word, filled) in [
             ("--mcp={mcp_url}", "--mcp=http://x/{port}"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use proofhouse_manifest::Bundle;
 use proofhouse_source::DiagnosticSeverity;
-use proofhouse_wire::files::Input;
+use proofhouse_wire::files::FileInput;
 use serde_json::Value;
 
 use super::packages;
@@ -48,7 +48,7 @@ const MAX_FOUND: usize = 8;
 
 /// What was found in a directory; all paths are relative to it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct DiscoveredProject {
     /// Configurations of MCP servers.
     pub mcp_configs: Vec<McpConfigFile>,
     /// Manifests of agents.
@@ -92,8 +92,8 @@ pub struct Hint {
 
 /// Looks around.
 #[must_use]
-pub fn detect(directory: &Path) -> Found {
-    let mut found = Found::default();
+pub fn detect(directory: &Path) -> DiscoveredProject {
+    let mut found = DiscoveredProject::default();
     for name in MCP_CONFIGS {
         if let Some(text) = read(&directory.join(name)) {
             found.mcp_configs.extend(mcp_config(name, &text));
@@ -121,7 +121,7 @@ pub fn detect(directory: &Path) -> Found {
             });
         }
     }
-    let mut search = Search {
+    let mut search = ProjectSearch {
         root: directory,
         entries: 0,
         files: 0,
@@ -138,7 +138,7 @@ fn read(path: &Path) -> Option<String> {
     if !path.is_file() {
         return None;
     }
-    Input::File(path.to_owned()).read(MAX_BYTES).ok()
+    FileInput::File(path.to_owned()).read(MAX_BYTES).ok()
 }
 
 /// A file in JSON that lists MCP servers; comments in it are not understood, and then it is told all the same.
@@ -173,14 +173,14 @@ fn loopback(url: &str) -> Option<SocketAddr> {
     address.ip().is_loopback().then_some(address)
 }
 
-struct Search<'f> {
+struct ProjectSearch<'f> {
     root: &'f Path,
     entries: usize,
     files: usize,
-    found: &'f mut Found,
+    found: &'f mut DiscoveredProject,
 }
 
-impl Search<'_> {
+impl ProjectSearch<'_> {
     fn directory(&mut self, directory: &Path, depth: usize) {
         let Ok(entries) = std::fs::read_dir(directory) else {
             return;

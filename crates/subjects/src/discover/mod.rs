@@ -4,5 +4,5 @@ mod detect;
 mod packages;
 mod probe;
 
-pub use detect::{AgentFile, Found, Hint, McpConfigFile, detect};
+pub use detect::{AgentFile, DiscoveredProject, Hint, McpConfigFile, detect};
 pub use probe::{PORTS, ProbeError, Spoken, probe_ports, probe_url};

@@ -10,7 +10,7 @@ use proofhouse_protocol::mcp::{
     McpMethod, McpRevision, ToolHeaders, header, headers_of, wrap_params,
 };
 use proofhouse_protocol::{ACCEPT_JSON_OR_EVENTS, JSON, rpc};
-use proofhouse_wire::client::{Client, ClientError, Response};
+use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -224,7 +224,7 @@ fn client_info() -> Value {
 }
 
 /// The first message of an answer.
-async fn reply_of(answer: Response) -> Option<Value> {
+async fn reply_of(answer: StreamedResponse) -> Option<Value> {
     if !answer.is_event_stream() {
         return json_of(Some(answer)).await;
     }
@@ -256,7 +256,7 @@ async fn post(
     url: &str,
     body: &Value,
     more: &[(String, String)],
-) -> Option<Response> {
+) -> Option<StreamedResponse> {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static(JSON));
     headers.insert("accept", HeaderValue::from_static(ACCEPT_JSON_OR_EVENTS));
@@ -269,7 +269,7 @@ async fn post(
     answer.status.is_success().then_some(answer)
 }
 
-async fn json_of(answer: Option<Response>) -> Option<Value> {
+async fn json_of(answer: Option<StreamedResponse>) -> Option<Value> {
     let answer = answer.filter(|answer| answer.status.is_success())?;
     serde_json::from_slice(&answer.bytes().await.ok()?).ok()
 }

@@ -7,7 +7,8 @@ use proofhouse_expr::{FunctionError, Program, Variables};
 use serde_json::{Value, json};
 
 use crate::runtime::{
-    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Preview, Setup,
+    ActionCall, ActionError, ActionFailure, ActionRuntime, ActionSession, Environment, Preview,
+    Setup,
 };
 use proofhouse_manifest::interpolate::Root;
 use proofhouse_manifest::{CelCall, Execute, mount_functions};
@@ -24,7 +25,7 @@ pub struct CelRuntime;
 impl ActionRuntime for CelRuntime {
     fn initialize<'a>(
         &'a self,
-        _call: &'a Call,
+        _call: &'a ActionCall,
         _environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async { Ok(Arc::new(*self) as Arc<dyn ActionSession>) })
@@ -47,7 +48,7 @@ impl ActionRuntime for CelRuntime {
 impl ActionSession for CelRuntime {
     fn invoke<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async move {
@@ -66,16 +67,16 @@ impl ActionSession for CelRuntime {
                 );
             let expression = with_files(&cel.expression, environment)?;
             let result = expression.evaluate(&variables);
-            result.map_err(|error| ActionError::new(Failure::Cel, error.to_string()))
+            result.map_err(|error| ActionError::new(ActionFailure::Cel, error.to_string()))
         })
     }
 }
 
-fn cel_of(call: &Call) -> Result<&CelCall, ActionError> {
+fn cel_of(call: &ActionCall) -> Result<&CelCall, ActionError> {
     match &call.action.execute {
         Execute::Cel(cel) => Ok(cel),
         _ => Err(ActionError::new(
-            Failure::Manifest,
+            ActionFailure::Manifest,
             "this is not a `cel` action",
         )),
     }
@@ -91,7 +92,7 @@ fn with_files(expression: &Program, environment: &Environment) -> Result<Program
     }
     let Some(files) = environment.files() else {
         let message = "the expression uses files, and the agent has no `mount`";
-        return Err(ActionError::new(Failure::Manifest, message));
+        return Err(ActionError::new(ActionFailure::Manifest, message));
     };
     let (reading, writing) = (Arc::clone(files), Arc::clone(files));
     mount_functions(
@@ -111,5 +112,5 @@ fn with_files(expression: &Program, environment: &Environment) -> Result<Program
         },
     )
     .compile(expression.source())
-    .map_err(|error| ActionError::new(Failure::Manifest, error.to_string()))
+    .map_err(|error| ActionError::new(ActionFailure::Manifest, error.to_string()))
 }

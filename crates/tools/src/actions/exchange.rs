@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use super::response;
-use crate::http::{Answer, HttpClient, Request, references};
-use crate::runtime::{ActionError, Call, Environment};
+use crate::http::{HttpClient, ToolRequest, ToolResponse, references};
+use crate::runtime::{ActionCall, ActionError, Environment};
 use proofhouse_manifest::HttpCall;
-use proofhouse_manifest::interpolate::{Root, Scope, Secrets};
+use proofhouse_manifest::interpolate::{Root, Secrets, TemplateScope};
 
 /// A response and the secrets that must not be shown of it.
 pub(crate) struct Exchanged {
-    pub(crate) answer: Answer,
+    pub(crate) answer: ToolResponse,
     pub(crate) secrets: Secrets,
 }
 
@@ -37,14 +37,14 @@ fn clean(error: ActionError, secrets: &Secrets) -> ActionError {
 pub(crate) async fn exchange(
     client: &HttpClient,
     http: &HttpCall,
-    call: &Call,
+    call: &ActionCall,
     environment: &Environment,
     session: Option<&Value>,
 ) -> Result<Exchanged, ActionError> {
     let used = references(http);
     let uses_token = used.iter().any(|reference| reference.root == Root::Auth);
     let mut secrets = call.secrets.clone();
-    let mut refused: Option<(Scope, Answer)> = None;
+    let mut refused: Option<(TemplateScope, ToolResponse)> = None;
     loop {
         let mut scope = match &refused {
             None => environment.scope(call, used.iter().copied(), false).await,
@@ -62,7 +62,7 @@ pub(crate) async fn exchange(
             scope.set(Root::Session, session.clone());
         }
         secrets.extend(scope.secrets());
-        let request = Request::new(http, &scope).map_err(|error| clean(error, &secrets))?;
+        let request = ToolRequest::new(http, &scope).map_err(|error| clean(error, &secrets))?;
         let answer = client
             .send(&request)
             .await

@@ -5,14 +5,14 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use serde_json_path::JsonPath;
 
-use crate::http::Answer;
-use crate::runtime::{ActionError, Failure};
+use crate::http::ToolResponse;
+use crate::runtime::{ActionError, ActionFailure};
 
 /// How much of the body of an error is told.
 const MAX_ERROR_BODY: usize = 4096;
 
 /// The result of an action: the part the path selects, the JSON, the text, or the bytes.
-pub(super) fn result(answer: &Answer, path: Option<&JsonPath>) -> Result<Value, ActionError> {
+pub(super) fn result(answer: &ToolResponse, path: Option<&JsonPath>) -> Result<Value, ActionError> {
     if !answer.status.is_success() {
         return Err(status_error(answer));
     }
@@ -27,7 +27,7 @@ pub(super) fn result(answer: &Answer, path: Option<&JsonPath>) -> Result<Value, 
 pub(super) fn select(value: &Value, path: &JsonPath) -> Result<Value, ActionError> {
     match path.query(value).all().as_slice() {
         [] => Err(ActionError::new(
-            Failure::NoMatch,
+            ActionFailure::NoMatch,
             format!("`{path}` finds nothing in the response"),
         )),
         [one] => Ok((*one).clone()),
@@ -35,12 +35,12 @@ pub(super) fn select(value: &Value, path: &JsonPath) -> Result<Value, ActionErro
     }
 }
 
-fn read(answer: &Answer, must_be_json: bool) -> Result<Value, ActionError> {
+fn read(answer: &ToolResponse, must_be_json: bool) -> Result<Value, ActionError> {
     if let Some(encoding) = answer.header("content-encoding")
         && !encoding.trim().eq_ignore_ascii_case("identity")
     {
         let message = format!("the response is encoded as `{encoding}`, which is not understood");
-        return Err(ActionError::new(Failure::Response, message));
+        return Err(ActionError::new(ActionFailure::Response, message));
     }
     let kind = answer.header("content-type").unwrap_or_default();
     let essence = kind
@@ -58,7 +58,7 @@ fn read(answer: &Answer, must_be_json: bool) -> Result<Value, ActionError> {
             Ok(value) => return Ok(value),
             Err(error) if says_json || must_be_json => {
                 let message = format!("the response is not JSON: {error}");
-                return Err(ActionError::new(Failure::Response, message));
+                return Err(ActionError::new(ActionFailure::Response, message));
             }
             Err(_) => {}
         }
@@ -69,7 +69,7 @@ fn read(answer: &Answer, must_be_json: bool) -> Result<Value, ActionError> {
     })
 }
 
-fn status_error(answer: &Answer) -> ActionError {
+fn status_error(answer: &ToolResponse) -> ActionError {
     let status = answer.status;
     let message = if status.is_redirection() {
         format!(
@@ -78,7 +78,7 @@ fn status_error(answer: &Answer) -> ActionError {
     } else {
         format!("HTTP {status}")
     };
-    let mut error = ActionError::new(Failure::HttpStatus, message);
+    let mut error = ActionError::new(ActionFailure::HttpStatus, message);
     error
         .detail
         .insert("status".to_owned(), status.as_u16().into());

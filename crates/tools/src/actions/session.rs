@@ -5,25 +5,25 @@ use serde_json::{Map, Value};
 use super::exchange::{Exchanged, exchange};
 use super::response;
 use crate::http::HttpClient;
-use crate::runtime::{ActionError, Call, Environment, Failure, sounds_secret};
+use crate::runtime::{ActionCall, ActionError, ActionFailure, Environment, sounds_secret};
 use proofhouse_manifest::interpolate::{Sealed, Secrets};
-use proofhouse_manifest::{Execute, HttpCall, Session};
+use proofhouse_manifest::{Execute, HttpCall, SessionSpec};
 
 /// A session that was made.
-pub(super) struct Open {
+pub(super) struct OpenSession {
     /// What `{session.key}` names.
     values: Sealed<Value>,
     /// Those of the values that are secret.
     secrets: Secrets,
     /// The call that made it; the one that ends it has the same parameters.
-    opened_by: Call,
+    opened_by: ActionCall,
 }
 
-impl Open {
+impl OpenSession {
     /// Makes a session. One that was made and cannot be used is ended again.
     pub(super) async fn new(
         client: &HttpClient,
-        call: &Call,
+        call: &ActionCall,
         environment: &Environment,
     ) -> Result<Self, ActionError> {
         let session = session_of(call)?;
@@ -31,7 +31,7 @@ impl Open {
         let made = exchange(client, create, call, environment, None).await?;
         let answer = response::result(&made.answer, create.response_path.as_ref());
         if !made.answer.status.is_success() {
-            let unmade = || ActionError::new(Failure::HttpStatus, "no session was made");
+            let unmade = || ActionError::new(ActionFailure::HttpStatus, "no session was made");
             return Err(made.clean(answer.err().unwrap_or_else(unmade)));
         }
         let (open, problem) = match &answer {
@@ -58,7 +58,7 @@ impl Open {
         }
     }
 
-    fn empty(call: &Call) -> Self {
+    fn empty(call: &ActionCall) -> Self {
         Self {
             values: Sealed::new(Value::Object(Map::new())),
             secrets: Secrets::default(),
@@ -70,7 +70,7 @@ impl Open {
     pub(super) async fn execute(
         &self,
         client: &HttpClient,
-        call: &Call,
+        call: &ActionCall,
         environment: &Environment,
     ) -> Result<Value, ActionError> {
         let execute = whole(session_of(call)?.execute.as_ref(), "execute")?;
@@ -103,7 +103,11 @@ impl Open {
 }
 
 /// Keeps what the manifest asks for of the answer, as far as it is there.
-fn extract(session: &Session, answer: &Value, call: &Call) -> (Open, Option<ActionError>) {
+fn extract(
+    session: &SessionSpec,
+    answer: &Value,
+    call: &ActionCall,
+) -> (OpenSession, Option<ActionError>) {
     let mut values = Map::new();
     let mut secrets = Secrets::default();
     let mut problem = None;
@@ -118,7 +122,7 @@ fn extract(session: &Session, answer: &Value, call: &Call) -> (Open, Option<Acti
             Err(error) => problem = problem.or(Some(error)),
         }
     }
-    let open = Open {
+    let open = OpenSession {
         values: Sealed::new(Value::Object(values)),
         secrets,
         opened_by: call.clone(),
@@ -126,16 +130,21 @@ fn extract(session: &Session, answer: &Value, call: &Call) -> (Open, Option<Acti
     (open, problem)
 }
 
-pub(super) fn session_of(call: &Call) -> Result<&Session, ActionError> {
+pub(super) fn session_of(call: &ActionCall) -> Result<&SessionSpec, ActionError> {
     match &call.action.execute {
         Execute::StatefulSession(session) => Ok(session),
         _ => Err(ActionError::new(
-            Failure::Manifest,
+            ActionFailure::Manifest,
             "this is not a `stateful_session` action",
         )),
     }
 }
 
 fn whole<'a>(call: Option<&'a HttpCall>, key: &str) -> Result<&'a HttpCall, ActionError> {
-    call.ok_or_else(|| ActionError::new(Failure::Manifest, format!("the session has no `{key}`")))
+    call.ok_or_else(|| {
+        ActionError::new(
+            ActionFailure::Manifest,
+            format!("the session has no `{key}`"),
+        )
+    })
 }

@@ -7,10 +7,11 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
-use super::session::{Open, session_of};
+use super::session::{OpenSession, session_of};
 use crate::http::HttpClient;
 use crate::runtime::{
-    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Preview, Setup,
+    ActionCall, ActionError, ActionFailure, ActionRuntime, ActionSession, Environment, Preview,
+    Setup,
 };
 
 /// The runtime, as far as it needs nothing from an operator.
@@ -27,11 +28,11 @@ pub struct StatefulSession {
 /// The session of a task with a server.
 struct RemoteSession {
     client: Arc<HttpClient>,
-    slot: Arc<Mutex<Slot>>,
+    slot: Arc<Mutex<SessionSlot>>,
 }
 
-struct Slot {
-    open: Arc<Open>,
+struct SessionSlot {
+    open: Arc<OpenSession>,
     /// How often a new one was tried for.
     renewals: u64,
     /// Statuses that a new session did not mend. With this server, they say something else.
@@ -41,8 +42,8 @@ struct Slot {
 }
 
 /// A call that the server refused, perhaps because the session expired.
-struct Refused {
-    session: Arc<Open>,
+struct RefusedCall {
+    session: Arc<OpenSession>,
     /// How often a new session had been tried for when the call began.
     renewals: u64,
     status: u16,
@@ -60,12 +61,12 @@ impl StatefulSession {
 impl ActionRuntime for StatefulSession {
     fn initialize<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async move {
-            let open = Open::new(&self.client, call, environment).await?;
-            let slot = Slot {
+            let open = OpenSession::new(&self.client, call, environment).await?;
+            let slot = SessionSlot {
                 open: Arc::new(open),
                 renewals: 0,
                 unmended: Vec::new(),
@@ -104,9 +105,9 @@ impl RemoteSession {
     /// what the action names, and then the session with all that happened in it must stay.
     async fn renew(
         client: &HttpClient,
-        slot: &Mutex<Slot>,
-        refused: Refused,
-        call: &Call,
+        slot: &Mutex<SessionSlot>,
+        refused: RefusedCall,
+        call: &ActionCall,
         environment: &Environment,
     ) -> Result<Value, ActionError> {
         let mut slot = slot.lock().await;
@@ -122,7 +123,7 @@ impl RemoteSession {
             return Err(refused.error);
         }
         slot.renewals += 1;
-        let open = Arc::new(Open::new(client, call, environment).await?);
+        let open = Arc::new(OpenSession::new(client, call, environment).await?);
         let result = open.execute(client, call, environment).await;
         match &result {
             Err(error) if expired(error) == Some(refused.status) => {
@@ -145,7 +146,7 @@ impl RemoteSession {
 impl ActionSession for RemoteSession {
     fn invoke<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async move {
@@ -161,7 +162,7 @@ impl ActionSession for RemoteSession {
                     None => return Err(error),
                 },
             };
-            let refused = Refused {
+            let refused = RefusedCall {
                 session,
                 renewals,
                 status,
@@ -172,7 +173,7 @@ impl ActionSession for RemoteSession {
             let (call, environment) = (call.clone(), environment.clone());
             let renewing =
                 async move { Self::renew(&client, &slot, refused, &call, &environment).await };
-            let stopped = |_| ActionError::new(Failure::Ended, "the runtime stopped");
+            let stopped = |_| ActionError::new(ActionFailure::Ended, "the runtime stopped");
             tokio::spawn(renewing).await.map_err(stopped)?
         })
     }
@@ -191,7 +192,7 @@ impl ActionSession for RemoteSession {
 
 /// The status of an answer that may mean that the session is no more.
 fn expired(error: &ActionError) -> Option<u16> {
-    if error.failure != Failure::HttpStatus {
+    if error.failure != ActionFailure::HttpStatus {
         return None;
     }
     match error.detail.get("status").and_then(Value::as_u64) {

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::exchange::exchange;
 use crate::http::HttpClient;
 use crate::runtime::{
-    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Preview, Setup,
+    ActionCall, ActionError, ActionFailure, ActionRuntime, ActionSession, Environment, Preview,
+    Setup,
 };
 use proofhouse_manifest::{Execute, HttpCall};
 
@@ -28,7 +29,7 @@ struct StatelessHttp {
 impl ActionRuntime for StatelessHttp {
     fn initialize<'a>(
         &'a self,
-        _call: &'a Call,
+        _call: &'a ActionCall,
         _environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async { Ok(Arc::new(self.clone()) as Arc<dyn ActionSession>) })
@@ -43,7 +44,7 @@ impl ActionRuntime for StatelessHttp {
 impl ActionSession for StatelessHttp {
     fn invoke<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async move {
@@ -54,11 +55,11 @@ impl ActionSession for StatelessHttp {
     }
 }
 
-fn call_of(call: &Call) -> Result<&HttpCall, ActionError> {
+fn call_of(call: &ActionCall) -> Result<&HttpCall, ActionError> {
     match &call.action.execute {
         Execute::StatelessHttp(http) => Ok(http),
         _ => Err(ActionError::new(
-            Failure::Manifest,
+            ActionFailure::Manifest,
             "this is not a `stateless_http` action",
         )),
     }

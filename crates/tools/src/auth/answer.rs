@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::error::AuthError;
-use crate::http::{Answer, HttpClient, Request};
+use crate::http::{HttpClient, ToolRequest, ToolResponse};
 use proofhouse_manifest::interpolate::Secrets;
 
 /// An answer with a token in it has a few KiB; this is generous, and far from what other tools may answer.
@@ -19,7 +19,7 @@ const MAX_SAID: usize = 200;
 /// up may not be repeated.
 pub(super) async fn ask(
     client: &HttpClient,
-    request: &Request,
+    request: &ToolRequest,
     repeatable: bool,
     secrets: &Secrets,
 ) -> Result<Value, AuthError> {
@@ -80,7 +80,7 @@ pub(super) fn end(answer: &Value, now: u64) -> Result<Option<u64>, AuthError> {
     }
 }
 
-fn refusal(answer: &Answer, json: Option<&Value>, secrets: &Secrets) -> AuthError {
+fn refusal(answer: &ToolResponse, json: Option<&Value>, secrets: &Secrets) -> AuthError {
     let said = |keys: &[&str]| {
         let text = keys.iter().find_map(|key| json?.get(key)?.as_str())?;
         let clean: String = secrets

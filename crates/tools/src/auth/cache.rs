@@ -22,7 +22,7 @@ const JUST_FETCHED: u64 = 5;
 const RENEW_AGAIN: u64 = 10;
 
 /// The time in seconds since 1970.
-pub(super) type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+pub(super) type UnixClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// What a request for a token brought.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ pub(super) struct Fetched {
 
 /// Which token will do.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Wanted<'a> {
+pub(super) enum TokenDemand<'a> {
     Any,
     /// One that was fetched a moment ago.
     Fresh,
@@ -42,21 +42,21 @@ pub(super) enum Wanted<'a> {
     Not(&'a str),
 }
 
-pub(super) struct Cache {
-    state: Arc<Mutex<State>>,
-    clock: Clock,
+pub(super) struct TokenCache {
+    state: Arc<Mutex<TokenState>>,
+    clock: UnixClock,
 }
 
 #[derive(Default)]
-struct State {
-    held: Option<Held>,
+struct TokenState {
+    held: Option<HeldToken>,
     /// The request that is under way. Whoever comes meanwhile shares its result, also a failure.
     flight: Option<Flight>,
 }
 
 type Flight = Shared<BoxFuture<'static, Result<Sealed<String>, AuthError>>>;
 
-struct Held {
+struct HeldToken {
     token: Sealed<String>,
     fetched_at: u64,
     /// When to fetch the next one; never, if its end is not known.
@@ -64,8 +64,8 @@ struct Held {
     expires_at: Option<u64>,
 }
 
-impl Cache {
-    pub(super) fn new(clock: Clock) -> Self {
+impl TokenCache {
+    pub(super) fn new(clock: UnixClock) -> Self {
         Self {
             state: Arc::default(),
             clock,
@@ -75,7 +75,7 @@ impl Cache {
     /// The token, fetched if there is none that will do.
     pub(super) async fn get<F>(
         &self,
-        wanted: Wanted<'_>,
+        wanted: TokenDemand<'_>,
         fetch: impl FnOnce() -> F,
     ) -> Result<Sealed<String>, AuthError>
     where
@@ -104,7 +104,7 @@ impl Cache {
                 lock(&self.state).flight = None;
                 Err(AuthError::Stopped)
             }
-            Err(error) if matches!(wanted, Wanted::Any) => self.old_one().ok_or(error),
+            Err(error) if matches!(wanted, TokenDemand::Any) => self.old_one().ok_or(error),
             result => result,
         }
     }
@@ -121,7 +121,7 @@ impl Cache {
             let result = fetching.await;
             let mut state = lock(&state);
             state.flight = None;
-            let held = Held::new(result?, asked_at);
+            let held = HeldToken::new(result?, asked_at);
             let token = held.token.clone();
             state.held = Some(held);
             Ok(token)
@@ -144,7 +144,7 @@ impl Cache {
     }
 }
 
-impl Held {
+impl HeldToken {
     fn new(fetched: Fetched, asked_at: u64) -> Self {
         let renew_at = fetched.expires_at.map(|end| {
             let life = end.saturating_sub(asked_at);
@@ -158,12 +158,12 @@ impl Held {
         }
     }
 
-    fn will_do(&self, wanted: Wanted<'_>, now: u64) -> bool {
+    fn will_do(&self, wanted: TokenDemand<'_>, now: u64) -> bool {
         let due = self.renew_at.is_some_and(|at| now >= at);
         !due && match wanted {
-            Wanted::Any => true,
-            Wanted::Fresh => now.saturating_sub(self.fetched_at) < JUST_FETCHED,
-            Wanted::Not(refused) => self.token.expose() != refused,
+            TokenDemand::Any => true,
+            TokenDemand::Fresh => now.saturating_sub(self.fetched_at) < JUST_FETCHED,
+            TokenDemand::Not(refused) => self.token.expose() != refused,
         }
     }
 }

@@ -7,7 +7,7 @@ use super::answer::{ask, token};
 use super::cache::Fetched;
 use super::config::GithubApp;
 use super::error::AuthError;
-use crate::http::{HttpClient, Request};
+use crate::http::{HttpClient, ToolRequest};
 use proofhouse_manifest::interpolate::{Sealed, Secrets};
 
 /// The statement is dated back, so that a server whose clock is behind accepts it.
@@ -51,7 +51,7 @@ fn seconds(text: &str) -> Option<u64> {
     u64::try_from(time.as_second()).ok()
 }
 
-fn request(app: &GithubApp, statement: &str) -> Result<Request, AuthError> {
+fn request(app: &GithubApp, statement: &str) -> Result<ToolRequest, AuthError> {
     let mut url = app.api_url.clone();
     let path = format!(
         "{}/app/installations/{}/access_tokens",
@@ -86,7 +86,7 @@ fn request(app: &GithubApp, statement: &str) -> Result<Request, AuthError> {
     if !app.permissions.is_empty() {
         body.insert("permissions".to_owned(), app.permissions.clone().into());
     }
-    Ok(Request {
+    Ok(ToolRequest {
         method: Method::POST,
         url: Sealed::new(url),
         headers: Sealed::new(headers),

@@ -8,13 +8,13 @@
 //! use proofhouse_tools::auth::{AuthConfig, ProviderConfig, Providers};
 //! use proofhouse_tools::http::EgressPolicy;
 //! use proofhouse_manifest::interpolate::Sealed;
-//! use proofhouse_tools::runtime::{Limits, TokenSource};
+//! use proofhouse_tools::runtime::{ToolLimits, TokenSource};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut config = AuthConfig::default();
 //! config.insert("ci", ProviderConfig::Fixed(Sealed::new("t-123".to_owned())));
-//! let providers = Providers::new(&config, &Limits::default(), EgressPolicy::default(), || 0)?;
+//! let providers = Providers::new(&config, &ToolLimits::default(), EgressPolicy::default(), || 0)?;
 //! assert_eq!(providers.token("ci", false).await?, "t-123");
 //! # Ok(())
 //! # }

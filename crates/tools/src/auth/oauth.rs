@@ -10,7 +10,7 @@ use super::answer::{ask, end, is_token, token};
 use super::cache::Fetched;
 use super::config::{ClientAuthentication, OauthClient};
 use super::error::AuthError;
-use crate::http::{HttpClient, Request};
+use crate::http::{HttpClient, ToolRequest};
 use proofhouse_manifest::interpolate::{Sealed, Secrets};
 
 /// Asks for a token; also yields the next refresh token, if the answer holds one.
@@ -43,7 +43,7 @@ fn understood(answer: &Value) -> Result<(), AuthError> {
     }
 }
 
-fn request(client: &OauthClient, refresh_token: Option<&str>) -> Result<Request, AuthError> {
+fn request(client: &OauthClient, refresh_token: Option<&str>) -> Result<ToolRequest, AuthError> {
     let mut headers = HeaderMap::new();
     let mut set = |name: &'static str, value: HeaderValue| {
         headers.insert(HeaderName::from_static(name), value);
@@ -78,7 +78,7 @@ fn request(client: &OauthClient, refresh_token: Option<&str>) -> Result<Request,
     for (name, value) in &client.parameters {
         form.append_pair(name, value.expose());
     }
-    Ok(Request {
+    Ok(ToolRequest {
         method: Method::POST,
         url: Sealed::new(client.token_url.clone()),
         headers: Sealed::new(headers),

@@ -8,25 +8,25 @@ use proofhouse_source::did_you_mean;
 use proofhouse_wire::sync::lock;
 
 use super::answer::MAX_ANSWER_BYTES;
-use super::cache::{Cache, Clock, Fetched, Wanted};
+use super::cache::{Fetched, TokenCache, TokenDemand, UnixClock};
 use super::config::{AuthConfig, ProviderConfig};
 use super::error::AuthError;
 use super::{github, oauth};
 use crate::http::{EgressPolicy, HttpClient};
-use crate::runtime::{ActionError, Limits, TokenError, TokenSource};
+use crate::runtime::{ActionError, TokenError, TokenSource, ToolLimits};
 use proofhouse_manifest::interpolate::{Sealed, Secrets};
 
 /// Gives tokens, and keeps them. Share one among all tasks, so that they share its tokens.
 pub struct Providers {
     table: BTreeMap<String, Arc<Provider>>,
     client: Arc<HttpClient>,
-    clock: Clock,
+    clock: UnixClock,
 }
 
 struct Provider {
     config: ProviderConfig,
     secrets: Mutex<Secrets>,
-    cache: Cache,
+    cache: TokenCache,
     /// The refresh token to use next.
     refresh_token: Mutex<Option<Sealed<String>>>,
 }
@@ -40,15 +40,15 @@ impl Providers {
     /// Returns an error when the HTTP client cannot be set up.
     pub fn new(
         config: &AuthConfig,
-        limits: &Limits,
+        limits: &ToolLimits,
         egress: EgressPolicy,
         clock: impl Fn() -> u64 + Send + Sync + 'static,
     ) -> Result<Self, ActionError> {
-        let limits = Limits {
+        let limits = ToolLimits {
             max_response_bytes: limits.max_response_bytes.min(MAX_ANSWER_BYTES),
             ..limits.clone()
         };
-        let clock: Clock = Arc::new(clock);
+        let clock: UnixClock = Arc::new(clock);
         let table = config.iter().map(|(name, config)| {
             let refresh_token = match config {
                 ProviderConfig::RefreshToken(grant) => Some(grant.refresh_token.clone()),
@@ -57,7 +57,7 @@ impl Providers {
             let provider = Provider {
                 config: config.clone(),
                 secrets: Mutex::new(config.secrets()),
-                cache: Cache::new(Arc::clone(&clock)),
+                cache: TokenCache::new(Arc::clone(&clock)),
                 refresh_token: Mutex::new(refresh_token),
             };
             (name.to_owned(), Arc::new(provider))
@@ -75,7 +75,7 @@ impl Providers {
     ///
     /// Returns why there is none.
     pub async fn get(&self, name: &str) -> Result<Sealed<String>, AuthError> {
-        self.fetch(name, Wanted::Any).await
+        self.fetch(name, TokenDemand::Any).await
     }
 
     /// The token of a provider after a server refused one. Those who were refused with the same token
@@ -89,10 +89,14 @@ impl Providers {
         name: &str,
         refused: &str,
     ) -> Result<Sealed<String>, AuthError> {
-        self.fetch(name, Wanted::Not(refused)).await
+        self.fetch(name, TokenDemand::Not(refused)).await
     }
 
-    async fn fetch(&self, name: &str, wanted: Wanted<'_>) -> Result<Sealed<String>, AuthError> {
+    async fn fetch(
+        &self,
+        name: &str,
+        wanted: TokenDemand<'_>,
+    ) -> Result<Sealed<String>, AuthError> {
         let Some(provider) = self.table.get(name) else {
             let near = did_you_mean(name, self.table.keys().map(String::as_str));
             return Err(AuthError::Unknown {
@@ -159,7 +163,11 @@ impl TokenSource for Providers {
         provider: &'a str,
         fresh: bool,
     ) -> BoxFuture<'a, Result<String, TokenError>> {
-        let wanted = if fresh { Wanted::Fresh } else { Wanted::Any };
+        let wanted = if fresh {
+            TokenDemand::Fresh
+        } else {
+            TokenDemand::Any
+        };
         Box::pin(async move { told(provider, self.fetch(provider, wanted).await) })
     }
 

@@ -11,8 +11,8 @@ use url::Url;
 
 use super::egress::EgressPolicy;
 use super::encoding::{self, DecodeError};
-use super::request::Request;
-use crate::runtime::{ActionError, Failure, Limits};
+use super::request::ToolRequest;
+use crate::runtime::{ActionError, ActionFailure, ToolLimits};
 
 /// How many redirects of a GET are followed.
 const MAX_REDIRECTS: usize = 3;
@@ -21,12 +21,12 @@ const MAX_REDIRECTS: usize = 3;
 #[derive(Debug)]
 pub struct HttpClient {
     client: Client,
-    limits: Limits,
+    limits: ToolLimits,
 }
 
 /// A whole response.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct ToolResponse {
     /// The status.
     pub status: StatusCode,
     /// The headers.
@@ -35,7 +35,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-impl Answer {
+impl ToolResponse {
     /// A header's text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -58,7 +58,7 @@ impl HttpClient {
     /// # Errors
     ///
     /// Returns an error when TLS cannot be set up.
-    pub fn new(limits: &Limits, egress: EgressPolicy) -> Result<Self, ActionError> {
+    pub fn new(limits: &ToolLimits, egress: EgressPolicy) -> Result<Self, ActionError> {
         let wire = proofhouse_wire::WireLimits {
             max_message_bytes: limits.max_response_bytes,
             connect_timeout: limits.connect,
@@ -67,7 +67,7 @@ impl HttpClient {
             ..proofhouse_wire::WireLimits::default()
         };
         let client = Client::guarded(wire, Arc::new(egress))
-            .map_err(|error| ActionError::new(Failure::Manifest, error.to_string()))?;
+            .map_err(|error| ActionError::new(ActionFailure::Manifest, error.to_string()))?;
         Ok(Self {
             client,
             limits: limits.clone(),
@@ -82,7 +82,7 @@ impl HttpClient {
     /// # Errors
     ///
     /// Returns an error when there is no response. A status is never one.
-    pub async fn send(&self, request: &Request) -> Result<Answer, ActionError> {
+    pub async fn send(&self, request: &ToolRequest) -> Result<ToolResponse, ActionError> {
         self.send_as(request, request.is_idempotent()).await
     }
 
@@ -91,11 +91,18 @@ impl HttpClient {
     /// # Errors
     ///
     /// Returns an error when there is no response. A status is never one.
-    pub async fn send_repeatable(&self, request: &Request) -> Result<Answer, ActionError> {
+    pub async fn send_repeatable(
+        &self,
+        request: &ToolRequest,
+    ) -> Result<ToolResponse, ActionError> {
         self.send_as(request, true).await
     }
 
-    async fn send_as(&self, request: &Request, repeatable: bool) -> Result<Answer, ActionError> {
+    async fn send_as(
+        &self,
+        request: &ToolRequest,
+        repeatable: bool,
+    ) -> Result<ToolResponse, ActionError> {
         let on = if repeatable {
             RetryOn::Busy
         } else {
@@ -121,7 +128,11 @@ impl HttpClient {
 
     /// The answer without its content codings. The limit counts what comes out, so a small body cannot
     /// grow large.
-    fn decoded(&self, mut answer: Answer, request: &Request) -> Result<Answer, ActionError> {
+    fn decoded(
+        &self,
+        mut answer: ToolResponse,
+        request: &ToolRequest,
+    ) -> Result<ToolResponse, ActionError> {
         let limit = self.limits.max_response_bytes;
         match encoding::decode(&mut answer, limit) {
             Ok(()) => Ok(answer),
@@ -136,13 +147,13 @@ impl HttpClient {
             }
             Err(DecodeError::Broken(reason)) => {
                 let message = format!("the response cannot be decompressed: {reason}");
-                Err(ActionError::new(Failure::Response, message))
+                Err(ActionError::new(ActionFailure::Response, message))
             }
         }
     }
 
     /// Sends once, and follows the redirects of a GET within its origin.
-    async fn follow(&self, request: &Request) -> Result<Answer, ClientError> {
+    async fn follow(&self, request: &ToolRequest) -> Result<ToolResponse, ClientError> {
         let mut url = Cow::Borrowed(request.url.expose());
         let mut followed = 0;
         loop {
@@ -165,7 +176,7 @@ impl HttpClient {
         }
     }
 
-    async fn once(&self, request: &Request, url: &Url) -> Result<Answer, ClientError> {
+    async fn once(&self, request: &ToolRequest, url: &Url) -> Result<ToolResponse, ClientError> {
         let mut headers = request.headers.expose().clone();
         // Without this header, a server may choose any coding (RFC 9110, section 12.5.3).
         headers
@@ -176,7 +187,7 @@ impl HttpClient {
             .client
             .exchange(method, url, headers, body, self.limits.http);
         let whole = exchanging.await?;
-        Ok(Answer {
+        Ok(ToolResponse {
             status: whole.status,
             headers: whole.headers,
             body: whole.body,
@@ -185,7 +196,7 @@ impl HttpClient {
 
     /// What an error of the connection means for the task. The URL is named by its host alone: the rest
     /// may hold secrets.
-    fn failure(&self, error: &ClientError, request: &Request) -> ActionError {
+    fn failure(&self, error: &ClientError, request: &ToolRequest) -> ActionError {
         let host = request
             .url
             .expose()
@@ -193,35 +204,39 @@ impl HttpClient {
             .unwrap_or("the host")
             .to_owned();
         let (failure, message) = match error {
-            ClientError::Denied(reason) => (Failure::EgressDenied, format!("{host}: {reason}")),
+            ClientError::Denied(reason) => {
+                (ActionFailure::EgressDenied, format!("{host}: {reason}"))
+            }
             ClientError::Connect { reason, .. } => {
                 let tries = self.limits.retry.attempts;
                 (
-                    Failure::Unreachable,
+                    ActionFailure::Unreachable,
                     format!("cannot connect to {host} after {tries} tries: {reason}"),
                 )
             }
-            ClientError::Url { reason, .. } => (Failure::Setting, format!("not a URL: {reason}")),
-            ClientError::Setup(reason) => (Failure::Manifest, reason.clone()),
+            ClientError::Url { reason, .. } => {
+                (ActionFailure::Setting, format!("not a URL: {reason}"))
+            }
+            ClientError::Setup(reason) => (ActionFailure::Manifest, reason.clone()),
             ClientError::TooSlow => {
                 let seconds = self.limits.http.as_secs_f32();
                 (
-                    Failure::Timeout,
+                    ActionFailure::Timeout,
                     format!("{host} gave no whole answer in {seconds} s"),
                 )
             }
             ClientError::TooLarge { limit } => (
-                Failure::TooLarge,
+                ActionFailure::TooLarge,
                 format!("the answer of {host} has more than {limit} bytes"),
             ),
             other => (
-                Failure::Broken,
+                ActionFailure::Broken,
                 format!("the connection to {host} broke: {other}"),
             ),
         };
         let mut failed = ActionError::new(failure, message);
-        failed.outcome_unknown =
-            matches!(failure, Failure::Timeout | Failure::Broken) && !request.is_idempotent();
+        failed.outcome_unknown = matches!(failure, ActionFailure::Timeout | ActionFailure::Broken)
+            && !request.is_idempotent();
         failed
     }
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use proofhouse_wire::Bytes;
 
-use super::client::Answer;
+use super::client::ToolResponse;
 
 /// A server that codes a body more often than this means harm.
 const MAX_CODINGS: usize = 3;
@@ -22,7 +22,7 @@ pub(super) enum DecodeError {
 /// Takes the codings off a body. Those that are not known stay, with the header that names them.
 ///
 /// A body without codings is handed on as it is.
-pub(super) fn decode(answer: &mut Answer, max_bytes: usize) -> Result<(), DecodeError> {
+pub(super) fn decode(answer: &mut ToolResponse, max_bytes: usize) -> Result<(), DecodeError> {
     let Some(named) = answer.header("content-encoding") else {
         return Ok(());
     };
@@ -118,17 +118,17 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    fn answer(coding: &'static str, body: Vec<u8>) -> Answer {
+    fn answer(coding: &'static str, body: Vec<u8>) -> ToolResponse {
         let mut headers = HeaderMap::new();
         headers.insert("content-encoding", HeaderValue::from_static(coding));
-        Answer {
+        ToolResponse {
             status: StatusCode::OK,
             headers,
             body: body.into(),
         }
     }
 
-    fn decoded(mut answer: Answer, max_bytes: usize) -> Result<Answer, DecodeError> {
+    fn decoded(mut answer: ToolResponse, max_bytes: usize) -> Result<ToolResponse, DecodeError> {
         decode(&mut answer, max_bytes).map(|()| answer)
     }
 
@@ -174,7 +174,7 @@ mod tests {
         assert!(bomb.len() < 10_000);
         let doubled = gzip(&gzip(&vec![0; 1_000_000]));
         let cut = gzip(b"hello")[..12].to_vec();
-        let broken = |result: Result<Answer, DecodeError>| {
+        let broken = |result: Result<ToolResponse, DecodeError>| {
             matches!(result.unwrap_err(), DecodeError::Broken(_))
         };
         assert_eq!(

@@ -5,7 +5,7 @@ mod egress;
 mod encoding;
 mod request;
 
-pub use client::{Answer, HttpClient};
+pub use client::{HttpClient, ToolResponse};
 pub use egress::{EgressDenied, EgressPolicy};
-pub use request::Request;
+pub use request::ToolRequest;
 pub(crate) use request::references;

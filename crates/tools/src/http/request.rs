@@ -3,13 +3,13 @@
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method};
 use url::Url;
 
-use crate::runtime::{ActionError, Failure};
-use proofhouse_manifest::interpolate::{Reference, Scope, Sealed};
+use crate::runtime::{ActionError, ActionFailure};
+use proofhouse_manifest::interpolate::{Sealed, TemplateReference, TemplateScope};
 use proofhouse_manifest::{HttpCall, METHODS};
 
 /// A request that is ready to be sent. It may hold secrets and shows none.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ToolRequest {
     /// The method.
     pub method: Method,
     /// Where to.
@@ -20,15 +20,16 @@ pub struct Request {
     pub body: Sealed<Bytes>,
 }
 
-impl Request {
+impl ToolRequest {
     /// Fills in a call.
     ///
     /// # Errors
     ///
     /// Returns an error when a value is missing or may not stand where it stands.
-    pub fn new(call: &HttpCall, scope: &Scope) -> Result<Self, ActionError> {
-        let incomplete =
-            |key: &str| ActionError::new(Failure::Manifest, format!("the call has no `{key}`"));
+    pub fn new(call: &HttpCall, scope: &TemplateScope) -> Result<Self, ActionError> {
+        let incomplete = |key: &str| {
+            ActionError::new(ActionFailure::Manifest, format!("the call has no `{key}`"))
+        };
         let method = scope.text(call.method.as_ref().ok_or_else(|| incomplete("method"))?)?;
         let method = METHODS
             .into_iter()
@@ -36,7 +37,7 @@ impl Request {
             .and_then(|known| Method::from_bytes(known.as_bytes()).ok())
             .ok_or_else(|| {
                 let message = format!("the method must be one of: {}", METHODS.join(", "));
-                ActionError::new(Failure::Arguments, message)
+                ActionError::new(ActionFailure::Arguments, message)
             })?;
         let url = call
             .url
@@ -74,7 +75,7 @@ impl Request {
 }
 
 /// The references of a call, for fetching the tokens it needs.
-pub(crate) fn references(call: &HttpCall) -> Vec<&Reference> {
+pub(crate) fn references(call: &HttpCall) -> Vec<&TemplateReference> {
     let url = call.url.as_ref().map(|url| url.template());
     let headers = call.headers.iter().map(|header| &header.value);
     let body = call.body.iter().flat_map(|body| body.templates());

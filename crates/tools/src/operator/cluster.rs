@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use proofhouse_source::format::FormatReader;
-use proofhouse_source::{NodeRef, Segment};
+use proofhouse_source::{NodeRef, PathSegment};
 
 use super::fields::KUBERNETES;
-use super::reader::{Fields, Reader};
+use super::reader::{OperatorFields, OperatorReader};
 use crate::actions::Cluster;
 
 /// Which cluster runs Jobs. By default, the one that `kubectl` would use.
@@ -63,7 +63,7 @@ impl std::fmt::Debug for KubernetesConfig {
 }
 
 /// Reads the block. What has an error is left out.
-pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> KubernetesConfig {
+pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> KubernetesConfig {
     let mut config = KubernetesConfig::default();
     let Some(mut fields) = reader.fields(node, &KUBERNETES) else {
         return config;
@@ -91,7 +91,7 @@ pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Kubern
         ("context", config.context.is_some()),
     ] {
         if config.in_cluster && is_set {
-            fields.reader.within(Segment::Key(key), |reader| {
+            fields.reader.within(PathSegment::Key(key), |reader| {
                 reader.error(
                     "OC-005",
                     format!("`{key}` names another cluster than `in_cluster`"),
@@ -103,7 +103,7 @@ pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Kubern
     config
 }
 
-fn text(fields: &mut Fields<'_, '_, '_>, key: &'static str) -> Option<String> {
+fn text(fields: &mut OperatorFields<'_, '_, '_>, key: &'static str) -> Option<String> {
     fields.read(key, |reader, value| {
         let text = reader.text(value)?;
         if text.is_empty() {

@@ -37,7 +37,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use proofhouse_source::format::FormatReader;
 use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, NodeRef, ReadErrorKind, ReadLimits, Segment, Source,
+    Diagnostic, DiagnosticSeverity, NodeRef, PathSegment, ReadErrorKind, ReadLimits, Source,
     did_you_mean,
 };
 use serde_json::{Map, Value};
@@ -47,7 +47,7 @@ use crate::http::EgressPolicy;
 pub use cluster::KubernetesConfig;
 use fields::{EGRESS, OPERATOR};
 use proofhouse_manifest::interpolate::Sealed;
-use reader::Reader;
+use reader::OperatorReader;
 pub use schema::{json_schema, reference};
 pub use webhooks::{WebhookConfig, WebhookSource};
 
@@ -137,7 +137,7 @@ impl OperatorConfig {
             });
         let mut findings: Vec<Diagnostic> = unreadable.collect();
         if let Some(source) = &source {
-            let mut reader = Reader::new(source, lookup);
+            let mut reader = OperatorReader::new(source, lookup);
             config.fill(source.root(), &mut reader);
             findings.extend(reader.into_findings());
         }
@@ -145,7 +145,7 @@ impl OperatorConfig {
         (config, findings)
     }
 
-    fn fill<'s>(&mut self, root: NodeRef<'s>, reader: &mut Reader<'s, '_>) {
+    fn fill<'s>(&mut self, root: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) {
         if root.is_null() {
             return;
         }
@@ -185,7 +185,7 @@ impl OperatorConfig {
 }
 
 /// In a file that is all settings, a key like `setings` or `egress.allow` is probably a slip.
-fn warn_of_near_misses<'s>(keys: &[&'s str], reader: &mut Reader<'s, '_>) {
+fn warn_of_near_misses<'s>(keys: &[&'s str], reader: &mut OperatorReader<'s, '_>) {
     for key in keys {
         let first = key.split('.').next().unwrap_or_default();
         let near = match OPERATOR.keys().find(|known| *known == first) {
@@ -193,7 +193,7 @@ fn warn_of_near_misses<'s>(keys: &[&'s str], reader: &mut Reader<'s, '_>) {
             None => did_you_mean(key, OPERATOR.keys()),
         };
         if let Some(near) = near {
-            reader.within(Segment::Key(key), |reader| {
+            reader.within(PathSegment::Key(key), |reader| {
                 let shown: String = key.chars().take(60).collect();
                 let keys: Vec<&str> = OPERATOR.keys().collect();
                 reader.walk().warn_at_key(
@@ -211,14 +211,14 @@ fn warn_of_near_misses<'s>(keys: &[&'s str], reader: &mut Reader<'s, '_>) {
     }
 }
 
-fn read_egress<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> EgressPolicy {
+fn read_egress<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> EgressPolicy {
     let mut networks = Vec::new();
     let Some(mut fields) = reader.fields(node, &EGRESS) else {
         return EgressPolicy::allowing(networks);
     };
     fields.read("allow", |reader, allow| {
         for (text, index) in reader.texts(allow) {
-            reader.within(Segment::Index(index), |reader| match network(&text) {
+            reader.within(PathSegment::Index(index), |reader| match network(&text) {
                 Some(network) => {
                     if network.prefix_len() == 0 {
                         reader.warn(

@@ -1,12 +1,12 @@
 //! Reads the `auth` block: one provider per name, told apart by `type`.
 
 use proofhouse_source::format::{FormatReader, TypeSpec};
-use proofhouse_source::{NodeRef, Segment, did_you_mean};
+use proofhouse_source::{NodeRef, PathSegment, did_you_mean};
 use serde_json::{Map, Value};
 use url::{Host, Url};
 
 use super::fields::{CLIENT_CREDENTIALS, ENV, GITHUB_APP, PROVIDER, REFRESH_TOKEN, STATIC};
-use super::reader::{Fields, Reader};
+use super::reader::{OperatorFields, OperatorReader};
 use super::variables::is_name;
 use crate::auth::{
     AuthConfig, ClientAuthentication, ClientCredentials, GithubApp, OauthClient, ProviderConfig,
@@ -77,14 +77,14 @@ static TYPES: [ProviderType; 5] = [
 ];
 
 /// Reads all providers; those with errors are left out.
-pub(super) fn read_all<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> AuthConfig {
+pub(super) fn read_all<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> AuthConfig {
     let mut config = AuthConfig::default();
     let Some(entries) = node.entries() else {
         reader.mismatch(node, "a mapping");
         return config;
     };
     for (name, node) in entries {
-        reader.within(Segment::Key(name), |reader| {
+        reader.within(PathSegment::Key(name), |reader| {
             if !can_be_referred_to(name) {
                 reader.error(
                     "OC-005",
@@ -106,7 +106,7 @@ fn can_be_referred_to(name: &str) -> bool {
         .is_some_and(|found| found.root == Root::Auth && found.path.join(".") == name)
 }
 
-fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Option<ProviderConfig> {
+fn read<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> Option<ProviderConfig> {
     if !reader.is_mapping(node) {
         return None;
     }
@@ -140,14 +140,14 @@ fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Option<ProviderCo
 
 /// The mapping of one provider, in which everything that is needed is there.
 struct Block<'r, 's, 'l> {
-    fields: Fields<'r, 's, 'l>,
+    fields: OperatorFields<'r, 's, 'l>,
 }
 
 impl<'s, 'l> Block<'_, 's, 'l> {
     fn read<T>(
         &mut self,
         key: &'static str,
-        read: impl FnOnce(&mut Reader<'s, 'l>, NodeRef<'s>) -> Option<T>,
+        read: impl FnOnce(&mut OperatorReader<'s, 'l>, NodeRef<'s>) -> Option<T>,
     ) -> Option<T> {
         if self.has(key) {
             self.fields.read(key, read)
@@ -319,7 +319,7 @@ impl<'s, 'l> Block<'_, 's, 'l> {
 
 /// More that a request for a token says.
 fn read_parameters<'s>(
-    reader: &mut Reader<'s, '_>,
+    reader: &mut OperatorReader<'s, '_>,
     node: NodeRef<'s>,
 ) -> Option<Vec<(String, Sealed<String>)>> {
     if !reader.is_mapping(node) {
@@ -327,7 +327,7 @@ fn read_parameters<'s>(
     }
     let mut parameters = Vec::new();
     for (name, node) in node.entries().into_iter().flatten() {
-        reader.within(Segment::Key(name), |reader| {
+        reader.within(PathSegment::Key(name), |reader| {
             if TAKEN.contains(&name) {
                 let message =
                     "this parameter has a key of its own, or is not to be chosen".to_owned();

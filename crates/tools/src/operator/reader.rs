@@ -1,26 +1,26 @@
 //! Reads the nodes of a configuration: fields, texts with variables, and findings that show no value.
 
 use proofhouse_source::format::{self, FormatReader, TypeSpec, Wording};
-use proofhouse_source::{Diagnostic, NodeRef, Scalar, Segment, Source, Walk};
+use proofhouse_source::{Diagnostic, DocumentWalk, NodeRef, PathSegment, Source, YamlScalar};
 use serde_json::{Map, Value};
 
 use super::fields::OPERATOR;
-use super::variables::{self, MAX_BYTES, Problem};
+use super::variables::{self, MAX_BYTES, VariableProblem};
 
 /// How many bytes the variables of a file may put in together.
 const MAX_FILLED: usize = 16 << 20;
 
 /// Walks a configuration.
-pub(super) struct Reader<'s, 'l> {
-    walk: Walk<'s>,
+pub(super) struct OperatorReader<'s, 'l> {
+    walk: DocumentWalk<'s>,
     lookup: &'l dyn Fn(&str) -> Option<String>,
     filled: usize,
 }
 
 /// The fields of one mapping that is being read.
-pub(super) type Fields<'r, 's, 'l> = format::Fields<'r, 's, Reader<'s, 'l>>;
+pub(super) type OperatorFields<'r, 's, 'l> = format::Fields<'r, 's, OperatorReader<'s, 'l>>;
 
-impl<'s> FormatReader<'s> for Reader<'s, '_> {
+impl<'s> FormatReader<'s> for OperatorReader<'s, '_> {
     const WORDING: Wording = Wording {
         whole: "the file",
         text: "a text",
@@ -30,7 +30,7 @@ impl<'s> FormatReader<'s> for Reader<'s, '_> {
         empty: "OC-010",
     };
 
-    fn walk(&mut self) -> &mut Walk<'s> {
+    fn walk(&mut self) -> &mut DocumentWalk<'s> {
         &mut self.walk
     }
 
@@ -69,7 +69,7 @@ impl<'s> FormatReader<'s> for Reader<'s, '_> {
 
     /// A text with its variables in place.
     fn text(&mut self, node: NodeRef<'s>) -> Option<String> {
-        if let Some(Scalar::Text(text)) = node.scalar() {
+        if let Some(YamlScalar::Text(text)) = node.scalar() {
             return self.fill(text);
         }
         self.mismatch(node, Self::WORDING.text);
@@ -81,7 +81,7 @@ impl<'s> FormatReader<'s> for Reader<'s, '_> {
         if let Some(entries) = node.entries() {
             let mut map = Map::new();
             for (key, item) in entries {
-                let value = self.within(Segment::Key(key), |reader| reader.value(item));
+                let value = self.within(PathSegment::Key(key), |reader| reader.value(item));
                 map.insert(key.to_owned(), value);
             }
             return Value::Object(map);
@@ -89,11 +89,11 @@ impl<'s> FormatReader<'s> for Reader<'s, '_> {
         if let Some(items) = node.items() {
             let mut list = Vec::new();
             for (index, item) in items.enumerate() {
-                list.push(self.within(Segment::Index(index), |reader| reader.value(item)));
+                list.push(self.within(PathSegment::Index(index), |reader| reader.value(item)));
             }
             return Value::Array(list);
         }
-        if let Some(Scalar::Text(text)) = node.scalar() {
+        if let Some(YamlScalar::Text(text)) = node.scalar() {
             return self.fill(text).map_or(Value::Null, Value::String);
         }
         let mut odd = false;
@@ -106,10 +106,10 @@ impl<'s> FormatReader<'s> for Reader<'s, '_> {
     }
 }
 
-impl<'s, 'l> Reader<'s, 'l> {
+impl<'s, 'l> OperatorReader<'s, 'l> {
     pub(super) fn new(source: &'s Source, lookup: &'l dyn Fn(&str) -> Option<String>) -> Self {
         Self {
-            walk: Walk::new(source),
+            walk: DocumentWalk::new(source),
             lookup,
             filled: 0,
         }
@@ -132,7 +132,7 @@ impl<'s, 'l> Reader<'s, 'l> {
         };
         let mut texts = Vec::new();
         for (index, item) in items.enumerate() {
-            let text = self.within(Segment::Index(index), |reader| reader.text(item));
+            let text = self.within(PathSegment::Index(index), |reader| reader.text(item));
             texts.extend(text.map(|text| (text, index)));
         }
         texts
@@ -149,8 +149,8 @@ impl<'s, 'l> Reader<'s, 'l> {
     /// A text, or a number as it is written.
     pub(super) fn text_or_number(&mut self, node: NodeRef<'s>) -> Option<String> {
         match node.scalar() {
-            Some(Scalar::Int(number)) => Some(number.to_string()),
-            Some(Scalar::UInt(number)) => Some(number.to_string()),
+            Some(YamlScalar::Int(number)) => Some(number.to_string()),
+            Some(YamlScalar::UInt(number)) => Some(number.to_string()),
             _ => self.text(node),
         }
     }
@@ -159,18 +159,18 @@ impl<'s, 'l> Reader<'s, 'l> {
         let filled = variables::fill(text, self.lookup).and_then(|filled| {
             self.filled = self.filled.saturating_add(filled.len());
             if self.filled > MAX_FILLED {
-                Err(Problem::TooLong)
+                Err(VariableProblem::TooLong)
             } else {
                 Ok(filled)
             }
         });
         match filled {
             Ok(filled) => Some(filled),
-            Err(Problem::NotSet(name)) => {
+            Err(VariableProblem::NotSet(name)) => {
                 self.not_set(&name);
                 None
             }
-            Err(Problem::Malformed) => {
+            Err(VariableProblem::Malformed) => {
                 self.error(
                     "OC-007",
                     "`${` must start a variable, such as `${NAME}`".to_owned(),
@@ -178,7 +178,7 @@ impl<'s, 'l> Reader<'s, 'l> {
                 );
                 None
             }
-            Err(Problem::TooLong) => {
+            Err(VariableProblem::TooLong) => {
                 let message = format!(
                     "with its variables, a text may have {MAX_BYTES} bytes, and all texts {MAX_FILLED}"
                 );

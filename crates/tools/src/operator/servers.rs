@@ -1,14 +1,17 @@
 //! The `mcp` block: what the operator adds to the environment of servers that are commands.
 
 use proofhouse_source::format::FormatReader;
-use proofhouse_source::{NodeRef, Segment};
+use proofhouse_source::{NodeRef, PathSegment};
 
 use super::fields::MCP;
-use super::reader::Reader;
+use super::reader::OperatorReader;
 use super::variables::is_name;
 
 /// Reads the variables. They are handed on as they are and not treated as secrets: those come from settings.
-pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Vec<(String, String)> {
+pub(super) fn read<'s>(
+    node: NodeRef<'s>,
+    reader: &mut OperatorReader<'s, '_>,
+) -> Vec<(String, String)> {
     let mut variables = Vec::new();
     let Some(mut fields) = reader.fields(node, &MCP) else {
         return variables;
@@ -18,7 +21,7 @@ pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Vec<(S
             return None;
         }
         for (name, value) in environment.entries().into_iter().flatten() {
-            reader.within(Segment::Key(name), |reader| {
+            reader.within(PathSegment::Key(name), |reader| {
                 if !is_name(name) {
                     let message = "this is no name of a variable".to_owned();
                     reader.error("OC-005", message, None);

@@ -2,7 +2,7 @@
 
 /// What is wrong with a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Problem {
+pub enum VariableProblem {
     /// The variable is not set.
     NotSet(String),
     /// This is no variable.
@@ -25,7 +25,10 @@ pub const MAX_BYTES: usize = 1 << 20;
 /// # Errors
 ///
 /// Returns what is wrong first.
-pub fn fill(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, Problem> {
+pub fn fill(
+    text: &str,
+    lookup: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, VariableProblem> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -39,13 +42,13 @@ pub fn fill(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Strin
         let name = rest[at + 2..].split('}').next().unwrap_or_default();
         let after = at + 2 + name.len();
         if !is_name(name) || !rest[after..].starts_with('}') {
-            return Err(Problem::Malformed);
+            return Err(VariableProblem::Malformed);
         }
-        let value = lookup(name).ok_or_else(|| Problem::NotSet(name.to_owned()))?;
+        let value = lookup(name).ok_or_else(|| VariableProblem::NotSet(name.to_owned()))?;
         filled.push_str(&value);
         rest = &rest[after + 1..];
         if filled.len() > MAX_BYTES {
-            return Err(Problem::TooLong);
+            return Err(VariableProblem::TooLong);
         }
     }
     filled.push_str(rest);
@@ -82,13 +85,13 @@ mod tests {
             ("${NESTED}", Ok("${A}")),
             ("$${A}", Ok("${A}")),
             ("$${A} ${A}", Ok("${A} 1")),
-            ("${B}", Err(Problem::NotSet("B".to_owned()))),
-            ("${A", Err(Problem::Malformed)),
-            ("${}", Err(Problem::Malformed)),
-            ("${A-B}", Err(Problem::Malformed)),
-            ("${1A}", Err(Problem::Malformed)),
-            ("${A:-1}", Err(Problem::Malformed)),
-            ("${LONG}${A}", Err(Problem::TooLong)),
+            ("${B}", Err(VariableProblem::NotSet("B".to_owned()))),
+            ("${A", Err(VariableProblem::Malformed)),
+            ("${}", Err(VariableProblem::Malformed)),
+            ("${A-B}", Err(VariableProblem::Malformed)),
+            ("${1A}", Err(VariableProblem::Malformed)),
+            ("${A:-1}", Err(VariableProblem::Malformed)),
+            ("${LONG}${A}", Err(VariableProblem::TooLong)),
             ("ü${A}ü", Ok("ü1ü")),
         ] {
             assert_eq!(fill(text, &lookup), expected.map(str::to_owned), "{text}");

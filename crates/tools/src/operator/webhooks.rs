@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use proofhouse_source::format::FormatReader;
-use proofhouse_source::{NodeRef, Segment, did_you_mean};
+use proofhouse_source::{NodeRef, PathSegment, did_you_mean};
 use proofhouse_wire::HeaderName;
 
 use super::fields::{OF_EVERY_SCHEME, WEBHOOK};
-use super::reader::{Fields, Reader};
+use super::reader::{OperatorFields, OperatorReader};
 use crate::receive::webhook::{Encoding, Hash, SCHEMES, Scheme};
 use proofhouse_manifest::interpolate::Sealed;
 
@@ -49,13 +49,13 @@ impl WebhookConfig {
 }
 
 /// Reads the block. A source with an error is left out.
-pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> WebhookConfig {
+pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> WebhookConfig {
     let mut config = WebhookConfig::default();
     if !reader.is_mapping(node) {
         return config;
     }
     for (name, node) in node.entries().into_iter().flatten() {
-        let source = reader.within(Segment::Key(name), |reader| {
+        let source = reader.within(PathSegment::Key(name), |reader| {
             let before = reader.findings();
             let source = source(node, reader);
             source.filter(|_| reader.findings() == before)
@@ -67,7 +67,7 @@ pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Webhoo
     config
 }
 
-fn source<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Option<WebhookSource> {
+fn source<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> Option<WebhookSource> {
     let mut fields = reader.fields(node, &WEBHOOK)?;
     let known: Vec<(&str, &'static Scheme)> = SCHEMES
         .iter()
@@ -80,7 +80,7 @@ fn source<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Option<WebhookS
     } else {
         for key in WEBHOOK.keys().skip(OF_EVERY_SCHEME) {
             if node.get(key).is_some() {
-                fields.reader.within(Segment::Key(key), |reader| {
+                fields.reader.within(PathSegment::Key(key), |reader| {
                     let message = format!("`{key}` is only for the scheme `hmac`");
                     reader.error("OC-005", message, None);
                 });
@@ -92,7 +92,7 @@ fn source<'s>(node: NodeRef<'s>, reader: &mut Reader<'s, '_>) -> Option<WebhookS
 }
 
 /// The parts of the scheme `hmac`.
-fn configure(fields: &mut Fields<'_, '_, '_>, scheme: &mut Scheme) {
+fn configure(fields: &mut OperatorFields<'_, '_, '_>, scheme: &mut Scheme) {
     if !fields.has("header") {
         fields.missing("header", "OC-004");
     }
@@ -117,7 +117,7 @@ fn configure(fields: &mut Fields<'_, '_, '_>, scheme: &mut Scheme) {
     }
 }
 
-fn header(fields: &mut Fields<'_, '_, '_>, key: &'static str) -> Option<Cow<'static, str>> {
+fn header(fields: &mut OperatorFields<'_, '_, '_>, key: &'static str) -> Option<Cow<'static, str>> {
     fields.read(key, |reader, node| {
         let text = reader.text(node)?;
         let name = HeaderName::try_from(&text).ok();
@@ -129,10 +129,10 @@ fn header(fields: &mut Fields<'_, '_, '_>, key: &'static str) -> Option<Cow<'sta
     })
 }
 
-fn secrets(fields: &mut Fields<'_, '_, '_>, scheme: &Scheme) -> Vec<Sealed<String>> {
+fn secrets(fields: &mut OperatorFields<'_, '_, '_>, scheme: &Scheme) -> Vec<Sealed<String>> {
     let mut secrets = Vec::new();
     let before = fields.reader.findings();
-    let mut keep = |text: String, reader: &mut Reader<'_, '_>| match scheme.key(&text) {
+    let mut keep = |text: String, reader: &mut OperatorReader<'_, '_>| match scheme.key(&text) {
         Ok(_) => secrets.push(Sealed::new(text)),
         Err(error) => reader.error("OC-005", error.to_string(), None),
     };
@@ -143,7 +143,7 @@ fn secrets(fields: &mut Fields<'_, '_, '_>, scheme: &Scheme) -> Vec<Sealed<Strin
     });
     fields.read("secrets", |reader, list| {
         for (text, index) in reader.texts(list) {
-            reader.within(Segment::Index(index), |reader| keep(text, reader));
+            reader.within(PathSegment::Index(index), |reader| keep(text, reader));
         }
         Some(())
     });
@@ -156,7 +156,7 @@ fn secrets(fields: &mut Fields<'_, '_, '_>, scheme: &Scheme) -> Vec<Sealed<Strin
 fn choice<'s, T: Copy>(
     node: NodeRef<'s>,
     known: &[(&str, T)],
-    reader: &mut Reader<'s, '_>,
+    reader: &mut OperatorReader<'s, '_>,
 ) -> Option<T> {
     let text = reader.text(node)?;
     let found = known.iter().find(|(name, _)| *name == text);

@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 
 use crate::actions::exchange::{Exchanged, exchange};
 use crate::http::HttpClient;
-use crate::runtime::{ActionError, Call, Environment};
-use proofhouse_manifest::{Action, Event, Execute, HttpCall, ParameterSchema, Tool};
+use crate::runtime::{ActionCall, ActionError, Environment};
+use proofhouse_manifest::{Execute, HttpCall, ParameterSchema, Tool, ToolAction, ToolEvent};
 
 /// Who listens to what: what the calls of a subscription or a poll are made with.
 #[derive(Debug, Clone)]
-pub struct Listener {
+pub struct EventListener {
     /// The tool.
     pub tool: Arc<Tool>,
     /// What `{parameters.name}` names: the tool's parameters, from the agent's bindings and their defaults.
@@ -25,10 +25,10 @@ pub struct Listener {
     pub cancel: CancellationToken,
 }
 
-impl Listener {
+impl EventListener {
     /// The event of a name.
     #[must_use]
-    pub fn event(&self, name: &str) -> Option<&Event> {
+    pub fn event(&self, name: &str) -> Option<&ToolEvent> {
         self.tool.events.iter().find(|event| event.name == name)
     }
 
@@ -39,13 +39,13 @@ impl Listener {
         http: &HttpCall,
         environment: &Environment,
     ) -> Result<Exchanged, ActionError> {
-        let action = Action {
+        let action = ToolAction {
             name: String::new(),
             description: String::new(),
             parameters: ParameterSchema::default(),
             execute: Execute::StatelessHttp(http.clone()),
         };
-        let call = Call {
+        let call = ActionCall {
             invocation: String::new(),
             tool: Arc::clone(&self.tool),
             action: Arc::new(action),
@@ -56,7 +56,7 @@ impl Listener {
         };
         let cancelled = || {
             let message = "the call was cancelled";
-            let mut error = ActionError::new(crate::runtime::Failure::Cancelled, message);
+            let mut error = ActionError::new(crate::runtime::ActionFailure::Cancelled, message);
             error.outcome_unknown = true;
             error
         };

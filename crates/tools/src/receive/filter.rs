@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Discard;
 use crate::allow_list::AllowList;
-use proofhouse_manifest::{Event, EventParameters, ParameterSchema, Receive, Tool};
+use proofhouse_manifest::{EventParameters, ParameterSchema, Receive, Tool, ToolEvent};
 
 /// The types that a tool declares for its parameters, over all of its actions and events.
 #[derive(Debug, Clone, Default)]
@@ -72,16 +72,16 @@ impl AllowedValues {
 
 /// The filter of an event: what must hold for the event to concern a task.
 #[derive(Debug, Clone)]
-pub struct Filter {
+pub struct CompiledFilter {
     program: Option<Program>,
     /// The parameters it names.
     names: Vec<String>,
 }
 
-impl Filter {
+impl CompiledFilter {
     /// The filter of an event; an event without one concerns every task that listens.
     #[must_use]
-    pub fn of(event: &Event) -> Self {
+    pub fn of(event: &ToolEvent) -> Self {
         Self::new(match &event.receive {
             Receive::Webhook(webhook) => webhook.filter.as_ref(),
             Receive::Subscription(subscription) => subscription.filter.as_ref(),

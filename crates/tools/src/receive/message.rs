@@ -3,8 +3,8 @@
 use proofhouse_expr::{EvaluateError, Program, Variables};
 use serde_json::{Map, Value};
 
-use proofhouse_manifest::interpolate::{Part, Root, Scope, Template};
-use proofhouse_manifest::{Event, EventParameters};
+use proofhouse_manifest::interpolate::{Root, Template, TemplatePiece, TemplateScope};
+use proofhouse_manifest::{EventParameters, ToolEvent};
 
 /// The longest message. A model is told no more of anything.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
@@ -28,7 +28,7 @@ pub struct Composed {
 /// which aliases also name `item`. An alias whose expression fails is null, and what has no value is empty
 /// text; each is a recorded problem.
 #[must_use]
-pub fn compose(event: &Event, value: &Value) -> Composed {
+pub fn compose(event: &ToolEvent, value: &Value) -> Composed {
     let mut problems = Vec::new();
     let mut whole: Map<String, Value> = value.as_object().cloned().unwrap_or_default();
     if let EventParameters::Aliases(aliases) = &event.parameters {
@@ -56,13 +56,13 @@ pub fn compose(event: &Event, value: &Value) -> Composed {
 /// A template with `{event…}` references as text; what has no value is left empty and noted.
 #[must_use]
 pub fn render(template: &Template, event: &Value, problems: &mut Vec<String>) -> (String, bool) {
-    let mut scope = Scope::default();
+    let mut scope = TemplateScope::default();
     scope.set(Root::Event, event.clone());
     let mut text = String::new();
     for part in template.parts() {
         match part {
-            Part::Text(literal) => text.push_str(literal),
-            Part::Value(reference) => match scope.resolve(reference) {
+            TemplatePiece::Text(literal) => text.push_str(literal),
+            TemplatePiece::Value(reference) => match scope.resolve(reference) {
                 Ok(Value::Null) => {}
                 Ok(Value::String(value)) => text.push_str(&value),
                 Ok(value) => text.push_str(&value.to_string()),

@@ -20,5 +20,5 @@ pub mod timeout;
 pub mod trigger;
 pub mod webhook;
 
-pub use calls::Listener;
+pub use calls::EventListener;
 pub use delivery_outcome::{DeliveryOutcome, Discard};

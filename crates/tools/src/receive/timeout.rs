@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proofhouse_manifest::{Capability, Event};
+use proofhouse_manifest::{Capability, ToolEvent};
 
 /// How long a task stays subscribed after its last activity: what the agent says, else what the event says,
 /// and never longer than the event's `max_timeout` or the operator's `most`. Nothing: without end.
@@ -32,7 +32,7 @@ pub fn effective(
 #[must_use]
 pub fn effective_timeout(
     capability: Option<&Capability>,
-    event: &Event,
+    event: &ToolEvent,
     most: Option<Duration>,
 ) -> Option<Duration> {
     let agent = capability.and_then(|capability| capability.event_timeout);

@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 use super::Discard;
 use super::filter::discard;
 use super::message::render;
-use proofhouse_manifest::{OnFail, StepAction, Trigger};
+use proofhouse_manifest::{EventTrigger, OnFail, StepAction};
 
 /// What a task that a trigger starts is given.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Start {
+pub struct TriggeredTask {
     /// What it is told; nothing where the trigger has no message.
     pub message: Option<String>,
     /// The rest of its input.
@@ -21,7 +21,7 @@ pub struct Start {
 
 /// Whether a trigger listens to a source: the tool or source in the address that the event was posted to.
 #[must_use]
-pub fn listens(trigger: &Trigger, source: &str) -> bool {
+pub fn listens(trigger: &EventTrigger, source: &str) -> bool {
     trigger.enabled && trigger.source.kind == source
 }
 
@@ -30,7 +30,7 @@ pub fn listens(trigger: &Trigger, source: &str) -> bool {
 /// # Errors
 ///
 /// Returns why no task starts.
-pub fn fire(trigger: &Trigger, event: &Value, now: &str) -> Result<Start, Discard> {
+pub fn fire(trigger: &EventTrigger, event: &Value, now: &str) -> Result<TriggeredTask, Discard> {
     if !trigger.enabled {
         return Err(Discard::Disabled);
     }
@@ -66,7 +66,7 @@ pub fn fire(trigger: &Trigger, event: &Value, now: &str) -> Result<Start, Discar
     let mut problems = Vec::new();
     let message = trigger.message.as_ref();
     let message = message.map(|message| render(message, event, &mut problems).0);
-    Ok(Start {
+    Ok(TriggeredTask {
         message,
         inputs: trigger.inputs.clone(),
         problems,

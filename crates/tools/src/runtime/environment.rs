@@ -8,9 +8,11 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::{ActionError, Call, Failure};
+use super::{ActionCall, ActionError, ActionFailure};
 use proofhouse_manifest::Tool;
-use proofhouse_manifest::interpolate::{Reference, Root, Scope, Sealed, Secrets, find_dotted};
+use proofhouse_manifest::interpolate::{
+    Root, Sealed, Secrets, TemplateReference, TemplateScope, find_dotted,
+};
 
 /// Why there is no token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -252,11 +254,11 @@ impl Environment {
     /// What the references of a call can name. Tokens are fetched for those that are used.
     pub(crate) async fn scope<'r>(
         &self,
-        call: &Call,
-        references: impl Iterator<Item = &'r Reference> + Send,
+        call: &ActionCall,
+        references: impl Iterator<Item = &'r TemplateReference> + Send,
         fresh: bool,
-    ) -> Result<Scope, ActionError> {
-        let references: Vec<&Reference> = references.collect();
+    ) -> Result<TemplateScope, ActionError> {
+        let references: Vec<&TemplateReference> = references.collect();
         let mut scope = self.scope_of(call, &references);
         for provider in providers(&references) {
             let token = self.tokens.token(&provider, fresh).await;
@@ -268,11 +270,11 @@ impl Environment {
     /// The same after a server refused the tokens of an earlier scope.
     pub(crate) async fn scope_instead_of<'r>(
         &self,
-        refused: &Scope,
-        call: &Call,
-        references: impl Iterator<Item = &'r Reference> + Send,
-    ) -> Result<Scope, ActionError> {
-        let references: Vec<&Reference> = references.collect();
+        refused: &TemplateScope,
+        call: &ActionCall,
+        references: impl Iterator<Item = &'r TemplateReference> + Send,
+    ) -> Result<TemplateScope, ActionError> {
+        let references: Vec<&TemplateReference> = references.collect();
         let mut scope = self.scope_of(call, &references);
         for provider in providers(&references) {
             let token = match refused.token(&provider) {
@@ -285,19 +287,19 @@ impl Environment {
     }
 
     /// What all references of a call can name, but for tokens.
-    pub(crate) fn scope_without_tokens(&self, call: &Call) -> Scope {
+    pub(crate) fn scope_without_tokens(&self, call: &ActionCall) -> TemplateScope {
         self.scope_where(call, |_| true)
     }
 
     /// What these references can name, but for tokens. The rest is not copied: a context may be large.
-    fn scope_of(&self, call: &Call, references: &[&Reference]) -> Scope {
+    fn scope_of(&self, call: &ActionCall, references: &[&TemplateReference]) -> TemplateScope {
         self.scope_where(call, |root| {
             references.iter().any(|reference| reference.root == root)
         })
     }
 
-    fn scope_where(&self, call: &Call, named: impl Fn(Root) -> bool) -> Scope {
-        let mut scope = Scope::default();
+    fn scope_where(&self, call: &ActionCall, named: impl Fn(Root) -> bool) -> TemplateScope {
+        let mut scope = TemplateScope::default();
         if named(Root::Parameters) {
             scope.set(Root::Parameters, Value::Object(call.parameters.clone()));
         }
@@ -315,11 +317,12 @@ impl Environment {
 
     fn set_token(
         &self,
-        scope: &mut Scope,
+        scope: &mut TemplateScope,
         provider: &str,
         token: Result<String, TokenError>,
     ) -> Result<(), ActionError> {
-        let token = token.map_err(|error| ActionError::new(Failure::Token, error.to_string()))?;
+        let token =
+            token.map_err(|error| ActionError::new(ActionFailure::Token, error.to_string()))?;
         scope.set_token(provider, token);
         scope.hide_all(&self.tokens.secrets(provider));
         Ok(())
@@ -340,7 +343,7 @@ impl Environment {
 }
 
 /// The providers that references name, each once.
-fn providers(references: &[&Reference]) -> Vec<String> {
+fn providers(references: &[&TemplateReference]) -> Vec<String> {
     let mut providers = Vec::new();
     let named = references.iter();
     for reference in named.filter(|reference| reference.root == Root::Auth) {

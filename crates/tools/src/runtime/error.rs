@@ -8,7 +8,7 @@ use proofhouse_manifest::interpolate::{RenderError, ResolveError, Secrets};
 
 /// What becomes of a task after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum ErrorClass {
     /// The model is told, and may try something else.
     Recoverable,
     /// The task ends.
@@ -17,7 +17,7 @@ pub enum Class {
 
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Failure {
+pub enum ActionFailure {
     /// The manifest cannot be used.
     Manifest,
     /// The operator has not configured a setting, or configured one that cannot be used.
@@ -71,55 +71,128 @@ pub enum Failure {
 }
 
 /// The error table: every failure, its class, and the word that names it in results.
-pub const ERROR_TABLE: &[(Failure, Class, &str)] = &[
-    (Failure::Manifest, Class::Unrecoverable, "invalid_manifest"),
-    (Failure::Setting, Class::Unrecoverable, "missing_setting"),
-    (Failure::NoRuntime, Class::Unrecoverable, "no_runtime"),
-    (Failure::Unreachable, Class::Unrecoverable, "unreachable"),
+pub const ERROR_TABLE: &[(ActionFailure, ErrorClass, &str)] = &[
     (
-        Failure::UnreachableChosen,
-        Class::Recoverable,
+        ActionFailure::Manifest,
+        ErrorClass::Unrecoverable,
+        "invalid_manifest",
+    ),
+    (
+        ActionFailure::Setting,
+        ErrorClass::Unrecoverable,
+        "missing_setting",
+    ),
+    (
+        ActionFailure::NoRuntime,
+        ErrorClass::Unrecoverable,
+        "no_runtime",
+    ),
+    (
+        ActionFailure::Unreachable,
+        ErrorClass::Unrecoverable,
         "unreachable",
     ),
-    (Failure::EgressDenied, Class::Unrecoverable, "egress_denied"),
     (
-        Failure::EgressDeniedChosen,
-        Class::Recoverable,
+        ActionFailure::UnreachableChosen,
+        ErrorClass::Recoverable,
+        "unreachable",
+    ),
+    (
+        ActionFailure::EgressDenied,
+        ErrorClass::Unrecoverable,
         "egress_denied",
     ),
-    (Failure::Token, Class::Unrecoverable, "no_token"),
-    (Failure::Command, Class::Unrecoverable, "command_not_found"),
-    (Failure::Ended, Class::Unrecoverable, "task_ended"),
-    (Failure::Arguments, Class::Recoverable, "bad_arguments"),
-    (Failure::HttpStatus, Class::Recoverable, "http_status"),
-    (Failure::Broken, Class::Recoverable, "connection_broken"),
-    (Failure::Timeout, Class::Recoverable, "timeout"),
-    (Failure::TooLarge, Class::Recoverable, "too_large"),
-    (Failure::Response, Class::Recoverable, "bad_response"),
-    (Failure::Tool, Class::Recoverable, "tool_error"),
-    (Failure::NoMatch, Class::Recoverable, "no_match"),
-    (Failure::Cel, Class::Recoverable, "cel_error"),
-    (Failure::Forbidden, Class::Unrecoverable, "forbidden"),
-    (Failure::JobFailed, Class::Recoverable, "job_failed"),
-    (Failure::JobDeleted, Class::Recoverable, "job_deleted"),
-    (Failure::Image, Class::Recoverable, "image_unavailable"),
-    (Failure::Deadline, Class::Recoverable, "deadline_passed"),
-    (Failure::Cancelled, Class::Recoverable, "cancelled"),
+    (
+        ActionFailure::EgressDeniedChosen,
+        ErrorClass::Recoverable,
+        "egress_denied",
+    ),
+    (ActionFailure::Token, ErrorClass::Unrecoverable, "no_token"),
+    (
+        ActionFailure::Command,
+        ErrorClass::Unrecoverable,
+        "command_not_found",
+    ),
+    (
+        ActionFailure::Ended,
+        ErrorClass::Unrecoverable,
+        "task_ended",
+    ),
+    (
+        ActionFailure::Arguments,
+        ErrorClass::Recoverable,
+        "bad_arguments",
+    ),
+    (
+        ActionFailure::HttpStatus,
+        ErrorClass::Recoverable,
+        "http_status",
+    ),
+    (
+        ActionFailure::Broken,
+        ErrorClass::Recoverable,
+        "connection_broken",
+    ),
+    (ActionFailure::Timeout, ErrorClass::Recoverable, "timeout"),
+    (
+        ActionFailure::TooLarge,
+        ErrorClass::Recoverable,
+        "too_large",
+    ),
+    (
+        ActionFailure::Response,
+        ErrorClass::Recoverable,
+        "bad_response",
+    ),
+    (ActionFailure::Tool, ErrorClass::Recoverable, "tool_error"),
+    (ActionFailure::NoMatch, ErrorClass::Recoverable, "no_match"),
+    (ActionFailure::Cel, ErrorClass::Recoverable, "cel_error"),
+    (
+        ActionFailure::Forbidden,
+        ErrorClass::Unrecoverable,
+        "forbidden",
+    ),
+    (
+        ActionFailure::JobFailed,
+        ErrorClass::Recoverable,
+        "job_failed",
+    ),
+    (
+        ActionFailure::JobDeleted,
+        ErrorClass::Recoverable,
+        "job_deleted",
+    ),
+    (
+        ActionFailure::Image,
+        ErrorClass::Recoverable,
+        "image_unavailable",
+    ),
+    (
+        ActionFailure::Deadline,
+        ErrorClass::Recoverable,
+        "deadline_passed",
+    ),
+    (
+        ActionFailure::Cancelled,
+        ErrorClass::Recoverable,
+        "cancelled",
+    ),
 ];
 
-impl Failure {
-    fn row(self) -> (Class, &'static str) {
+impl ActionFailure {
+    fn row(self) -> (ErrorClass, &'static str) {
         ERROR_TABLE
             .iter()
             .find(|(failure, _, _)| *failure == self)
-            .map_or((Class::Unrecoverable, "unknown"), |(_, class, word)| {
-                (*class, *word)
-            })
+            .map_or(
+                (ErrorClass::Unrecoverable, "unknown"),
+                |(_, class, word)| (*class, *word),
+            )
     }
 
     /// What becomes of the task.
     #[must_use]
-    pub fn class(self) -> Class {
+    pub fn class(self) -> ErrorClass {
         self.row().0
     }
 
@@ -134,7 +207,7 @@ impl Failure {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActionError {
     /// What went wrong; the table says what becomes of the task.
-    pub failure: Failure,
+    pub failure: ActionFailure,
     /// One sentence for people and models, without secrets once a [`ToolTask`](super::ToolTask)
     /// returned it.
     pub message: String,
@@ -147,7 +220,7 @@ pub struct ActionError {
 impl ActionError {
     /// An error.
     #[must_use]
-    pub fn new(failure: Failure, message: impl Into<String>) -> Self {
+    pub fn new(failure: ActionFailure, message: impl Into<String>) -> Self {
         Self {
             failure,
             message: message.into(),
@@ -159,14 +232,14 @@ impl ActionError {
     /// Whether the model is told, instead of the task ending.
     #[must_use]
     pub fn is_recoverable(&self) -> bool {
-        self.failure.class() == Class::Recoverable
+        self.failure.class() == ErrorClass::Recoverable
     }
 
     /// What the model is told.
     ///
     /// ```
-    /// use proofhouse_tools::runtime::{ActionError, Failure};
-    /// let error = ActionError::new(Failure::Timeout, "no answer in time");
+    /// use proofhouse_tools::runtime::{ActionError, ActionFailure};
+    /// let error = ActionError::new(ActionFailure::Timeout, "no answer in time");
     /// assert_eq!(error.to_json()["error"], "timeout");
     /// ```
     #[must_use]
@@ -203,10 +276,10 @@ impl std::error::Error for ActionError {}
 impl From<ResolveError> for ActionError {
     fn from(error: ResolveError) -> Self {
         let failure = match error {
-            ResolveError::MissingSetting(_) => Failure::Setting,
-            ResolveError::MissingToken(_) => Failure::Token,
-            ResolveError::Missing(_) => Failure::Arguments,
-            ResolveError::TooLarge => Failure::TooLarge,
+            ResolveError::MissingSetting(_) => ActionFailure::Setting,
+            ResolveError::MissingToken(_) => ActionFailure::Token,
+            ResolveError::Missing(_) => ActionFailure::Arguments,
+            ResolveError::TooLarge => ActionFailure::TooLarge,
         };
         Self::new(failure, error.to_string())
     }
@@ -216,8 +289,8 @@ impl From<RenderError> for ActionError {
     fn from(error: RenderError) -> Self {
         match error {
             RenderError::Resolve(error) => error.into(),
-            RenderError::NotAUrl(_) => Self::new(Failure::Setting, error.to_string()),
-            RenderError::Refused { .. } => Self::new(Failure::Arguments, error.to_string()),
+            RenderError::NotAUrl(_) => Self::new(ActionFailure::Setting, error.to_string()),
+            RenderError::Refused { .. } => Self::new(ActionFailure::Arguments, error.to_string()),
         }
     }
 }
@@ -236,6 +309,6 @@ mod tests {
             assert_eq!(rows, 1, "{failure:?}");
             assert_eq!((failure.class(), failure.word()), (*class, *word));
         }
-        assert_ne!(Failure::Cancelled.word(), "unknown");
+        assert_ne!(ActionFailure::Cancelled.word(), "unknown");
     }
 }

@@ -16,7 +16,7 @@ const RETRY: RetryPolicy = RetryPolicy {
 
 /// The bounds of calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct ToolLimits {
     /// Opening a connection.
     pub connect: Duration,
     /// One HTTP request, from the start to the last byte of the answer.
@@ -37,7 +37,7 @@ pub struct Limits {
     pub job: JobLimits,
 }
 
-impl Default for Limits {
+impl Default for ToolLimits {
     /// Connect 5 s, HTTP 30 s, responses of 10 MiB, results of 1 MiB, MCP start 30 s and call 120 s.
     fn default() -> Self {
         Self {

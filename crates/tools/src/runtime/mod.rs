@@ -16,25 +16,25 @@ use serde_json::{Map, Value};
 
 pub(crate) use environment::sounds_secret;
 pub use environment::{Environment, Files, MountError, NoTokens, TokenError, TokenSource};
-pub use error::{ActionError, Class, ERROR_TABLE, Failure};
-pub use limits::{JobLimits, Limits};
+pub use error::{ActionError, ActionFailure, ERROR_TABLE, ErrorClass};
+pub use limits::{JobLimits, ToolLimits};
 pub use observe::{CallEvent, Observer};
-pub use outcome::Outcome;
+pub use outcome::ActionResult;
 pub use preview::Preview;
 pub use task::{Invocation, ToolTask};
 
 use proofhouse_manifest::interpolate::Secrets;
-use proofhouse_manifest::{Action, BackendKind, Execute, Tool};
+use proofhouse_manifest::{BackendKind, Execute, Tool, ToolAction};
 
 /// One invocation of an action: its parameters are complete and checked.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct ActionCall {
     /// Names the invocation; no other has the same.
     pub invocation: String,
     /// The tool.
     pub tool: Arc<Tool>,
     /// The action; that of a shared block has no name while the block is initialized.
-    pub action: Arc<Action>,
+    pub action: Arc<ToolAction>,
     /// The values of its parameters.
     pub parameters: Map<String, Value>,
     /// The task's context at this moment.
@@ -50,7 +50,7 @@ pub trait ActionRuntime: Send + Sync {
     /// Prepares what the calls of a task share. Called once per tool and task, at the first call.
     fn initialize<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>>;
 
@@ -92,15 +92,15 @@ pub trait ActionSession: Send + Sync {
     fn action(
         &self,
         _name: &str,
-        declared: Option<&Arc<Action>>,
-    ) -> Result<Option<Arc<Action>>, ActionError> {
+        declared: Option<&Arc<ToolAction>>,
+    ) -> Result<Option<Arc<ToolAction>>, ActionError> {
         Ok(declared.cloned())
     }
 
     /// Carries out one action.
     fn invoke<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>>;
 
@@ -115,14 +115,14 @@ pub trait ActionSession: Send + Sync {
 
 /// What the runtimes of this crate are made from.
 pub(crate) struct Setup<'a> {
-    pub(crate) limits: &'a Limits,
+    pub(crate) limits: &'a ToolLimits,
     pub(crate) egress: crate::http::EgressPolicy,
     /// The client that all runtimes share which send requests.
     pub(crate) client: Arc<crate::http::HttpClient>,
 }
 
 impl<'a> Setup<'a> {
-    fn new(limits: &'a Limits, egress: crate::http::EgressPolicy) -> Result<Self, ActionError> {
+    fn new(limits: &'a ToolLimits, egress: crate::http::EgressPolicy) -> Result<Self, ActionError> {
         let client = Arc::new(crate::http::HttpClient::new(limits, egress.clone())?);
         Ok(Self {
             limits,
@@ -136,9 +136,9 @@ impl<'a> Setup<'a> {
 ///
 /// ```
 /// use proofhouse_tools::http::EgressPolicy;
-/// use proofhouse_tools::runtime::{Limits, Runtimes};
+/// use proofhouse_tools::runtime::{ToolLimits, Runtimes};
 ///
-/// let runtimes = Runtimes::new(&Limits::default(), EgressPolicy::default()).unwrap();
+/// let runtimes = Runtimes::new(&ToolLimits::default(), EgressPolicy::default()).unwrap();
 /// assert!(runtimes.keys().any(|key| key == "stateless_http"));
 /// ```
 #[derive(Clone)]
@@ -152,7 +152,10 @@ impl Runtimes {
     /// # Errors
     ///
     /// Returns an error when the HTTP client cannot be set up.
-    pub fn new(limits: &Limits, egress: crate::http::EgressPolicy) -> Result<Self, ActionError> {
+    pub fn new(
+        limits: &ToolLimits,
+        egress: crate::http::EgressPolicy,
+    ) -> Result<Self, ActionError> {
         let setup = Setup::new(limits, egress)?;
         let kinds = BackendKind::ALL.into_iter();
         let table = kinds.map(|kind| Ok((kind, crate::actions::runtime(kind, &setup)?)));
@@ -194,7 +197,7 @@ impl Runtimes {
         match self.get(kind) {
             Some(runtime) => Ok(Arc::clone(runtime)),
             None => Err(ActionError::new(
-                Failure::NoRuntime,
+                ActionFailure::NoRuntime,
                 format!("there is no runtime for `{}` here", kind.key()),
             )),
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{ActionError, Outcome};
+use super::{ActionError, ActionResult};
 
 /// What happens to a call. Nothing in it holds a secret of the task.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ pub enum CallEvent<'a> {
         /// The action.
         action: &'a str,
         /// How it ended.
-        result: Result<&'a Outcome, &'a ActionError>,
+        result: Result<&'a ActionResult, &'a ActionError>,
         /// How long it took.
         took: Duration,
     },

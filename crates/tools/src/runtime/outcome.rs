@@ -8,20 +8,20 @@ use proofhouse_manifest::interpolate::Secrets;
 
 /// The result of an action as the model sees it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct ActionResult {
     /// The result; the start of its JSON text, if it was too long.
     pub value: Value,
     /// Whether it was cut.
     pub truncated: bool,
 }
 
-impl Outcome {
+impl ActionResult {
     /// Takes the secrets out and then cuts, so that no half of a secret is left.
     pub(super) fn new(value: Value, secrets: &Secrets, max_bytes: usize) -> Self {
         let value = secrets.redact_value(value);
         let fits = match &value {
             Value::String(text) => text.len() <= max_bytes,
-            other => serde_json::to_writer(Room(max_bytes), other).is_ok(),
+            other => serde_json::to_writer(SizeProbe(max_bytes), other).is_ok(),
         };
         if fits {
             return Self {
@@ -45,9 +45,9 @@ impl Outcome {
 }
 
 /// Takes so many bytes and keeps none, to tell whether a text fits without writing it.
-struct Room(usize);
+struct SizeProbe(usize);
 
-impl io::Write for Room {
+impl io::Write for SizeProbe {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let left = self.0.checked_sub(bytes.len());
         self.0 = left.ok_or(io::ErrorKind::WriteZero)?;
@@ -68,13 +68,13 @@ mod tests {
     fn long_results_are_cut_after_secrets_are_gone() {
         let mut secrets = Secrets::default();
         secrets.add("hunter22");
-        let outcome = Outcome::new(json!({"a": "hunter22é".repeat(10)}), &secrets, 17);
+        let outcome = ActionResult::new(json!({"a": "hunter22é".repeat(10)}), &secrets, 17);
         assert!(outcome.truncated);
         // The cut falls into the two bytes of the last letter, which goes.
         assert_eq!(outcome.value, json!("{\"a\":\"[redacted]"));
-        let whole = Outcome::new(json!([1, 2]), &secrets, 5);
+        let whole = ActionResult::new(json!([1, 2]), &secrets, 5);
         assert_eq!((whole.value, whole.truncated), (json!([1, 2]), false));
-        let cut = Outcome::new(json!([1, 2]), &secrets, 4);
+        let cut = ActionResult::new(json!([1, 2]), &secrets, 4);
         assert_eq!((cut.value, cut.truncated), (json!("[1,2"), true));
     }
 }

@@ -2,18 +2,18 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{ActionError, ActionRuntime, Call, Environment};
-use crate::http::{Request, references};
+use super::{ActionCall, ActionError, ActionRuntime, Environment};
+use crate::http::{ToolRequest, references};
 use proofhouse_manifest::HttpCall;
 use proofhouse_manifest::interpolate::{
-    BodyTemplate, HeaderTemplate, MASK, Reference, Root, Scope, Secrets, Template, UrlTemplate,
-    encode,
+    BodyTemplate, HeaderTemplate, MASK, Root, Secrets, Template, TemplateReference, TemplateScope,
+    UrlTemplate, encode,
 };
 
 /// What a call would do, as its runtime says. Tokens are not fetched: a mask stands for each.
 pub(super) fn preview(
     runtime: &dyn ActionRuntime,
-    call: &Call,
+    call: &ActionCall,
     environment: &Environment,
 ) -> Result<Value, ActionError> {
     let preview = Preview {
@@ -35,11 +35,11 @@ pub(super) fn preview(
 /// The parts of a preview: texts, URLs and requests of a call with their values in place and every secret masked.
 pub struct Preview<'a> {
     /// The call.
-    pub call: &'a Call,
+    pub call: &'a ActionCall,
     /// What the task runs in.
     pub environment: &'a Environment,
     secrets: Secrets,
-    scope: Scope,
+    scope: TemplateScope,
     /// Texts that stand for values which are not known; URLs show them as they are.
     placeholders: Vec<String>,
 }
@@ -75,7 +75,7 @@ impl Preview<'_> {
     /// Returns an error when a value is missing or may not stand where it stands.
     pub fn request(&mut self, http: &HttpCall) -> Result<Value, ActionError> {
         self.mask_tokens(references(http).into_iter());
-        let request = Request::new(http, &self.scope)?;
+        let request = ToolRequest::new(http, &self.scope)?;
         let headers: Map<String, Value> = request
             .headers
             .expose()
@@ -134,7 +134,7 @@ impl Preview<'_> {
         Ok(self.scope.text(template)?.into_exposed())
     }
 
-    fn mask_tokens<'r>(&mut self, references: impl Iterator<Item = &'r Reference>) {
+    fn mask_tokens<'r>(&mut self, references: impl Iterator<Item = &'r TemplateReference>) {
         for reference in references.filter(|reference| reference.root == Root::Auth) {
             self.scope
                 .set_token(&reference.path.join("."), MASK.to_owned());

@@ -13,45 +13,45 @@ use tracing::Instrument;
 
 use super::preview::preview;
 use super::{
-    ActionError, ActionRuntime, ActionSession, Call, CallEvent, Environment, Failure, Limits,
-    Observer, Outcome, Runtimes,
+    ActionCall, ActionError, ActionFailure, ActionResult, ActionRuntime, ActionSession, CallEvent,
+    Environment, Observer, Runtimes, ToolLimits,
 };
 use proofhouse_manifest::interpolate::Secrets;
-use proofhouse_manifest::{Action, ParameterSchema, Tool};
+use proofhouse_manifest::{ParameterSchema, Tool, ToolAction};
 
 /// A tool for the length of one task. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ToolTask {
-    inner: Arc<Inner>,
+    inner: Arc<ToolTaskShared>,
 }
 
-struct Inner {
+struct ToolTaskShared {
     tool: Arc<Tool>,
     environment: Environment,
     runtimes: Runtimes,
-    limits: Limits,
+    limits: ToolLimits,
     /// Those among the settings of the tool.
     secrets: Secrets,
     observer: Option<Arc<dyn Observer>>,
     /// Names the task in the names of its invocations.
     id: String,
     count: AtomicU64,
-    backends: Vec<Backend>,
+    backends: Vec<SharedBackend>,
     /// Held for reading by every call, for writing by who tears down.
     calls: RwLock<()>,
     ending: CancellationToken,
 }
 
 /// Something that is initialized once.
-struct Backend {
+struct SharedBackend {
     /// What it is initialized for: the first action that uses it, or a shared block.
-    block: Arc<Action>,
+    block: Arc<ToolAction>,
     /// Whether it is a shared block that derives actions.
     derives: bool,
-    slot: Mutex<Slot>,
+    slot: Mutex<BackendSlot>,
 }
 
-enum Slot {
+enum BackendSlot {
     Empty,
     Ready(Arc<dyn ActionSession>),
     /// It could not be initialized, and never will.
@@ -77,7 +77,7 @@ pub struct Invocation {
 
 /// An action that can be called, and what carries it out.
 struct CallableAction {
-    action: Arc<Action>,
+    action: Arc<ToolAction>,
     runtime: Arc<dyn ActionRuntime>,
     backend: usize,
 }
@@ -89,29 +89,29 @@ impl ToolTask {
         tool: Arc<Tool>,
         environment: Environment,
         runtimes: Runtimes,
-        limits: Limits,
+        limits: ToolLimits,
     ) -> Self {
-        let mut backends: Vec<Backend> = Vec::new();
+        let mut backends: Vec<SharedBackend> = Vec::new();
         for action in &tool.actions {
             if !backends
                 .iter()
                 .any(|backend| backend.block.execute.shares_state(&action.execute))
             {
-                backends.push(Backend::new(Arc::clone(action), false));
+                backends.push(SharedBackend::new(Arc::clone(action), false));
             }
         }
         for execute in tool.deriving() {
-            let block = Action {
+            let block = ToolAction {
                 name: String::new(),
                 description: String::new(),
                 parameters: ParameterSchema::default(),
                 execute,
             };
-            backends.push(Backend::new(Arc::new(block), true));
+            backends.push(SharedBackend::new(Arc::new(block), true));
         }
         let secrets = environment.secrets(&tool);
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(ToolTaskShared {
                 tool,
                 secrets,
                 environment,
@@ -151,13 +151,13 @@ impl ToolTask {
     pub async fn actions(
         &self,
         cancel: CancellationToken,
-    ) -> Result<Vec<Arc<Action>>, ActionError> {
+    ) -> Result<Vec<Arc<ToolAction>>, ActionError> {
         let _in_flight = self.inner.calls.read().await;
         let secrets = self.inner.secrets.clone();
         let ending = self.inner.ending.clone();
         tokio::select! {
             biased;
-            () = cancel.cancelled() => Err(ActionError::new(Failure::Cancelled, "cancelled")),
+            () = cancel.cancelled() => Err(ActionError::new(ActionFailure::Cancelled, "cancelled")),
             () = ending.cancelled() => Err(ended()),
             actions = self.all_actions(&cancel) => actions.map_err(|error| error.redacted(&secrets)),
         }
@@ -166,7 +166,7 @@ impl ToolTask {
     async fn all_actions(
         &self,
         cancel: &CancellationToken,
-    ) -> Result<Vec<Arc<Action>>, ActionError> {
+    ) -> Result<Vec<Arc<ToolAction>>, ActionError> {
         let mut actions = Vec::new();
         for declared in &self.inner.tool.actions {
             let found = self.declared(declared, &Value::Null, cancel).await?;
@@ -200,7 +200,7 @@ impl ToolTask {
         arguments: Map<String, Value>,
         context: Value,
         cancel: CancellationToken,
-    ) -> Result<Outcome, ActionError> {
+    ) -> Result<ActionResult, ActionError> {
         let invocation = Invocation {
             id: String::new(),
             action: action.to_owned(),
@@ -230,9 +230,9 @@ impl ToolTask {
                     let known: Vec<String> = inner.tool.actions.iter().map(named).collect();
                     no_action(&inner.tool.name, name, &known)
                 })?;
-                Arc::new(Action {
+                Arc::new(ToolAction {
                     name: name.clone(),
-                    ..Action::clone(&block.block)
+                    ..ToolAction::clone(&block.block)
                 })
             }
         };
@@ -242,7 +242,7 @@ impl ToolTask {
         } else {
             complete(&action, invocation.arguments).map_err(|error| error.redacted(&secrets))?
         };
-        let call = Call {
+        let call = ActionCall {
             invocation: invocation.id,
             tool: Arc::clone(&inner.tool),
             action,
@@ -263,7 +263,7 @@ impl ToolTask {
     /// # Errors
     ///
     /// Returns why it came to nothing, and what becomes of the task.
-    pub async fn carry_out(&self, mut invocation: Invocation) -> Result<Outcome, ActionError> {
+    pub async fn carry_out(&self, mut invocation: Invocation) -> Result<ActionResult, ActionError> {
         let inner = &self.inner;
         if invocation.id.is_empty() {
             let number = inner.count.fetch_add(1, Ordering::Relaxed);
@@ -281,7 +281,11 @@ impl ToolTask {
             .instrument(span)
             .await;
         let result = match invoked {
-            Ok(value) => Ok(Outcome::new(value, &secrets, inner.limits.max_result_bytes)),
+            Ok(value) => Ok(ActionResult::new(
+                value,
+                &secrets,
+                inner.limits.max_result_bytes,
+            )),
             Err(error) => Err(error.redacted(&secrets)),
         };
         if let Some(observer) = &inner.observer {
@@ -349,7 +353,7 @@ impl ToolTask {
 
     /// The error of a cancelled call. What had been sent by then is not known here.
     fn cancelled(&self, action: &str) -> ActionError {
-        let mut error = ActionError::new(Failure::Cancelled, "the call was cancelled");
+        let mut error = ActionError::new(ActionFailure::Cancelled, "the call was cancelled");
         let mut actions = self.inner.tool.actions.iter();
         error.outcome_unknown = actions
             .find(|known| known.name == action)
@@ -367,7 +371,7 @@ impl ToolTask {
             .find(&invocation.action, &invocation.context, &cancel)
             .await?;
         let parameters = complete(&found.action, invocation.arguments)?;
-        let call = Call {
+        let call = ActionCall {
             invocation: invocation.id,
             tool: Arc::clone(&inner.tool),
             action: found.action,
@@ -419,7 +423,7 @@ impl ToolTask {
 
     async fn declared(
         &self,
-        declared: &Arc<Action>,
+        declared: &Arc<ToolAction>,
         context: &Value,
         cancel: &CancellationToken,
     ) -> Result<CallableAction, ActionError> {
@@ -430,7 +434,10 @@ impl ToolTask {
             .iter()
             .position(|backend| backend.block.execute.shares_state(&declared.execute));
         let backend = position.ok_or_else(|| {
-            ActionError::new(Failure::NoRuntime, "the action has no backend in this task")
+            ActionError::new(
+                ActionFailure::NoRuntime,
+                "the action has no backend in this task",
+            )
         })?;
         let mut action = Arc::clone(declared);
         if runtime.completes_actions() {
@@ -454,7 +461,7 @@ impl ToolTask {
         context: &Value,
         cancel: &CancellationToken,
     ) -> Result<Arc<dyn ActionSession>, ActionError> {
-        let call = Call {
+        let call = ActionCall {
             invocation: format!("{}-initialize", self.inner.id),
             tool: Arc::clone(&self.inner.tool),
             action: Arc::clone(&self.inner.backends[backend].block),
@@ -471,9 +478,9 @@ impl ToolTask {
         &self,
         backend: usize,
         runtime: &Arc<dyn ActionRuntime>,
-        call: &Call,
+        call: &ActionCall,
     ) -> Result<Arc<dyn ActionSession>, ActionError> {
-        if let Slot::Ready(session) = &*self.inner.backends[backend].slot.lock().await {
+        if let BackendSlot::Ready(session) = &*self.inner.backends[backend].slot.lock().await {
             return Ok(Arc::clone(session));
         }
         // In a task of its own: a caller that is cancelled must not lose a session that was made.
@@ -482,24 +489,24 @@ impl ToolTask {
         let making = async move {
             let mut slot = inner.backends[backend].slot.lock().await;
             match &*slot {
-                Slot::Ready(session) => Ok(Arc::clone(session)),
-                Slot::Failed(error) => Err(error.clone()),
-                Slot::Closed => Err(ended()),
-                Slot::Empty => match runtime.initialize(&call, &inner.environment).await {
+                BackendSlot::Ready(session) => Ok(Arc::clone(session)),
+                BackendSlot::Failed(error) => Err(error.clone()),
+                BackendSlot::Closed => Err(ended()),
+                BackendSlot::Empty => match runtime.initialize(&call, &inner.environment).await {
                     Ok(session) => {
-                        *slot = Slot::Ready(Arc::clone(&session));
+                        *slot = BackendSlot::Ready(Arc::clone(&session));
                         Ok(session)
                     }
                     Err(error) => {
                         if !error.is_recoverable() {
-                            *slot = Slot::Failed(error.clone());
+                            *slot = BackendSlot::Failed(error.clone());
                         }
                         Err(error)
                     }
                 },
             }
         };
-        let stopped = |_| ActionError::new(Failure::Ended, "the runtime stopped");
+        let stopped = |_| ActionError::new(ActionFailure::Ended, "the runtime stopped");
         tokio::spawn(making.instrument(span))
             .await
             .map_err(stopped)?
@@ -512,7 +519,7 @@ impl ToolTask {
     pub async fn teardown(&self) -> Vec<ActionError> {
         self.inner.ending.cancel();
         let _alone = self.inner.calls.write().await;
-        self.leave(|| Slot::Closed).await
+        self.leave(|| BackendSlot::Closed).await
     }
 
     /// Tears down what was initialized while the task is idle; the next call initializes again.
@@ -522,16 +529,16 @@ impl ToolTask {
         if self.inner.ending.is_cancelled() {
             return Some(Vec::new());
         }
-        Some(self.leave(|| Slot::Empty).await)
+        Some(self.leave(|| BackendSlot::Empty).await)
     }
 
-    async fn leave(&self, afterwards: impl Fn() -> Slot) -> Vec<ActionError> {
+    async fn leave(&self, afterwards: impl Fn() -> BackendSlot) -> Vec<ActionError> {
         let inner = &self.inner;
         let secrets = inner.secrets.clone();
         let mut errors = Vec::new();
         for backend in &inner.backends {
             let old = std::mem::replace(&mut *backend.slot.lock().await, afterwards());
-            if let Slot::Ready(session) = old {
+            if let BackendSlot::Ready(session) = old {
                 let span =
                     tracing::info_span!("tool.teardown", runtime = backend.block.execute.key());
                 let ended = session.teardown(&inner.environment);
@@ -543,27 +550,27 @@ impl ToolTask {
     }
 }
 
-impl Backend {
-    fn new(block: Arc<Action>, derives: bool) -> Self {
+impl SharedBackend {
+    fn new(block: Arc<ToolAction>, derives: bool) -> Self {
         Self {
             block,
             derives,
-            slot: Mutex::new(Slot::Empty),
+            slot: Mutex::new(BackendSlot::Empty),
         }
     }
 }
 
-fn named(action: &Arc<Action>) -> String {
+fn named(action: &Arc<ToolAction>) -> String {
     action.name.clone()
 }
 
 /// The parameters of a call, complete and checked.
 fn complete(
-    action: &Action,
+    action: &ToolAction,
     arguments: Map<String, Value>,
 ) -> Result<Map<String, Value>, ActionError> {
     let parameters = action.parameters.complete(arguments);
-    parameters.map_err(|problems| ActionError::new(Failure::Arguments, problems.join("; ")))
+    parameters.map_err(|problems| ActionError::new(ActionFailure::Arguments, problems.join("; ")))
 }
 
 fn no_action(tool: &str, name: &str, known: &[String]) -> ActionError {
@@ -571,14 +578,14 @@ fn no_action(tool: &str, name: &str, known: &[String]) -> ActionError {
     if let Some(near) = did_you_mean(name, known.iter().map(String::as_str)) {
         message.push_str(&format!("; did you mean `{near}`?"));
     }
-    ActionError::new(Failure::Arguments, message)
+    ActionError::new(ActionFailure::Arguments, message)
 }
 
 fn ended() -> ActionError {
-    ActionError::new(Failure::Ended, "the task has ended")
+    ActionError::new(ActionFailure::Ended, "the task has ended")
 }
 
-impl std::fmt::Debug for Inner {
+impl std::fmt::Debug for ToolTaskShared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ToolTask")
             .field("tool", &self.tool.name)

@@ -14,7 +14,7 @@ use proofhouse_tools::auth::{
     Providers, RefreshToken,
 };
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{Failure, Runtimes, TokenSource, ToolTask};
+use proofhouse_tools::runtime::{ActionFailure, Runtimes, TokenSource, ToolTask};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -348,7 +348,7 @@ async fn refusals_are_told_without_secrets() {
     .unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable()),
-        (Failure::Token, false)
+        (ActionFailure::Token, false)
     );
     assert!(error.message.contains("invalid_client"), "{error}");
     assert!(!error.message.contains("client-secret"), "{error}");
@@ -480,7 +480,7 @@ async fn a_call_is_repeated_once_and_only_with_another_token() {
         .unwrap_err();
     assert_eq!(
         (error.failure, &error.detail["status"]),
-        (Failure::HttpStatus, &json!(401))
+        (ActionFailure::HttpStatus, &json!(401))
     );
     assert!(
         error.detail["body"]

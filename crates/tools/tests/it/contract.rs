@@ -16,7 +16,7 @@ use futures_util::future::join_all;
 use proofhouse_test_support::alone::is_alone;
 use proofhouse_test_support::process::{children, open_files};
 use proofhouse_test_support::wait::soon;
-use proofhouse_tools::runtime::{ActionError, Class, Failure, Outcome, ToolTask};
+use proofhouse_tools::runtime::{ActionError, ActionFailure, ActionResult, ErrorClass, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ use crate::contract_support::{self, Does, Peer, ROWS, SECRET};
 /// How long anything may take that should happen soon.
 const SOON: Duration = Duration::from_secs(20);
 
-type Acted = Result<Outcome, ActionError>;
+type Acted = Result<ActionResult, ActionError>;
 
 /// Calls, and makes sure that the secret is in nothing that comes back.
 async fn call(
@@ -106,7 +106,7 @@ async fn what_fails_is_told_and_the_next_call_works() {
         for _ in 0..2 {
             let error = does(peer, &task, Does::Fail).await.unwrap_err();
             assert_eq!(error.failure, peer.failure(), "{error}");
-            assert_eq!(error.failure.class(), Class::Recoverable);
+            assert_eq!(error.failure.class(), ErrorClass::Recoverable);
             works(peer, &task).await;
         }
         let (action, _) = peer.call(Does::Work, "").unwrap();
@@ -118,7 +118,7 @@ async fn what_fails_is_told_and_the_next_call_works() {
             Default::default(),
         );
         let error = wrong.await.unwrap_err();
-        assert_eq!(error.failure, Failure::Arguments);
+        assert_eq!(error.failure, ActionFailure::Arguments);
         assert!(error.message.contains(&format!("`{action}`?")), "{error}");
         assert!(matches!(peer.initialized(), None | Some(1)));
         assert_eq!(task.teardown().await, []);
@@ -136,7 +136,7 @@ async fn what_cannot_be_used_ends_the_task() {
         for _ in 0..2 {
             let error = does(peer, &task, Does::Work).await.unwrap_err();
             assert_eq!(error.failure, failure, "{error}");
-            assert_eq!(error.failure.class(), Class::Unrecoverable);
+            assert_eq!(error.failure.class(), ErrorClass::Unrecoverable);
         }
         assert_eq!(task.teardown().await, []);
     })
@@ -163,7 +163,7 @@ async fn a_cancelled_call_ends_soon_and_nothing_goes_on() {
         soon("it hangs", || peer.running() == 1).await;
         cancel.cancel();
         let error = tokio::time::timeout(SOON, called).await.unwrap().unwrap();
-        assert_eq!(error.unwrap_err().failure, Failure::Cancelled);
+        assert_eq!(error.unwrap_err().failure, ActionFailure::Cancelled);
         soon("nothing goes on", || peer.running() == 0).await;
         works(peer, &task).await;
         // The end of a task cancels, too.
@@ -173,7 +173,7 @@ async fn a_cancelled_call_ends_soon_and_nothing_goes_on() {
         soon("it hangs again", || peer.running() == 1).await;
         assert_eq!(task.teardown().await, []);
         let error = called.await.unwrap().unwrap_err();
-        assert_eq!(error.failure, Failure::Cancelled, "{error}");
+        assert_eq!(error.failure, ActionFailure::Cancelled, "{error}");
         soon("nothing goes on", || peer.running() == 0).await;
     })
     .await;
@@ -200,7 +200,7 @@ async fn a_task_is_torn_down_once_and_refuses_later_calls() {
         assert!(matches!(peer.torn_down(), None | Some(1)));
         for task in [task, unused] {
             let error = does(peer, &task, Does::Work).await.unwrap_err();
-            assert_eq!(error.failure, Failure::Ended);
+            assert_eq!(error.failure, ActionFailure::Ended);
         }
         assert!(matches!(peer.initialized(), None | Some(1)));
     })
@@ -241,7 +241,7 @@ async fn secrets_that_come_back_are_hidden() {
                 Err(error) if does == Does::Fail => error.to_json().to_string(),
                 Err(error) => panic!("{error}"),
             };
-            let says = peer.failure() == Failure::Cel && does == Does::Fail;
+            let says = peer.failure() == ActionFailure::Cel && does == Does::Fail;
             assert!(says || shown.contains("[redacted]"), "{shown}");
         }
         assert_eq!(task.teardown().await, []);

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proofhouse_manifest::Bundle;
-use proofhouse_tools::runtime::{ActionError, Failure, Limits, Outcome, Runtimes, ToolTask};
+use proofhouse_tools::runtime::{
+    ActionError, ActionFailure, ActionResult, Runtimes, ToolLimits, ToolTask,
+};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -18,7 +20,7 @@ use tokio_rustls::rustls::{self, pki_types};
 
 use crate::support::*;
 
-async fn send(method: &str, url: &str, limits: Limits) -> Result<Outcome, ActionError> {
+async fn send(method: &str, url: &str, limits: ToolLimits) -> Result<ActionResult, ActionError> {
     let tool = tool(&format!(
         "stateless_http: {{method: {method}, url: \"{url}\"}}"
     ));
@@ -30,7 +32,7 @@ async fn send(method: &str, url: &str, limits: Limits) -> Result<Outcome, Action
     .await
 }
 
-async fn ask(method: &str, server: &Server) -> Result<Outcome, ActionError> {
+async fn ask(method: &str, server: &Server) -> Result<ActionResult, ActionError> {
     send(
         method,
         &format!("http://127.0.0.1:{}/", server.port),
@@ -40,8 +42,8 @@ async fn ask(method: &str, server: &Server) -> Result<Outcome, ActionError> {
 }
 
 /// Time enough for what should fail for another reason.
-fn patient() -> Limits {
-    Limits {
+fn patient() -> ToolLimits {
+    ToolLimits {
         http: Duration::from_secs(20),
         ..limits()
     }
@@ -53,7 +55,7 @@ async fn a_name_that_nobody_has_ends_the_task() {
     let error = send("POST", url, patient()).await.unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable(), error.outcome_unknown),
-        (Failure::Unreachable, false, false),
+        (ActionFailure::Unreachable, false, false),
         "{error}"
     );
     assert!(
@@ -106,7 +108,7 @@ async fn tls_that_fails_ends_the_task_and_sends_nothing() {
     let error = send("POST", &url, patient()).await.unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable(), error.outcome_unknown),
-        (Failure::Unreachable, false, false),
+        (ActionFailure::Unreachable, false, false),
         "{error}"
     );
     assert!(error.message.contains("certificate"), "{error}");
@@ -125,21 +127,21 @@ async fn tls_that_fails_ends_the_task_and_sends_nothing() {
     let error = send("POST", &url, patient()).await.unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable(), error.outcome_unknown),
-        (Failure::Unreachable, false, false),
+        (ActionFailure::Unreachable, false, false),
         "{error}"
     );
 
     // And one that says nothing at all.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/", silent.local_addr().unwrap());
-    let impatient = Limits {
+    let impatient = ToolLimits {
         connect: Duration::from_millis(200),
         ..patient()
     };
     let error = send("POST", &url, impatient).await.unwrap_err();
     assert_eq!(
         (error.failure, error.outcome_unknown),
-        (Failure::Unreachable, false),
+        (ActionFailure::Unreachable, false),
         "{error}"
     );
 }
@@ -156,14 +158,14 @@ async fn slow_answers_are_timeouts() {
     ] {
         let server = Server::start(move |_, _| Reply::Stall(sent.clone().into_bytes())).await;
         let url = format!("http://127.0.0.1:{}/", server.port);
-        let impatient = Limits {
+        let impatient = ToolLimits {
             http: Duration::from_millis(500),
             ..limits()
         };
         let error = send(method, &url, impatient).await.unwrap_err();
         assert_eq!(
             (error.failure, error.is_recoverable(), error.outcome_unknown),
-            (Failure::Timeout, true, unknown),
+            (ActionFailure::Timeout, true, unknown),
             "{method} {error}"
         );
         assert_eq!(server.seen().len(), 1);
@@ -172,7 +174,7 @@ async fn slow_answers_are_timeouts() {
 
 #[tokio::test]
 async fn oversized_answers_are_refused() {
-    let small = Limits {
+    let small = ToolLimits {
         max_response_bytes: 1000,
         ..patient()
     };
@@ -211,7 +213,7 @@ async fn oversized_answers_are_refused() {
                 assert!(!fits, "{shown}: {error}");
                 assert_eq!(
                     (error.failure, error.is_recoverable()),
-                    (Failure::TooLarge, true),
+                    (ActionFailure::TooLarge, true),
                     "{shown}: {error}"
                 );
             }
@@ -242,16 +244,21 @@ async fn compressed_answers_are_read_and_bombs_are_not() {
     let error = ask("GET", &server).await.unwrap_err();
     assert_eq!(error.detail["body"], "because of [redacted]");
 
-    let most = Limits::default().max_response_bytes;
+    let most = ToolLimits::default().max_response_bytes;
     let bomb = gzip(&vec![b' '; most + 1]);
     assert!(bomb.len() < 20_000);
     for (coding, status, body, failure) in [
-        ("gzip", "200 OK", bomb.clone(), Failure::TooLarge),
-        ("gzip, gzip", "200 OK", gzip(&bomb), Failure::TooLarge),
-        ("gzip", "500 Oops", bomb, Failure::HttpStatus),
-        ("br", "200 OK", b"x".to_vec(), Failure::Response),
-        ("gzip", "200 OK", b"{}".to_vec(), Failure::Response),
-        ("gzip", "500 Oops", b"{}".to_vec(), Failure::HttpStatus),
+        ("gzip", "200 OK", bomb.clone(), ActionFailure::TooLarge),
+        ("gzip, gzip", "200 OK", gzip(&bomb), ActionFailure::TooLarge),
+        ("gzip", "500 Oops", bomb, ActionFailure::HttpStatus),
+        ("br", "200 OK", b"x".to_vec(), ActionFailure::Response),
+        ("gzip", "200 OK", b"{}".to_vec(), ActionFailure::Response),
+        (
+            "gzip",
+            "500 Oops",
+            b"{}".to_vec(),
+            ActionFailure::HttpStatus,
+        ),
     ] {
         let server = coded(status, coding, body).await;
         let url = format!("http://127.0.0.1:{}/", server.port);
@@ -288,7 +295,7 @@ async fn redirects_that_look_like_the_origin_are_not_followed() {
         })
         .await;
         let error = ask("GET", &server).await.unwrap_err();
-        assert_eq!(error.failure, Failure::HttpStatus, "{shown}");
+        assert_eq!(error.failure, ActionFailure::HttpStatus, "{shown}");
         assert_eq!(error.detail["status"], 302, "{shown}");
         assert_eq!(server.seen().len(), 1, "{shown}");
     }
@@ -321,7 +328,7 @@ async fn climbing_out_of_a_path_is_refused_in_every_form() {
     ] {
         let result = act(&execute("/a/{x}/b"), json!({"x": value})).await;
         let failure = result.map_err(|error| error.failure);
-        assert_eq!(failure, Err(Failure::Arguments), "{value:?}");
+        assert_eq!(failure, Err(ActionFailure::Arguments), "{value:?}");
     }
     // Two values, and text, can make a `..` together.
     for (path, value) in [
@@ -334,7 +341,7 @@ async fn climbing_out_of_a_path_is_refused_in_every_form() {
     ] {
         let result = act(&execute(path), json!({"x": value})).await;
         let failure = result.map_err(|error| error.failure);
-        assert_eq!(failure, Err(Failure::Arguments), "{path} {value}");
+        assert_eq!(failure, Err(ActionFailure::Arguments), "{path} {value}");
     }
     assert!(server.seen().is_empty());
     act(&execute("/a/{x}/b"), json!({"x": "a..b/...%"}))
@@ -373,7 +380,7 @@ async fn forecast(action: &str, arguments: Value) -> ActionError {
     let error = result.expect_err("it fails");
     assert_eq!(
         (error.failure, error.is_recoverable()),
-        (Failure::Arguments, true)
+        (ActionFailure::Arguments, true)
     );
     error
 }
@@ -453,7 +460,7 @@ async fn what_is_cut_off_is_repeated_only_if_it_may_be() {
             let error = ask(method, &server).await.unwrap_err();
             assert_eq!(
                 (error.failure, error.is_recoverable(), error.outcome_unknown),
-                (Failure::Broken, true, unknown),
+                (ActionFailure::Broken, true, unknown),
                 "{method} {cut:?}: {error}"
             );
             assert_eq!(error.to_json()["outcome_unknown"] == true, unknown);
@@ -468,7 +475,7 @@ async fn what_is_cut_off_is_repeated_only_if_it_may_be() {
     ] {
         let server = Server::start(move |_, _| reply(status, "", "")).await;
         let error = ask("GET", &server).await.unwrap_err();
-        assert_eq!(error.failure, Failure::HttpStatus);
+        assert_eq!(error.failure, ActionFailure::HttpStatus);
         assert_eq!(server.seen().len(), tries, "{status}");
     }
 }
@@ -507,7 +514,7 @@ async fn a_post_on_a_connection_that_was_kept_is_sent_once() {
     let error = act(&task, json!({})).await.unwrap_err();
     assert_eq!(
         (error.failure, error.outcome_unknown),
-        (Failure::Broken, true),
+        (ActionFailure::Broken, true),
         "{error}"
     );
     assert_eq!(*seen.lock().unwrap(), [(0, 0), (0, 1)]);

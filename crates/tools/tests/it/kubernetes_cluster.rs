@@ -1,7 +1,7 @@
 //! What an operator configures for `kubernetes_job`: the cluster, its certificate and the namespaces.
 
 use proofhouse_tools::actions::Cluster;
-use proofhouse_tools::runtime::Failure;
+use proofhouse_tools::runtime::ActionFailure;
 use serde_json::{Value, json};
 
 use crate::kubernetes_support::{
@@ -30,7 +30,7 @@ async fn namespaces_are_the_operators() {
         let acted = act(&task(cluster, execute, &limits()), json!({"x": x})).await;
         assert_eq!(acted.is_ok(), is_allowed, "{execute} {x}");
         if let Err(error) = acted {
-            assert_eq!(error.failure, Failure::Forbidden);
+            assert_eq!(error.failure, ActionFailure::Forbidden);
             assert_eq!(player.requests().len(), 0);
         }
     }
@@ -124,7 +124,7 @@ async fn what_is_configured_wrongly_is_named_and_not_quoted() {
         let task = task(cluster, &execute("jobs", &script("true")), &limits());
         let error = failure(act(&task, json!({})).await);
         assert!(error.message.contains(expected), "{expected}: {error}");
-        assert_eq!(error.failure, Failure::Setting, "{expected}");
+        assert_eq!(error.failure, ActionFailure::Setting, "{expected}");
         assert!(!format!("{error:?}").contains(TOKEN), "{error}");
     }
 }
@@ -132,7 +132,10 @@ async fn what_is_configured_wrongly_is_named_and_not_quoted() {
 #[tokio::test]
 async fn the_certificate_of_the_cluster_is_checked() {
     let directory = tempfile::tempdir().expect("the test is set up");
-    for (is_known, expected) in [(true, Failure::Forbidden), (false, Failure::Unreachable)] {
+    for (is_known, expected) in [
+        (true, ActionFailure::Forbidden),
+        (false, ActionFailure::Unreachable),
+    ] {
         // Three tries.
         let (port, authority) = tls::refusing(3);
         std::fs::write(directory.path().join("ca.pem"), authority).expect("the test is set up");

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use proofhouse_tools::actions::Cluster;
-use proofhouse_tools::runtime::{Failure, Invocation, Limits};
+use proofhouse_tools::runtime::{ActionFailure, Invocation, ToolLimits};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ fn cases() -> Vec<Case> {
             Fate::failed(3, "Error", "working\n"),
             |acted| {
                 let error = failure(acted);
-                assert_eq!(error.failure, Failure::JobFailed);
+                assert_eq!(error.failure, ActionFailure::JobFailed);
                 assert!(error.message.ends_with("exit code 3"), "{error}");
                 assert_eq!(error.detail["exit_code"], 3);
                 assert_eq!(error.detail["container"], "main");
@@ -70,7 +70,7 @@ fn cases() -> Vec<Case> {
             Fate::waiting("ImagePullBackOff", "Back-off pulling image"),
             |acted| {
                 let error = failure(acted);
-                assert_eq!(error.failure, Failure::Image);
+                assert_eq!(error.failure, ActionFailure::Image);
                 assert!(error.is_recoverable() && !error.outcome_unknown);
                 assert!(error.message.contains("`main` cannot start"), "{error}");
             },
@@ -100,7 +100,7 @@ async fn jobs_yield_their_output_in_a_real_cluster() {
     }
     let namespace = variable("KUBE_NAMESPACE").and_then(|name| name.into_string().ok());
     let namespace = namespace.unwrap_or_else(|| "default".to_owned());
-    let mut limits = Limits::default();
+    let mut limits = ToolLimits::default();
     limits.job.deadline = Duration::from_secs(120);
     for (spec, _, check) in cases() {
         let task = task(
@@ -174,7 +174,7 @@ async fn a_job_that_was_replaced_is_gone_and_the_new_one_stays() {
     let player = Player::watched(Fate::replaced(), Watching::Silent).await;
     let task = playing(&player);
     let error = failure(act(&task, json!({})).await);
-    assert_eq!(error.failure, Failure::JobDeleted);
+    assert_eq!(error.failure, ActionFailure::JobDeleted);
     assert!(error.outcome_unknown);
     assert_eq!(task.teardown().await, []);
     assert_eq!(player.jobs().len(), 1);
@@ -183,12 +183,12 @@ async fn a_job_that_was_replaced_is_gone_and_the_new_one_stays() {
 #[tokio::test]
 async fn containers_that_cannot_start_end_the_wait_early() {
     for (reason, expected) in [
-        ("ErrImagePull", Failure::Image),
-        ("ImagePullBackOff", Failure::Image),
-        ("InvalidImageName", Failure::Image),
-        ("ErrImageNeverPull", Failure::Image),
-        ("CreateContainerConfigError", Failure::JobFailed),
-        ("CreateContainerError", Failure::JobFailed),
+        ("ErrImagePull", ActionFailure::Image),
+        ("ImagePullBackOff", ActionFailure::Image),
+        ("InvalidImageName", ActionFailure::Image),
+        ("ErrImageNeverPull", ActionFailure::Image),
+        ("CreateContainerConfigError", ActionFailure::JobFailed),
+        ("CreateContainerError", ActionFailure::JobFailed),
     ] {
         let player = Player::start(Fate::waiting(reason, "because of sk-secret/1")).await;
         let error = failure(act_and_leave(&player, &playing(&player)).await);
@@ -217,7 +217,7 @@ async fn time_runs_out() {
             &limits,
         );
         let error = failure(act_and_leave(&player, &task).await);
-        assert_eq!(error.failure, Failure::Deadline);
+        assert_eq!(error.failure, ActionFailure::Deadline);
         assert!(error.is_recoverable());
         assert_eq!(error.outcome_unknown, started, "{error:?}");
         let told = error.detail.get("reason").and_then(Value::as_str);
@@ -252,7 +252,7 @@ async fn a_job_that_is_there_already_is_adopted_if_it_is_ours() {
     third.put(foreign.clone());
     let task = playing(&third);
     let error = failure(task.carry_out(named("call-7")).await);
-    assert_eq!(error.failure, Failure::HttpStatus);
+    assert_eq!(error.failure, ActionFailure::HttpStatus);
     assert_eq!(error.detail["status"], 409);
     assert_eq!(task.teardown().await, []);
     assert_eq!((third.jobs().len(), third.count("DELETE", "")), (1, 0));
@@ -265,7 +265,7 @@ async fn a_job_that_is_there_already_is_adopted_if_it_is_ours() {
     fourth.put(foreign);
     let task = playing(&fourth);
     let error = failure(task.carry_out(named("call-7")).await);
-    assert_eq!(error.failure, Failure::HttpStatus);
+    assert_eq!(error.failure, ActionFailure::HttpStatus);
     assert!(error.outcome_unknown);
     assert_eq!(task.teardown().await, []);
     assert_eq!((fourth.jobs().len(), fourth.count("DELETE", "")), (1, 0));
@@ -298,7 +298,7 @@ async fn cancelling_deletes_the_job() {
         cancel.cancel();
     });
     let error = failure(acted);
-    assert_eq!(error.failure, Failure::Cancelled);
+    assert_eq!(error.failure, ActionFailure::Cancelled);
     assert!(error.outcome_unknown);
     assert_eq!(player.jobs(), Vec::<String>::new());
     assert_eq!(task.teardown().await, []);
@@ -313,7 +313,7 @@ async fn the_end_of_the_task_deletes_what_is_left() {
         player.has_job().await;
         task.teardown().await
     });
-    assert_eq!(failure(acted).failure, Failure::Cancelled);
+    assert_eq!(failure(acted).failure, ActionFailure::Cancelled);
     assert_eq!((errors, player.jobs().len()), (vec![], 0));
 
     // A call whose caller went away.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proofhouse_tools::actions::Cluster;
-use proofhouse_tools::runtime::Failure;
+use proofhouse_tools::runtime::ActionFailure;
 use proofhouse_wire::StatusCode;
 use proofhouse_wire::server::Reply;
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn watches_may_do_what_they_like() {
         );
         let player = Player::watched(Fate::deleted(), watching).await;
         let error = failure(act_and_leave(&player, &playing(&player)).await);
-        assert_eq!(error.failure, Failure::JobDeleted, "{watching:?}");
+        assert_eq!(error.failure, ActionFailure::JobDeleted, "{watching:?}");
     }
 }
 
@@ -49,7 +49,7 @@ async fn a_watch_that_never_tells_anything_is_given_up() {
     let task = task(player.cluster(), &execute("jobs", &script("true")), &limits);
     assert_eq!(
         failure(act_and_leave(&player, &task).await).failure,
-        Failure::Deadline
+        ActionFailure::Deadline
     );
     assert_eq!(player.count("GET", "/jobs"), 5);
 }
@@ -61,15 +61,15 @@ async fn refusals_of_the_cluster_are_classified() {
     let empty_but_chosen = json!({"parallelism": "{x}", "template": {"spec": {"containers": []}}});
     let fixed = script("true");
     for (namespace, spec, status, expected) in [
-        ("jobs", &fixed, Some(403), Failure::Forbidden),
-        ("jobs", &chosen, Some(403), Failure::Forbidden),
-        ("jobs", &fixed, Some(401), Failure::Forbidden),
-        ("nowhere", &fixed, None, Failure::Manifest),
-        ("nowhere", &chosen, None, Failure::HttpStatus),
-        ("jobs", &empty, None, Failure::Manifest),
-        ("jobs", &empty_but_chosen, None, Failure::HttpStatus),
-        ("jobs", &fixed, Some(500), Failure::HttpStatus),
-        ("jobs", &fixed, Some(429), Failure::HttpStatus),
+        ("jobs", &fixed, Some(403), ActionFailure::Forbidden),
+        ("jobs", &chosen, Some(403), ActionFailure::Forbidden),
+        ("jobs", &fixed, Some(401), ActionFailure::Forbidden),
+        ("nowhere", &fixed, None, ActionFailure::Manifest),
+        ("nowhere", &chosen, None, ActionFailure::HttpStatus),
+        ("jobs", &empty, None, ActionFailure::Manifest),
+        ("jobs", &empty_but_chosen, None, ActionFailure::HttpStatus),
+        ("jobs", &fixed, Some(500), ActionFailure::HttpStatus),
+        ("jobs", &fixed, Some(429), ActionFailure::HttpStatus),
     ] {
         let player = Player::troubled(Fate::endless(), Watching::Works, move |method, _, _| {
             let status = status.filter(|_| method == "POST")?;
@@ -98,7 +98,7 @@ async fn a_refusal_while_waiting_ends_the_task_and_cleans_up() {
     })
     .await;
     let error = failure(act_and_leave(&player, &playing(&player)).await);
-    assert_eq!(error.failure, Failure::Forbidden);
+    assert_eq!(error.failure, ActionFailure::Forbidden);
     assert!(!error.is_recoverable());
 }
 
@@ -128,7 +128,7 @@ async fn a_cluster_that_stops_answering_is_told() {
     })
     .await;
     let error = failure(act_and_leave(&player, &playing(&player)).await);
-    assert_eq!(error.failure, Failure::Unreachable);
+    assert_eq!(error.failure, ActionFailure::Unreachable);
     assert!(error.outcome_unknown && !error.is_recoverable());
 
     // Nobody was ever there.
@@ -136,7 +136,7 @@ async fn a_cluster_that_stops_answering_is_told() {
     let cluster = Cluster::kubeconfig(kubeconfig(&directory, "http://127.0.0.1:1"));
     let execute = execute("jobs", &script("true"));
     let error = failure(act(&task(cluster, &execute, &limits()), json!({})).await);
-    assert_eq!(error.failure, Failure::Unreachable);
+    assert_eq!(error.failure, ActionFailure::Unreachable);
     assert!(error.message.contains("127.0.0.1"), "{error}");
     assert!(!error.outcome_unknown);
 }
@@ -154,7 +154,7 @@ async fn answers_that_are_none_are_told() {
         })
         .await;
         let error = failure(act_and_leave(&player, &playing(&player)).await);
-        assert_eq!(error.failure, Failure::Response, "{body}");
+        assert_eq!(error.failure, ActionFailure::Response, "{body}");
     }
     for body in [
         "[]",
@@ -173,7 +173,7 @@ async fn answers_that_are_none_are_told() {
         )
         .await;
         let error = failure(act_and_leave(&player, &playing(&player)).await);
-        assert_eq!(error.failure, Failure::Response, "{body}");
+        assert_eq!(error.failure, ActionFailure::Response, "{body}");
         assert!(
             error.message.starts_with("the Job completed, but"),
             "{error}"
@@ -220,7 +220,7 @@ async fn the_end_of_a_long_log_is_kept() {
     }
     let player = Player::start(Fate::completed(None, "y".repeat(11 << 20))).await;
     let error = failure(act_and_leave(&player, &task(player.cluster(), &spec, &limits)).await);
-    assert_eq!(error.failure, Failure::TooLarge);
+    assert_eq!(error.failure, ActionFailure::TooLarge);
     let player = Player::start(Fate::completed(None, b"a\xffb\0".as_slice())).await;
     assert_eq!(
         value(act_and_leave(&player, &task(player.cluster(), &spec, &limits)).await),

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, join_all};
-use proofhouse_manifest::{Action, ParameterSchema};
+use proofhouse_manifest::{ParameterSchema, ToolAction};
 use proofhouse_tools::runtime::{
-    ActionError, ActionRuntime, ActionSession, Call, CallEvent, Environment, Failure, Observer,
-    Runtimes, ToolTask,
+    ActionCall, ActionError, ActionFailure, ActionRuntime, ActionSession, CallEvent, Environment,
+    Observer, Runtimes, ToolTask,
 };
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ struct Counting {
     invoked: Arc<AtomicUsize>,
     torn_down: Arc<AtomicUsize>,
     failures: Arc<AtomicUsize>,
-    fail_with: Option<Failure>,
+    fail_with: Option<ActionFailure>,
 }
 
 /// The session with this number.
@@ -31,7 +31,7 @@ struct CountingSession(usize, Counting);
 impl ActionRuntime for Counting {
     fn initialize<'a>(
         &'a self,
-        _: &'a Call,
+        _: &'a ActionCall,
         _: &'a Environment,
     ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async {
@@ -50,13 +50,13 @@ impl ActionRuntime for Counting {
 impl ActionSession for CountingSession {
     fn invoke<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         _: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async {
             self.1.invoked.fetch_add(1, Ordering::SeqCst);
             if call.parameters["x"] == "fail" {
-                return Err(ActionError::new(Failure::Unreachable, "gone"));
+                return Err(ActionError::new(ActionFailure::Unreachable, "gone"));
             }
             Ok(json!(self.0))
         })
@@ -66,7 +66,7 @@ impl ActionSession for CountingSession {
         Box::pin(async {
             self.1.torn_down.fetch_add(1, Ordering::SeqCst);
             Err(ActionError::new(
-                Failure::Broken,
+                ActionFailure::Broken,
                 "sk-secret/1 did not say goodbye",
             ))
         })
@@ -115,7 +115,7 @@ async fn teardown_runs_once_also_after_failure() {
     assert!(task.teardown().await.is_empty());
     assert_eq!(count(&runtime.torn_down), 1);
     let error = act(&task, json!({})).await.unwrap_err();
-    assert_eq!(error.failure, Failure::Ended);
+    assert_eq!(error.failure, ActionFailure::Ended);
     assert_eq!(
         (count(&runtime.initialized), count(&runtime.invoked)),
         (1, 1)
@@ -134,7 +134,10 @@ async fn what_was_never_used_is_not_torn_down() {
 
 #[tokio::test]
 async fn a_recoverable_failure_to_initialize_can_be_tried_again() {
-    for (failure, tries) in [(Failure::HttpStatus, 2), (Failure::Unreachable, 1)] {
+    for (failure, tries) in [
+        (ActionFailure::HttpStatus, 2),
+        (ActionFailure::Unreachable, 1),
+    ] {
         let (runtime, task) = counted(Counting {
             fail_with: Some(failure),
             failures: Arc::new(1.into()),
@@ -146,7 +149,7 @@ async fn a_recoverable_failure_to_initialize_can_be_tried_again() {
             (failure, "not now: [redacted]")
         );
         let second = act(&task, json!({})).await;
-        assert_eq!(second.is_ok(), failure == Failure::HttpStatus);
+        assert_eq!(second.is_ok(), failure == ActionFailure::HttpStatus);
         assert_eq!(count(&runtime.initialized), tries);
     }
 }
@@ -166,7 +169,7 @@ async fn a_cancelled_first_call_loses_nothing() {
         .unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable()),
-        (Failure::Cancelled, true)
+        (ActionFailure::Cancelled, true)
     );
     // Teardown waits for the initialization that is under way.
     assert_eq!(task.teardown().await.len(), 1);
@@ -192,10 +195,10 @@ async fn cel_sees_its_variables() {
 async fn failures_before_and_in_cel_are_told() {
     let divide = task(tool("cel: {expression: \"1 / int(input.x)\"}"));
     for (action, arguments, failure) in [
-        ("act", json!({"x": 0}), Failure::Cel),
-        ("act", json!({"x": "many"}), Failure::Cel),
-        ("act", json!({"y": 1}), Failure::Arguments),
-        ("other", json!({}), Failure::Arguments),
+        ("act", json!({"x": 0}), ActionFailure::Cel),
+        ("act", json!({"x": "many"}), ActionFailure::Cel),
+        ("act", json!({"y": 1}), ActionFailure::Arguments),
+        ("other", json!({}), ActionFailure::Arguments),
     ] {
         let arguments = arguments.as_object().cloned().unwrap();
         let result = divide
@@ -219,7 +222,7 @@ async fn backends_without_a_runtime_say_so() {
     let error = act(&task, json!({})).await.unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable()),
-        (Failure::NoRuntime, false)
+        (ActionFailure::NoRuntime, false)
     );
 }
 
@@ -243,7 +246,7 @@ async fn a_cancelled_request_may_have_had_its_effect() {
             .unwrap_err();
         assert_eq!(
             (error.failure, error.outcome_unknown),
-            (Failure::Cancelled, unknown),
+            (ActionFailure::Cancelled, unknown),
             "{method}"
         );
     }
@@ -261,7 +264,7 @@ struct Slow {
 impl ActionRuntime for Slow {
     fn initialize<'a>(
         &'a self,
-        _: &'a Call,
+        _: &'a ActionCall,
         _: &'a Environment,
     ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async { Ok(Arc::new(self.clone()) as Arc<dyn ActionSession>) })
@@ -275,7 +278,7 @@ impl ActionRuntime for Slow {
 impl ActionSession for Slow {
     fn invoke<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         _: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async {
@@ -288,7 +291,7 @@ impl ActionSession for Slow {
                 () = tokio::time::sleep(Duration::from_secs(30)) => {}
             }
             self.running.fetch_sub(1, Ordering::SeqCst);
-            Err(ActionError::new(Failure::Cancelled, "cleaned up"))
+            Err(ActionError::new(ActionFailure::Cancelled, "cleaned up"))
         })
     }
 
@@ -346,7 +349,7 @@ async fn a_call_that_does_not_clean_up_is_dropped_at_once() {
     }
     assert!(task.teardown().await.is_empty());
     let error = call.await.unwrap().unwrap_err();
-    assert_eq!(error.failure, Failure::Cancelled);
+    assert_eq!(error.failure, ActionFailure::Cancelled);
 }
 
 #[tokio::test]
@@ -399,7 +402,7 @@ struct Deriving;
 impl ActionRuntime for Deriving {
     fn initialize<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         _: &'a Environment,
     ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async {
@@ -413,7 +416,7 @@ impl ActionRuntime for Deriving {
 }
 
 /// A session for this block.
-struct DerivingSession(Arc<Action>);
+struct DerivingSession(Arc<ToolAction>);
 
 impl ActionSession for DerivingSession {
     fn derived(&self) -> Vec<String> {
@@ -423,12 +426,12 @@ impl ActionSession for DerivingSession {
     fn action(
         &self,
         name: &str,
-        declared: Option<&Arc<Action>>,
-    ) -> Result<Option<Arc<Action>>, ActionError> {
+        declared: Option<&Arc<ToolAction>>,
+    ) -> Result<Option<Arc<ToolAction>>, ActionError> {
         if !self.derived().iter().any(|known| known == name) {
             return Ok(None);
         }
-        let mut action = Action::clone(declared.unwrap_or(&self.0));
+        let mut action = ToolAction::clone(declared.unwrap_or(&self.0));
         action.name = name.to_owned();
         let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
         action.parameters = ParameterSchema::given(schema);
@@ -437,7 +440,7 @@ impl ActionSession for DerivingSession {
 
     fn invoke<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         _: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async { Ok(json!([call.action.name, call.parameters])) })
@@ -465,7 +468,7 @@ async fn a_shared_block_derives_actions() {
     let outcome = call("read", json!({"path": "a"})).await.unwrap();
     assert_eq!(outcome.value, json!(["read", {"path": "a"}]));
     let error = call("read", json!({})).await.unwrap_err();
-    assert_eq!(error.failure, Failure::Arguments);
+    assert_eq!(error.failure, ActionFailure::Arguments);
     let error = call("raed", json!({})).await.unwrap_err();
     assert!(error.message.contains("did you mean `read`?"), "{error}");
 }

@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{Failure, Limits, Runtimes, TokenError, TokenSource, ToolTask};
+use proofhouse_tools::runtime::{
+    ActionFailure, Runtimes, TokenError, TokenSource, ToolLimits, ToolTask,
+};
 use serde_json::{Value, json};
 
 use crate::mcp_support::{self, *};
@@ -23,7 +25,7 @@ fn at(server: &Server, more: &str) -> ToolTask {
     at_with(server, more, limits())
 }
 
-fn at_with(server: &Server, more: &str, limits: Limits) -> ToolTask {
+fn at_with(server: &Server, more: &str, limits: ToolLimits) -> ToolTask {
     let port = server.port;
     task_with(
         tool(&format!(
@@ -284,7 +286,7 @@ async fn a_session_that_always_ends_is_begun_again_once() {
     let (server, sessions) = legacy(|_, _, _| reply("404 Not Found", "", "")).await;
     let task = at(&server, "");
     let error = error(&task, "act", json!({})).await;
-    assert_eq!(error.failure, Failure::Broken, "{error}");
+    assert_eq!(error.failure, ActionFailure::Broken, "{error}");
     assert!(error.is_recoverable() && !error.outcome_unknown);
     assert_eq!(sessions.load(Ordering::SeqCst), 2);
     end(task).await;
@@ -303,7 +305,7 @@ async fn what_may_have_happened_is_not_repeated() {
     let task = at(&server, "");
     for tool in ["act", "other"] {
         let error = error(&task, tool, json!({})).await;
-        assert_eq!(error.failure, Failure::Broken, "{tool}: {error}");
+        assert_eq!(error.failure, ActionFailure::Broken, "{tool}: {error}");
         assert!(error.outcome_unknown && error.is_recoverable());
     }
     end(task).await;
@@ -316,7 +318,7 @@ async fn what_may_have_happened_is_not_repeated() {
 
 #[tokio::test]
 async fn slow_and_endless_answers_end_in_time_and_no_tool_is_lost() {
-    let limits = Limits {
+    let limits = ToolLimits {
         mcp_call: Duration::from_millis(1500),
         ..limits()
     };
@@ -330,7 +332,7 @@ async fn slow_and_endless_answers_end_in_time_and_no_tool_is_lost() {
     let task = at_with(&server, "", limits);
     for tool in ["act", "other"] {
         let error = error(&task, tool, json!({})).await;
-        assert_eq!(error.failure, Failure::Timeout, "{tool}: {error}");
+        assert_eq!(error.failure, ActionFailure::Timeout, "{tool}: {error}");
         assert!(error.outcome_unknown && error.is_recoverable(), "{tool}");
     }
     assert_eq!(names(&task).await, ["act", "other"]);
@@ -377,13 +379,13 @@ async fn answers_that_are_none() {
     .await;
     let task = at(&server, "");
     for expected in [
-        Failure::HttpStatus,
-        Failure::HttpStatus,
-        Failure::Response,
-        Failure::Tool,
-        Failure::Tool,
-        Failure::TooLarge,
-        Failure::Broken,
+        ActionFailure::HttpStatus,
+        ActionFailure::HttpStatus,
+        ActionFailure::Response,
+        ActionFailure::Tool,
+        ActionFailure::Tool,
+        ActionFailure::TooLarge,
+        ActionFailure::Broken,
     ] {
         let error = error(&task, "act", json!({})).await;
         assert_eq!(error.failure, expected, "{error}");
@@ -407,11 +409,11 @@ async fn hosts_that_are_closed_or_not_there_end_the_task() {
     let runtimes = Runtimes::new(&limits(), EgressPolicy::default()).unwrap();
     let task = ToolTask::new(tool(&url), environment(), runtimes, limits());
     let denied = error(&task, "act", json!({})).await;
-    assert_eq!(denied.failure, Failure::EgressDenied, "{denied}");
+    assert_eq!(denied.failure, ActionFailure::EgressDenied, "{denied}");
     assert!(server.seen().is_empty());
     let nobody = "mcp: {transport: sse, url: \"http://127.0.0.1:1/{settings.api_key}\"}";
     let nobody = error(&mcp_support::task(tool(nobody)), "act", json!({})).await;
-    assert_eq!(nobody.failure, Failure::Unreachable, "{nobody}");
+    assert_eq!(nobody.failure, ActionFailure::Unreachable, "{nobody}");
     assert!(!nobody.is_recoverable());
     assert!(
         !nobody.to_json().to_string().contains("sk-secret"),
@@ -421,13 +423,13 @@ async fn hosts_that_are_closed_or_not_there_end_the_task() {
 
 #[tokio::test]
 async fn a_server_that_is_silent_at_the_start() {
-    let limits = Limits {
+    let limits = ToolLimits {
         mcp_start: Duration::from_secs(8),
         ..limits()
     };
     let silent = Server::start(|_, _| Reply::Silence).await;
     let error = error(&at_with(&silent, "", limits), "act", json!({})).await;
-    assert_eq!(error.failure, Failure::Timeout, "{error}");
+    assert_eq!(error.failure, ActionFailure::Timeout, "{error}");
     let asked: Vec<Value> = silent
         .seen()
         .iter()
@@ -501,6 +503,6 @@ async fn the_old_transport_is_tried_when_nobody_posts() {
         server.port
     );
     let error = error(&mcp_support::task(tool(&url)), "act", json!({})).await;
-    assert_eq!(error.failure, Failure::Response, "{error}");
+    assert_eq!(error.failure, ActionFailure::Response, "{error}");
     assert!(error.message.contains("not its own"), "{error}");
 }

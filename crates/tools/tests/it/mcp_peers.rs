@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use proofhouse_test_support::peers::{self, peers};
 use proofhouse_tools::runtime::ToolTask;
-use proofhouse_wire::{Child, Line, Spawn};
+use proofhouse_wire::{Child, Spawn, WireLine};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -206,7 +206,7 @@ async fn the_sdks_over_http_in_both_eras() {
         };
         let (child, _stdin, mut lines) = spawn.start(&Default::default()).unwrap();
         let line = tokio::time::timeout(Duration::from_secs(60), lines.next()).await;
-        let Ok(Ok(Some(Line::Whole(url)))) = line else {
+        let Ok(Ok(Some(WireLine::Whole(url)))) = line else {
             panic!("{peer}: {line:?} {}", child.stderr());
         };
         let url = String::from_utf8(url).unwrap();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use proofhouse_test_support::process::is_running;
 use proofhouse_tools::actions::McpRuntime;
-use proofhouse_tools::runtime::{Failure, Limits, Runtimes, ToolTask};
+use proofhouse_tools::runtime::{ActionFailure, Runtimes, ToolLimits, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ async fn all_tools_of_a_server_are_actions() {
         );
         assert_eq!(value(&task, "empty", json!({})).await, Value::Null);
         let wrong = error(&task, "echo", json!({"text": 5})).await;
-        assert_eq!(wrong.failure, Failure::Arguments, "{wrong}");
+        assert_eq!(wrong.failure, ActionFailure::Arguments, "{wrong}");
         let unknown = error(&task, "ecko", json!({})).await;
         assert!(unknown.message.contains("did you mean `echo`"), "{unknown}");
         end(task).await;
@@ -66,11 +66,11 @@ async fn an_action_is_the_tool_of_its_name() {
         error(&task, "arguments", json!({"days": "x"}))
             .await
             .failure,
-        Failure::Arguments
+        ActionFailure::Arguments
     );
     assert_eq!(
         error(&task, "echo", json!({})).await.failure,
-        Failure::Arguments
+        ActionFailure::Arguments
     );
     end(task).await;
 }
@@ -80,7 +80,7 @@ async fn an_action_that_the_server_does_not_have_is_an_error_of_the_manifest() {
     let action = "actions:\n  - name: ecko\n    description: d\n    execute: {mcp: {}}\n";
     let task = task(acting("plain", action));
     let error = error(&task, "ecko", json!({})).await;
-    assert_eq!(error.failure, Failure::Manifest);
+    assert_eq!(error.failure, ActionFailure::Manifest);
     assert!(!error.is_recoverable());
     assert!(error.message.contains("did you mean `echo`?"), "{error}");
     end(task).await;
@@ -97,7 +97,7 @@ async fn errors_of_tools_are_told_to_the_model() {
     assert_eq!(refused.detail["code"], -32602);
     assert!(refused.is_recoverable(), "{refused}");
     let odd = error(&task, "nonsense", json!({})).await;
-    assert_eq!(odd.failure, Failure::Response, "{odd}");
+    assert_eq!(odd.failure, ActionFailure::Response, "{odd}");
     assert_eq!(value(&task, "count", json!({})).await, "4");
     end(task).await;
 }
@@ -154,13 +154,13 @@ async fn parameters_cannot_choose_the_server() {
     let blocks =
         "parameters:\n  properties:\n    name: {}\nmcp: {transport: stdio, command: \"{name}\"}";
     let error = error(&task(tool(blocks)), "x", json!({})).await;
-    assert_eq!(error.failure, Failure::Manifest, "{error}");
+    assert_eq!(error.failure, ActionFailure::Manifest, "{error}");
 }
 
 #[tokio::test]
 async fn a_crash_at_the_start_shows_the_last_words_without_secrets() {
     let error = error(&task(acting("crash_at_start", "")), "echo", json!({})).await;
-    assert_eq!(error.failure, Failure::Broken, "{error}");
+    assert_eq!(error.failure, ActionFailure::Broken, "{error}");
     assert!(error.is_recoverable());
     let said = error.detail["stderr"].as_str().unwrap();
     assert!(said.contains("cannot open the database"), "{said}");
@@ -174,13 +174,13 @@ async fn a_crash_at_the_start_shows_the_last_words_without_secrets() {
 #[tokio::test]
 async fn hanging_at_the_start_ends_in_time() {
     for role in ["hang_at_start", "hang_in_list"] {
-        let limits = Limits {
+        let limits = ToolLimits {
             mcp_start: Duration::from_secs(4),
             ..limits()
         };
         let task = task_with(acting(role, ""), limits);
         let error = error(&task, "echo", json!({})).await;
-        assert_eq!(error.failure, Failure::Timeout, "{role}: {error}");
+        assert_eq!(error.failure, ActionFailure::Timeout, "{role}: {error}");
         assert!(error.is_recoverable() && !error.outcome_unknown);
         end(task).await;
     }
@@ -202,7 +202,7 @@ async fn servers_that_stumble_over_the_first_question_are_asked_otherwise() {
 #[tokio::test]
 async fn servers_that_are_slow_to_start_are_waited_for() {
     let slow = async |role| {
-        let limits = Limits {
+        let limits = ToolLimits {
             mcp_start: Duration::from_secs(40),
             ..limits()
         };
@@ -219,14 +219,14 @@ async fn servers_that_are_slow_to_start_are_waited_for() {
 
 #[tokio::test]
 async fn a_call_that_hangs_is_given_up_and_the_server_goes_on() {
-    let limits = Limits {
+    let limits = ToolLimits {
         mcp_call: Duration::from_secs(4),
         ..limits()
     };
     let task = task_with(acting("plain", ""), limits);
     let before = value(&task, "pid", json!({})).await;
     let error = error(&task, "hang", json!({})).await;
-    assert_eq!(error.failure, Failure::Timeout);
+    assert_eq!(error.failure, ActionFailure::Timeout);
     assert!(error.outcome_unknown && error.is_recoverable());
     let said = error.detail["stderr"].as_str().unwrap();
     assert!(said.contains("thinking hard"), "{said}");
@@ -240,7 +240,7 @@ async fn a_server_that_died_is_started_again_for_the_next_call() {
     let task = task(acting("plain", ""));
     let first = value(&task, "pid", json!({})).await;
     let died = error(&task, "die", json!({})).await;
-    assert_eq!(died.failure, Failure::Broken, "{died}");
+    assert_eq!(died.failure, ActionFailure::Broken, "{died}");
     assert!(died.outcome_unknown && died.is_recoverable());
     let said = died.detail["stderr"].as_str().unwrap();
     assert!(said.contains("the key is [redacted]"), "{said}");
@@ -259,7 +259,7 @@ async fn what_a_server_started_goes_with_it() {
     let child = child.as_str().unwrap();
     assert!(is_running(child));
     let died = error(&task, "die_and_leave", json!({})).await;
-    assert_eq!(died.failure, Failure::Broken, "{died}");
+    assert_eq!(died.failure, ActionFailure::Broken, "{died}");
     let said = died.detail["stderr"].as_str().unwrap();
     let other = said.rsplit("child ").next().unwrap().trim();
     for process in [child, other] {
@@ -297,7 +297,7 @@ async fn a_task_that_is_dropped_leaves_no_server() {
 
 #[tokio::test]
 async fn noise_does_not_drown_the_answer() {
-    let limits = Limits {
+    let limits = ToolLimits {
         mcp_call: Duration::from_secs(60),
         ..limits()
     };
@@ -315,12 +315,12 @@ async fn noise_does_not_drown_the_answer() {
         "still here"
     );
     let huge = error(&task, "huge", json!({})).await;
-    assert_eq!(huge.failure, Failure::TooLarge, "{huge}");
+    assert_eq!(huge.failure, ActionFailure::TooLarge, "{huge}");
     assert!(huge.is_recoverable() && huge.outcome_unknown);
     // The late answer is to nobody.
     assert_eq!(value(&task, "echo", json!({"text": "on"})).await, "on");
     let drowned = error(&task, "drown", json!({})).await;
-    assert_eq!(drowned.failure, Failure::Broken, "{drowned}");
+    assert_eq!(drowned.failure, ActionFailure::Broken, "{drowned}");
     assert!(drowned.outcome_unknown);
     assert_eq!(
         value(&task, "echo", json!({"text": "again"})).await,
@@ -331,7 +331,7 @@ async fn noise_does_not_drown_the_answer() {
 
 #[tokio::test]
 async fn a_server_that_does_not_read_or_never_ends_a_line_is_left_in_time() {
-    let limits = Limits {
+    let limits = ToolLimits {
         mcp_call: Duration::from_secs(3),
         ..limits()
     };
@@ -339,14 +339,14 @@ async fn a_server_that_does_not_read_or_never_ends_a_line_is_left_in_time() {
     for _ in 0..3 {
         let text = "x".repeat(200_000);
         let error = error(&deaf, "echo", json!({"text": text})).await;
-        assert_eq!(error.failure, Failure::Timeout, "{error}");
+        assert_eq!(error.failure, ActionFailure::Timeout, "{error}");
     }
     end(deaf).await;
     let endless = task_with(acting("plain", ""), limits);
     let process = value(&endless, "pid", json!({})).await;
     assert_eq!(
         error(&endless, "one_line", json!({})).await.failure,
-        Failure::Timeout
+        ActionFailure::Timeout
     );
     end(endless).await;
     assert!(is_gone(process.as_str().unwrap()).await);
@@ -373,7 +373,7 @@ async fn lists_end_and_lies_are_left_out() {
     // A schema that means nothing is not held against the arguments.
     for name in ["broken", "remote", "list"] {
         let error = error(&task, name, json!({"a": 1})).await;
-        assert_eq!(error.failure, Failure::Tool, "{name}: {error}");
+        assert_eq!(error.failure, ActionFailure::Tool, "{name}: {error}");
     }
     end(task).await;
 }
@@ -415,7 +415,7 @@ async fn a_server_that_asks_back_is_declined() {
         json!([{"user": {"action": "decline"}, "files": {"roots": []}}, "opaque"])
     );
     let endless = error(&modern, "ask_without_end", json!({})).await;
-    assert_eq!(endless.failure, Failure::Response, "{endless}");
+    assert_eq!(endless.failure, ActionFailure::Response, "{endless}");
     assert_eq!(value(&modern, "count", json!({})).await, "8");
     end(modern).await;
 }
@@ -431,7 +431,7 @@ async fn a_cancelled_call_ends_at_once() {
         later.cancel();
     });
     let called = task.invoke("hang", Default::default(), json!({}), cancel);
-    assert_eq!(called.await.unwrap_err().failure, Failure::Cancelled);
+    assert_eq!(called.await.unwrap_err().failure, ActionFailure::Cancelled);
     assert_eq!(value(&task, "echo", json!({"text": "b"})).await, "b");
     end(task).await;
 }

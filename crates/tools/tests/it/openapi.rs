@@ -17,7 +17,8 @@ use futures_util::future::BoxFuture;
 use proofhouse_manifest::{Bundle, Tool};
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{
-    ActionError, Environment, Failure, Limits, Outcome, Runtimes, TokenError, TokenSource, ToolTask,
+    ActionError, ActionFailure, ActionResult, Environment, Runtimes, TokenError, TokenSource,
+    ToolLimits, ToolTask,
 };
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
@@ -49,7 +50,11 @@ fn derived(server: &Server, settings: Value) -> ToolTask {
     task_of(&block, environment_of(settings))
 }
 
-async fn call(task: &ToolTask, action: &str, arguments: Value) -> Result<Outcome, ActionError> {
+async fn call(
+    task: &ToolTask,
+    action: &str,
+    arguments: Value,
+) -> Result<ActionResult, ActionError> {
     let arguments = arguments.as_object().cloned().unwrap();
     task.invoke(action, arguments, json!({}), CancellationToken::new())
         .await
@@ -162,7 +167,7 @@ async fn both_versions_in_both_notations() {
                 ("pet_raed", json!({})),
             ] {
                 let error = call(&task, action, arguments).await.unwrap_err();
-                assert_eq!(error.failure, Failure::Arguments, "{error}");
+                assert_eq!(error.failure, ActionFailure::Arguments, "{error}");
             }
             // One description for all of it.
             let fetched = server
@@ -202,7 +207,7 @@ actions:
     );
     assert!(request.contains("\r\nx-tenant: t-acme\r\n"), "{request}");
     let error = call(&task, "pet.read", json!({})).await.unwrap_err();
-    assert_eq!(error.failure, Failure::Arguments, "{error}");
+    assert_eq!(error.failure, ActionFailure::Arguments, "{error}");
     let error = call(&task, "pet_wriet", json!({})).await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -385,7 +390,7 @@ async fn a_refused_token_is_fetched_anew_once() {
         environment_of(json!({})).with_tokens(Arc::new(Tokens::default())),
     );
     let error = call(&task, "get_me", json!({})).await.unwrap_err();
-    assert_eq!(error.failure, Failure::HttpStatus);
+    assert_eq!(error.failure, ActionFailure::HttpStatus);
     assert_eq!(error.detail["body"], "no [redacted]");
     assert_eq!(server.seen().len(), 3);
 }
@@ -492,7 +497,7 @@ async fn the_rules_of_egress_hold_for_descriptions_and_servers() {
     let error = call(&task, "pet_read", json!({"id": 1})).await.unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable()),
-        (Failure::EgressDenied, false)
+        (ActionFailure::EgressDenied, false)
     );
     assert_eq!(server.seen().len(), 0);
 
@@ -504,7 +509,7 @@ async fn the_rules_of_egress_hold_for_descriptions_and_servers() {
         .unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable()),
-        (Failure::EgressDenied, false)
+        (ActionFailure::EgressDenied, false)
     );
 }
 
@@ -514,32 +519,32 @@ async fn descriptions_that_cannot_be_had_are_told() {
     for (answer, failure, message) in [
         (
             reply("404 Not Found", "", "gone"),
-            Failure::Manifest,
+            ActionFailure::Manifest,
             "HTTP 404",
         ),
         (
             reply("302 Found", "location: http://127.0.0.1:1/\r\n", ""),
-            Failure::Manifest,
+            ActionFailure::Manifest,
             "HTTP 302",
         ),
         (
             reply("500 Oh", "", "later"),
-            Failure::HttpStatus,
+            ActionFailure::HttpStatus,
             "HTTP 500",
         ),
         (
             reply("200 OK", html, "<!doctype html>\n<p>: ["),
-            Failure::Manifest,
+            ActionFailure::Manifest,
             "cannot be used",
         ),
         (
             reply("200 OK", "", "{\"swagger\": \"2.0\"}"),
-            Failure::Manifest,
+            ActionFailure::Manifest,
             "Swagger 2.0",
         ),
         (
             Reply::Silence,
-            Failure::Timeout,
+            ActionFailure::Timeout,
             "fetching the OpenAPI description",
         ),
     ] {
@@ -563,7 +568,7 @@ async fn descriptions_that_cannot_be_had_are_told() {
 async fn a_description_without_end_is_given_up() {
     static PIECE: &[u8] = &[b' '; 1 << 16];
     let server = Server::start(|_, _| Reply::Endless(PIECE, Duration::ZERO)).await;
-    let limits = Limits {
+    let limits = ToolLimits {
         http: Duration::from_secs(60),
         ..limits()
     };
@@ -571,7 +576,7 @@ async fn a_description_without_end_is_given_up() {
     let block = format!("openapi: {{url: \"http://127.0.0.1:{}/api\"}}", server.port);
     let task = ToolTask::new(tool_of(&block), environment_of(json!({})), runtimes, limits);
     let error = call(&task, "get_a", json!({})).await.unwrap_err();
-    assert_eq!(error.failure, Failure::Manifest);
+    assert_eq!(error.failure, ActionFailure::Manifest);
     assert!(
         error.message.contains("more than 33554432 bytes"),
         "{error}"
@@ -588,7 +593,7 @@ async fn a_post_that_may_have_had_its_effect_is_not_repeated() {
         let error = call(&task, action, json!({})).await.unwrap_err();
         assert_eq!(
             (error.failure, error.outcome_unknown),
-            (Failure::Broken, unknown),
+            (ActionFailure::Broken, unknown),
             "{error}"
         );
         assert_eq!(server.seen().len() - before - 1, tries, "{action}");

@@ -12,9 +12,9 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proofhouse_manifest::{Action, Bundle, Tool};
+use proofhouse_manifest::{Bundle, Tool, ToolAction};
 use proofhouse_test_support::peers;
-use proofhouse_tools::runtime::{Environment, Limits, Runtimes, ToolTask};
+use proofhouse_tools::runtime::{Environment, Runtimes, ToolLimits, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 
@@ -43,17 +43,17 @@ fn published(directory: &Path, file: &str, settings: &Value, port: u16) -> ToolT
     let mut settings = settings.clone();
     settings["server_url"] = format!("http://127.0.0.1:{port}/base/").into();
     let environment = Environment::new(settings, || "2026-01-02T03:04:05.000Z".to_owned());
-    let runtimes = Runtimes::new(&Limits::default(), loopback()).unwrap();
+    let runtimes = Runtimes::new(&ToolLimits::default(), loopback()).unwrap();
     ToolTask::new(
         tool,
         environment.with_base(directory),
         runtimes,
-        Limits::default(),
+        ToolLimits::default(),
     )
 }
 
 /// Everything that must be true of the actions of a description.
-fn check(file: &str, actions: &[Arc<Action>], at_least: usize) {
+fn check(file: &str, actions: &[Arc<ToolAction>], at_least: usize) {
     assert!(
         actions.len() >= at_least,
         "{file}: {} actions",

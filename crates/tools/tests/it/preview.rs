@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use proofhouse_manifest::{BackendKind, Bundle};
 use proofhouse_tools::runtime::{
-    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Invocation, Preview,
-    Runtimes, ToolTask,
+    ActionCall, ActionError, ActionFailure, ActionRuntime, ActionSession, Environment, Invocation,
+    Preview, Runtimes, ToolTask,
 };
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ struct Untouched(Arc<dyn ActionRuntime>);
 impl ActionRuntime for Untouched {
     fn initialize<'a>(
         &'a self,
-        _: &'a Call,
+        _: &'a ActionCall,
         _: &'a Environment,
     ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         unreachable!("a preview initializes nothing")
@@ -184,19 +184,19 @@ fn a_job_is_shown_with_its_values() {
 fn what_would_fail_before_sending_fails() {
     let http = one_action("stateless_http: {method: GET, url: '{settings.host}/{x}'}");
     for (rest, action, arguments, failure, words) in [
-        (&http, "go", json!({}), Failure::Arguments, "x"),
+        (&http, "go", json!({}), ActionFailure::Arguments, "x"),
         (
             &http,
             "go",
             json!({"x": ".."}),
-            Failure::Arguments,
+            ActionFailure::Arguments,
             "refused",
         ),
         (
             &http,
             "gp",
             json!({}),
-            Failure::Arguments,
+            ActionFailure::Arguments,
             "did you mean `go`?",
         ),
     ] {

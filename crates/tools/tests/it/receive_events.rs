@@ -1,9 +1,9 @@
 //! Filters with their allow lists, messages, triggers, and the manifests of triggers and schedules.
 
-use proofhouse_manifest::{Bundle, Catalog, Event, Tool, Trigger};
+use proofhouse_manifest::{Bundle, Catalog, EventTrigger, Tool, ToolEvent};
 use proofhouse_source::DiagnosticSeverity;
 use proofhouse_tools::allow_list::AllowList;
-use proofhouse_tools::receive::filter::{AllowedValues, Filter, ParameterTypes};
+use proofhouse_tools::receive::filter::{AllowedValues, CompiledFilter, ParameterTypes};
 use proofhouse_tools::receive::message::{MAX_MESSAGE_BYTES, compose};
 use proofhouse_tools::receive::{Discard, timeout, trigger};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ fn admit(filter: &str, list: &AllowList, payload: &Value) -> Result<(), Discard>
     let tool = tool(filter, "");
     let allowed = AllowedValues::new(list, &ParameterTypes::of(&tool));
     let event = json!({"payload": payload, "headers": {"x-github-event": "issue_comment"}});
-    Filter::of(&tool.events[0]).admit(&event, &allowed)
+    CompiledFilter::of(&tool.events[0]).admit(&event, &allowed)
 }
 
 fn list() -> AllowList {
@@ -152,7 +152,7 @@ fn filters_that_fail_or_burn_their_budget_let_nothing_in() {
 #[test]
 fn many_filters_share_one_event() {
     let tool = tool("event.payload.owner == parameters.owner", "");
-    let filter = Filter::of(&tool.events[0]);
+    let filter = CompiledFilter::of(&tool.events[0]);
     let types = ParameterTypes::of(&tool);
     let tasks: Vec<AllowedValues> = (0..1_000)
         .map(|number| {
@@ -168,7 +168,7 @@ fn many_filters_share_one_event() {
     assert_eq!(reached, [77]);
 }
 
-fn event(parameters: &str, message: &str) -> Event {
+fn event(parameters: &str, message: &str) -> ToolEvent {
     let rest = format!(
         "  - name: second\n    message: {message}\n    parameters: {parameters}\n    receive: {{webhook: {{}}}}\n"
     );
@@ -422,7 +422,7 @@ fn triggers_fire_on_what_their_assertions_allow() {
     );
     let (bundle, findings) = Bundle::read(&text);
     assert!(findings.is_empty(), "{findings:#?}");
-    let read: Trigger = bundle
+    let read: EventTrigger = bundle
         .triggers()
         .next()
         .expect("the test is set up")
@@ -456,7 +456,7 @@ fn triggers_fire_on_what_their_assertions_allow() {
     let start =
         fire(json!({"action": "opened", "private": false, "n": 9})).expect("the test is set up");
     assert_eq!(start.problems, ["`event.payload.title` has no value"]);
-    let off = Trigger {
+    let off = EventTrigger {
         enabled: false,
         ..read.clone()
     };

@@ -9,12 +9,12 @@ use jiff::Timestamp;
 use proofhouse_manifest::interpolate::Root;
 use proofhouse_manifest::{Bundle, Poll, Receive, Subscription, Tool};
 use proofhouse_tools::http::HttpClient;
-use proofhouse_tools::receive::Listener;
+use proofhouse_tools::receive::EventListener;
 use proofhouse_tools::receive::poll::{MAX_ITEMS, PollProblem, PollState, PollStep, step};
 use proofhouse_tools::receive::subscription::{
-    Active, Opening, Subscribed, Unsubscribed, subscribe, unsubscribe,
+    Active, ChannelRequest, Subscribed, Unsubscribed, subscribe, unsubscribe,
 };
-use proofhouse_tools::runtime::{Failure, Limits};
+use proofhouse_tools::runtime::{ActionFailure, ToolLimits};
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::retry::RetryPolicy;
 use serde_json::{Value, json};
@@ -41,12 +41,12 @@ fn tool(receive: &str) -> Tool {
     bundle.tools().next().expect("the test is set up").clone()
 }
 
-fn listener(tool: Tool) -> Listener {
+fn listener(tool: Tool) -> EventListener {
     let environment = environment().with(
         Root::Runtime,
         json!({"api_root": "https://agents.example.com"}),
     );
-    Listener {
+    EventListener {
         tool: Arc::new(tool),
         parameters: json!({"document_id": "doc 1"})
             .as_object()
@@ -60,7 +60,7 @@ fn listener(tool: Tool) -> Listener {
 
 fn client() -> HttpClient {
     // The caller of a poll comes back anyway, so nothing is repeated within a step.
-    let limits = Limits {
+    let limits = ToolLimits {
         retry: RetryPolicy {
             attempts: 1,
             ..limits().retry
@@ -71,7 +71,7 @@ fn client() -> HttpClient {
     HttpClient::new(&limits, loopback()).expect("the test is set up")
 }
 
-fn subscription(port: u16) -> (Listener, Subscription) {
+fn subscription(port: u16) -> (EventListener, Subscription) {
     let listener = listener(tool(&format!(
         r#"      subscription:
         subscribe:
@@ -95,9 +95,10 @@ fn subscription(port: u16) -> (Listener, Subscription) {
     (listener, subscription)
 }
 
-async fn open(server: &Server) -> (Subscribed, Opening) {
+async fn open(server: &Server) -> (Subscribed, ChannelRequest) {
     let (listener, subscription) = subscription(server.port);
-    let opening = Opening::new(now(), Duration::from_secs(3600)).expect("the test is set up");
+    let opening =
+        ChannelRequest::new(now(), Duration::from_secs(3600)).expect("the test is set up");
     let opened = subscribe(&client(), &subscription, &listener, &opening, now()).await;
     (opened, opening)
 }
@@ -161,7 +162,7 @@ async fn a_channel_is_opened_and_closed_with_what_each_knows() {
 async fn every_channel_has_an_id_of_its_own() {
     let ids: BTreeSet<String> = (0..100)
         .map(|_| {
-            Opening::new(now(), Duration::from_secs(60))
+            ChannelRequest::new(now(), Duration::from_secs(60))
                 .expect("the test is set up")
                 .id
         })
@@ -224,10 +225,10 @@ async fn what_may_have_been_opened_is_told_from_what_was_not() {
     }
     // Nobody is there, so nothing was opened.
     let (listener, subscription) = subscription(1);
-    let opening = Opening::new(now(), Duration::from_secs(60)).expect("the test is set up");
+    let opening = ChannelRequest::new(now(), Duration::from_secs(60)).expect("the test is set up");
     let opened = subscribe(&client(), &subscription, &listener, &opening, now()).await;
     assert!(
-        matches!(&opened, Subscribed::Failed { error } if error.failure == Failure::Unreachable)
+        matches!(&opened, Subscribed::Failed { error } if error.failure == ActionFailure::Unreachable)
     );
 }
 
@@ -242,7 +243,8 @@ async fn closing_is_repeated_until_the_channel_is_gone() {
     ] {
         let server = Server::start(move |_, _| reply(status, "", "")).await;
         let (listener, subscription) = subscription(server.port);
-        let opening = Opening::new(now(), Duration::from_secs(60)).expect("the test is set up");
+        let opening =
+            ChannelRequest::new(now(), Duration::from_secs(60)).expect("the test is set up");
         let response = json!({"resourceId": "r"});
         let found =
             match unsubscribe(&client(), &subscription, &listener, &opening, &response).await {
@@ -254,7 +256,7 @@ async fn closing_is_repeated_until_the_channel_is_gone() {
     }
 }
 
-fn poll(port: u16, detect: &str) -> (Listener, Poll) {
+fn poll(port: u16, detect: &str) -> (EventListener, Poll) {
     let listener = listener(tool(&format!(
         r#"      poll:
         method: GET
@@ -554,6 +556,6 @@ async fn a_step_can_be_cancelled() {
     };
     let (found, ()) = tokio::join!(asking, ending);
     assert!(
-        matches!(found.problem, Some(PollProblem::Request(error)) if error.failure == Failure::Cancelled)
+        matches!(found.problem, Some(PollProblem::Request(error)) if error.failure == ActionFailure::Cancelled)
     );
 }

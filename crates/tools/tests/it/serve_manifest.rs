@@ -5,10 +5,10 @@
 use std::sync::{Arc, Mutex};
 
 use proofhouse_manifest::Bundle;
-use proofhouse_mcp_serve::Notes;
+use proofhouse_mcp_serve::OperatorNotes;
 use proofhouse_test_support::wait::soon;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{CallEvent, Environment, Limits, Observer, Runtimes};
+use proofhouse_tools::runtime::{CallEvent, Environment, Observer, Runtimes, ToolLimits};
 use proofhouse_tools::serve::ManifestTools;
 use proofhouse_wire::{CancellationToken, Method};
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ actions:
 fn backend(port: u16, result_bytes: usize) -> ManifestTools {
     let (bundle, findings) = Bundle::read(&MANIFEST.replace("PORT", &port.to_string()));
     assert!(findings.is_empty(), "{findings:?}");
-    let limits = Limits {
+    let limits = ToolLimits {
         max_result_bytes: result_bytes,
         ..support::limits()
     };
@@ -173,7 +173,7 @@ async fn a_session_is_one_task_of_each_tool() {
 async fn errors_are_told_and_end_a_tool_for_its_session_only() {
     let service = service().await;
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-    let notes: Notes = {
+    let notes: OperatorNotes = {
         let heard = Arc::clone(&heard);
         Arc::new(move |note| heard.lock().unwrap().push(note.to_owned()))
     };

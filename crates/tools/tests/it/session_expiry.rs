@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use proofhouse_tools::actions::StatefulSession;
 use proofhouse_tools::http::HttpClient;
-use proofhouse_tools::runtime::{ActionRuntime, Call, Failure};
+use proofhouse_tools::runtime::{ActionCall, ActionFailure, ActionRuntime};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, json};
 
@@ -158,7 +158,7 @@ async fn a_status_about_something_else_costs_no_session() {
     let task = task(tool(&service.execute()));
     for _ in 0..3 {
         let error = act(&task, json!({"x": "missing"})).await.unwrap_err();
-        assert_eq!(error.failure, Failure::HttpStatus);
+        assert_eq!(error.failure, ActionFailure::HttpStatus);
         assert_eq!(error.detail["body"], "no such file in [redacted]");
     }
     // The session that was there first is the one that stays.
@@ -235,7 +235,7 @@ async fn a_cancelled_renewal_leaves_no_session_behind() {
     let error = error.unwrap_err();
     assert_eq!(
         (error.failure, error.outcome_unknown),
-        (Failure::Cancelled, true)
+        (ActionFailure::Cancelled, true)
     );
     assert!(task.teardown().await.is_empty());
     let (made, live) = service.with(|sessions| (sessions.made, sessions.live.len()));
@@ -249,7 +249,7 @@ async fn after_the_end_no_session_is_made() {
     let tool = tool(&service.execute());
     let client = HttpClient::new(&limits(), loopback()).unwrap();
     let (runtime, environment) = (StatefulSession::new(Arc::new(client)), environment());
-    let call = Call {
+    let call = ActionCall {
         invocation: "i".to_owned(),
         action: Arc::clone(&tool.actions[0]),
         secrets: environment.secrets(&tool),
@@ -291,7 +291,7 @@ async fn what_create_made_is_ended_if_it_can_be_named() {
              destroy: {{method: DELETE, url: \"{base}/s{path}\"}}}}"
         )));
         let error = act(&task, json!({})).await.unwrap_err();
-        assert_eq!(error.failure, Failure::NoMatch, "{error}");
+        assert_eq!(error.failure, ActionFailure::NoMatch, "{error}");
         assert!(task.teardown().await.is_empty());
         let seen = server.seen();
         let last = seen[1..].first().and_then(|request| request.lines().next());

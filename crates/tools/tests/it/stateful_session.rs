@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use proofhouse_manifest::Bundle;
-use proofhouse_tools::runtime::Failure;
+use proofhouse_tools::runtime::ActionFailure;
 use serde_json::json;
 
 use crate::support::*;
@@ -80,7 +80,7 @@ async fn a_session_is_ended_after_failed_calls() {
     let error = act(&task, json!({})).await.unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable()),
-        (Failure::HttpStatus, true)
+        (ActionFailure::HttpStatus, true)
     );
     assert_eq!(error.detail["body"], "[redacted]");
     assert!(task.teardown().await.is_empty());
@@ -97,11 +97,11 @@ async fn failures_to_open_and_to_close_are_told() {
     let closed = task(tool(&session(server.port, "")));
     assert_eq!(
         act(&closed, json!({})).await.unwrap_err().failure,
-        Failure::HttpStatus
+        ActionFailure::HttpStatus
     );
     assert_eq!(
         act(&closed, json!({})).await.unwrap_err().failure,
-        Failure::HttpStatus
+        ActionFailure::HttpStatus
     );
     assert!(closed.teardown().await.is_empty());
     assert_eq!(lines(&server), ["POST /s", "POST /s"]);
@@ -110,7 +110,7 @@ async fn failures_to_open_and_to_close_are_told() {
     let empty = task(tool(&session(server.port, "")));
     assert_eq!(
         act(&empty, json!({})).await.unwrap_err().failure,
-        Failure::NoMatch
+        ActionFailure::NoMatch
     );
 
     for (status, errors) in [("404 Gone", 0), ("410 Gone", 0), ("500 Oops", 1)] {

@@ -8,7 +8,8 @@ use futures_util::future::BoxFuture;
 use proofhouse_test_support::loopback::Vacant;
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{
-    ActionError, Failure, Limits, Outcome, Runtimes, TokenError, TokenSource, ToolTask,
+    ActionError, ActionFailure, ActionResult, Runtimes, TokenError, TokenSource, ToolLimits,
+    ToolTask,
 };
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ async fn call(
     path: &str,
     fields: &str,
     arguments: Value,
-) -> Result<Outcome, ActionError> {
+) -> Result<ActionResult, ActionError> {
     let url = format!("http://127.0.0.1:{}{path}", server.port);
     let tool = tool(&format!(
         "stateless_http: {{method: {method}, url: \"{url}\"{fields}}}"
@@ -29,7 +30,7 @@ async fn call(
     act(&task(tool), arguments).await
 }
 
-async fn get(server: &Server) -> Result<Outcome, ActionError> {
+async fn get(server: &Server) -> Result<ActionResult, ActionError> {
     call(server, "GET", "/", "", json!({})).await
 }
 
@@ -83,7 +84,7 @@ async fn response_paths_select() {
     let error = select("$.nothing").await.unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable()),
-        (Failure::NoMatch, true)
+        (ActionFailure::NoMatch, true)
     );
 }
 
@@ -126,19 +127,19 @@ async fn what_is_not_json_is_text_or_bytes() {
             "content-type: application/json\r\n",
             b"<html>",
             "",
-            Err(Failure::Response),
+            Err(ActionFailure::Response),
         ),
         (
             "content-type: text/plain\r\n",
             b"plain",
             ", response_path: $.a",
-            Err(Failure::Response),
+            Err(ActionFailure::Response),
         ),
         (
             "content-encoding: gzip\r\n",
             b"x",
             "",
-            Err(Failure::Response),
+            Err(ActionFailure::Response),
         ),
     ] {
         let server = Server::start(move |_, _| reply("200 OK", headers, body)).await;
@@ -174,7 +175,7 @@ async fn a_closed_port_ends_the_task() {
     let error = act(&task(tool), json!({})).await.unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable()),
-        (Failure::Unreachable, false)
+        (ActionFailure::Unreachable, false)
     );
     assert!(error.message.contains("after 3 tries"), "{error}");
     assert!(!format!("{error:?}").contains("sk-secret"), "{error:?}");
@@ -186,21 +187,24 @@ async fn slow_endless_and_oversized_answers_end() {
     let error = get(&slow).await.unwrap_err();
     assert_eq!(
         (error.failure, error.outcome_unknown),
-        (Failure::Timeout, false)
+        (ActionFailure::Timeout, false)
     );
     let error = call(&slow, "POST", "/", "", json!({})).await.unwrap_err();
     assert_eq!(
         (error.failure, error.outcome_unknown),
-        (Failure::Timeout, true)
+        (ActionFailure::Timeout, true)
     );
     assert!(error.is_recoverable());
     assert_eq!(slow.seen().len(), 2);
 
     let drip = Server::start(|_, _| Reply::Endless(b"x", Duration::from_millis(20))).await;
-    assert_eq!(get(&drip).await.unwrap_err().failure, Failure::Timeout);
+    assert_eq!(
+        get(&drip).await.unwrap_err().failure,
+        ActionFailure::Timeout
+    );
 
     let server = Server::start(|_, _| Reply::Endless(&[b'x'; 4096], Duration::ZERO)).await;
-    let small = Limits {
+    let small = ToolLimits {
         max_response_bytes: 100_000,
         http: Duration::from_secs(10),
         ..limits()
@@ -218,7 +222,7 @@ async fn slow_endless_and_oversized_answers_end() {
     .unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable()),
-        (Failure::TooLarge, true)
+        (ActionFailure::TooLarge, true)
     );
 }
 
@@ -257,13 +261,16 @@ async fn redirects_stay_within_their_origin() {
         let error = get(&server).await.unwrap_err();
         assert_eq!(
             (error.failure, error.is_recoverable()),
-            (Failure::HttpStatus, true)
+            (ActionFailure::HttpStatus, true)
         );
     }
     assert!(other.seen().is_empty());
 
     let circle = Server::start(|_, _| reply("302 Found", "location: /again\r\n", "")).await;
-    assert_eq!(get(&circle).await.unwrap_err().failure, Failure::HttpStatus);
+    assert_eq!(
+        get(&circle).await.unwrap_err().failure,
+        ActionFailure::HttpStatus
+    );
     assert_eq!(circle.seen().len(), 4);
 }
 
@@ -281,7 +288,7 @@ async fn values_cannot_break_out() {
                 .unwrap_err();
             assert_eq!(
                 (error.failure, error.is_recoverable()),
-                (Failure::Arguments, true),
+                (ActionFailure::Arguments, true),
                 "{path}"
             );
         }
@@ -290,7 +297,7 @@ async fn values_cannot_break_out() {
         let error = call(&server, "GET", "/a/{x}", "", json!({"x": value}))
             .await
             .unwrap_err();
-        assert_eq!(error.failure, Failure::Arguments, "{value}");
+        assert_eq!(error.failure, ActionFailure::Arguments, "{value}");
     }
     assert!(server.seen().is_empty());
 }
@@ -314,7 +321,7 @@ async fn loopback_is_closed_unless_allowed() {
         let error = act(&task, json!({})).await.unwrap_err();
         assert_eq!(
             (error.failure, error.is_recoverable()),
-            (Failure::EgressDenied, false),
+            (ActionFailure::EgressDenied, false),
             "{host}: {error}"
         );
         assert!(error.message.contains("egress.allow"), "{error}");
@@ -335,12 +342,12 @@ async fn only_what_may_be_repeated_is() {
     for (method, first, expected) in [
         ("GET", "busy", Ok(2)),
         ("PUT", "busy", Ok(2)),
-        ("POST", "busy", Err((Failure::HttpStatus, false))),
+        ("POST", "busy", Err((ActionFailure::HttpStatus, false))),
         ("GET", "close", Ok(2)),
         ("DELETE", "close", Ok(2)),
-        ("POST", "close", Err((Failure::Broken, true))),
-        ("PATCH", "close", Err((Failure::Broken, true))),
-        ("GET", "later", Err((Failure::HttpStatus, false))),
+        ("POST", "close", Err((ActionFailure::Broken, true))),
+        ("PATCH", "close", Err((ActionFailure::Broken, true))),
+        ("GET", "later", Err((ActionFailure::HttpStatus, false))),
     ] {
         let server = Server::start(move |number, _| match (number, first) {
             (0, "busy") => reply("503 Busy", "retry-after: 0\r\n", ""),
@@ -452,7 +459,7 @@ async fn a_missing_setting_ends_the_task() {
     .unwrap_err();
     assert_eq!(
         (error.failure, error.is_recoverable()),
-        (Failure::Setting, false)
+        (ActionFailure::Setting, false)
     );
     assert_eq!(error.message, "the setting `api_key` is not configured");
 }

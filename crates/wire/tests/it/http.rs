@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use proofhouse_test_support::loopback::Serving;
 use proofhouse_wire::client::{Client, ClientError};
-use proofhouse_wire::server::{Body, Handler, Reply, Request};
-use proofhouse_wire::sse::Event;
+use proofhouse_wire::server::{Handler, Reply, ReplyBody, Request};
+use proofhouse_wire::sse::SseEvent;
 use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode, WireLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -33,7 +33,7 @@ impl Handler for Echo {
                 let (reply, writer) = Reply::events();
                 tokio::spawn(async move {
                     for n in 0..3 {
-                        let _ = writer.write(Event::data(n.to_string()).encode()).await;
+                        let _ = writer.write(SseEvent::data(n.to_string()).encode()).await;
                     }
                 });
                 reply
@@ -58,7 +58,7 @@ impl Handler for Echo {
                 reply
             }
             "/away" => Reply::empty(StatusCode::FOUND).with_header("location", "/echo"),
-            _ => Reply::empty(StatusCode::NOT_FOUND).with_body(Body::Whole(Bytes::new())),
+            _ => Reply::empty(StatusCode::NOT_FOUND).with_body(ReplyBody::Whole(Bytes::new())),
         }
     }
 
@@ -94,7 +94,7 @@ impl Running {
         Self { handler, serving }
     }
 
-    async fn send(&self, path: &str, body: Vec<u8>) -> Result<Response, ClientError> {
+    async fn send(&self, path: &str, body: Vec<u8>) -> Result<StreamedResponse, ClientError> {
         let client = Client::new(small()).unwrap();
         let url = format!("http://{}{path}", self.serving.address());
         client
@@ -103,7 +103,7 @@ impl Running {
     }
 }
 
-use proofhouse_wire::client::Response;
+use proofhouse_wire::client::StreamedResponse;
 
 #[tokio::test]
 async fn bodies_go_there_and_back() {
@@ -145,7 +145,7 @@ async fn bodies_in_pieces_arrive_whole_or_not_at_all() {
     }
 }
 
-async fn server_gone(address: SocketAddr) -> Result<Response, ClientError> {
+async fn server_gone(address: SocketAddr) -> Result<StreamedResponse, ClientError> {
     let client = Client::new(small()).unwrap();
     let url = format!("http://{address}/echo");
     client

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use proofhouse_test_support::process::is_running;
 use proofhouse_test_support::wait::soon;
-use proofhouse_wire::{Line, ProcessError, Spawn, WireLimits, kill_marked};
+use proofhouse_wire::{ProcessError, Spawn, WireLimits, WireLine, kill_marked};
 use tokio::io::AsyncWriteExt;
 
 fn shell(script: &str) -> Spawn {
@@ -31,7 +31,7 @@ async fn lines_go_there_and_back() {
     stdin.write_all(b"hello\n").await.unwrap();
     assert_eq!(
         lines.next().await.unwrap(),
-        Some(Line::Whole(b"hello".to_vec()))
+        Some(WireLine::Whole(b"hello".to_vec()))
     );
     drop(stdin);
     assert_eq!(lines.next().await.unwrap(), None);
@@ -44,7 +44,7 @@ async fn a_flood_on_stderr_neither_blocks_nor_grows() {
     let (child, _stdin, mut lines) = shell(script).start(&limits()).unwrap();
     assert_eq!(
         lines.next().await.unwrap(),
-        Some(Line::Whole(b"done".to_vec()))
+        Some(WireLine::Whole(b"done".to_vec()))
     );
     // The last of it may be on its way still.
     soon("the last of it", || {
@@ -62,7 +62,7 @@ async fn a_flood_on_stderr_neither_blocks_nor_grows() {
 async fn a_process_that_ignores_everything_is_killed_with_its_children() {
     let script = "trap '' TERM; sleep 1000 & echo $!; wait; wait; sleep 1000";
     let (child, stdin, mut lines) = shell(script).start(&limits()).unwrap();
-    let Some(Line::Whole(pid)) = lines.next().await.unwrap() else {
+    let Some(WireLine::Whole(pid)) = lines.next().await.unwrap() else {
         panic!("no line");
     };
     drop(stdin);
@@ -98,7 +98,7 @@ async fn what_leaves_the_group_is_found_by_its_environment() {
     for lines in [&mut said, &mut other_said] {
         assert_eq!(
             lines.next().await.unwrap(),
-            Some(Line::Whole(b"here".to_vec()))
+            Some(WireLine::Whole(b"here".to_vec()))
         );
     }
     drop(ours);

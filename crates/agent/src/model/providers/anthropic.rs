@@ -6,12 +6,12 @@ use proofhouse_wire::HeaderMap;
 use serde_json::{Value, json};
 
 use super::super::{
-    ChatMessage, ModelConfig, ModelRequest, OpenError, ProviderRow, ProviderVariables, StopReason,
-    Usage,
+    ChatMessage, ModelConfig, ModelOpenError, ModelRequest, ProviderRow, ProviderVariables,
+    StopReason, Usage,
 };
-use super::assembly::{Assembly, Problem};
+use super::assembly::{Assembly, AssemblyProblem};
 use super::http_model::{HttpModel, base_url, headers};
-use super::{Dialect, Outgoing, count, items, schema, text};
+use super::{ProviderDialect, ProviderRequest, count, items, schema, text};
 
 /// The row of anthropic.
 pub(super) const ANTHROPIC: ProviderRow = ProviderRow {
@@ -39,7 +39,7 @@ struct Anthropic {
 }
 
 /// A model of Anthropic.
-fn anthropic(model: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
+fn anthropic(model: &str, config: &ModelConfig) -> Result<HttpModel, ModelOpenError> {
     let version = config.api_version.as_deref().unwrap_or(API_VERSION);
     let dialect = Anthropic {
         url: format!("{}/v1/messages", base_url(config, USUAL_URL)?),
@@ -49,8 +49,8 @@ fn anthropic(model: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> 
     HttpModel::new("anthropic", model, config, Box::new(dialect))
 }
 
-impl Dialect for Anthropic {
-    fn write(&self, request: &ModelRequest, stream: bool) -> Outgoing {
+impl ProviderDialect for Anthropic {
+    fn write(&self, request: &ModelRequest, stream: bool) -> ProviderRequest {
         let options = &request.options;
         let mut body = json!({
             "model": self.model,
@@ -83,14 +83,14 @@ impl Dialect for Anthropic {
         if stream {
             body["stream"] = true.into();
         }
-        Outgoing {
+        ProviderRequest {
             url: self.url.clone(),
             headers: self.headers.clone(),
             body,
         }
     }
 
-    fn event(&self, event: &Value, reply: &mut Assembly<'_>) -> Result<(), Problem> {
+    fn event(&self, event: &Value, reply: &mut Assembly<'_>) -> Result<(), AssemblyProblem> {
         let key = count(event, "index");
         match text(event, "type") {
             "message_start" => {
@@ -126,7 +126,7 @@ impl Dialect for Anthropic {
         Ok(())
     }
 
-    fn whole(&self, body: &Value, reply: &mut Assembly<'_>) -> Result<(), Problem> {
+    fn whole(&self, body: &Value, reply: &mut Assembly<'_>) -> Result<(), AssemblyProblem> {
         reply.model(text(body, "model"));
         usage(body, reply);
         for block in items(body, "content") {

@@ -16,26 +16,26 @@ pub(super) struct Assembly<'a> {
     reply: ModelReply,
     open: Vec<OpenCall>,
     ids: HashSet<String>,
-    stop: Option<Stop>,
+    stop: Option<ReadStop>,
     /// The provider said that nothing follows.
     ended: bool,
 }
 
 /// Why reading goes no further.
-pub(super) enum Problem {
+pub(super) enum AssemblyProblem {
     /// The calls of one turn are all there may be.
     CallLimit,
     /// It is an error.
     Error(ModelError),
 }
 
-impl From<ModelError> for Problem {
+impl From<ModelError> for AssemblyProblem {
     fn from(error: ModelError) -> Self {
         Self::Error(error)
     }
 }
 
-enum Stop {
+enum ReadStop {
     Known(StopReason),
     Unknown(String),
 }
@@ -65,7 +65,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    pub(super) fn text(&mut self, piece: &str) -> Result<(), Problem> {
+    pub(super) fn text(&mut self, piece: &str) -> Result<(), AssemblyProblem> {
         if piece.is_empty() {
             return Ok(());
         }
@@ -88,10 +88,15 @@ impl<'a> Assembly<'a> {
     }
 
     /// A call begins. `key` tells it apart while it streams.
-    pub(super) fn begin_call(&mut self, key: u64, id: &str, name: &str) -> Result<(), Problem> {
+    pub(super) fn begin_call(
+        &mut self,
+        key: u64,
+        id: &str,
+        name: &str,
+    ) -> Result<(), AssemblyProblem> {
         self.close_call(key);
         if self.reply.calls.len() + self.open.len() >= self.limits.max_calls {
-            return Err(Problem::CallLimit);
+            return Err(AssemblyProblem::CallLimit);
         }
         self.open.push(OpenCall {
             key,
@@ -121,7 +126,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    pub(super) fn call_arguments(&mut self, key: u64, piece: &str) -> Result<(), Problem> {
+    pub(super) fn call_arguments(&mut self, key: u64, piece: &str) -> Result<(), AssemblyProblem> {
         let limit = self.limits.max_argument_bytes;
         if let Some(call) = self.open.iter_mut().find(|call| call.key == key) {
             let fits = floor_char(piece, limit.saturating_sub(call.arguments.len()));
@@ -152,7 +157,7 @@ impl<'a> Assembly<'a> {
         name: &str,
         arguments: &Value,
         opaque: Option<String>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), AssemblyProblem> {
         // No stream uses this key; it is closed again at once.
         let key = u64::MAX;
         self.begin_call(key, id, name)?;
@@ -207,8 +212,8 @@ impl<'a> Assembly<'a> {
 
     pub(super) fn stop(&mut self, reason: Option<StopReason>, word: &str) {
         self.stop = Some(match reason {
-            Some(reason) => Stop::Known(reason),
-            None => Stop::Unknown(word.chars().take(64).collect()),
+            Some(reason) => ReadStop::Known(reason),
+            None => ReadStop::Unknown(word.chars().take(64).collect()),
         });
     }
 
@@ -221,9 +226,12 @@ impl<'a> Assembly<'a> {
     }
 
     /// The reply, or why it is none.
-    pub(super) fn finish(mut self, outcome: Result<(), Problem>) -> Result<ModelReply, ModelError> {
+    pub(super) fn finish(
+        mut self,
+        outcome: Result<(), AssemblyProblem>,
+    ) -> Result<ModelReply, ModelError> {
         match outcome {
-            Err(Problem::Error(error)) => {
+            Err(AssemblyProblem::Error(error)) => {
                 // A call that was cut is shown as far as it came, and never as if it were whole.
                 for call in std::mem::take(&mut self.open) {
                     let arguments = Arguments::Malformed {
@@ -239,8 +247,8 @@ impl<'a> Assembly<'a> {
                 }
                 return Err(error.with_partial(self.reply));
             }
-            Err(Problem::CallLimit) => {
-                self.stop = Some(Stop::Known(StopReason::CallLimit));
+            Err(AssemblyProblem::CallLimit) => {
+                self.stop = Some(ReadStop::Known(StopReason::CallLimit));
                 self.close_all();
             }
             Ok(())
@@ -261,15 +269,15 @@ impl<'a> Assembly<'a> {
             Ok(()) => self.close_all(),
         }
         self.reply.stop = match self.stop.take() {
-            Some(Stop::Unknown(word)) => {
+            Some(ReadStop::Unknown(word)) => {
                 let message = format!("the reply ended for an unknown reason: `{word}`");
                 let error = ModelError::new(ModelErrorKind::UnknownStop, message);
                 return Err(error.with_partial(self.reply));
             }
-            Some(Stop::Known(StopReason::End)) | None if !self.reply.calls.is_empty() => {
+            Some(ReadStop::Known(StopReason::End)) | None if !self.reply.calls.is_empty() => {
                 StopReason::ToolCalls
             }
-            Some(Stop::Known(reason)) => reason,
+            Some(ReadStop::Known(reason)) => reason,
             None => StopReason::End,
         };
         if self.reply.is_empty() {
@@ -293,7 +301,7 @@ impl<'a> Assembly<'a> {
     }
 }
 
-fn too_large(message: &str) -> Problem {
+fn too_large(message: &str) -> AssemblyProblem {
     ModelError::new(ModelErrorKind::TooLarge, message).into()
 }
 

@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 use proofhouse_manifest::interpolate::Secrets;
-use proofhouse_wire::client::{Client, ClientError, Response};
+use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
 use proofhouse_wire::retry::{RetryAfter, RetryCause, RetryOn, chance};
 use proofhouse_wire::{Bytes, Method, WireLimits};
 use serde_json::Value;
 
-use super::super::{ModelConfig, ModelError, ModelErrorKind, ModelLimits, OpenError};
-use super::Outgoing;
+use super::super::{ModelConfig, ModelError, ModelErrorKind, ModelLimits, ModelOpenError};
+use super::ProviderRequest;
 
 /// How much of what a provider says about a failure is told.
 const MAX_EXCERPT_CHARS: usize = 400;
@@ -20,14 +20,14 @@ const MAX_EVENTS: u64 = 1_000_000;
 const RETRY_ON: RetryOn = RetryOn::Failed;
 
 /// Sends requests to one provider.
-pub(super) struct Exchange {
+pub(super) struct ProviderExchange {
     client: Client,
     limits: ModelLimits,
     secrets: Secrets,
 }
 
-impl Exchange {
-    pub(super) fn new(config: &ModelConfig) -> Result<Self, OpenError> {
+impl ProviderExchange {
+    pub(super) fn new(config: &ModelConfig) -> Result<Self, ModelOpenError> {
         let limits = &config.limits;
         let wire = WireLimits {
             max_message_bytes: limits.max_bytes,
@@ -50,7 +50,7 @@ impl Exchange {
             secrets.add(value);
         }
         Ok(Self {
-            client: client.map_err(|error| OpenError::Config(error.to_string()))?,
+            client: client.map_err(|error| ModelOpenError::Config(error.to_string()))?,
             limits: limits.clone(),
             secrets,
         })
@@ -66,7 +66,10 @@ impl Exchange {
     }
 
     /// Sends until a reply begins that is not a failure, or trying again does not help.
-    pub(super) async fn send(&self, outgoing: &Outgoing) -> Result<Response, ModelError> {
+    pub(super) async fn send(
+        &self,
+        outgoing: &ProviderRequest,
+    ) -> Result<StreamedResponse, ModelError> {
         let retry = &self.limits.retry;
         let body = Bytes::from(outgoing.body.to_string());
         let mut attempt = 1;
@@ -86,9 +89,9 @@ impl Exchange {
     /// Sends once. Beside an error stands what it means for another attempt.
     async fn once(
         &self,
-        outgoing: &Outgoing,
+        outgoing: &ProviderRequest,
         body: Bytes,
-    ) -> Result<Response, (ModelError, RetryCause)> {
+    ) -> Result<StreamedResponse, (ModelError, RetryCause)> {
         let headers = outgoing.headers.clone();
         let sent = self
             .client

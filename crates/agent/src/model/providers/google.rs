@@ -6,12 +6,12 @@ use proofhouse_wire::HeaderMap;
 use serde_json::{Value, json};
 
 use super::super::{
-    ChatMessage, ModelConfig, ModelError, ModelErrorKind, ModelRequest, OpenError, ProviderRow,
-    ProviderVariables, StopReason, Usage,
+    ChatMessage, ModelConfig, ModelError, ModelErrorKind, ModelOpenError, ModelRequest,
+    ProviderRow, ProviderVariables, StopReason, Usage,
 };
-use super::assembly::{Assembly, Problem};
+use super::assembly::{Assembly, AssemblyProblem};
 use super::http_model::{HttpModel, base_url, headers};
-use super::{Dialect, Outgoing, count, items, schema, text};
+use super::{ProviderDialect, ProviderRequest, count, items, schema, text};
 
 /// The row of google.
 pub(super) const GOOGLE: ProviderRow = ProviderRow {
@@ -36,10 +36,10 @@ struct Google {
 }
 
 /// A model of Google.
-fn google(model: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
+fn google(model: &str, config: &ModelConfig) -> Result<HttpModel, ModelOpenError> {
     let base = base_url(config, USUAL_URL)?;
     let mut url = url::Url::parse(&base)
-        .map_err(|error| OpenError::Config(format!("the base URL is no URL: {error}")))?;
+        .map_err(|error| ModelOpenError::Config(format!("the base URL is no URL: {error}")))?;
     if let Ok(mut path) = url.path_segments_mut() {
         path.pop_if_empty().extend(["v1beta", "models", model]);
     }
@@ -50,8 +50,8 @@ fn google(model: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
     HttpModel::new("google", model, config, Box::new(dialect))
 }
 
-impl Dialect for Google {
-    fn write(&self, request: &ModelRequest, stream: bool) -> Outgoing {
+impl ProviderDialect for Google {
+    fn write(&self, request: &ModelRequest, stream: bool) -> ProviderRequest {
         let mut body = json!({"contents": contents(&request.messages)});
         if let Some(system) = &request.system {
             body["systemInstruction"] = json!({"parts": [{"text": system}]});
@@ -96,14 +96,14 @@ impl Dialect for Google {
         } else {
             ":generateContent"
         };
-        Outgoing {
+        ProviderRequest {
             url: format!("{}{action}", self.url),
             headers: self.headers.clone(),
             body,
         }
     }
 
-    fn event(&self, event: &Value, reply: &mut Assembly<'_>) -> Result<(), Problem> {
+    fn event(&self, event: &Value, reply: &mut Assembly<'_>) -> Result<(), AssemblyProblem> {
         reply.model(text(event, "modelVersion"));
         if let Some(usage) = event.get("usageMetadata") {
             reply.usage(Usage {
@@ -139,7 +139,7 @@ impl Dialect for Google {
         stop(candidate, reply)
     }
 
-    fn whole(&self, body: &Value, reply: &mut Assembly<'_>) -> Result<(), Problem> {
+    fn whole(&self, body: &Value, reply: &mut Assembly<'_>) -> Result<(), AssemblyProblem> {
         // A stream that was not asked for as events comes as one list.
         match body {
             Value::Array(pieces) => pieces.iter().try_for_each(|piece| self.event(piece, reply)),
@@ -148,7 +148,7 @@ impl Dialect for Google {
     }
 }
 
-fn stop(candidate: &Value, reply: &mut Assembly<'_>) -> Result<(), Problem> {
+fn stop(candidate: &Value, reply: &mut Assembly<'_>) -> Result<(), AssemblyProblem> {
     let word = text(candidate, "finishReason");
     let reason = match word {
         "" | "FINISH_REASON_UNSPECIFIED" => return Ok(()),

@@ -6,11 +6,12 @@ use proofhouse_wire::{CancellationToken, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
 use super::super::{
-    Model, ModelConfig, ModelError, ModelErrorKind, ModelReply, ModelRequest, ModelSink, OpenError,
+    Model, ModelConfig, ModelError, ModelErrorKind, ModelOpenError, ModelReply, ModelRequest,
+    ModelSink,
 };
-use super::assembly::{Assembly, Problem};
-use super::exchange::Exchange;
-use super::{Dialect, Outgoing};
+use super::assembly::{Assembly, AssemblyProblem};
+use super::exchange::ProviderExchange;
+use super::{ProviderDialect, ProviderRequest};
 
 /// A model of a provider.
 pub(in super::super) struct HttpModel {
@@ -18,8 +19,8 @@ pub(in super::super) struct HttpModel {
     /// The model in the provider's words, until it says so itself.
     model: String,
     stream: bool,
-    dialect: Box<dyn Dialect>,
-    exchange: Exchange,
+    dialect: Box<dyn ProviderDialect>,
+    exchange: ProviderExchange,
 }
 
 impl HttpModel {
@@ -27,20 +28,24 @@ impl HttpModel {
         provider: &str,
         model: &str,
         config: &ModelConfig,
-        dialect: Box<dyn Dialect>,
-    ) -> Result<Self, OpenError> {
+        dialect: Box<dyn ProviderDialect>,
+    ) -> Result<Self, ModelOpenError> {
         Ok(Self {
             name: format!("{provider}:{model}"),
             model: model.to_owned(),
             stream: config.stream,
             dialect,
-            exchange: Exchange::new(config)?,
+            exchange: ProviderExchange::new(config)?,
         })
     }
 
-    async fn converse(&self, outgoing: &Outgoing, reply: &mut Assembly<'_>) -> Result<(), Problem> {
+    async fn converse(
+        &self,
+        outgoing: &ProviderRequest,
+        reply: &mut Assembly<'_>,
+    ) -> Result<(), AssemblyProblem> {
         let response = self.exchange.send(outgoing).await?;
-        let failure = |error| Problem::Error(self.exchange.failure(&error));
+        let failure = |error| AssemblyProblem::Error(self.exchange.failure(&error));
         if !response.is_event_stream() {
             let body = response.bytes().await.map_err(failure)?;
             let body: Value = serde_json::from_slice(&body)
@@ -70,7 +75,7 @@ impl HttpModel {
     }
 
     /// Errors look the same in all dialects.
-    fn check(&self, said: &Value) -> Result<(), Problem> {
+    fn check(&self, said: &Value) -> Result<(), AssemblyProblem> {
         match said.get("error") {
             None | Some(Value::Null) => Ok(()),
             Some(error) => Err(self.exchange.told(error).into()),
@@ -99,12 +104,12 @@ impl Model for HttpModel {
             let mut reply = Assembly::new(events, limits, &self.model);
             let outcome = tokio::select! {
                 biased;
-                () = cancel.cancelled() => Err(Problem::Error(ModelError::new(
+                () = cancel.cancelled() => Err(AssemblyProblem::Error(ModelError::new(
                     ModelErrorKind::Cancelled,
                     "cancelled",
                 ))),
                 outcome = self.converse(&outgoing, &mut reply) => outcome,
-                () = tokio::time::sleep(limits.total) => Err(Problem::Error(ModelError::new(
+                () = tokio::time::sleep(limits.total) => Err(AssemblyProblem::Error(ModelError::new(
                     ModelErrorKind::Timeout,
                     format!("the reply took more than {} s", limits.total.as_secs_f32()),
                 ))),
@@ -115,17 +120,17 @@ impl Model for HttpModel {
     }
 }
 
-fn garbage(message: &str) -> Problem {
+fn garbage(message: &str) -> AssemblyProblem {
     ModelError::new(ModelErrorKind::Garbage, message).into()
 }
 
 /// The base URL of a provider, without the slash at its end.
-pub(super) fn base_url(config: &ModelConfig, usual: &str) -> Result<String, OpenError> {
+pub(super) fn base_url(config: &ModelConfig, usual: &str) -> Result<String, ModelOpenError> {
     let url = config.base_url.as_deref().unwrap_or(usual);
     let parsed = url::Url::parse(url)
-        .map_err(|error| OpenError::Config(format!("the base URL is no URL: {error}")))?;
+        .map_err(|error| ModelOpenError::Config(format!("the base URL is no URL: {error}")))?;
     if !matches!(parsed.scheme(), "http" | "https") {
-        return Err(OpenError::Config(
+        return Err(ModelOpenError::Config(
             "the base URL must be http or https".to_owned(),
         ));
     }
@@ -138,15 +143,15 @@ pub(super) fn headers(
     key_header: &str,
     key_prefix: &str,
     more: &[(&str, &str)],
-) -> Result<HeaderMap, OpenError> {
+) -> Result<HeaderMap, ModelOpenError> {
     let mut headers = HeaderMap::new();
     let mut add = |name: &str, value: &str| {
-        let wrong = || OpenError::Config(format!("the header `{name}` cannot be sent"));
+        let wrong = || ModelOpenError::Config(format!("the header `{name}` cannot be sent"));
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
         let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
         value.set_sensitive(true);
         headers.insert(name, value);
-        Ok::<_, OpenError>(())
+        Ok::<_, ModelOpenError>(())
     };
     add("content-type", "application/json")?;
     for (name, value) in more {

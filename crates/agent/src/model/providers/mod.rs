@@ -7,7 +7,7 @@ mod google;
 mod http_model;
 mod openai;
 
-use assembly::{Assembly, Problem};
+use assembly::{Assembly, AssemblyProblem};
 use proofhouse_wire::HeaderMap;
 use serde_json::Value;
 
@@ -25,22 +25,22 @@ pub const PROVIDERS: &[ProviderRow] = &[
 ];
 
 /// What is sent for one request.
-struct Outgoing {
+struct ProviderRequest {
     url: String,
     headers: HeaderMap,
     body: Value,
 }
 
 /// How one provider writes requests and replies.
-trait Dialect: Send + Sync {
+trait ProviderDialect: Send + Sync {
     /// The request in the provider's words.
-    fn write(&self, request: &ModelRequest, stream: bool) -> Outgoing;
+    fn write(&self, request: &ModelRequest, stream: bool) -> ProviderRequest;
 
     /// Reads one event of a streamed reply.
-    fn event(&self, event: &Value, reply: &mut Assembly<'_>) -> Result<(), Problem>;
+    fn event(&self, event: &Value, reply: &mut Assembly<'_>) -> Result<(), AssemblyProblem>;
 
     /// Reads a reply that came in one piece.
-    fn whole(&self, body: &Value, reply: &mut Assembly<'_>) -> Result<(), Problem>;
+    fn whole(&self, body: &Value, reply: &mut Assembly<'_>) -> Result<(), AssemblyProblem>;
 }
 
 /// The text of a field, or nothing.

@@ -6,12 +6,12 @@ use proofhouse_wire::HeaderMap;
 use serde_json::{Value, json};
 
 use super::super::{
-    ChatMessage, ModelConfig, ModelRequest, OpenError, ProviderRow, ProviderVariables, StopReason,
-    Usage,
+    ChatMessage, ModelConfig, ModelOpenError, ModelRequest, ProviderRow, ProviderVariables,
+    StopReason, Usage,
 };
-use super::assembly::{Assembly, Problem};
+use super::assembly::{Assembly, AssemblyProblem};
 use super::http_model::{HttpModel, base_url, headers};
-use super::{Dialect, Outgoing, count, items, schema, text};
+use super::{ProviderDialect, ProviderRequest, count, items, schema, text};
 
 /// The row of openai.
 pub(super) const OPENAI: ProviderRow = ProviderRow {
@@ -55,7 +55,7 @@ struct OpenAi {
 }
 
 /// A model of OpenAI, or of anybody who speaks its language.
-fn openai(model: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
+fn openai(model: &str, config: &ModelConfig) -> Result<HttpModel, ModelOpenError> {
     let dialect = OpenAi {
         url: format!("{}/chat/completions", base_url(config, USUAL_URL)?),
         headers: headers(config, "authorization", "Bearer ", &[])?,
@@ -69,11 +69,11 @@ fn openai(model: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
 }
 
 /// A deployment of Azure OpenAI.
-fn azure(deployment: &str, config: &ModelConfig) -> Result<HttpModel, OpenError> {
+fn azure(deployment: &str, config: &ModelConfig) -> Result<HttpModel, ModelOpenError> {
     let base = base_url(config, "")?;
     let version = config.api_version.as_deref().unwrap_or(AZURE_VERSION);
     let mut url = url::Url::parse(&base)
-        .map_err(|error| OpenError::Config(format!("the base URL is no URL: {error}")))?;
+        .map_err(|error| ModelOpenError::Config(format!("the base URL is no URL: {error}")))?;
     if let Ok(mut path) = url.path_segments_mut() {
         path.pop_if_empty()
             .extend(["openai", "deployments", deployment, "chat", "completions"]);
@@ -88,8 +88,8 @@ fn azure(deployment: &str, config: &ModelConfig) -> Result<HttpModel, OpenError>
     HttpModel::new("azure", deployment, config, Box::new(dialect))
 }
 
-impl Dialect for OpenAi {
-    fn write(&self, request: &ModelRequest, stream: bool) -> Outgoing {
+impl ProviderDialect for OpenAi {
+    fn write(&self, request: &ModelRequest, stream: bool) -> ProviderRequest {
         let system = request
             .system
             .iter()
@@ -126,14 +126,14 @@ impl Dialect for OpenAi {
             body["stream"] = true.into();
             body["stream_options"] = json!({"include_usage": true});
         }
-        Outgoing {
+        ProviderRequest {
             url: self.url.clone(),
             headers: self.headers.clone(),
             body,
         }
     }
 
-    fn event(&self, event: &Value, reply: &mut Assembly<'_>) -> Result<(), Problem> {
+    fn event(&self, event: &Value, reply: &mut Assembly<'_>) -> Result<(), AssemblyProblem> {
         reply.model(text(event, "model"));
         usage(event, reply);
         let Some(choice) = items(event, "choices").first() else {
@@ -150,7 +150,7 @@ impl Dialect for OpenAi {
         Ok(())
     }
 
-    fn whole(&self, body: &Value, reply: &mut Assembly<'_>) -> Result<(), Problem> {
+    fn whole(&self, body: &Value, reply: &mut Assembly<'_>) -> Result<(), AssemblyProblem> {
         reply.model(text(body, "model"));
         usage(body, reply);
         let Some(choice) = items(body, "choices").first() else {
@@ -170,7 +170,7 @@ impl Dialect for OpenAi {
 }
 
 /// A piece of a call. Some servers give every call the same index, so another id begins another call.
-fn call_piece(key: u64, piece: &Value, reply: &mut Assembly<'_>) -> Result<(), Problem> {
+fn call_piece(key: u64, piece: &Value, reply: &mut Assembly<'_>) -> Result<(), AssemblyProblem> {
     let function = piece.get("function").unwrap_or(&Value::Null);
     let (id, name) = (text(piece, "id"), text(function, "name"));
     match reply.open_call(key) {

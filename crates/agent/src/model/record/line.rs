@@ -12,7 +12,7 @@ pub(super) const VERSION: u32 = 1;
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Header {
+pub(super) struct RecordingHeader {
     pub(super) proofhouse_model_record: u32,
     /// The version of the program that wrote it.
     pub(super) written_by: String,
@@ -25,17 +25,17 @@ pub(super) struct Header {
 
 /// Every other line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Exchange {
+pub(super) struct RecordedExchange {
     pub(super) hash: String,
     pub(super) request: ModelRequest,
     pub(super) events: Vec<ModelEvent>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: RecordedEnd,
 }
 
 /// How an exchange ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Outcome {
+pub(super) enum RecordedEnd {
     Reply(ModelReply),
     Error {
         kind: ModelErrorKind,
@@ -47,7 +47,7 @@ pub(super) enum Outcome {
     },
 }
 
-impl Outcome {
+impl RecordedEnd {
     pub(super) fn from_result(result: &Result<ModelReply, ModelError>) -> Self {
         match result {
             Ok(reply) => Self::Reply(reply.clone()),

@@ -10,8 +10,8 @@ mod redact;
 mod replay;
 
 pub use line::request_hash;
-pub use recorder::{Recorder, Redactor};
-pub use replay::Replay;
+pub use recorder::{Recorder, RedactText};
+pub use replay::RecordedModel;
 
 /// Why a recording cannot be written or read.
 #[derive(Debug, thiserror::Error)]

@@ -12,20 +12,20 @@ use proofhouse_wire::sync::lock;
 use serde::Serialize;
 
 use super::super::{Model, ModelError, ModelEvent, ModelReply, ModelRequest, ModelSink};
-use super::line::{Exchange, Header, Outcome, VERSION, request_hash};
+use super::line::{RecordedEnd, RecordedExchange, RecordingHeader, VERSION, request_hash};
 use super::{RecordError, redact};
 
 /// Takes secrets out of a text before it is written down.
-pub type Redactor = Arc<dyn Fn(&str) -> String + Send + Sync>;
+pub type RedactText = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 /// A model whose exchanges are written down. Keys are no part of a request, so they never are.
 pub struct Recorder {
     model: Arc<dyn Model>,
-    writer: Mutex<Writer>,
-    redactor: Option<Redactor>,
+    writer: Mutex<RecordingWriter>,
+    redactor: Option<RedactText>,
 }
 
-struct Writer {
+struct RecordingWriter {
     file: Box<dyn Write + Send>,
     /// The first failure; after it nothing more is written, so that no line is missing in between.
     failed: Option<String>,
@@ -40,7 +40,7 @@ impl Recorder {
     pub fn create(
         model: Arc<dyn Model>,
         path: &Path,
-        redactor: Option<Redactor>,
+        redactor: Option<RedactText>,
     ) -> Result<Self, RecordError> {
         let wrong = |error: std::io::Error| RecordError::File {
             file: path.display().to_string(),
@@ -59,7 +59,7 @@ impl Recorder {
     pub fn create_at(
         model: Arc<dyn Model>,
         path: &Path,
-        redactor: Option<Redactor>,
+        redactor: Option<RedactText>,
         started_at: &str,
     ) -> Result<Self, RecordError> {
         let wrong = |error: std::io::Error| RecordError::File {
@@ -79,7 +79,7 @@ impl Recorder {
     pub fn new(
         model: Arc<dyn Model>,
         file: Box<dyn Write + Send>,
-        redactor: Option<Redactor>,
+        redactor: Option<RedactText>,
     ) -> std::io::Result<Self> {
         Self::begin(model, file, redactor, None)
     }
@@ -87,11 +87,11 @@ impl Recorder {
     fn begin(
         model: Arc<dyn Model>,
         file: Box<dyn Write + Send>,
-        redactor: Option<Redactor>,
+        redactor: Option<RedactText>,
         started_at: Option<String>,
     ) -> std::io::Result<Self> {
-        let mut writer = Writer { file, failed: None };
-        writer.line(&Header {
+        let mut writer = RecordingWriter { file, failed: None };
+        writer.line(&RecordingHeader {
             proofhouse_model_record: VERSION,
             written_by: env!("CARGO_PKG_VERSION").to_owned(),
             model: model.name().to_owned(),
@@ -119,19 +119,19 @@ impl Recorder {
         result: &Result<ModelReply, ModelError>,
     ) {
         let exchange = match &self.redactor {
-            None => Exchange {
+            None => RecordedExchange {
                 hash: request_hash(request),
                 request: request.clone(),
                 events,
-                outcome: Outcome::from_result(result),
+                outcome: RecordedEnd::from_result(result),
             },
             Some(redactor) => {
                 let request = redact::request(request, redactor);
-                Exchange {
+                RecordedExchange {
                     hash: request_hash(&request),
                     request,
                     events: redact::events(events, redactor),
-                    outcome: Outcome::from_result(&redact::result(result, redactor)),
+                    outcome: RecordedEnd::from_result(&redact::result(result, redactor)),
                 }
             }
         };
@@ -144,7 +144,7 @@ impl Recorder {
     }
 }
 
-impl Writer {
+impl RecordingWriter {
     fn line(&mut self, line: &impl Serialize) -> std::io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');

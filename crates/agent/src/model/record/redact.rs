@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::super::{
     Arguments, ChatMessage, ModelError, ModelEvent, ModelReply, ModelRequest, ToolCall, ToolSpec,
 };
-use super::Redactor;
+use super::RedactText;
 
 /// A request without secrets. What a replay asks goes through it too, so that it is still found.
-pub(super) fn request(request: &ModelRequest, redact: &Redactor) -> ModelRequest {
+pub(super) fn request(request: &ModelRequest, redact: &RedactText) -> ModelRequest {
     ModelRequest {
         system: request.system.as_deref().map(|text| redact(text)),
         messages: request
@@ -28,7 +28,7 @@ pub(super) fn request(request: &ModelRequest, redact: &Redactor) -> ModelRequest
 /// A result without secrets.
 pub(super) fn result(
     result: &Result<ModelReply, ModelError>,
-    redact: &Redactor,
+    redact: &RedactText,
 ) -> Result<ModelReply, ModelError> {
     match result {
         Ok(whole) => Ok(reply(whole, redact)),
@@ -45,7 +45,7 @@ pub(super) fn result(
 }
 
 /// Events without secrets. One may be spread over several pieces of text: those are joined then.
-pub(super) fn events(events: Vec<ModelEvent>, redact: &Redactor) -> Vec<ModelEvent> {
+pub(super) fn events(events: Vec<ModelEvent>, redact: &RedactText) -> Vec<ModelEvent> {
     let mut written = Vec::with_capacity(events.len());
     let mut run = Vec::new();
     for event in events {
@@ -61,7 +61,7 @@ pub(super) fn events(events: Vec<ModelEvent>, redact: &Redactor) -> Vec<ModelEve
     written
 }
 
-fn close_run(run: &mut Vec<String>, written: &mut Vec<ModelEvent>, redact: &Redactor) {
+fn close_run(run: &mut Vec<String>, written: &mut Vec<ModelEvent>, redact: &RedactText) {
     let whole = run.concat();
     let shown = redact(&whole);
     if shown == whole {
@@ -72,7 +72,7 @@ fn close_run(run: &mut Vec<String>, written: &mut Vec<ModelEvent>, redact: &Reda
     }
 }
 
-fn message(message: &ChatMessage, redact: &Redactor) -> ChatMessage {
+fn message(message: &ChatMessage, redact: &RedactText) -> ChatMessage {
     match message {
         ChatMessage::User { text } => ChatMessage::User { text: redact(text) },
         ChatMessage::Assistant { text, calls } => ChatMessage::Assistant {
@@ -93,7 +93,7 @@ fn message(message: &ChatMessage, redact: &Redactor) -> ChatMessage {
     }
 }
 
-fn tool(tool: &ToolSpec, redact: &Redactor) -> ToolSpec {
+fn tool(tool: &ToolSpec, redact: &RedactText) -> ToolSpec {
     ToolSpec {
         name: redact(&tool.name),
         description: redact(&tool.description),
@@ -101,7 +101,7 @@ fn tool(tool: &ToolSpec, redact: &Redactor) -> ToolSpec {
     }
 }
 
-fn reply(reply: &ModelReply, redact: &Redactor) -> ModelReply {
+fn reply(reply: &ModelReply, redact: &RedactText) -> ModelReply {
     ModelReply {
         text: redact(&reply.text),
         calls: reply.calls.iter().map(|item| call(item, redact)).collect(),
@@ -111,7 +111,7 @@ fn reply(reply: &ModelReply, redact: &Redactor) -> ModelReply {
     }
 }
 
-fn call(call: &ToolCall, redact: &Redactor) -> ToolCall {
+fn call(call: &ToolCall, redact: &RedactText) -> ToolCall {
     let arguments = match &call.arguments {
         Arguments::Object(object) => Arguments::Object(
             object
@@ -133,7 +133,7 @@ fn call(call: &ToolCall, redact: &Redactor) -> ToolCall {
 }
 
 /// Arguments and schemas were parsed, so their depth is bounded.
-fn value(json: &Value, redact: &Redactor) -> Value {
+fn value(json: &Value, redact: &RedactText) -> Value {
     match json {
         Value::String(text) => Value::String(redact(text)),
         Value::Array(list) => list.iter().map(|item| value(item, redact)).collect(),

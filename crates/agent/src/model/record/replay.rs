@@ -13,8 +13,8 @@ use proofhouse_wire::sync::lock;
 
 use super::super::{Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, ModelSink};
 use super::difference::first_difference;
-use super::line::{Exchange, Header, VERSION, request_hash};
-use super::{RecordError, Redactor, redact};
+use super::line::{RecordedExchange, RecordingHeader, VERSION, request_hash};
+use super::{RecordError, RedactText, redact};
 
 /// The largest recording that is read; it is held in memory.
 const MAX_BYTES: u64 = 256 << 20;
@@ -23,23 +23,23 @@ const MAX_BYTES: u64 = 256 << 20;
 ///
 /// Each recorded exchange is used once. Requests that are the same get their replies in the order in
 /// which they were recorded, so tasks that run side by side do not disturb each other.
-pub struct Replay {
+pub struct RecordedModel {
     name: String,
     simulation: bool,
     started_at: Option<String>,
-    state: Mutex<State>,
-    redactor: Option<Redactor>,
+    state: Mutex<ReplayPosition>,
+    redactor: Option<RedactText>,
 }
 
 #[derive(Default)]
-struct State {
+struct ReplayPosition {
     /// In the order of the file; those that were used are gone.
-    left: Vec<Option<Exchange>>,
+    left: Vec<Option<RecordedExchange>>,
     by_hash: HashMap<String, VecDeque<usize>>,
     used: usize,
 }
 
-impl Replay {
+impl RecordedModel {
     /// Reads a recording from a file.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Replay {
             reason,
         };
         let first = lines.next().map(|(_, line)| line).unwrap_or_default();
-        let header: Header = serde_json::from_str(first)
+        let header: RecordingHeader = serde_json::from_str(first)
             .map_err(|error| wrong(0, format!("not the header of a recording: {error}")))?;
         if header.proofhouse_model_record != VERSION {
             let found = header.proofhouse_model_record;
@@ -83,9 +83,9 @@ impl Replay {
                 format!("version {found} of the format is not known"),
             ));
         }
-        let mut state = State::default();
+        let mut state = ReplayPosition::default();
         for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-            let exchange: Exchange = serde_json::from_str(line)
+            let exchange: RecordedExchange = serde_json::from_str(line)
                 .map_err(|error| wrong(number, format!("not an exchange: {error}")))?;
             if request_hash(&exchange.request) != exchange.hash {
                 let reason = "the request is not the one that was hashed: the line was changed";
@@ -107,7 +107,7 @@ impl Replay {
 
     /// With the redactor that the recording was made with: requests are found by what it leaves of them.
     #[must_use]
-    pub fn with_redactor(mut self, redactor: Redactor) -> Self {
+    pub fn with_redactor(mut self, redactor: RedactText) -> Self {
         self.redactor = Some(redactor);
         self
     }
@@ -125,7 +125,7 @@ impl Replay {
         state.left.len() - state.used
     }
 
-    fn take(&self, request: &ModelRequest) -> Result<Exchange, ModelError> {
+    fn take(&self, request: &ModelRequest) -> Result<RecordedExchange, ModelError> {
         let request = match &self.redactor {
             None => request.clone(),
             Some(redactor) => redact::request(request, redactor),
@@ -149,14 +149,14 @@ impl Replay {
 }
 
 /// Tells how the request differs from the recorded one that is most like it.
-fn not_recorded(request: &ModelRequest, left: &[Option<Exchange>]) -> String {
-    let agreeing = |exchange: &Exchange| {
+fn not_recorded(request: &ModelRequest, left: &[Option<RecordedExchange>]) -> String {
+    let agreeing = |exchange: &RecordedExchange| {
         let pairs = exchange.request.messages.iter().zip(&request.messages);
         pairs
             .take_while(|(recorded, asked)| recorded == asked)
             .count()
     };
-    let mut nearest: Option<(usize, usize, &Exchange)> = None;
+    let mut nearest: Option<(usize, usize, &RecordedExchange)> = None;
     for (place, exchange) in left.iter().enumerate() {
         if let Some(exchange) = exchange {
             let score = agreeing(exchange);
@@ -177,7 +177,7 @@ fn not_recorded(request: &ModelRequest, left: &[Option<Exchange>]) -> String {
     }
 }
 
-impl Model for Replay {
+impl Model for RecordedModel {
     fn name(&self) -> &str {
         &self.name
     }

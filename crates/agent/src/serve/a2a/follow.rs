@@ -5,23 +5,23 @@ use std::sync::Arc;
 use proofhouse_protocol::a2a::A2aVersion;
 use proofhouse_protocol::rpc;
 use proofhouse_wire::server::StreamWriter;
-use proofhouse_wire::sse::Event;
+use proofhouse_wire::sse::SseEvent;
 use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::records::{Record, Update, ends_stream};
+use super::records::{A2aTaskRecord, Update, ends_stream};
 
 /// Writes what happens to a task.
-pub(super) struct Follower {
+pub(super) struct TaskStreamWriter {
     pub(super) id: Value,
     pub(super) generation: A2aVersion,
-    pub(super) record: Arc<Record>,
+    pub(super) record: Arc<A2aTaskRecord>,
     pub(super) writer: StreamWriter,
     pub(super) keep_alive: std::time::Duration,
 }
 
-impl Follower {
+impl TaskStreamWriter {
     pub(super) async fn follow(self, first: Value, mut updates: broadcast::Receiver<Update>) {
         if self.write(first).await.is_none() {
             return;
@@ -50,6 +50,6 @@ impl Follower {
 
     async fn write(&self, item: Value) -> Option<()> {
         let text = rpc::response(&self.id, item).to_string();
-        self.writer.write(Event::data(text).encode()).await.ok()
+        self.writer.write(SseEvent::data(text).encode()).await.ok()
     }
 }

@@ -13,41 +13,41 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use proofhouse_protocol::a2a::{A2aMethod, A2aShape, A2aTaskState, A2aVersion, card as agent_card};
-use proofhouse_protocol::rpc::{self, Message as RpcMessage};
-use proofhouse_wire::server::{Bound, Handler, Reply, Request};
+use proofhouse_protocol::rpc::{self, RpcMessage};
+use proofhouse_wire::server::{BoundServer, Handler, Reply, Request};
 use proofhouse_wire::{CancellationToken, Method, StatusCode, origin};
 use serde_json::{Map, Value, json};
 
-use self::follow::Follower;
+use self::follow::TaskStreamWriter;
 use self::params::{accepts_text, count, decide, text_id};
-use self::records::{Record, Records};
-use self::refusal::Problem;
-use self::shapes::Message;
-use super::Service;
+use self::records::{A2aTaskRecord, Records};
+use self::refusal::A2aRefusal;
+use self::shapes::A2aMessage;
+use super::AgentService;
 use super::conversations::{Conversations, NoConversation};
 use super::texts::fresh_id;
-use crate::task::{Decision, Input};
+use crate::task::{Decision, TaskInput};
 
 /// Tasks on one page of a list.
 const MAX_PAGE: usize = 100;
 
 /// What is known of a conversation beside its task and its records.
 #[derive(Debug, Default)]
-struct Place {
+struct ConversationState {
     /// What the client has said so far, in bytes.
     bytes: usize,
 }
 
 /// Serves until `stop` is cancelled; then all conversations are ended.
-pub(super) async fn serve(service: Arc<Service>, bound: Bound, stop: CancellationToken) {
+pub(super) async fn serve(service: Arc<AgentService>, bound: BoundServer, stop: CancellationToken) {
     let wire = service.limits.wire.clone();
-    let inner = Arc::new(Inner {
+    let inner = Arc::new(A2aShared {
         address: bound.address(),
         contexts: Conversations::new(&service.limits),
         records: Records::default(),
         service: Arc::clone(&service),
     });
-    let handler = Http(Arc::clone(&inner));
+    let handler = A2aHttp(Arc::clone(&inner));
     tokio::select! {
         () = bound.serve(Arc::new(handler), wire, stop) => {}
         () = service.sweeping(|| inner.contexts.sweep()) => {}
@@ -55,16 +55,16 @@ pub(super) async fn serve(service: Arc<Service>, bound: Bound, stop: Cancellatio
     inner.contexts.close().await;
 }
 
-struct Http(Arc<Inner>);
+struct A2aHttp(Arc<A2aShared>);
 
-struct Inner {
+struct A2aShared {
     address: SocketAddr,
-    contexts: Conversations<Place>,
+    contexts: Conversations<ConversationState>,
     records: Records,
-    service: Arc<Service>,
+    service: Arc<AgentService>,
 }
 
-impl Handler for Http {
+impl Handler for A2aHttp {
     async fn handle(&self, request: Request) -> Reply {
         let inner = &self.0;
         if !origin::is_allowed(&request.headers, inner.address) {
@@ -91,7 +91,7 @@ fn answer(response: &Value) -> Reply {
     Reply::json(StatusCode::OK, response.to_string())
 }
 
-impl Inner {
+impl A2aShared {
     /// Where clients reach us: as they did, where our address is none that they could use.
     fn url(&self, host: Option<&str>) -> String {
         let is_name = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
@@ -129,52 +129,52 @@ impl Inner {
         let known = A2aMethod::parse(&method)
             .filter(|known| *known != (A2aMethod::ListTasks, A2aVersion::V0_3));
         let Some((method, generation)) = known else {
-            return answer(&Problem::Method.response(&id, A2aVersion::V0_3));
+            return answer(&A2aRefusal::Method.response(&id, A2aVersion::V0_3));
         };
-        let call = Call {
+        let call = A2aRequest {
             id,
             generation,
             params,
         };
         let answered = match method {
-            A2aMethod::SendMessage => self.send(&call).await.map(Answered::Whole),
-            A2aMethod::StreamMessage => self.stream(&call).map(Answered::Stream),
-            A2aMethod::GetTask => self.get(&call).map(Answered::Whole),
-            A2aMethod::CancelTask => self.cancel(&call).await.map(Answered::Whole),
-            A2aMethod::ListTasks => self.list(&call).map(Answered::Whole),
-            A2aMethod::ResubscribeTask => self.subscribe(&call).map(Answered::Stream),
+            A2aMethod::SendMessage => self.send(&call).await.map(A2aReply::Whole),
+            A2aMethod::StreamMessage => self.stream(&call).map(A2aReply::Stream),
+            A2aMethod::GetTask => self.get(&call).map(A2aReply::Whole),
+            A2aMethod::CancelTask => self.cancel(&call).await.map(A2aReply::Whole),
+            A2aMethod::ListTasks => self.list(&call).map(A2aReply::Whole),
+            A2aMethod::ResubscribeTask => self.subscribe(&call).map(A2aReply::Stream),
             A2aMethod::SetPushConfig
             | A2aMethod::GetPushConfig
             | A2aMethod::ListPushConfigs
-            | A2aMethod::DeletePushConfig => Err(Problem::NoPush),
-            A2aMethod::GetExtendedCard => Err(Problem::NoExtendedCard),
+            | A2aMethod::DeletePushConfig => Err(A2aRefusal::NoPush),
+            A2aMethod::GetExtendedCard => Err(A2aRefusal::NoExtendedCard),
         };
         match answered {
-            Ok(Answered::Whole(result)) => answer(&rpc::response(&call.id, result)),
-            Ok(Answered::Stream(reply)) => reply,
+            Ok(A2aReply::Whole(result)) => answer(&rpc::response(&call.id, result)),
+            Ok(A2aReply::Stream(reply)) => reply,
             Err(problem) => answer(&problem.response(&call.id, generation)),
         }
     }
 
     /// Takes a message: a new task, or the answer to a question of one that waits.
-    fn take(self: &Arc<Self>, call: &Call) -> Result<Taken, Problem> {
+    fn take(self: &Arc<Self>, call: &A2aRequest) -> Result<Taken, A2aRefusal> {
         let message = call.params.get("message").unwrap_or(&Value::Null);
         let (text, said) =
-            Message::read(message).map_err(|error| Problem::Params(error.to_string()))?;
+            A2aMessage::read(message).map_err(|error| A2aRefusal::Params(error.to_string()))?;
         let settings = call.params.get("configuration");
         let push = ["pushNotificationConfig", "taskPushNotificationConfig"];
         let wants_push =
             |key: &&str| settings.is_some_and(|all| all.get(key).is_some_and(Value::is_object));
         if push.iter().any(wants_push) {
-            return Err(Problem::NoPush);
+            return Err(A2aRefusal::NoPush);
         }
         accepts_text(settings)?;
         let context = text_id(message, "contextId")?;
         if let Some(task) = text_id(message, "taskId")? {
-            let record = self.records.find(&task).ok_or(Problem::NotFound)?;
+            let record = self.records.find(&task).ok_or(A2aRefusal::NotFound)?;
             if context.is_some_and(|context| context != record.context) {
                 let message = "the task belongs to another `contextId`";
-                return Err(Problem::Params(message.to_owned()));
+                return Err(A2aRefusal::Params(message.to_owned()));
             }
             let decision = decide(&record, &text, message, call.generation)?;
             return Ok(Taken {
@@ -184,16 +184,17 @@ impl Inner {
         }
         let service = &self.service;
         let permit = service.permit();
-        let permit = permit.ok_or_else(|| Problem::Busy("too many tasks at a time".to_owned()))?;
+        let permit =
+            permit.ok_or_else(|| A2aRefusal::Busy("too many tasks at a time".to_owned()))?;
         let context = context.unwrap_or_else(fresh_id);
         let opened = self.contexts.open(&context, || service.begin(Vec::new()));
         let conversation = opened.map_err(|error| match error {
-            NoConversation::TooMany => Problem::Busy(error.to_string()),
-            NoConversation::Start(error) => Problem::Busy(error.to_string()),
+            NoConversation::TooMany => A2aRefusal::Busy(error.to_string()),
+            NoConversation::Start(error) => A2aRefusal::Busy(error.to_string()),
         })?;
         let bytes = conversation.state().bytes + text.len();
         if bytes > service.limits.max_conversation_bytes {
-            return Err(Problem::Busy(
+            return Err(A2aRefusal::Busy(
                 "the context is too long; begin another".to_owned(),
             ));
         }
@@ -201,19 +202,21 @@ impl Inner {
         let mut others = self.records.of_context(&context);
         others.retain(|record| !record.state().is_terminal());
         if others.len() > service.limits.max_waiting {
-            return Err(Problem::Busy(
+            return Err(A2aRefusal::Busy(
                 "too many messages wait in this context".to_owned(),
             ));
         }
         let task = conversation.task.clone();
-        let record = Arc::new(Record::new(fresh_id(), context, task, said));
+        let record = Arc::new(A2aTaskRecord::new(fresh_id(), context, task, said));
         if !self.records.add(&record, service.limits.max_records) {
-            return Err(Problem::Busy("too many tasks, and none is over".to_owned()));
+            return Err(A2aRefusal::Busy(
+                "too many tasks, and none is over".to_owned(),
+            ));
         }
-        let input = Input {
+        let input = TaskInput {
             message: Some(text),
             parameters: self.parameters(message),
-            ..Input::default()
+            ..TaskInput::default()
         };
         let work = work::answer(
             Arc::clone(service),
@@ -242,7 +245,7 @@ impl Inner {
             .collect()
     }
 
-    fn begin(&self, record: &Record, begin: Begin) {
+    fn begin(&self, record: &A2aTaskRecord, begin: Begin) {
         match begin {
             Begin::Work(work) => self.service.spawn(work),
             Begin::Decide(decision, said) => {
@@ -255,7 +258,7 @@ impl Inner {
         }
     }
 
-    async fn send(self: &Arc<Self>, call: &Call) -> Result<Value, Problem> {
+    async fn send(self: &Arc<Self>, call: &A2aRequest) -> Result<Value, A2aRefusal> {
         let history = count(call.params.get("configuration"), "historyLength")?;
         let Taken { record, begin } = self.take(call)?;
         let settings = call.params.get("configuration").unwrap_or(&Value::Null);
@@ -275,27 +278,27 @@ impl Inner {
         Ok(A2aShape::Task.wrap(task, call.generation))
     }
 
-    fn stream(self: &Arc<Self>, call: &Call) -> Result<Reply, Problem> {
+    fn stream(self: &Arc<Self>, call: &A2aRequest) -> Result<Reply, A2aRefusal> {
         let Taken { record, begin } = self.take(call)?;
         let reply = self.follow(call, &record);
         self.begin(&record, begin);
         Ok(reply)
     }
 
-    fn subscribe(self: &Arc<Self>, call: &Call) -> Result<Reply, Problem> {
+    fn subscribe(self: &Arc<Self>, call: &A2aRequest) -> Result<Reply, A2aRefusal> {
         let record = self.find(call)?;
         if record.state().is_terminal() {
-            return Err(Problem::Unsupported("the task is over"));
+            return Err(A2aRefusal::Unsupported("the task is over"));
         }
         Ok(self.follow(call, &record))
     }
 
     /// A stream of what happens to a task from now on. A reader that goes does not end it.
-    fn follow(&self, call: &Call, record: &Arc<Record>) -> Reply {
+    fn follow(&self, call: &A2aRequest, record: &Arc<A2aTaskRecord>) -> Reply {
         let (reply, writer) = Reply::events();
         let (task, updates) = record.watch(call.generation);
         let first = A2aShape::Task.wrap(task, call.generation);
-        let follower = Follower {
+        let follower = TaskStreamWriter {
             id: call.id.clone(),
             generation: call.generation,
             record: Arc::clone(record),
@@ -306,24 +309,24 @@ impl Inner {
         reply
     }
 
-    fn find(&self, call: &Call) -> Result<Arc<Record>, Problem> {
+    fn find(&self, call: &A2aRequest) -> Result<Arc<A2aTaskRecord>, A2aRefusal> {
         let id = call.params.get("id").and_then(Value::as_str);
-        let id = id.ok_or_else(|| Problem::Params("`id` must be a text".to_owned()))?;
+        let id = id.ok_or_else(|| A2aRefusal::Params("`id` must be a text".to_owned()))?;
         // Clients of 1.0 may write the name of a resource.
         let id = id.strip_prefix("tasks/").unwrap_or(id);
-        self.records.find(id).ok_or(Problem::NotFound)
+        self.records.find(id).ok_or(A2aRefusal::NotFound)
     }
 
-    fn get(&self, call: &Call) -> Result<Value, Problem> {
+    fn get(&self, call: &A2aRequest) -> Result<Value, A2aRefusal> {
         let history = count(Some(&call.params), "historyLength")?;
         let record = self.find(call)?;
         Ok(record.to_json(call.generation, history, true))
     }
 
-    async fn cancel(&self, call: &Call) -> Result<Value, Problem> {
+    async fn cancel(&self, call: &A2aRequest) -> Result<Value, A2aRefusal> {
         let record = self.find(call)?;
         if record.state().is_terminal() {
-            return Err(Problem::NotCancelable);
+            return Err(A2aRefusal::NotCancelable);
         }
         record.cancel.cancel();
         let mut states = record.states();
@@ -331,14 +334,14 @@ impl Inner {
         let _ = tokio::time::timeout(self.service.limits.close, over).await;
         if record.state() != A2aTaskState::Canceled {
             // It came to its end before it could be stopped, or does not stop.
-            return Err(Problem::NotCancelable);
+            return Err(A2aRefusal::NotCancelable);
         }
         Ok(record.to_json(call.generation, None, true))
     }
 
     /// The tasks of one context. There is no telling who asks, and a context that a client knows is the
     /// only thing that makes a task its own: without one there is nothing to show.
-    fn list(&self, call: &Call) -> Result<Value, Problem> {
+    fn list(&self, call: &A2aRequest) -> Result<Value, A2aRefusal> {
         let params = &call.params;
         let context = text_id(params, "contextId")?;
         let all = context.map_or_else(Vec::new, |context| self.records.of_context(&context));
@@ -360,7 +363,7 @@ impl Inner {
                 .parse()
                 .ok()
                 .filter(|from| *from <= all.len())
-                .ok_or_else(|| Problem::Params("`pageToken` is not one of ours".to_owned()))?,
+                .ok_or_else(|| A2aRefusal::Params("`pageToken` is not one of ours".to_owned()))?,
         };
         let to = (from + size).min(all.len());
         let history = count(Some(params), "historyLength")?.or(Some(0));
@@ -381,24 +384,24 @@ impl Inner {
 }
 
 /// A request.
-struct Call {
+struct A2aRequest {
     id: Value,
     generation: A2aVersion,
     params: Value,
 }
 
-enum Answered {
+enum A2aReply {
     Whole(Value),
     Stream(Reply),
 }
 
 /// A message that was taken, and what is to be done now.
 struct Taken {
-    record: Arc<Record>,
+    record: Arc<A2aTaskRecord>,
     begin: Begin,
 }
 
 enum Begin {
     Work(futures_util::future::BoxFuture<'static, ()>),
-    Decide(Decision, Message),
+    Decide(Decision, A2aMessage),
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::{broadcast, watch};
 
 use super::super::texts::now;
-use super::shapes::{Artifact, Message};
+use super::shapes::{A2aMessage, Artifact};
 use crate::task::Task;
 
 /// Updates that are kept for a slow reader.
@@ -20,23 +20,23 @@ const MAX_HISTORY: usize = 64;
 
 /// One task, as A2A means it: a message and what became of it.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct A2aTaskRecord {
     pub(super) id: String,
     pub(super) context: String,
     /// The conversation that it belongs to.
     pub(super) task: Task,
     /// Ends the answer.
     pub(super) cancel: CancellationToken,
-    inner: Mutex<Inner>,
+    inner: Mutex<RecordTable>,
     updates: broadcast::Sender<Update>,
     state: watch::Sender<A2aTaskState>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    message: Option<Message>,
+struct RecordTable {
+    message: Option<A2aMessage>,
     time: String,
-    history: Vec<Message>,
+    history: Vec<A2aMessage>,
     artifact: Option<Artifact>,
 }
 
@@ -45,20 +45,20 @@ struct Inner {
 pub(super) enum Update {
     Status {
         state: A2aTaskState,
-        message: Option<Message>,
+        message: Option<A2aMessage>,
         time: String,
     },
     Artifact(Artifact),
 }
 
-impl Record {
-    pub(super) fn new(id: String, context: String, task: Task, said: Message) -> Self {
+impl A2aTaskRecord {
+    pub(super) fn new(id: String, context: String, task: Task, said: A2aMessage) -> Self {
         Self {
             id,
             context,
             task,
             cancel: CancellationToken::new(),
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(RecordTable {
                 message: None,
                 time: now(),
                 history: vec![said],
@@ -86,7 +86,7 @@ impl Record {
     }
 
     /// Keeps a message of the client.
-    pub(super) fn said(&self, message: Message) {
+    pub(super) fn said(&self, message: A2aMessage) {
         let mut inner = lock(&self.inner);
         if inner.history.len() < MAX_HISTORY {
             inner.history.push(message);
@@ -94,7 +94,7 @@ impl Record {
     }
 
     /// Notes how far it is. What is over stays as it is.
-    pub(super) fn reach(&self, state: A2aTaskState, message: Option<Message>) {
+    pub(super) fn reach(&self, state: A2aTaskState, message: Option<A2aMessage>) {
         let mut inner = lock(&self.inner);
         if self.state().is_terminal() {
             return;
@@ -134,7 +134,7 @@ impl Record {
 
     fn written(
         &self,
-        inner: &Inner,
+        inner: &RecordTable,
         generation: A2aVersion,
         history: Option<usize>,
         artifacts: bool,
@@ -169,7 +169,7 @@ impl Record {
         &self,
         generation: A2aVersion,
         state: A2aTaskState,
-        message: Option<&Message>,
+        message: Option<&A2aMessage>,
         time: &str,
     ) -> Value {
         let mut status = json!({"state": state.as_str(generation), "timestamp": time});
@@ -226,14 +226,14 @@ pub(super) struct Records {
 
 #[derive(Debug, Default)]
 struct Table {
-    by_id: HashMap<String, Arc<Record>>,
+    by_id: HashMap<String, Arc<A2aTaskRecord>>,
     /// From the oldest to the newest.
     order: VecDeque<String>,
 }
 
 impl Records {
     /// Keeps a task, in the place of the oldest that is over; `false` if none is.
-    pub(super) fn add(&self, record: &Arc<Record>, most: usize) -> bool {
+    pub(super) fn add(&self, record: &Arc<A2aTaskRecord>, most: usize) -> bool {
         let mut table = lock(&self.table);
         if table.by_id.len() >= most {
             let is_over = |id: &String| {
@@ -252,12 +252,12 @@ impl Records {
         true
     }
 
-    pub(super) fn find(&self, id: &str) -> Option<Arc<Record>> {
+    pub(super) fn find(&self, id: &str) -> Option<Arc<A2aTaskRecord>> {
         lock(&self.table).by_id.get(id).cloned()
     }
 
     /// The tasks of a conversation, from the newest to the oldest.
-    pub(super) fn of_context(&self, context: &str) -> Vec<Arc<Record>> {
+    pub(super) fn of_context(&self, context: &str) -> Vec<Arc<A2aTaskRecord>> {
         let table = lock(&self.table);
         let all = table.order.iter().rev();
         all.filter_map(|id| table.by_id.get(id))

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Problem {
+pub(super) enum A2aRefusal {
     NotFound,
     NotCancelable,
     NoPush,
@@ -18,7 +18,7 @@ pub(super) enum Problem {
     Busy(String),
 }
 
-impl Problem {
+impl A2aRefusal {
     /// The error of the protocol, and what is said instead of its usual message.
     fn error(&self) -> (A2aError, Option<&str>) {
         match self {

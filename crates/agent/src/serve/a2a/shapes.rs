@@ -12,7 +12,7 @@ const MAX_PARTS: usize = 256;
 
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Part {
+pub(super) enum A2aPart {
     Text(String),
     Data(Value),
     /// A file that is named, and neither fetched nor kept.
@@ -22,7 +22,7 @@ pub(super) enum Part {
     },
 }
 
-impl Part {
+impl A2aPart {
     /// Reads a part of either generation.
     fn read(value: &Value) -> Option<Self> {
         let text = |value: &Value, key: &str| value.get(key)?.as_str().map(str::to_owned);
@@ -108,7 +108,7 @@ impl Part {
 
 /// Why a message of a client cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum InvalidMessage {
+pub(super) enum InvalidA2aMessage {
     #[error("`message.messageId` must be a text")]
     Id,
     #[error("`message.parts` must be a list of 1 to {MAX_PARTS}")]
@@ -119,36 +119,36 @@ pub(super) enum InvalidMessage {
 
 /// A message.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Message {
+pub(super) struct A2aMessage {
     pub(super) id: String,
     pub(super) from_user: bool,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<A2aPart>,
 }
 
-impl Message {
+impl A2aMessage {
     pub(super) fn of_agent(text: impl Into<String>) -> Self {
         Self {
             id: super::super::texts::fresh_id(),
             from_user: false,
-            parts: vec![Part::Text(text.into()).kept()],
+            parts: vec![A2aPart::Text(text.into()).kept()],
         }
     }
 
     /// Reads the parts of a message: what the model is told, and what is kept.
-    pub(super) fn read(message: &Value) -> Result<(String, Self), InvalidMessage> {
+    pub(super) fn read(message: &Value) -> Result<(String, Self), InvalidA2aMessage> {
         let id = message.get("messageId").and_then(Value::as_str);
         let id = id.filter(|id| !id.is_empty() && id.len() <= 512);
-        let id = id.ok_or(InvalidMessage::Id)?;
+        let id = id.ok_or(InvalidA2aMessage::Id)?;
         let parts = message.get("parts").and_then(Value::as_array);
         let parts = parts.filter(|parts| !parts.is_empty() && parts.len() <= MAX_PARTS);
-        let parts = parts.ok_or(InvalidMessage::Parts)?;
-        let parts: Option<Vec<Part>> = parts.iter().map(Part::read).collect();
-        let parts = parts.ok_or(InvalidMessage::Part)?;
-        let texts: Vec<String> = parts.iter().map(Part::to_text).collect();
+        let parts = parts.ok_or(InvalidA2aMessage::Parts)?;
+        let parts: Option<Vec<A2aPart>> = parts.iter().map(A2aPart::read).collect();
+        let parts = parts.ok_or(InvalidA2aMessage::Part)?;
+        let texts: Vec<String> = parts.iter().map(A2aPart::to_text).collect();
         let kept = Self {
             id: id.to_owned(),
             from_user: true,
-            parts: parts.into_iter().map(Part::kept).collect(),
+            parts: parts.into_iter().map(A2aPart::kept).collect(),
         };
         Ok((texts.join("\n"), kept))
     }
@@ -179,7 +179,7 @@ impl Message {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Artifact {
     pub(super) id: String,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<A2aPart>,
 }
 
 impl Artifact {
@@ -203,7 +203,7 @@ mod tests {
             {"kind": "text", "text": "a"}, {"text": "b"}, {"kind": "data", "data": {"c": 1}},
             {"kind": "file", "file": {"name": "d", "uri": "http://h/d"}}, {"raw": "AA==", "filename": "e"},
         ]});
-        let (text, kept) = Message::read(&message).unwrap();
+        let (text, kept) = A2aMessage::read(&message).unwrap();
         assert_eq!(
             text,
             "a\nb\n{\"c\":1}\n[a file that is not read: d http://h/d]\n[a file that is not read: e]"
@@ -224,7 +224,7 @@ mod tests {
             json!({"messageId": 3, "parts": [{"text": "a"}]}),
             json!({"messageId": "m", "parts": vec![json!({"text": "a"}); 257]}),
         ] {
-            assert!(Message::read(&wrong).is_err(), "{wrong}");
+            assert!(A2aMessage::read(&wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -6,21 +6,21 @@ use proofhouse_protocol::a2a::A2aTaskState;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::super::Service;
+use super::super::AgentService;
 use super::super::conversations::Conversation;
-use super::super::run::{Run, Step};
+use super::super::run::{AnswerRun, AnswerStep};
 use super::super::texts::fresh_id;
-use super::Place;
-use super::records::Record;
-use super::shapes::{Artifact, Message, Part};
-use crate::task::{EndReason, Input, Output, Review, TaskEvent};
+use super::ConversationState;
+use super::records::A2aTaskRecord;
+use super::shapes::{A2aMessage, A2aPart, Artifact};
+use crate::task::{EndReason, Review, TaskEvent, TaskInput, TaskOutput};
 
 /// Answers one message; messages of one conversation are answered one after the other.
 pub(super) async fn answer(
-    service: Arc<Service>,
-    conversation: Arc<Conversation<Place>>,
-    record: Arc<Record>,
-    input: Input,
+    service: Arc<AgentService>,
+    conversation: Arc<Conversation<ConversationState>>,
+    record: Arc<A2aTaskRecord>,
+    input: TaskInput,
 ) {
     let deadline = Instant::now() + service.limits.run;
     let turn = Arc::clone(&conversation.turn);
@@ -31,13 +31,13 @@ pub(super) async fn answer(
             return;
         }
         () = tokio::time::sleep_until(deadline) => {
-            let late = Message::of_agent("the messages before this one took too long");
+            let late = A2aMessage::of_agent("the messages before this one took too long");
             record.reach(A2aTaskState::Failed, Some(late));
             return;
         }
     };
     record.reach(A2aTaskState::Working, None);
-    let mut run = Run::start(&conversation.task, input);
+    let mut run = AnswerRun::start(&conversation.task, input);
     let guarded = service.is_guarded();
     let mut is_late = false;
     // What the model says before it calls something is told as progress; what it says last is the answer.
@@ -56,17 +56,17 @@ pub(super) async fn answer(
             }
         };
         match step {
-            Step::Event(TaskEvent::Text(text)) if !guarded => saying.push_str(&text),
-            Step::Event(TaskEvent::Call { .. }) if !saying.is_empty() => {
-                let said = Message::of_agent(std::mem::take(&mut saying));
+            AnswerStep::Event(TaskEvent::Text(text)) if !guarded => saying.push_str(&text),
+            AnswerStep::Event(TaskEvent::Call { .. }) if !saying.is_empty() => {
+                let said = A2aMessage::of_agent(std::mem::take(&mut saying));
                 record.reach(A2aTaskState::Working, Some(said));
             }
-            Step::Event(TaskEvent::Review(review)) => {
+            AnswerStep::Event(TaskEvent::Review(review)) => {
                 saying.clear();
                 ask(&record, &review);
             }
-            Step::Event(_) | Step::Missed => {}
-            Step::Done(output) => break output,
+            AnswerStep::Event(_) | AnswerStep::Missed => {}
+            AnswerStep::Done(output) => break output,
         }
     };
     drop(turn);
@@ -74,7 +74,7 @@ pub(super) async fn answer(
 }
 
 /// Asks the client to approve something.
-fn ask(record: &Record, review: &Review) {
+fn ask(record: &A2aTaskRecord, review: &Review) {
     let what = match review.function.as_str() {
         "" => "the conversation".to_owned(),
         function => format!("`{function}`"),
@@ -83,15 +83,15 @@ fn ask(record: &Record, review: &Review) {
         "{} is asked to approve {what}. Answer with `approve` or `deny`.",
         review.reviewer
     );
-    let mut message = Message::of_agent(text);
+    let mut message = A2aMessage::of_agent(text);
     let review = serde_json::to_value(review).unwrap_or_default();
     message
         .parts
-        .push(Part::Data(serde_json::json!({"review": review})));
+        .push(A2aPart::Data(serde_json::json!({"review": review})));
     record.reach(A2aTaskState::InputRequired, Some(message));
 }
 
-fn finish(record: &Record, output: Output, is_late: bool) {
+fn finish(record: &A2aTaskRecord, output: TaskOutput, is_late: bool) {
     let failed = match (output.failed, output.ended) {
         (_, Some(end)) if end.reason == EndReason::Cancelled => {
             record.reach(A2aTaskState::Canceled, None);
@@ -108,11 +108,11 @@ fn finish(record: &Record, output: Output, is_late: bool) {
         } else {
             why
         };
-        return record.reach(A2aTaskState::Failed, Some(Message::of_agent(why)));
+        return record.reach(A2aTaskState::Failed, Some(A2aMessage::of_agent(why)));
     }
-    let mut parts = vec![Part::Text(output.message)];
+    let mut parts = vec![A2aPart::Text(output.message)];
     if !output.exposes.is_empty() {
-        parts.push(Part::Data(Value::Object(output.exposes)));
+        parts.push(A2aPart::Data(Value::Object(output.exposes)));
     }
     record.produce(Artifact {
         id: fresh_id(),

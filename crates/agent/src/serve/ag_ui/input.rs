@@ -76,7 +76,10 @@ pub(super) enum InvalidAgUiInput {
     #[error("more than {0} messages")]
     TooManyMessages(usize),
     #[error("messages[{at}]: {source}")]
-    Message { at: usize, source: InvalidMessage },
+    Message {
+        at: usize,
+        source: InvalidHistoryMessage,
+    },
     #[error("more than {0} tools")]
     TooManyTools(usize),
     #[error("tools[{at}]: {source}")]
@@ -100,7 +103,7 @@ pub(super) enum InvalidField {
 
 /// Why a message of the history cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum InvalidMessage {
+pub(super) enum InvalidHistoryMessage {
     #[error("must be an object")]
     NotAnObject,
     #[error("`role` is not one of the roles")]
@@ -195,9 +198,9 @@ fn messages(
 fn read_message(
     message: &Value,
     instructions: &mut Vec<String>,
-) -> Result<ClientMessage, InvalidMessage> {
+) -> Result<ClientMessage, InvalidHistoryMessage> {
     let Value::Object(message) = message else {
-        return Err(InvalidMessage::NotAnObject);
+        return Err(InvalidHistoryMessage::NotAnObject);
     };
     let said = match message.get("role").and_then(Value::as_str) {
         Some("user") => ClientSaid::User(content(message)),
@@ -220,7 +223,7 @@ fn read_message(
             ClientSaid::Other
         }
         Some("activity" | "reasoning") => ClientSaid::Other,
-        _ => return Err(InvalidMessage::Role),
+        _ => return Err(InvalidHistoryMessage::Role),
     };
     Ok(ClientMessage {
         id: id(message, "id")?,
@@ -248,15 +251,17 @@ fn content(message: &Map<String, Value>) -> String {
     }
 }
 
-fn calls(message: &Map<String, Value>) -> Result<Vec<ToolCall>, InvalidMessage> {
+fn calls(message: &Map<String, Value>) -> Result<Vec<ToolCall>, InvalidHistoryMessage> {
     let list = list(message, "toolCalls")?;
     if list.len() > MAX_CALLS {
-        return Err(InvalidMessage::TooManyCalls);
+        return Err(InvalidHistoryMessage::TooManyCalls);
     }
     let call = |call: &Value| {
-        let call = call.as_object().ok_or(InvalidMessage::CallNotAnObject)?;
+        let call = call
+            .as_object()
+            .ok_or(InvalidHistoryMessage::CallNotAnObject)?;
         let function = call.get("function").and_then(Value::as_object);
-        let function = function.ok_or(InvalidMessage::CallWithoutFunction)?;
+        let function = function.ok_or(InvalidHistoryMessage::CallWithoutFunction)?;
         let arguments = match function.get("arguments") {
             Some(Value::String(text)) => Arguments::parse(text),
             Some(other) => Arguments::from_value(other.clone()),

@@ -7,27 +7,27 @@ mod thread;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use proofhouse_wire::server::{Bound, Handler, ReaderGone, Reply, Request};
+use proofhouse_wire::server::{BoundServer, Handler, ReaderGone, Reply, Request};
 use proofhouse_wire::{CancellationToken, Method, StatusCode, origin};
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
 use self::input::RunInput;
-use self::stream::EventStream;
+use self::stream::AgUiEventStream;
 use self::thread::Thread;
-use super::Service;
+use super::AgentService;
 use super::conversations::{Conversation, Conversations, NoConversation};
-use super::run::{Run, Step};
+use super::run::{AnswerRun, AnswerStep};
 use super::texts::fresh_id;
 use crate::model::ToolCall;
-use crate::task::{EndReason, Output, Review, TaskEvent};
+use crate::task::{EndReason, Review, TaskEvent, TaskOutput};
 
 /// Serves until `stop` is cancelled; then all threads are ended.
-pub(super) async fn serve(service: Arc<Service>, bound: Bound, stop: CancellationToken) {
+pub(super) async fn serve(service: Arc<AgentService>, bound: BoundServer, stop: CancellationToken) {
     let wire = service.limits.wire.clone();
     let threads = Arc::new(Conversations::new(&service.limits));
-    let handler = Http {
+    let handler = AgUiHttp {
         address: bound.address(),
         threads: Arc::clone(&threads),
         service: Arc::clone(&service),
@@ -39,13 +39,13 @@ pub(super) async fn serve(service: Arc<Service>, bound: Bound, stop: Cancellatio
     threads.close().await;
 }
 
-struct Http {
+struct AgUiHttp {
     address: SocketAddr,
     threads: Arc<Conversations<Thread>>,
-    service: Arc<Service>,
+    service: Arc<AgentService>,
 }
 
-impl Handler for Http {
+impl Handler for AgUiHttp {
     async fn handle(&self, request: Request) -> Reply {
         if !origin::is_allowed(&request.headers, self.address) {
             return refuse(StatusCode::FORBIDDEN, "this origin is not allowed");
@@ -84,7 +84,7 @@ fn refuse(status: StatusCode, message: &str) -> Reply {
     Reply::json(status, json!({"error": message}).to_string())
 }
 
-impl Http {
+impl AgUiHttp {
     fn run(&self, input: RunInput) -> Reply {
         let Some(permit) = self.service.permit() else {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many runs at a time");
@@ -103,8 +103,8 @@ impl Http {
             return refuse(StatusCode::CONFLICT, "a run of this thread is under way");
         };
         let (reply, writer) = Reply::events();
-        let stream = EventStream::new(writer, &input.thread, &input.run);
-        let running = Running {
+        let stream = AgUiEventStream::new(writer, &input.thread, &input.run);
+        let running = AgUiRun {
             service: Arc::clone(&self.service),
             thread,
             _turn: turn,
@@ -118,15 +118,15 @@ impl Http {
 }
 
 /// A run, with what it holds on to.
-struct Running {
-    service: Arc<Service>,
+struct AgUiRun {
+    service: Arc<AgentService>,
     thread: Arc<Conversation<Thread>>,
     _turn: OwnedMutexGuard<()>,
 }
 
-impl Running {
+impl AgUiRun {
     /// Whoever reads the events may go at any time: then what is under way is cancelled.
-    async fn run(self, input: &RunInput, stream: EventStream) {
+    async fn run(self, input: &RunInput, stream: AgUiEventStream) {
         if stream.started().await.is_err() {
             return;
         }
@@ -158,7 +158,7 @@ impl Running {
     }
 
     /// The run that is to be followed: one that waited, or a new one if there is something new.
-    fn begin(&self, input: &RunInput) -> Result<Option<Run>, (String, &'static str)> {
+    fn begin(&self, input: &RunInput) -> Result<Option<AnswerRun>, (String, &'static str)> {
         let task = &self.thread.task;
         let mut thread = self.thread.state();
         if thread.paused.is_some() {
@@ -190,10 +190,14 @@ impl Running {
         let parameters = self.service.agent.parameters.properties();
         let parameters: Vec<&str> = parameters.keys().map(String::as_str).collect();
         let said = thread.input(input, &parameters);
-        Ok(said.map(|said| Run::start(task, said)))
+        Ok(said.map(|said| AnswerRun::start(task, said)))
     }
 
-    async fn pump(&self, mut run: Run, mut stream: EventStream) -> Result<(), ReaderGone> {
+    async fn pump(
+        &self,
+        mut run: AnswerRun,
+        mut stream: AgUiEventStream,
+    ) -> Result<(), ReaderGone> {
         let deadline = Instant::now() + self.service.limits.run;
         let guarded = self.service.is_guarded();
         let bound = self.service.bound_names();
@@ -214,14 +218,14 @@ impl Running {
                 }
             };
             let event = match step {
-                Step::Event(event) => event,
-                Step::Missed => {
+                AnswerStep::Event(event) => event,
+                AnswerStep::Missed => {
                     self.abandon(run).await;
                     return stream
                         .error("the events were read too slowly", "too_slow")
                         .await;
                 }
-                Step::Done(output) => return self.finish(output, stream).await,
+                AnswerStep::Done(output) => return self.finish(output, stream).await,
             };
             let told = match event {
                 TaskEvent::Text(text) if !guarded => {
@@ -278,14 +282,18 @@ impl Running {
     }
 
     /// Cancels a run and waits until the task is ready for another.
-    async fn abandon(&self, mut run: Run) {
+    async fn abandon(&self, mut run: AnswerRun) {
         run.cancel.cancel();
         self.thread.state().answered(false);
-        let over = async { while !matches!(run.next().await, Step::Done(_)) {} };
+        let over = async { while !matches!(run.next().await, AnswerStep::Done(_)) {} };
         let _ = tokio::time::timeout(self.service.limits.close, over).await;
     }
 
-    async fn finish(&self, output: Output, mut stream: EventStream) -> Result<(), ReaderGone> {
+    async fn finish(
+        &self,
+        output: TaskOutput,
+        mut stream: AgUiEventStream,
+    ) -> Result<(), ReaderGone> {
         self.thread.state().answered(output.failed.is_none());
         if let Some(end) = output.ended {
             let code = serde_json::to_value(end.reason).unwrap_or_default();

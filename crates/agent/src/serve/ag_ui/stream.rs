@@ -2,14 +2,14 @@
 
 use proofhouse_protocol::ag_ui::AgUiEventType;
 use proofhouse_wire::server::{ReaderGone, StreamWriter};
-use proofhouse_wire::sse::Event;
+use proofhouse_wire::sse::SseEvent;
 use serde_json::{Map, Value, json};
 
 use super::super::texts::fresh_id;
 
 /// Writes the events of one run.
 #[derive(Debug)]
-pub(super) struct EventStream {
+pub(super) struct AgUiEventStream {
     writer: StreamWriter,
     thread: String,
     run: String,
@@ -21,7 +21,7 @@ pub(super) struct EventStream {
     is_said: bool,
 }
 
-impl EventStream {
+impl AgUiEventStream {
     pub(super) fn new(writer: StreamWriter, thread: &str, run: &str) -> Self {
         Self {
             writer,
@@ -48,7 +48,7 @@ impl EventStream {
     }
 
     async fn write(&self, event: &Value) -> Result<(), ReaderGone> {
-        let text = Event::data(event.to_string()).encode();
+        let text = SseEvent::data(event.to_string()).encode();
         self.writer.write(text).await
     }
 

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::super::run::Run;
+use super::super::run::AnswerRun;
 use super::input::{ClientMessage, ClientSaid, RunInput};
 use crate::model::{ChatMessage, ToolCall, ToolSpec};
-use crate::task::Input;
+use crate::task::TaskInput;
 
 /// Ids that are remembered of one thread; a thread that has more is not gone on with.
 const MAX_IDS: usize = 20_000;
@@ -28,18 +28,18 @@ pub(super) struct Thread {
     /// What the client has said so far, in bytes.
     bytes: usize,
     /// What the run under way is to answer.
-    asked: Option<Asked>,
+    asked: Option<RunRequest>,
     /// What a run did not answer: the client may try again.
-    unanswered: Option<Asked>,
+    unanswered: Option<RunRequest>,
     /// What the model is told of the functions of an agent that has bindings, by their names.
     pub(super) functions: Option<HashMap<String, ToolSpec>>,
     /// A run that waits for decisions.
-    pub(super) paused: Option<Run>,
+    pub(super) paused: Option<AnswerRun>,
 }
 
 /// What a run is to answer.
 #[derive(Debug)]
-enum Asked {
+enum RunRequest {
     /// The message of an id, which is taken in again if it comes again.
     Message(String),
     /// What stands in the conversation.
@@ -109,9 +109,9 @@ impl Thread {
 
     /// What is new in what the client sent, as input; nothing if nothing is. What was not answered is
     /// new if it comes again.
-    pub(super) fn input(&mut self, run: &RunInput, parameters: &[&str]) -> Option<Input> {
+    pub(super) fn input(&mut self, run: &RunInput, parameters: &[&str]) -> Option<TaskInput> {
         let unanswered = self.unanswered.take();
-        if let (Some(Asked::Message(id)), Some(last)) = (&unanswered, run.messages.last())
+        if let (Some(RunRequest::Message(id)), Some(last)) = (&unanswered, run.messages.last())
             && *id == last.id
         {
             self.known.remove(id);
@@ -123,13 +123,13 @@ impl Thread {
             .filter(|message| message.said != ClientSaid::Other)
             .collect();
         let Some(last) = fresh.last() else {
-            matches!(unanswered, Some(Asked::Conversation)).then_some(())?;
+            matches!(unanswered, Some(RunRequest::Conversation)).then_some(())?;
             self.asked = unanswered;
-            return Some(Input {
+            return Some(TaskInput {
                 goes_on: true,
                 tools: run.tools.clone(),
                 context: run.context.clone(),
-                ..Input::default()
+                ..TaskInput::default()
             });
         };
         self.bytes += fresh
@@ -146,9 +146,9 @@ impl Thread {
         };
         let goes_on = !matches!(last.said, ClientSaid::User(_));
         self.asked = Some(if goes_on {
-            Asked::Conversation
+            RunRequest::Conversation
         } else {
-            Asked::Message(last.id.clone())
+            RunRequest::Message(last.id.clone())
         });
         let message = if !goes_on {
             preceding.pop();
@@ -165,14 +165,14 @@ impl Thread {
         let parameters: Map<String, Value> = properties
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
-        Some(Input {
+        Some(TaskInput {
             message,
             parameters,
             preceding,
             goes_on,
             tools: run.tools.clone(),
             context: run.context.clone(),
-            ..Input::default()
+            ..TaskInput::default()
         })
     }
 

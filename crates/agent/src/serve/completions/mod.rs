@@ -11,12 +11,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofhouse_wire::server::{Body, Bound, Handler, Reply, Request};
+use proofhouse_wire::server::{BoundServer, Handler, Reply, ReplyBody, Request};
 use proofhouse_wire::{CancellationToken, Method, StatusCode, origin};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use self::read::Question;
+use self::read::CompletionsRequest;
 use crate::model::{Model, ModelError, ModelErrorKind, ModelEvent};
 
 /// What clients append to the base URL that they are given.
@@ -72,7 +72,7 @@ impl Default for ModelServerLimits {
 /// # }
 /// ```
 pub struct ModelServer {
-    bound: Bound,
+    bound: BoundServer,
     model: Arc<dyn Model>,
     limits: ModelServerLimits,
 }
@@ -88,7 +88,7 @@ impl ModelServer {
         address: SocketAddr,
         limits: ModelServerLimits,
     ) -> std::io::Result<Self> {
-        let bound = Bound::new(address).await?;
+        let bound = BoundServer::new(address).await?;
         Ok(Self {
             bound,
             model,
@@ -105,7 +105,7 @@ impl ModelServer {
     /// Serves until `stop` is cancelled.
     pub async fn serve(self, stop: CancellationToken) {
         let wire = self.limits.wire.clone();
-        let handler = Http {
+        let handler = CompletionsHttp {
             address: self.bound.address(),
             room: Semaphore::new(self.limits.max_replies),
             model: self.model,
@@ -115,14 +115,14 @@ impl ModelServer {
     }
 }
 
-struct Http {
+struct CompletionsHttp {
     address: SocketAddr,
     room: Semaphore,
     model: Arc<dyn Model>,
     limits: ModelServerLimits,
 }
 
-impl Handler for Http {
+impl Handler for CompletionsHttp {
     async fn handle(&self, request: Request) -> Reply {
         if !origin::is_allowed(&request.headers, self.address) {
             return refuse(StatusCode::FORBIDDEN, "this origin is not allowed");
@@ -146,14 +146,14 @@ impl Handler for Http {
             Ok(body) => body,
             Err(problem) => return refuse(problem.status(), &problem.to_string()),
         };
-        match Question::read(body, &self.limits) {
+        match CompletionsRequest::read(body, &self.limits) {
             Ok(question) => self.answer(&question).await,
             Err(error) => refuse(StatusCode::BAD_REQUEST, &error.to_string()),
         }
     }
 }
 
-impl Http {
+impl CompletionsHttp {
     fn models(&self) -> String {
         let model = json!({
             "id": self.model.name(), "object": "model", "created": 0, "owned_by": "proofhouse",
@@ -161,7 +161,7 @@ impl Http {
         json!({"object": "list", "data": [model]}).to_string()
     }
 
-    async fn answer(&self, question: &Question) -> Reply {
+    async fn answer(&self, question: &CompletionsRequest) -> Reply {
         let Ok(_permit) = self.room.try_acquire() else {
             return refuse(StatusCode::TOO_MANY_REQUESTS, "too many replies at a time");
         };
@@ -181,7 +181,7 @@ impl Http {
             Reply::empty(StatusCode::OK)
                 .with_header("content-type", "text/event-stream")
                 .with_header("cache-control", "no-store")
-                .with_body(Body::Whole(
+                .with_body(ReplyBody::Whole(
                     write::events(&reply, &events, question.tell_usage).into(),
                 ))
         } else {

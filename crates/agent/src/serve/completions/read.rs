@@ -7,7 +7,7 @@ use crate::model::{Arguments, ChatMessage, ModelOptions, ModelRequest, ToolCall,
 
 /// What a client asks, and how it wants to hear of it.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct CompletionsRequest {
     pub(super) request: ModelRequest,
     /// As events.
     pub(super) stream: bool,
@@ -29,7 +29,7 @@ pub(super) enum InvalidCompletionsRequest {
     #[error("messages[{place}]: {source}")]
     Message {
         place: usize,
-        source: InvalidMessage,
+        source: InvalidChatMessage,
     },
 }
 
@@ -44,7 +44,7 @@ pub(super) enum InvalidList {
 
 /// Why a message has no place in a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum InvalidMessage {
+pub(super) enum InvalidChatMessage {
     #[error("`content` must be a text or a list of parts")]
     Content,
     #[error("there is no role `{0}`: write system, developer, user, assistant or tool")]
@@ -55,7 +55,7 @@ pub(super) enum InvalidMessage {
     Calls(#[from] InvalidList),
 }
 
-impl Question {
+impl CompletionsRequest {
     /// Reads a body.
     pub(super) fn read(
         body: &[u8],
@@ -131,7 +131,7 @@ fn tool(function: &Value) -> ToolSpec {
 }
 
 /// Adds a message to the conversation. All that operators say is one instruction.
-fn add(message: &Value, request: &mut ModelRequest) -> Result<(), InvalidMessage> {
+fn add(message: &Value, request: &mut ModelRequest) -> Result<(), InvalidChatMessage> {
     let content = words(message.get("content").unwrap_or(&Value::Null))?;
     let added = match text(message, "role") {
         "system" | "developer" => {
@@ -151,7 +151,7 @@ fn add(message: &Value, request: &mut ModelRequest) -> Result<(), InvalidMessage
             let call_id = text(message, "tool_call_id");
             ChatMessage::Tool {
                 name: called(&request.messages, call_id)
-                    .ok_or(InvalidMessage::NoCall)?
+                    .ok_or(InvalidChatMessage::NoCall)?
                     .to_owned(),
                 call_id: call_id.to_owned(),
                 content,
@@ -160,7 +160,7 @@ fn add(message: &Value, request: &mut ModelRequest) -> Result<(), InvalidMessage
         }
         other => {
             let shown: String = other.chars().take(40).collect();
-            return Err(InvalidMessage::Role(shown));
+            return Err(InvalidChatMessage::Role(shown));
         }
     };
     request.messages.push(added);
@@ -168,7 +168,7 @@ fn add(message: &Value, request: &mut ModelRequest) -> Result<(), InvalidMessage
 }
 
 /// The text of a content, which is one text or several parts. Pictures and sounds say nothing here.
-fn words(content: &Value) -> Result<String, InvalidMessage> {
+fn words(content: &Value) -> Result<String, InvalidChatMessage> {
     match content {
         Value::Null => Ok(String::new()),
         Value::String(text) => Ok(text.clone()),
@@ -180,7 +180,7 @@ fn words(content: &Value) -> Result<String, InvalidMessage> {
             });
             Ok(texts.collect::<Vec<_>>().join("\n"))
         }
-        _ => Err(InvalidMessage::Content),
+        _ => Err(InvalidChatMessage::Content),
     }
 }
 
@@ -221,8 +221,8 @@ mod tests {
 
     use super::*;
 
-    fn read(body: &Value) -> Result<Question, InvalidCompletionsRequest> {
-        Question::read(body.to_string().as_bytes(), &ModelServerLimits::default())
+    fn read(body: &Value) -> Result<CompletionsRequest, InvalidCompletionsRequest> {
+        CompletionsRequest::read(body.to_string().as_bytes(), &ModelServerLimits::default())
     }
 
     #[test]
@@ -316,7 +316,7 @@ mod tests {
         ] {
             assert_eq!(read(&body).unwrap_err().to_string(), expected);
         }
-        let error = Question::read(b"{", &ModelServerLimits::default()).unwrap_err();
+        let error = CompletionsRequest::read(b"{", &ModelServerLimits::default()).unwrap_err();
         let error = error.to_string();
         assert!(error.starts_with("the body is no JSON: "), "{error}");
     }

@@ -1,6 +1,6 @@
 //! Writes a reply as OpenAI's chat completions have it: whole, or as events.
 
-use proofhouse_wire::sse::Event;
+use proofhouse_wire::sse::SseEvent;
 use serde_json::{Value, json};
 
 use super::super::fresh_id;
@@ -57,7 +57,7 @@ pub(super) fn whole(reply: &ModelReply) -> String {
 pub(super) fn events(reply: &ModelReply, came: &[ModelEvent], tell_usage: bool) -> String {
     let head = Head::new(reply);
     let mut written = String::new();
-    let mut write = |event: &Value| written.push_str(&Event::data(event.to_string()).encode());
+    let mut write = |event: &Value| written.push_str(&SseEvent::data(event.to_string()).encode());
     write(&head.event(&json!({"role": "assistant", "content": ""}), None));
     let mut calls = 0;
     for event in came {

@@ -99,7 +99,7 @@ impl Handler for Answering {
             Some(Play::Plain(status, (name, value), body)) => {
                 Reply::empty(StatusCode::from_u16(status).unwrap())
                     .with_header(name, value)
-                    .with_body(proofhouse_wire::server::Body::Whole(Bytes::from(body)))
+                    .with_body(proofhouse_wire::server::ReplyBody::Whole(Bytes::from(body)))
             }
             Some(Play::Hang) => std::future::pending().await,
             Some(Play::Cut) => Reply::cut(),

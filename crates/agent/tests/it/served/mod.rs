@@ -15,8 +15,8 @@ use futures_util::future::BoxFuture;
 use proofhouse_agent::model::{
     ChatMessage, Model, ModelError, ModelErrorKind, ModelEvent, ModelReply, ModelRequest, ModelSink,
 };
-use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
-use proofhouse_wire::client::{Client, Events, Response};
+use proofhouse_agent::serve::{AgentLimits, AgentServer, ServeAddresses};
+use proofhouse_wire::client::{Client, SseEvents, StreamedResponse};
 use proofhouse_wire::{CancellationToken, HeaderMap, HeaderName, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,7 +28,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An agent that is served.
 pub(crate) struct Served {
-    pub(crate) places: Places,
+    pub(crate) places: ServeAddresses,
     stop: CancellationToken,
     serving: JoinHandle<()>,
     client: Client,
@@ -46,7 +46,7 @@ impl Served {
         limits: AgentLimits,
     ) -> Self {
         let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let places = Places {
+        let places = ServeAddresses {
             ag_ui: any,
             a2a: any,
             mcp: any,
@@ -77,7 +77,7 @@ impl Served {
         url: &str,
         headers: &[(&str, &str)],
         body: impl Into<Vec<u8>>,
-    ) -> Response {
+    ) -> StreamedResponse {
         let mut map = HeaderMap::new();
         map.insert("content-type", "application/json".parse().unwrap());
         for (name, value) in headers {
@@ -104,7 +104,7 @@ impl Served {
     }
 
     /// A run of AG-UI, begun.
-    pub(crate) async fn begin_run(&self, input: &Value) -> Response {
+    pub(crate) async fn begin_run(&self, input: &Value) -> StreamedResponse {
         let accept = [("accept", "text/event-stream")];
         self.send(Method::POST, &self.ag_ui_url(), &accept, input.to_string())
             .await
@@ -118,7 +118,7 @@ impl Served {
     }
 
     /// A request of A2A.
-    pub(crate) async fn ask(&self, method: &str, params: Value) -> Response {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> StreamedResponse {
         let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
         self.send(Method::POST, &self.a2a_url(), &[], body.to_string())
             .await
@@ -145,18 +145,18 @@ pub(crate) fn run_input(thread: &str, run: &str, messages: &Value) -> Value {
     })
 }
 
-pub(crate) async fn json_of(response: Response) -> Value {
+pub(crate) async fn json_of(response: StreamedResponse) -> Value {
     serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
 }
 
-pub(crate) async fn next(events: &mut Events) -> Option<Value> {
+pub(crate) async fn next(events: &mut SseEvents) -> Option<Value> {
     let event = tokio::time::timeout(PATIENCE, events.next()).await;
     let event = event.expect("an event in time").unwrap()?;
     Some(serde_json::from_str(&event.data).unwrap())
 }
 
 /// All messages of a stream until its end.
-pub(crate) async fn all(response: Response) -> Vec<Value> {
+pub(crate) async fn all(response: StreamedResponse) -> Vec<Value> {
     assert_eq!(response.status, 200);
     assert!(response.is_event_stream());
     let (mut events, mut read) = (response.events(), Vec::new());

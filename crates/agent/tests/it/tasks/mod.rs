@@ -11,7 +11,7 @@ use proofhouse_agent::task::{Host, Task, TaskOptions, User};
 use proofhouse_manifest::{Bundle, Catalog};
 use proofhouse_source::DiagnosticSeverity;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
+use proofhouse_tools::runtime::{Environment, Runtimes, ToolLimits};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 
@@ -133,7 +133,7 @@ pub(crate) fn host(manifests: &str, model: Arc<dyn Model>) -> Host {
     assert!(wrong.is_empty(), "{wrong:#?}");
     let mut catalog = Catalog::default();
     catalog.add(&bundle);
-    let limits = Limits::default();
+    let limits = ToolLimits::default();
     let loopback = "127.0.0.0/8".parse().expect("a network");
     let runtimes = Runtimes::new(&limits, EgressPolicy::allowing([loopback])).expect("a client");
     let settings = json!({"api_key": "sk-0123456789abcdef"});

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::untrusted::visible;
 use crate::report::text::cut;
-use crate::result::Evidence;
+use crate::result::RunEvidence;
 
 /// How much of one text is shown; around evidence, if there is any in it.
 const MOST_OF_TEXT: usize = 1_500;
@@ -20,8 +20,8 @@ const MOST_OF_MESSAGE: usize = 12_000;
 const QUOTE: PreEscaped<&str> = PreEscaped("\"");
 
 /// A value as indented JSON. Evidence is in `mark` elements; true if any was marked.
-pub(super) fn content(content: &Value, evidence: &[&Evidence]) -> (Markup, bool) {
-    let mut writer = Writer {
+pub(super) fn content(content: &Value, evidence: &[&RunEvidence]) -> (Markup, bool) {
+    let mut writer = ContentWriter {
         evidence,
         marked: false,
         out: String::new(),
@@ -30,14 +30,14 @@ pub(super) fn content(content: &Value, evidence: &[&Evidence]) -> (Markup, bool)
     (PreEscaped(writer.out), writer.marked)
 }
 
-struct Writer<'a> {
-    evidence: &'a [&'a Evidence],
+struct ContentWriter<'a> {
+    evidence: &'a [&'a RunEvidence],
     marked: bool,
     /// Markup.
     out: String,
 }
 
-impl Writer<'_> {
+impl ContentWriter<'_> {
     fn value(&mut self, value: &Value, path: &mut String, depth: usize) {
         let is_evidence = !path.is_empty()
             && self
@@ -205,8 +205,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn evidence(path: Option<&str>, text: Option<&str>) -> Evidence {
-        Evidence {
+    fn evidence(path: Option<&str>, text: Option<&str>) -> RunEvidence {
+        RunEvidence {
             seq: 1,
             path: path.map(str::to_owned),
             text: text.map(str::to_owned),

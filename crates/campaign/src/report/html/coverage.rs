@@ -6,11 +6,11 @@ use maud::{Markup, html};
 
 use super::elements::{anchor, table};
 use super::untrusted::{code, name, text};
-use crate::report::view::{MatrixCell, View};
-use crate::result::Outcome;
+use crate::report::view::{MatrixCell, ReportView};
+use crate::result::RunOutcome;
 
 /// A list of others.
-struct List {
+struct CoverageList {
     /// The name that documents have for it.
     framework: &'static str,
     /// Its title.
@@ -20,8 +20,8 @@ struct List {
 }
 
 /// The lists that are always shown, in this order; others follow by name.
-const LISTS: &[List] = &[
-    List {
+const LISTS: &[CoverageList] = &[
+    CoverageList {
         framework: "owasp_llm",
         title: "OWASP Top 10 for LLM Applications (2025)",
         entries: &[
@@ -37,7 +37,7 @@ const LISTS: &[List] = &[
             ("LLM10", "Unbounded Consumption"),
         ],
     },
-    List {
+    CoverageList {
         framework: "owasp_agentic",
         title: "OWASP Top 10 for Agentic Applications",
         entries: &[
@@ -53,7 +53,7 @@ const LISTS: &[List] = &[
             ("ASI10", "Rogue Agents"),
         ],
     },
-    List {
+    CoverageList {
         framework: "owasp_mcp",
         title: "OWASP MCP Top 10",
         entries: &[
@@ -69,12 +69,12 @@ const LISTS: &[List] = &[
             ("MCP10", ""),
         ],
     },
-    List {
+    CoverageList {
         framework: "atlas",
         title: "MITRE ATLAS",
         entries: &[],
     },
-    List {
+    CoverageList {
         framework: "cwe",
         title: "CWE",
         entries: &[],
@@ -90,13 +90,13 @@ const MOST_ENTRIES: usize = 300;
 
 /// The documents of an entry, by number, and its name.
 #[derive(Default)]
-struct Entry<'a> {
+struct CoverageEntry<'a> {
     name: Option<&'a str>,
     documents: BTreeSet<usize>,
 }
 
-pub(super) fn section(view: &View<'_>) -> Markup {
-    let mut lists: BTreeMap<String, BTreeMap<&str, Entry<'_>>> = BTreeMap::new();
+pub(super) fn section(view: &ReportView<'_>) -> Markup {
+    let mut lists: BTreeMap<String, BTreeMap<&str, CoverageEntry<'_>>> = BTreeMap::new();
     for (number, document) in view.result.documents.iter().enumerate() {
         for mapping in &document.mappings {
             let list = lists
@@ -131,11 +131,11 @@ fn framework(name: &str) -> String {
 }
 
 fn list(
-    view: &View<'_>,
+    view: &ReportView<'_>,
     cells: &[MatrixCell<'_>],
     title: &str,
     known: &[(&str, &str)],
-    covered: &BTreeMap<&str, Entry<'_>>,
+    covered: &BTreeMap<&str, CoverageEntry<'_>>,
 ) -> Markup {
     // A list may name an entry with its year: `LLM01:2025`.
     let is_covered = |id: &str| {
@@ -180,7 +180,7 @@ fn list(
 }
 
 /// The name of an entry: as a document has it, or else as the list itself does.
-fn entry_name<'a>(id: &str, entry: &Entry<'a>, known: &[(&str, &'a str)]) -> &'a str {
+fn entry_name<'a>(id: &str, entry: &CoverageEntry<'a>, known: &[(&str, &'a str)]) -> &'a str {
     let plain = id.split(':').next().unwrap_or_default();
     let listed = known.iter().find(|(known, _)| *known == plain);
     entry
@@ -190,11 +190,11 @@ fn entry_name<'a>(id: &str, entry: &Entry<'a>, known: &[(&str, &'a str)]) -> &'a
 }
 
 fn row(
-    view: &View<'_>,
+    view: &ReportView<'_>,
     cells: &[MatrixCell<'_>],
     id: &str,
     title: &str,
-    entry: &Entry<'_>,
+    entry: &CoverageEntry<'_>,
 ) -> Markup {
     let documents = entry
         .documents
@@ -222,7 +222,7 @@ fn row(
 
 /// What came of the documents of an entry against one subject.
 fn result_on<'a>(cells: impl Iterator<Item = &'a MatrixCell<'a>>) -> Markup {
-    let outcomes: Vec<Outcome> = cells.filter_map(|cell| cell.summary.outcome).collect();
+    let outcomes: Vec<RunOutcome> = cells.filter_map(|cell| cell.summary.outcome).collect();
     let counted = outcomes.iter().filter(|outcome| outcome.counts()).count();
     let through = outcomes.iter().filter(|outcome| outcome.gave_way()).count();
     let class = match (through, counted) {

@@ -6,27 +6,29 @@ use super::untrusted::name;
 use crate::comparison::Change;
 use crate::report::text::{of, words};
 use crate::report::view::MatrixCell;
-use crate::result::Outcome;
+use crate::result::RunOutcome;
 
 /// The sign and the class of an outcome. The word always stands beside it, so that nobody needs the colour.
-pub(super) fn badge(outcome: Option<Outcome>) -> Markup {
+pub(super) fn badge(outcome: Option<RunOutcome>) -> Markup {
     let (class, sign) = match outcome {
-        Some(Outcome::Exploited) => ("exploited", "✗"),
-        Some(Outcome::Partial) => ("partial", "◐"),
-        Some(Outcome::Resisted) => ("resisted", "✓"),
-        Some(Outcome::NotReached) => ("not-reached", "○"),
-        Some(Outcome::Error) => ("error", "!"),
+        Some(RunOutcome::Exploited) => ("exploited", "✗"),
+        Some(RunOutcome::Partial) => ("partial", "◐"),
+        Some(RunOutcome::Resisted) => ("resisted", "✓"),
+        Some(RunOutcome::NotReached) => ("not-reached", "○"),
+        Some(RunOutcome::Error) => ("error", "!"),
         None => ("not-run", "–"),
     };
-    signed_badge(class, sign, outcome.map_or("not run", Outcome::word))
+    signed_badge(class, sign, outcome.map_or("not run", RunOutcome::word))
 }
 
 /// What a run of a twin says: there was no attack, so nobody could give way to one.
-pub(super) fn twin_badge(outcome: Outcome) -> Markup {
+pub(super) fn twin_badge(outcome: RunOutcome) -> Markup {
     match outcome {
-        Outcome::Exploited | Outcome::Partial => signed_badge("partial", "◐", "false positive"),
-        Outcome::Resisted | Outcome::NotReached => signed_badge("resisted", "✓", "clean"),
-        Outcome::Error => badge(Some(outcome)),
+        RunOutcome::Exploited | RunOutcome::Partial => {
+            signed_badge("partial", "◐", "false positive")
+        }
+        RunOutcome::Resisted | RunOutcome::NotReached => signed_badge("resisted", "✓", "clean"),
+        RunOutcome::Error => badge(Some(outcome)),
     }
 }
 

@@ -17,7 +17,7 @@ mod untrusted;
 use maud::{Markup, PreEscaped, html};
 
 use super::text::plural;
-use super::view::View;
+use super::view::ReportView;
 use elements::facts;
 use untrusted::{name, text};
 
@@ -28,7 +28,7 @@ const STYLE: &str = include_str!("style.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
                       form-action 'none'";
 
-pub(super) fn render(view: &View<'_>) -> String {
+pub(super) fn render(view: &ReportView<'_>) -> String {
     let page = html! {
         (PreEscaped("<!doctype html>\n"))
         html lang="en" { "\n"
@@ -64,7 +64,7 @@ pub(super) fn render(view: &View<'_>) -> String {
     page.into_string()
 }
 
-fn header(view: &View<'_>) -> Markup {
+fn header(view: &ReportView<'_>) -> Markup {
     let overall = &view.summary.overall;
     let verdict = match (overall.documents_exploited, overall.documents_counted) {
         (0, 0) => "Nothing is proved: no attack reached a subject.".to_owned(),
@@ -115,7 +115,7 @@ fn header(view: &View<'_>) -> Markup {
     }
 }
 
-fn navigation(view: &View<'_>) -> Markup {
+fn navigation(view: &ReportView<'_>) -> Markup {
     let sections = [
         ("subjects", "Subjects", true),
         ("matrix", "Matrix", true),

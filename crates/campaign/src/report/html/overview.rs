@@ -6,14 +6,14 @@ use super::elements::{anchor, badge, chips, class_of, table};
 use super::untrusted::{code, name, text};
 use crate::comparison::Change;
 use crate::report::text::{amount, duration, interval, of, percent, words};
-use crate::report::view::{MatrixCell, View};
+use crate::report::view::{MatrixCell, ReportView};
 use crate::statistics::Rate;
-use crate::summary::Group;
+use crate::summary::RunGroup;
 
 /// How many changes are listed.
 const MOST_CHANGES: usize = 500;
 
-pub(super) fn subjects(view: &View<'_>) -> Markup {
+pub(super) fn subjects(view: &ReportView<'_>) -> Markup {
     let headings = [
         "Subject",
         "Documents that got through",
@@ -52,7 +52,7 @@ pub(super) fn subjects(view: &View<'_>) -> Markup {
     }
 }
 
-fn group_row(title: &Markup, group: &Group) -> Markup {
+fn group_row(title: &Markup, group: &RunGroup) -> Markup {
     html! {
         tr {
             th scope="row" { (title) }
@@ -86,7 +86,7 @@ fn rate_with_bar(rate: &Rate) -> Markup {
     }
 }
 
-pub(super) fn matrix(view: &View<'_>) -> Markup {
+pub(super) fn matrix(view: &ReportView<'_>) -> Markup {
     let mut headings = vec![html! { "Document" }];
     headings.extend(view.subject_names().map(name));
     let cells: Vec<MatrixCell<'_>> = view.cells().collect();
@@ -133,7 +133,7 @@ fn matrix_data(cell: &MatrixCell<'_>) -> Markup {
     }
 }
 
-pub(super) fn changes(view: &View<'_>) -> Markup {
+pub(super) fn changes(view: &ReportView<'_>) -> Markup {
     let Some(comparison) = view.input.comparison else {
         return html! {};
     };
@@ -181,7 +181,7 @@ fn rate_with_interval(rate: Option<&Rate>) -> Markup {
     }
 }
 
-pub(super) fn categories(view: &View<'_>) -> Markup {
+pub(super) fn categories(view: &ReportView<'_>) -> Markup {
     let headings = [
         "Category",
         "Subject",
@@ -190,7 +190,7 @@ pub(super) fn categories(view: &View<'_>) -> Markup {
         "95% interval",
         "Not reached",
     ];
-    let category = |group: &Group| {
+    let category = |group: &RunGroup| {
         let category = group.category.as_deref().filter(|name| !name.is_empty());
         name(&words(category.unwrap_or("no category")))
     };

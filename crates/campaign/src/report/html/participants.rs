@@ -1,6 +1,6 @@
 //! Who speaks to whom: the participants of a sequence diagram, and the arrow of each message.
 
-use proofhouse_detect::Message;
+use proofhouse_detect::TraceMessage;
 
 use crate::message_origin::is_by_subject;
 use crate::result::DocumentInfo;
@@ -29,7 +29,7 @@ impl<'a> Participants<'a> {
     pub(super) fn new(
         subject: &'a str,
         document: &'a DocumentInfo,
-        messages: &'a [Message],
+        messages: &'a [TraceMessage],
     ) -> Self {
         let mut names = vec![subject];
         for message in messages {
@@ -45,7 +45,7 @@ impl<'a> Participants<'a> {
         Self { names, document }
     }
 
-    pub(super) fn arrow(&self, message: &Message) -> Arrow {
+    pub(super) fn arrow(&self, message: &TraceMessage) -> Arrow {
         let actor = message.actor.as_deref().unwrap_or(UNNAMED);
         let actors = self.names.iter().skip(1);
         let found = actors.enumerate().find(|(_, name)| **name == actor);
@@ -83,10 +83,10 @@ mod tests {
             ],
             ..DocumentInfo::default()
         };
-        let message = |actor: &str, direction| Message {
+        let message = |actor: &str, direction| TraceMessage {
             actor: Some(actor.to_owned()),
             direction,
-            ..Message::new("mcp", "x", Value::Null)
+            ..TraceMessage::new("mcp", "x", Value::Null)
         };
         let messages = [
             message("user", Some(Direction::Request)),
@@ -119,10 +119,10 @@ mod tests {
     #[test]
     fn an_actor_named_like_the_subject_is_a_participant_of_its_own() {
         let document = DocumentInfo::default();
-        let messages = [Message {
+        let messages = [TraceMessage {
             actor: Some("subject".to_owned()),
             direction: Some(Direction::Response),
-            ..Message::new("mcp", "x", Value::Null)
+            ..TraceMessage::new("mcp", "x", Value::Null)
         }];
         let participants = Participants::new("subject", &document, &messages);
         assert_eq!(participants.names.len(), 2);

@@ -1,13 +1,13 @@
 //! Each document against each subject: facts, evidence, and its runs.
 
 use maud::{Markup, html};
-use proofhouse_detect::Message;
+use proofhouse_detect::TraceMessage;
 
 use super::elements::{anchor, badge, chips, facts, table, twin_badge};
 use super::sequence::{diagram, quote};
 use super::untrusted::{code, name, text};
 use crate::report::text::{amount, duration, interval, of, plural, words};
-use crate::report::view::{Finding, MatrixCell, View};
+use crate::report::view::{Finding, MatrixCell, ReportView};
 use crate::result::RunRecord;
 
 /// How many attack runs are shown with their messages, all cells of the matrix together, and how many of
@@ -25,14 +25,14 @@ const MOST_BYTES: usize = 16 << 20;
 const MOST_EVIDENCE: usize = 5;
 
 /// What may still be shown in full.
-struct Budget {
+struct ShownBudget {
     runs_of_cell: usize,
     bytes: usize,
 }
 
-impl Budget {
+impl ShownBudget {
     /// Each cell has the same share, and one run at least.
-    fn new(view: &View<'_>) -> Self {
+    fn new(view: &ReportView<'_>) -> Self {
         let share = MOST_FULL_RUNS / view.summary.cells.len().max(1);
         Self {
             runs_of_cell: share.clamp(1, MOST_FULL_RUNS_OF_CELL),
@@ -41,7 +41,7 @@ impl Budget {
     }
 
     /// Which runs of a cell are shown with their messages, by position: those that tell most.
-    fn choose(&self, view: &View<'_>, cell: &MatrixCell<'_>) -> Vec<usize> {
+    fn choose(&self, view: &ReportView<'_>, cell: &MatrixCell<'_>) -> Vec<usize> {
         let recorded = |run: &RunRecord| view.input.traces.contains_key(&run.id);
         let runs = cell
             .runs
@@ -62,8 +62,8 @@ impl Budget {
     }
 }
 
-pub(super) fn section(view: &View<'_>) -> Markup {
-    let mut budget = Budget::new(view);
+pub(super) fn section(view: &ReportView<'_>) -> Markup {
+    let mut budget = ShownBudget::new(view);
     html! {
         section #runs { h2 { "Runs" } "\n"
             @for cell in view.cells() { (article(view, &cell, &mut budget)) }
@@ -71,7 +71,7 @@ pub(super) fn section(view: &View<'_>) -> Markup {
     }
 }
 
-fn article(view: &View<'_>, cell: &MatrixCell<'_>, budget: &mut Budget) -> Markup {
+fn article(view: &ReportView<'_>, cell: &MatrixCell<'_>, budget: &mut ShownBudget) -> Markup {
     let anchor = anchor(cell.document_number, cell.subject_number);
     let document = cell.document;
     html! {
@@ -171,28 +171,28 @@ fn findings(findings: &[Finding<'_>]) -> Markup {
 }
 
 /// The messages of a run.
-enum Messages<'a> {
-    Recorded(&'a [Message]),
+enum RunMessages<'a> {
+    Recorded(&'a [TraceMessage]),
     Missing,
     LeftOut,
 }
 
-fn runs(view: &View<'_>, cell: &MatrixCell<'_>, budget: &mut Budget) -> Markup {
+fn runs(view: &ReportView<'_>, cell: &MatrixCell<'_>, budget: &mut ShownBudget) -> Markup {
     let chosen = budget.choose(view, cell);
     html! {
         @for (position, run) in cell.runs.iter().take(MOST_RUNS_OF_CELL).enumerate() {
             @let has_room = chosen.contains(&position) && budget.bytes > 0;
             @let messages = match view.input.traces.get(&run.id) {
-                None => Messages::Missing,
-                Some(_) if !has_room => Messages::LeftOut,
-                Some(messages) => Messages::Recorded(messages),
+                None => RunMessages::Missing,
+                Some(_) if !has_room => RunMessages::LeftOut,
+                Some(messages) => RunMessages::Recorded(messages),
             };
             (budget.spend(details(cell, run, &messages)))
         }
     }
 }
 
-fn details(cell: &MatrixCell<'_>, run: &RunRecord, messages: &Messages<'_>) -> Markup {
+fn details(cell: &MatrixCell<'_>, run: &RunRecord, messages: &RunMessages<'_>) -> Markup {
     html! {
         details.run {
             summary {
@@ -207,9 +207,9 @@ fn details(cell: &MatrixCell<'_>, run: &RunRecord, messages: &Messages<'_>) -> M
             (facts(&facts_of_run(run)))
             (indicators(run))
             @match messages {
-                Messages::Recorded(messages) => { (diagram(cell, run, messages)) }
-                Messages::Missing => { p.note { "No messages were recorded." } "\n" }
-                Messages::LeftOut => {
+                RunMessages::Recorded(messages) => { (diagram(cell, run, messages)) }
+                RunMessages::Missing => { p.note { "No messages were recorded." } "\n" }
+                RunMessages::LeftOut => {
                     p.note { "The messages are left out to keep this file small; the recording has them." } "\n"
                 }
             }

@@ -1,20 +1,20 @@
 //! The messages of a run as a sequence diagram: each is an arrow that unfolds to its content.
 
 use maud::{Markup, html};
-use proofhouse_detect::Message;
+use proofhouse_detect::TraceMessage;
 
 use super::content::content;
 use super::participants::Participants;
 use super::untrusted::{code, name, text};
 use crate::report::text::plural;
 use crate::report::view::MatrixCell;
-use crate::result::{Evidence, RunRecord};
+use crate::result::{RunEvidence, RunRecord};
 
 /// How many messages of a run are shown, beside those with evidence.
 const MOST_MESSAGES: usize = 60;
 
 /// The messages in order.
-pub(super) fn diagram(cell: &MatrixCell<'_>, run: &RunRecord, messages: &[Message]) -> Markup {
+pub(super) fn diagram(cell: &MatrixCell<'_>, run: &RunRecord, messages: &[TraceMessage]) -> Markup {
     let participants = Participants::new(&cell.subject.name, cell.document, messages);
     let steps = messages
         .iter()
@@ -41,7 +41,7 @@ pub(super) fn diagram(cell: &MatrixCell<'_>, run: &RunRecord, messages: &[Messag
 }
 
 /// The evidence of a run that is in a message.
-fn found_in<'a>(run: &'a RunRecord, message: &Message) -> Vec<&'a Evidence> {
+fn found_in<'a>(run: &'a RunRecord, message: &TraceMessage) -> Vec<&'a RunEvidence> {
     run.indicators
         .iter()
         .filter(|indicator| indicator.result == "matched")
@@ -50,7 +50,11 @@ fn found_in<'a>(run: &'a RunRecord, message: &Message) -> Vec<&'a Evidence> {
         .collect()
 }
 
-fn step(participants: &Participants<'_>, message: &Message, evidence: &[&Evidence]) -> Markup {
+fn step(
+    participants: &Participants<'_>,
+    message: &TraceMessage,
+    evidence: &[&RunEvidence],
+) -> Markup {
     let arrow = participants.arrow(message);
     let (low, high) = (arrow.from.min(arrow.to), arrow.from.max(arrow.to));
     let points = if !arrow.directed {
@@ -95,7 +99,7 @@ fn step(participants: &Participants<'_>, message: &Message, evidence: &[&Evidenc
 }
 
 /// A piece of evidence: where, and what.
-pub(super) fn quote(evidence: &Evidence) -> Markup {
+pub(super) fn quote(evidence: &RunEvidence) -> Markup {
     html! {
         "message " (evidence.seq)
         @if let Some(path) = evidence.path.as_deref().filter(|path| !path.is_empty()) { " at " (code(path)) }

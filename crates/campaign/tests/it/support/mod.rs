@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use proofhouse_campaign::comparison::{CellComparison, Change, Comparison};
-use proofhouse_campaign::report::{Format, ReportInput, render};
+use proofhouse_campaign::report::{ReportFormat, ReportInput, render};
 use proofhouse_campaign::result::{
-    ActorInfo, CampaignResult, DocumentInfo, Evidence, IndicatorInfo, IndicatorOutcome, Mapping,
-    Outcome, RunRecord, SubjectInfo, VERSION,
+    ActorInfo, CampaignResult, DocumentInfo, IndicatorInfo, IndicatorOutcome, Mapping, RunEvidence,
+    RunOutcome, RunRecord, SubjectInfo, VERSION,
 };
 use proofhouse_campaign::statistics::{Rate, fisher};
-use proofhouse_detect::Message;
+use proofhouse_detect::TraceMessage;
 use proofhouse_oatf::{Direction, Mode, Protocol};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub const HOSTILE: &str = "</script><script>alert(1)</script> ]]> --> \" ' & <im
 
 pub struct Sample {
     pub result: CampaignResult,
-    pub traces: BTreeMap<String, Vec<Message>>,
+    pub traces: BTreeMap<String, Vec<TraceMessage>>,
     pub comparison: Comparison,
 }
 
@@ -37,11 +37,11 @@ impl Sample {
         }
     }
 
-    pub fn render(&self, format: Format) -> String {
+    pub fn render(&self, format: ReportFormat) -> String {
         self.render_with(format, false)
     }
 
-    pub fn render_with(&self, format: Format, colour: bool) -> String {
+    pub fn render_with(&self, format: ReportFormat, colour: bool) -> String {
         render(
             format,
             &ReportInput {
@@ -225,11 +225,11 @@ fn documents() -> Vec<DocumentInfo> {
 fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> RunRecord {
     let hostile = document == HOSTILE;
     let outcome = match letter {
-        'e' => Outcome::Exploited,
-        'p' => Outcome::Partial,
-        'r' => Outcome::Resisted,
-        'n' => Outcome::NotReached,
-        _ => Outcome::Error,
+        'e' => RunOutcome::Exploited,
+        'p' => RunOutcome::Partial,
+        'r' => RunOutcome::Resisted,
+        'n' => RunOutcome::NotReached,
+        _ => RunOutcome::Error,
     };
     let found = outcome.gave_way();
     let text = if hostile { HOSTILE } else { "CANARY-0badcafe" };
@@ -242,7 +242,7 @@ fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> 
         id,
         result: if found { "matched" } else { "not_matched" }.to_owned(),
         evidence: if found {
-            vec![Evidence {
+            vec![RunEvidence {
                 seq: 5,
                 path: Some("arguments.note".to_owned()),
                 text: Some(text.to_owned()),
@@ -283,7 +283,7 @@ fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> 
             }
             .to_owned(),
         ),
-        error: (outcome == Outcome::Error).then(|| HOSTILE.to_owned()),
+        error: (outcome == RunOutcome::Error).then(|| HOSTILE.to_owned()),
         broken: None,
         warnings: if hostile {
             vec![HOSTILE.to_owned()]
@@ -293,19 +293,19 @@ fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> 
         milliseconds: 1_234,
         messages: 6,
         tokens: (subject == "my-agent").then_some(2_345),
-        trace: (outcome != Outcome::Error).then(|| format!("runs/{name}-{repeat}.jsonl")),
+        trace: (outcome != RunOutcome::Error).then(|| format!("runs/{name}-{repeat}.jsonl")),
         trace_lost: None,
         canaries: BTreeMap::new(),
     }
 }
 
-fn trace(run: &RunRecord) -> Vec<Message> {
-    let message = |sequence, actor: &str, operation: &str, direction, content| Message {
+fn trace(run: &RunRecord) -> Vec<TraceMessage> {
+    let message = |sequence, actor: &str, operation: &str, direction, content| TraceMessage {
         sequence,
         actor: Some(actor.to_owned()),
         phase: Some("phase-1".to_owned()),
         direction: Some(direction),
-        ..Message::new(
+        ..TraceMessage::new(
             if actor == "user" { "ag_ui" } else { "mcp" },
             operation,
             content,

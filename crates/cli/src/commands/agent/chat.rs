@@ -3,19 +3,21 @@
 use std::io::{self, IsTerminal};
 
 use clap::Args;
-use proofhouse_agent::task::{Decision, Events, Input, Output, Review, Task, TaskEvent};
+use proofhouse_agent::task::{
+    Decision, Review, Task, TaskEvent, TaskEvents, TaskInput, TaskOutput,
+};
 use proofhouse_subjects::agent_setup::PreparedAgent;
 use proofhouse_wire::CancellationToken;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::mpsc;
 
 use crate::agents::ending;
-use crate::agents::lines::{LineError, lines};
+use crate::agents::lines::{PromptLineError, lines};
 use crate::agents::options::AgentOptions;
 use crate::agents::show::{self, Screen};
 use crate::exit_code::Exit;
 use crate::output::{CommandError, complain, printable_line, talk, talk_styled};
-use crate::signals::{Asked, Signals};
+use crate::signals::{ShutdownRequest, Signals};
 
 /// Talk to an agent at the terminal
 ///
@@ -35,11 +37,11 @@ pub(crate) struct Chat {
 }
 
 /// One conversation.
-struct Conversation<'a> {
+struct ChatConversation<'a> {
     prepared: &'a PreparedAgent,
     task: Task,
-    events: Events,
-    lines: mpsc::Receiver<Result<String, LineError>>,
+    events: TaskEvents,
+    lines: mpsc::Receiver<Result<String, PromptLineError>>,
     signals: Signals,
     screen: Screen,
     /// Whether somebody sits there.
@@ -78,7 +80,7 @@ async fn converse(prepared: &PreparedAgent) -> Result<Exit, CommandError> {
     let task = prepared.start(&CancellationToken::new())?;
     let (model, simulation) = task.model();
     talk(&show::model_line(model, simulation));
-    let mut conversation = Conversation {
+    let mut conversation = ChatConversation {
         prepared,
         events: task.events(),
         lines: lines()?,
@@ -97,7 +99,7 @@ async fn converse(prepared: &PreparedAgent) -> Result<Exit, CommandError> {
     exit
 }
 
-impl Conversation<'_> {
+impl ChatConversation<'_> {
     /// Takes messages until there are no more.
     async fn go_on(&mut self) -> Result<Exit, CommandError> {
         let mut exit = Exit::Success;
@@ -142,7 +144,7 @@ impl Conversation<'_> {
     }
 
     /// Sends a message and shows what happens until it is answered.
-    async fn answer(&mut self, input: Input) -> (Output, Leave) {
+    async fn answer(&mut self, input: TaskInput) -> (TaskOutput, Leave) {
         let cancel = input.cancel.clone();
         let task = self.task.clone();
         let sending = task.send(input);
@@ -169,7 +171,7 @@ impl Conversation<'_> {
                 },
                 asked = self.signals.next_asked() => {
                     self.screen.end_line();
-                    if asked == Asked::End || cancel.is_cancelled() {
+                    if asked == ShutdownRequest::End || cancel.is_cancelled() {
                         self.task.cancel();
                         return (self.last_words(sending).await, Leave::Yes);
                     }
@@ -188,10 +190,10 @@ impl Conversation<'_> {
     }
 
     /// Waits for a task that was cancelled, unless somebody asks once more.
-    async fn last_words(&mut self, sending: impl Future<Output = Output>) -> Output {
+    async fn last_words(&mut self, sending: impl Future<Output = TaskOutput>) -> TaskOutput {
         tokio::select! {
             output = sending => output,
-            _ = self.signals.next_asked() => Output::default(),
+            _ = self.signals.next_asked() => TaskOutput::default(),
         }
     }
 
@@ -223,7 +225,7 @@ impl Conversation<'_> {
         let line = tokio::select! {
             line = self.lines.recv() => line,
             asked = self.signals.next_asked() => {
-                if asked == Asked::End {
+                if asked == ShutdownRequest::End {
                     return Leave::Yes;
                 }
                 talk("\ncancelling the answer; once more to leave");

@@ -16,7 +16,7 @@ use crate::output::CommandError;
     proofhouse agent run examples/agents/support.yaml --message 'Read ticket 7'\n  \
     proofhouse agent run --mcp 'npx -y @acme/server' --message 'Add 1 and 2'\n  \
     proofhouse agent serve examples/agents/delegation.yaml --a2a 127.0.0.1:8080")]
-pub(crate) struct Agent {
+pub(crate) struct AgentCommands {
     #[command(subcommand)]
     command: AgentCommand,
 }
@@ -24,12 +24,12 @@ pub(crate) struct Agent {
 commands! {
     enum AgentCommand {
         Chat(Box<chat::Chat>),
-        Run(Box<run::Run>),
-        Serve(Box<serve::Serve>),
+        Run(Box<run::AgentRun>),
+        Serve(Box<serve::AgentServe>),
     }
 }
 
-impl Agent {
+impl AgentCommands {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         self.command.run()
     }

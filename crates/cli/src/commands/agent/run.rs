@@ -1,7 +1,7 @@
 //! `proofhouse agent run`: one message to an agent, and all that came of it.
 
 use clap::{Args, ValueEnum};
-use proofhouse_agent::task::{Decision, Input, Output, Task, TaskEvent, Turn};
+use proofhouse_agent::task::{Decision, Task, TaskEvent, TaskInput, TaskOutput, Turn};
 use proofhouse_subjects::agent_setup::PreparedAgent;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::agents::ending;
 use crate::agents::options::AgentOptions;
 use crate::agents::show::{self, Screen};
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, complain, printable, talk, talk_styled};
+use crate::output::{CommandError, StdoutData, complain, printable, talk, talk_styled};
 use crate::tools::work::{Worked, until_interrupted};
 
 /// The version of the JSON format; it grows when a field changes or goes away.
@@ -25,7 +25,7 @@ const VERSION: u32 = 1;
     proofhouse agent run --mcp 'proofhouse demo-service --mcp-stdio' --message 'Add 1 and 2'\n\n\
     Exit codes: 0 answered, 1 a rule or a limit of the agent ended the task, 3 there is no answer: the\n\
     model or a tool cannot be used, or a manifest, 64 usage, 130 interrupted.")]
-pub(crate) struct Run {
+pub(crate) struct AgentRun {
     #[command(flatten)]
     options: AgentOptions,
 
@@ -42,12 +42,12 @@ pub(crate) struct Run {
     deny: bool,
 
     /// How to print the answer
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = AgentRunFormat::Human)]
+    format: AgentRunFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum AgentRunFormat {
     /// The answer on stdout, calls on stderr as they happen
     Human,
     /// An object with the answer and all turns
@@ -55,16 +55,16 @@ enum Format {
 }
 
 /// What came of the message.
-struct Answered {
+struct RunReply {
     task: Task,
-    output: Output,
+    output: TaskOutput,
     turns: Vec<Turn>,
     context: Value,
     /// What was asked and how it was decided.
     reviews: Vec<Value>,
 }
 
-impl Run {
+impl AgentRun {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let prepared = self.options.prepare()?;
         prepared.check(self.message.as_deref())?;
@@ -85,9 +85,9 @@ impl Run {
         &self,
         prepared: &PreparedAgent,
         cancel: &CancellationToken,
-    ) -> Result<Answered, CommandError> {
+    ) -> Result<RunReply, CommandError> {
         let task = prepared.start(cancel)?;
-        if self.format == Format::Human {
+        if self.format == AgentRunFormat::Human {
             let (model, simulation) = task.model();
             talk(&show::model_line(model, simulation));
         }
@@ -96,7 +96,7 @@ impl Run {
             .await;
         let (turns, context) = (task.history(), task.context());
         task.end().await;
-        Ok(Answered {
+        Ok(RunReply {
             task,
             output,
             turns,
@@ -106,7 +106,7 @@ impl Run {
     }
 
     /// Sends the input, and shows and decides what comes up until there is an answer.
-    async fn watch(&self, task: &Task, input: Input) -> (Output, Vec<Value>) {
+    async fn watch(&self, task: &Task, input: TaskInput) -> (TaskOutput, Vec<Value>) {
         let mut events = task.events();
         // The answer is printed whole, and by itself.
         let mut screen = Screen::new(false);
@@ -135,7 +135,7 @@ impl Run {
     }
 
     fn show(&self, screen: &mut Screen, event: &TaskEvent) {
-        if self.format == Format::Human {
+        if self.format == AgentRunFormat::Human {
             screen.event(event);
         }
     }
@@ -151,7 +151,7 @@ impl Run {
             if !task.decide(review.id, decision) {
                 continue;
             }
-            if self.format == Format::Human {
+            if self.format == AgentRunFormat::Human {
                 talk_styled(&show::question(&review));
                 let hint = if self.approve || self.deny {
                     ""
@@ -166,11 +166,11 @@ impl Run {
         }
     }
 
-    fn print(&self, prepared: &PreparedAgent, answered: &Answered) -> Result<(), CommandError> {
-        let mut data = Data::new();
+    fn print(&self, prepared: &PreparedAgent, answered: &RunReply) -> Result<(), CommandError> {
+        let mut data = StdoutData::new();
         let output = &answered.output;
         match self.format {
-            Format::Human => {
+            AgentRunFormat::Human => {
                 match ending::complaint(output) {
                     Some(complaint) => complain(&complaint),
                     None => data.line(&printable(&output.message))?,
@@ -179,13 +179,13 @@ impl Run {
                     data.json(&Value::Object(output.exposes.clone()))?;
                 }
             }
-            Format::Json => data.json(&envelope(prepared, answered))?,
+            AgentRunFormat::Json => data.json(&envelope(prepared, answered))?,
         }
         data.finish()
     }
 }
 
-fn envelope(prepared: &PreparedAgent, answered: &Answered) -> Value {
+fn envelope(prepared: &PreparedAgent, answered: &RunReply) -> Value {
     let (model, simulation) = answered.task.model();
     let output = &answered.output;
     let agent = &prepared.agent;

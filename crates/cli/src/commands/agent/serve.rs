@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use clap::{Args, ValueEnum};
-use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
+use proofhouse_agent::serve::{AgentLimits, AgentServer, ServeAddresses};
 use proofhouse_subjects::agent_setup::PreparedAgent;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::agents::options::AgentOptions;
 use crate::agents::show;
 use crate::exit_code::Exit;
 use crate::listen_address::{NotAnAddress, listen_address};
-use crate::output::{CommandError, Data, printable_line, talk};
+use crate::output::{CommandError, StdoutData, printable_line, talk};
 use crate::tools::work::until_interrupted;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
@@ -30,7 +30,7 @@ const VERSION: u32 = 1;
     proofhouse agent serve agent.yaml --mcp stdio\n\n\
     Exit codes: 0 somebody ended it or the client left, 3 a manifest or the model cannot be used, an address\n\
     cannot be listened at or the trace cannot be written, 64 usage.")]
-pub(crate) struct Serve {
+pub(crate) struct AgentServe {
     #[command(flatten)]
     options: AgentOptions,
 
@@ -47,12 +47,12 @@ pub(crate) struct Serve {
     allow_remote: bool,
 
     /// How to tell the addresses
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = AgentServeFormat::Human)]
+    format: AgentServeFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum AgentServeFormat {
     /// Sentences on stderr
     Human,
     /// A line of JSON on stdout
@@ -61,12 +61,12 @@ enum Format {
 
 /// Where MCP is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum McpEndpointFlag {
     Stdio,
     At(SocketAddr),
 }
 
-impl Serve {
+impl AgentServe {
     pub(crate) fn run(mut self) -> Result<Exit, CommandError> {
         let mcp = self.take_place()?;
         if self.ag_ui.is_none() && self.a2a.is_none() && mcp.is_none() {
@@ -74,20 +74,20 @@ impl Serve {
                 "say where to serve: --ag-ui ADDRESS, --a2a ADDRESS, --mcp ADDRESS or --mcp stdio",
             ));
         }
-        let on_stdio = mcp == Some(Place::Stdio);
+        let on_stdio = mcp == Some(McpEndpointFlag::Stdio);
         if on_stdio && self.options.read_stdin() {
             return Err(CommandError::usage(
                 "stdin cannot be both a file and the client",
             ));
         }
-        if on_stdio && self.format == Format::Json {
+        if on_stdio && self.format == AgentServeFormat::Json {
             return Err(CommandError::usage("stdout belongs to the client"));
         }
-        let places = Places {
+        let places = ServeAddresses {
             ag_ui: self.ag_ui,
             a2a: self.a2a,
             mcp: match mcp {
-                Some(Place::At(address)) => Some(address),
+                Some(McpEndpointFlag::At(address)) => Some(address),
                 _ => None,
             },
         };
@@ -101,7 +101,7 @@ impl Serve {
     }
 
     /// Where MCP is to be served, taken from among the servers that the agent may use.
-    fn take_place(&mut self) -> Result<Option<Place>, CommandError> {
+    fn take_place(&mut self) -> Result<Option<McpEndpointFlag>, CommandError> {
         let servers = std::mem::take(&mut self.options.mcp);
         let (mut places, mut others) = (Vec::new(), Vec::new());
         for server in servers {
@@ -119,7 +119,7 @@ impl Serve {
     }
 
     /// Nobody else reaches the agent unless that is wanted.
-    fn check(&self, places: &Places) -> Result<(), CommandError> {
+    fn check(&self, places: &ServeAddresses) -> Result<(), CommandError> {
         let addresses = [places.ag_ui, places.a2a, places.mcp];
         let mut reachable = addresses.into_iter().flatten();
         match reachable.find(|address| !address.ip().is_loopback()) {
@@ -140,7 +140,7 @@ impl Serve {
     async fn serve(
         &self,
         prepared: &PreparedAgent,
-        places: &Places,
+        places: &ServeAddresses,
         on_stdio: bool,
         stop: CancellationToken,
     ) -> Result<(), CommandError> {
@@ -163,7 +163,7 @@ impl Serve {
         Ok(())
     }
 
-    fn tell(&self, prepared: &PreparedAgent, places: &Places) -> Result<(), CommandError> {
+    fn tell(&self, prepared: &PreparedAgent, places: &ServeAddresses) -> Result<(), CommandError> {
         let url = |address: Option<SocketAddr>, path: &str| {
             address.map(|address| format!("http://{address}{path}"))
         };
@@ -174,7 +174,7 @@ impl Serve {
         ];
         let (model, simulation) = prepared.model();
         match self.format {
-            Format::Human => {
+            AgentServeFormat::Human => {
                 talk(&show::model_line(&model, simulation));
                 let name = printable_line(&prepared.agent.name);
                 for (_, protocol, url) in urls {
@@ -184,7 +184,7 @@ impl Serve {
                 }
                 Ok(())
             }
-            Format::Json => {
+            AgentServeFormat::Json => {
                 let mut told = json!({
                     "version": VERSION,
                     "agent": {"namespace": prepared.agent.namespace, "name": prepared.agent.name},
@@ -193,7 +193,7 @@ impl Serve {
                 for (key, _, url) in urls {
                     told[key] = url.map_or(Value::Null, Value::String);
                 }
-                let mut data = Data::new();
+                let mut data = StdoutData::new();
                 data.line(&told.to_string())?;
                 data.finish()
             }
@@ -201,10 +201,10 @@ impl Serve {
     }
 }
 
-fn place(text: &str) -> Result<Place, NotAnAddress> {
+fn place(text: &str) -> Result<McpEndpointFlag, NotAnAddress> {
     match text {
-        "stdio" => Ok(Place::Stdio),
-        text => listen_address(text).map(Place::At),
+        "stdio" => Ok(McpEndpointFlag::Stdio),
+        text => listen_address(text).map(McpEndpointFlag::At),
     }
 }
 
@@ -214,9 +214,12 @@ mod tests {
 
     #[test]
     fn places_are_told_from_servers() {
-        assert_eq!(place("stdio"), Ok(Place::Stdio));
+        assert_eq!(place("stdio"), Ok(McpEndpointFlag::Stdio));
         for address in ["127.0.0.1:0", "localhost:8080", "[::1]:80"] {
-            assert!(matches!(place(address), Ok(Place::At(_))), "{address}");
+            assert!(
+                matches!(place(address), Ok(McpEndpointFlag::At(_))),
+                "{address}"
+            );
         }
         for server in ["http://127.0.0.1:8080/mcp", "npx server", "server:1", ""] {
             assert!(place(server).is_err(), "{server}");

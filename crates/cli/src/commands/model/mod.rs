@@ -12,18 +12,18 @@ use crate::output::CommandError;
 #[command(after_help = "Examples:\n  \
     proofhouse model serve sim:gullible\n  \
     OPENAI_BASE_URL=http://127.0.0.1:8766/v1 OPENAI_API_KEY=none python agent.py")]
-pub(crate) struct Model {
+pub(crate) struct ModelCommands {
     #[command(subcommand)]
     command: ModelCommand,
 }
 
 commands! {
     enum ModelCommand {
-        Serve(serve::Serve),
+        Serve(serve::ModelServe),
     }
 }
 
-impl Model {
+impl ModelCommands {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         self.command.run()
     }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::agents::show;
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, printable_line, talk};
+use crate::output::{CommandError, StdoutData, printable_line, talk};
 use crate::tools::work::until_interrupted;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
@@ -30,7 +30,7 @@ const SERVED: [&str; 2] = ["sim:", "replay:"];
     proofhouse model serve sim:gullible\n  \
     proofhouse model serve sim:careful --listen 127.0.0.1:0 --format json\n\n\
     Exit codes: 0 somebody ended it, 3 the address cannot be listened at, 64 usage.")]
-pub(crate) struct Serve {
+pub(crate) struct ModelServe {
     /// sim:gullible, sim:careful, sim:scripted:FILE or replay:FILE
     #[arg(value_name = "SPEC")]
     model: String,
@@ -44,19 +44,19 @@ pub(crate) struct Serve {
     allow_remote: bool,
 
     /// How to tell the address
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ModelServeFormat::Human)]
+    format: ModelServeFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ModelServeFormat {
     /// Sentences on stderr
     Human,
     /// A line of JSON on stdout
     Json,
 }
 
-impl Serve {
+impl ModelServe {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let model = self.open()?;
         if !self.listen.ip().is_loopback() {
@@ -101,12 +101,12 @@ impl Serve {
         })?;
         let url = server.base_url();
         match self.format {
-            Format::Human => {
+            ModelServeFormat::Human => {
                 talk(&show::model_line(&name, simulation));
                 talk(&format!("serving chat completions at {url}"));
             }
-            Format::Json => {
-                let mut data = Data::new();
+            ModelServeFormat::Json => {
+                let mut data = StdoutData::new();
                 let told = json!({
                     "version": VERSION,
                     "base_url": url,

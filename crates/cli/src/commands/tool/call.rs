@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use proofhouse_campaign::config::duration;
-use proofhouse_manifest::Action;
+use proofhouse_manifest::ToolAction;
 use proofhouse_source::did_you_mean;
 use proofhouse_subjects::call_trace::CallTrace;
 use proofhouse_subjects::operator::{Operator, context};
 use proofhouse_subjects::tool_manifests::{self, Located};
-use proofhouse_tools::runtime::{ActionError, Failure, Invocation, Outcome, ToolTask};
+use proofhouse_tools::runtime::{ActionError, ActionFailure, ActionResult, Invocation, ToolTask};
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::write_files::same_file;
 use serde_json::{Map, Value, json};
 
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, complain, shown_path, talk};
-use crate::tools::arguments::{Arguments, Given};
+use crate::output::{CommandError, StdoutData, complain, shown_path, talk};
+use crate::tools::arguments::{ArgumentFlags, RawArguments};
 use crate::tools::manifests;
 use crate::tools::options::OperatorOptions;
 use crate::tools::work::{Worked, until_interrupted};
@@ -34,7 +34,7 @@ const VERSION: u32 = 1;
     proofhouse tool call examples/tools/weather.yaml forecast --arg city=Oslo --settings settings.yaml --trace calls.jsonl\n\n\
     Exit codes: 0 done, 1 an error that a model would be told, 3 an error that ends a task or a\n\
     manifest that cannot be used, 64 usage, 130 interrupted.")]
-pub(crate) struct Call {
+pub(crate) struct ToolCallCommand {
     /// The manifest, a file of several, or `-` for stdin
     manifest: PathBuf,
 
@@ -42,7 +42,7 @@ pub(crate) struct Call {
     action: String,
 
     #[command(flatten)]
-    arguments: Arguments,
+    arguments: ArgumentFlags,
 
     #[command(flatten)]
     operator: OperatorOptions,
@@ -60,12 +60,12 @@ pub(crate) struct Call {
     timeout: Option<Duration>,
 
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ToolCallFormat::Human)]
+    format: ToolCallFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ToolCallFormat {
     /// The result alone, as JSON; an error on stderr
     Human,
     /// An object with the result or the error
@@ -73,7 +73,7 @@ enum Format {
 }
 
 /// What is to be called.
-struct Target {
+struct CallTarget {
     from: Located,
     action: String,
     /// What the model would call it.
@@ -83,13 +83,13 @@ struct Target {
 }
 
 /// How the call ended, if it began.
-struct Called {
-    target: Target,
-    result: Result<Outcome, ActionError>,
+struct CallEnd {
+    target: CallTarget,
+    result: Result<ActionResult, ActionError>,
     took: Duration,
 }
 
-impl Call {
+impl ToolCallCommand {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         self.check_files()?;
         let tools = manifests::tools(std::slice::from_ref(&self.manifest))?;
@@ -144,8 +144,8 @@ impl Call {
     fn preview(
         &self,
         operator: &Operator,
-        target: Target,
-        given: Given<'_>,
+        target: CallTarget,
+        given: RawArguments<'_>,
     ) -> Result<Exit, CommandError> {
         let task = operator.task(&target.from);
         let shown = task.preview(Invocation {
@@ -156,7 +156,7 @@ impl Call {
         });
         match shown {
             Ok(shown) => {
-                let mut data = Data::new();
+                let mut data = StdoutData::new();
                 data.json(&shown)?;
                 data.finish()?;
                 Ok(Exit::Success)
@@ -167,7 +167,7 @@ impl Call {
                 } else {
                     Exit::CannotRun
                 };
-                self.print(&Called {
+                self.print(&CallEnd {
                     target,
                     result: Err(error),
                     took: Duration::ZERO,
@@ -180,10 +180,10 @@ impl Call {
     async fn call(
         &self,
         operator: &Operator,
-        mut target: Target,
-        given: Given<'_>,
+        mut target: CallTarget,
+        given: RawArguments<'_>,
         cancel: &CancellationToken,
-    ) -> Result<Called, CommandError> {
+    ) -> Result<CallEnd, CommandError> {
         // What the function is called may only be known once a server was asked.
         let named = Arc::new(OnceLock::new());
         let trace = match &self.trace {
@@ -224,7 +224,7 @@ impl Call {
         if let Some(trace) = trace {
             trace.finish()?;
         }
-        Ok(Called {
+        Ok(CallEnd {
             target,
             result,
             took,
@@ -235,12 +235,12 @@ impl Call {
     async fn complete(
         &self,
         task: &ToolTask,
-        target: &mut Target,
+        target: &mut CallTarget,
         cancel: &CancellationToken,
     ) -> Result<(), ActionError> {
         let mut declared = task.tool().actions.iter();
         let declared = declared.find(|action| action.name == target.action);
-        let asks = |action: &Action| action.execute.kind().is_described_by_backend();
+        let asks = |action: &ToolAction| action.execute.kind().is_described_by_backend();
         if declared.is_some_and(|action| !asks(action)) {
             return Ok(());
         }
@@ -267,10 +267,10 @@ impl Call {
 
     /// Finds the action among those of all tools: by its name, by that of its function, or as one that
     /// a description or a server may have.
-    fn find(&self, located: &[Located]) -> Result<Target, CommandError> {
+    fn find(&self, located: &[Located]) -> Result<CallTarget, CommandError> {
         let wanted = self.action.as_str();
         let tools = tool_manifests::of_located(located);
-        let declared: Vec<Vec<Arc<Action>>> =
+        let declared: Vec<Vec<Arc<ToolAction>>> =
             tools.iter().map(|tool| tool.actions.clone()).collect();
         let functions = tool_manifests::functions(&tools, &declared);
         let of_function = functions.find(wanted);
@@ -286,7 +286,7 @@ impl Call {
             let mut actions = tool.actions.iter();
             let action = actions.find(|action| action.name == function.action);
             let properties = action.map(|action| action.parameters.properties().clone());
-            return Ok(Target {
+            return Ok(CallTarget {
                 from: located[function.reference].clone(),
                 action: function.action.clone(),
                 function: function.name.clone(),
@@ -309,7 +309,7 @@ impl Call {
             .collect();
         if let [from] = deriving.as_slice() {
             let prefix = format!("{}_", from.tool.name.replace('-', "_"));
-            return Ok(Target {
+            return Ok(CallTarget {
                 from: Located::clone(from),
                 action: wanted.strip_prefix(&prefix).unwrap_or(wanted).to_owned(),
                 function: if wanted.starts_with(&prefix) {
@@ -331,16 +331,16 @@ impl Call {
         )))
     }
 
-    fn print(&self, called: &Called) -> Result<(), CommandError> {
-        let mut data = Data::new();
+    fn print(&self, called: &CallEnd) -> Result<(), CommandError> {
+        let mut data = StdoutData::new();
         match (self.format, &called.result) {
-            (Format::Human, Ok(outcome)) => {
+            (ToolCallFormat::Human, Ok(outcome)) => {
                 if outcome.truncated {
                     talk("warning: the result was too long and is cut");
                 }
                 data.json(&outcome.value)?;
             }
-            (Format::Human, Err(error)) => {
+            (ToolCallFormat::Human, Err(error)) => {
                 complain(&error.to_string());
                 if error.outcome_unknown {
                     talk("the request may have had its effect; it was not repeated");
@@ -349,7 +349,9 @@ impl Call {
                     talk(body);
                 }
             }
-            (Format::Json, result) => data.json(&envelope(&called.target, result, called.took))?,
+            (ToolCallFormat::Json, result) => {
+                data.json(&envelope(&called.target, result, called.took))?
+            }
         }
         data.finish()
     }
@@ -370,16 +372,20 @@ fn trace_to(
 
 /// The error of a call that was cancelled because its time was up.
 fn late(error: ActionError, most: Duration) -> ActionError {
-    if error.failure != Failure::Cancelled {
+    if error.failure != ActionFailure::Cancelled {
         return error;
     }
     let message = format!("there was no result in {} s", most.as_secs_f32());
-    let mut late = ActionError::new(Failure::Timeout, message);
+    let mut late = ActionError::new(ActionFailure::Timeout, message);
     late.outcome_unknown = error.outcome_unknown;
     late
 }
 
-fn envelope(target: &Target, result: &Result<Outcome, ActionError>, took: Duration) -> Value {
+fn envelope(
+    target: &CallTarget,
+    result: &Result<ActionResult, ActionError>,
+    took: Duration,
+) -> Value {
     let mut envelope = json!({
         "version": VERSION,
         "tool": {"namespace": target.from.tool.namespace, "name": target.from.tool.name},

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use proofhouse_manifest::{Action, Tool};
+use proofhouse_manifest::{Tool, ToolAction};
 use proofhouse_subjects::operator::Operator;
 use proofhouse_subjects::tool_manifests::{self, Located};
 use proofhouse_tools::functions::{Function, Functions};
@@ -12,7 +12,7 @@ use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 
 use crate::exit_code::Exit;
-use crate::output::{CommandError, Data, complain, printable, printable_line};
+use crate::output::{CommandError, StdoutData, complain, printable, printable_line};
 use crate::tools::manifests;
 use crate::tools::options::OperatorOptions;
 use crate::tools::work::until_interrupted;
@@ -28,21 +28,21 @@ const VERSION: u32 = 1;
     proofhouse tool list examples/tools/weather.yaml\n  \
     proofhouse tool list examples/tools/clock.yaml examples/tools/weather.yaml --format openai\n\n\
     Exit codes: 0 all listed, 3 a manifest cannot be used or a backend does not answer, 64 usage.")]
-pub(crate) struct List {
+pub(crate) struct ToolList {
     /// Manifests: files, directories searched for .yaml and .yml, or `-` for stdin
     #[arg(required = true, value_name = "MANIFEST")]
     manifests: Vec<PathBuf>,
 
     /// How to print the functions
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ToolListFormat::Human)]
+    format: ToolListFormat,
 
     #[command(flatten)]
     operator: OperatorOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ToolListFormat {
     /// For people
     Human,
     /// For programs: where each function comes from, and both schemas
@@ -53,7 +53,7 @@ enum Format {
     Mcp,
 }
 
-impl List {
+impl ToolList {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let located = manifests::tools(&self.manifests)?;
         let operator = self.operator.operator()?;
@@ -62,16 +62,18 @@ impl List {
         let tools = tool_manifests::of_located(&located);
         let (actions, failed) = asked.whole()?;
         let functions = tool_manifests::functions(&tools, &actions);
-        let mut data = Data::new();
+        let mut data = StdoutData::new();
         match self.format {
-            Format::Human => human(&mut data, &tools, &actions, &functions)?,
-            Format::Json => {
+            ToolListFormat::Human => human(&mut data, &tools, &actions, &functions)?,
+            ToolListFormat::Json => {
                 let entry = |function: &Function| entry(&tools, &actions, function);
                 let entries: Vec<Value> = functions.iter().map(entry).collect();
                 data.json(&json!({"version": VERSION, "functions": entries}))?;
             }
-            Format::Openai => data.json(&functions.iter().map(Function::to_openai).collect())?,
-            Format::Mcp => {
+            ToolListFormat::Openai => {
+                data.json(&functions.iter().map(Function::to_openai).collect())?
+            }
+            ToolListFormat::Mcp => {
                 let tools: Vec<Value> = functions.iter().map(Function::to_mcp).collect();
                 data.json(&json!({"tools": tools}))?;
             }
@@ -90,7 +92,7 @@ async fn ask(
     operator: &Operator,
     tools: &[Located],
     cancel: &CancellationToken,
-) -> (Vec<Vec<Arc<Action>>>, bool) {
+) -> (Vec<Vec<Arc<ToolAction>>>, bool) {
     let (mut actions, mut failed) = (Vec::new(), false);
     for located in tools {
         let task = operator.task(located);
@@ -108,9 +110,9 @@ async fn ask(
 }
 
 fn human(
-    data: &mut Data,
+    data: &mut StdoutData,
     tools: &[Arc<Tool>],
-    actions: &[Vec<Arc<Action>>],
+    actions: &[Vec<Arc<ToolAction>>],
     functions: &Functions,
 ) -> Result<(), CommandError> {
     for function in functions.iter() {
@@ -156,7 +158,7 @@ fn parameter(name: &str, property: &Value, schema: &Value) -> String {
     shown
 }
 
-fn entry(tools: &[Arc<Tool>], actions: &[Vec<Arc<Action>>], function: &Function) -> Value {
+fn entry(tools: &[Arc<Tool>], actions: &[Vec<Arc<ToolAction>>], function: &Function) -> Value {
     let tool = &tools[function.reference];
     json!({
         "name": function.name,
@@ -168,7 +170,7 @@ fn entry(tools: &[Arc<Tool>], actions: &[Vec<Arc<Action>>], function: &Function)
     })
 }
 
-fn runtime_of(actions: &[Vec<Arc<Action>>], function: &Function) -> &'static str {
+fn runtime_of(actions: &[Vec<Arc<ToolAction>>], function: &Function) -> &'static str {
     let mut of = actions[function.reference].iter();
     of.find(|action| action.name == function.action)
         .map_or("unknown", |action| action.execute.key())

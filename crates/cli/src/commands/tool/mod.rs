@@ -15,20 +15,20 @@ use crate::output::CommandError;
     proofhouse tool list examples/tools/clock.yaml\n  \
     proofhouse tool call examples/tools/clock.yaml greet --arg name=Ada\n  \
     proofhouse tool serve examples/tools/clock.yaml --listen 127.0.0.1:8080")]
-pub(crate) struct Tool {
+pub(crate) struct ToolCommands {
     #[command(subcommand)]
     command: ToolCommand,
 }
 
 commands! {
     enum ToolCommand {
-        List(list::List),
-        Call(Box<call::Call>),
-        Serve(Box<serve::Serve>),
+        List(list::ToolList),
+        Call(Box<call::ToolCallCommand>),
+        Serve(Box<serve::ToolServe>),
     }
 }
 
-impl Tool {
+impl ToolCommands {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         self.command.run()
     }

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use proofhouse_manifest::{Action, Tool};
-use proofhouse_mcp_serve::{McpServer, Notes, PATH, ServeLimits, ServerInfo};
+use proofhouse_manifest::{Tool, ToolAction};
+use proofhouse_mcp_serve::{McpServer, OperatorNotes, PATH, ServeLimits, ServerInfo};
 use proofhouse_subjects::call_trace::CallTrace;
 use proofhouse_subjects::tool_manifests;
 use proofhouse_wire::CancellationToken;
-use proofhouse_wire::server::Bound;
+use proofhouse_wire::server::BoundServer;
 use serde_json::json;
 
 use crate::exit_code::Exit;
 use crate::listen_address::listen_address;
-use crate::output::{CommandError, Data, printable_line, talk};
+use crate::output::{CommandError, StdoutData, printable_line, talk};
 use crate::report::plural;
 use crate::tools::manifests;
 use crate::tools::options::OperatorOptions;
@@ -34,7 +34,7 @@ const VERSION: u32 = 1;
     proofhouse tool serve tools/ --settings settings.yaml --listen 127.0.0.1:8080\n\n\
     Exit codes: 0 the client left or somebody ended it, 3 a manifest cannot be used, the address cannot be\n\
     listened at or the trace cannot be written, 64 usage.")]
-pub(crate) struct Serve {
+pub(crate) struct ToolServe {
     /// Manifests: files, or directories searched for .yaml and .yml
     #[arg(required = true, value_name = "MANIFEST")]
     manifests: Vec<PathBuf>,
@@ -59,19 +59,19 @@ pub(crate) struct Serve {
     trace: Option<PathBuf>,
 
     /// How to tell the address
-    #[arg(long, value_enum, default_value_t = Format::Human, requires = "listen")]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ToolServeFormat::Human, requires = "listen")]
+    format: ToolServeFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ToolServeFormat {
     /// A sentence on stderr
     Human,
     /// A line of JSON on stdout
     Json,
 }
 
-impl Serve {
+impl ToolServe {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let from_stdin = self.manifests.iter().any(|path| path.as_os_str() == "-");
         if self.listen.is_none() && from_stdin {
@@ -99,7 +99,8 @@ impl Serve {
             Some(path) => Some(trace_to(path, &tools)?),
             None => None,
         };
-        let notes: Notes = Arc::new(|note| talk(&format!("proofhouse: {}", printable_line(note))));
+        let notes: OperatorNotes =
+            Arc::new(|note| talk(&format!("proofhouse: {}", printable_line(note))));
         let mut served = operator.served(&located).with_notes(Arc::clone(&notes));
         if let Some(trace) = &trace {
             served = served.with_observer(Arc::new(trace.clone()));
@@ -131,14 +132,14 @@ impl Serve {
             server.serve_lines(input, output, stop).await;
             return Ok(());
         };
-        let bound = Bound::new(address).await.map_err(|error| {
+        let bound = BoundServer::new(address).await.map_err(|error| {
             CommandError::cannot_run(format!("cannot listen at {address}: {error}"))
         })?;
         let url = format!("http://{}{PATH}", bound.address());
         match self.format {
-            Format::Human => talk(&format!("serving {} at {url}", plural(tools, "tool"))),
-            Format::Json => {
-                let mut data = Data::new();
+            ToolServeFormat::Human => talk(&format!("serving {} at {url}", plural(tools, "tool"))),
+            ToolServeFormat::Json => {
+                let mut data = StdoutData::new();
                 data.line(&json!({"version": VERSION, "url": url, "tools": tools}).to_string())?;
                 data.finish()?;
             }
@@ -151,7 +152,8 @@ impl Serve {
 /// A trace in which actions have the names that clients call them by.
 fn trace_to(path: &Path, tools: &[Arc<Tool>]) -> Result<CallTrace, CommandError> {
     let tools = tools.to_vec();
-    let declared: Vec<Vec<Arc<Action>>> = tools.iter().map(|tool| tool.actions.clone()).collect();
+    let declared: Vec<Vec<Arc<ToolAction>>> =
+        tools.iter().map(|tool| tool.actions.clone()).collect();
     let functions = tool_manifests::functions(&tools, &declared);
     let trace = CallTrace::create(path, move |namespace, tool, action| {
         let is_it = |known: &Arc<Tool>| known.namespace == namespace && known.name == tool;

@@ -1,18 +1,18 @@
 //! Why indicators judged a trace as they did, for people: the line of the document above the entry
 //! of the trace.
 
-use proofhouse_detect::{Case, Check, Explanation, Resolved, Scanner};
+use proofhouse_detect::{ExplainedMessage, IndicatorExplanation, OperatorCheck, Resolved, Scanner};
 use proofhouse_oatf::{Document, IndicatorResult};
 
 use super::{DecidingLine, Explained, deciding_line, deciding_operator, filters};
-use crate::output::{CommandError, Data, printable_line, quoted};
+use crate::output::{CommandError, StdoutData, printable_line, quoted};
 use crate::report::plural;
 
 /// How wide the output is, names of files aside.
 const WIDTH: usize = 80;
 
 pub(crate) fn write(
-    data: &mut Data,
+    data: &mut StdoutData,
     scanner: &Scanner,
     explained: &Explained<'_>,
 ) -> Result<(), CommandError> {
@@ -22,7 +22,7 @@ pub(crate) fn write(
         }
     }
     for (position, verdict) in explained.verdicts.iter().enumerate() {
-        let of_it = |explanation: &Explanation<'_>| explanation.document() == position;
+        let of_it = |explanation: &IndicatorExplanation<'_>| explanation.document() == position;
         if !explained.explanations.iter().any(of_it) {
             continue;
         }
@@ -45,9 +45,9 @@ pub(crate) fn write(
 }
 
 fn indicator(
-    data: &mut Data,
+    data: &mut StdoutData,
     explained: &Explained<'_>,
-    explanation: &Explanation<'_>,
+    explanation: &IndicatorExplanation<'_>,
     name: &str,
     document: &Document,
 ) -> Result<(), CommandError> {
@@ -144,11 +144,11 @@ fn indicator(
 
 /// One kept message: the line of the document, the entry of the trace, and what came of it.
 fn case(
-    data: &mut Data,
+    data: &mut StdoutData,
     trace: &str,
     document: &str,
     deciding: Option<&DecidingLine<'_>>,
-    case: &Case,
+    case: &ExplainedMessage,
 ) -> Result<(), CommandError> {
     let indent = "      ";
     let place = &case.place;
@@ -204,7 +204,7 @@ fn case(
     Ok(())
 }
 
-fn resolved(data: &mut Data, indent: &str, value: &Resolved) -> Result<(), CommandError> {
+fn resolved(data: &mut StdoutData, indent: &str, value: &Resolved) -> Result<(), CommandError> {
     let path = if value.path.is_empty() {
         "the message".to_owned()
     } else {
@@ -228,7 +228,7 @@ fn clipped(text: &str, width: usize) -> String {
     }
 }
 
-fn check(check: &Check) -> String {
+fn check(check: &OperatorCheck) -> String {
     let says = match check.holds {
         Some(true) => "holds   ",
         Some(false) => "fails   ",

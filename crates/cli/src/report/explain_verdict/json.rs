@@ -1,6 +1,6 @@
 //! Why indicators judged a trace as they did, for programs.
 
-use proofhouse_detect::{Explanation, Scanner};
+use proofhouse_detect::{IndicatorExplanation, Scanner};
 use proofhouse_oatf::IndicatorResult;
 use serde_json::{Map, Value, json};
 
@@ -42,7 +42,7 @@ pub(crate) fn document(scanner: &Scanner, explained: &Explained<'_>) -> Value {
 fn indicator(
     scanner: &Scanner,
     explained: &Explained<'_>,
-    explanation: &Explanation<'_>,
+    explanation: &IndicatorExplanation<'_>,
 ) -> Option<Value> {
     let (name, document) = scanner.documents().nth(explanation.document())?;
     let declared = document.attack.indicators().get(explanation.indicator())?;

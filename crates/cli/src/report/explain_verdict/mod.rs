@@ -3,14 +3,14 @@
 pub(crate) mod human;
 pub(crate) mod json;
 
-use proofhouse_detect::{DocumentVerdict, Explanation, IndicatorReport, Kept};
+use proofhouse_detect::{DocumentVerdict, IndicatorExplanation, IndicatorReport, Kept};
 use proofhouse_oatf::{Condition, Document, Indicator, IndicatorResult, Protocol, Span, Surface};
 
 /// A trace and what was made of it.
 pub(crate) struct Explained<'s> {
     pub(crate) trace: String,
     pub(crate) verdicts: Vec<DocumentVerdict>,
-    pub(crate) explanations: Vec<Explanation<'s>>,
+    pub(crate) explanations: Vec<IndicatorExplanation<'s>>,
     /// How many lines were skipped.
     pub(crate) skipped: u64,
     /// Why reading ended before the end.
@@ -18,7 +18,7 @@ pub(crate) struct Explained<'s> {
 }
 
 impl Explained<'_> {
-    fn report(&self, explanation: &Explanation<'_>) -> Option<&IndicatorReport> {
+    fn report(&self, explanation: &IndicatorExplanation<'_>) -> Option<&IndicatorReport> {
         let verdict = self.verdicts.get(explanation.document())?;
         verdict.indicators.get(explanation.indicator())
     }

@@ -7,14 +7,14 @@ use proofhouse_detect::{DocumentVerdict, Evidence, IndicatorReport, Scanner};
 use proofhouse_oatf::{AttackResult, Document, Indicator, IndicatorResult};
 
 use super::{ScannedTrace, VerdictCounts, incomplete, skipped};
-use crate::output::{CommandError, Data, printable_line, quoted};
+use crate::output::{CommandError, StdoutData, printable_line, quoted};
 use crate::report::plural;
 
 /// How wide the output is, names of files aside.
 const WIDTH: usize = 80;
 
 pub(crate) fn write(
-    data: &mut Data,
+    data: &mut StdoutData,
     scanner: &Scanner,
     scans: &[ScannedTrace],
     all: bool,
@@ -95,7 +95,7 @@ fn in_words(counts: VerdictCounts) -> String {
 
 /// One trace: what was found in it, then its summary.
 fn trace(
-    data: &mut Data,
+    data: &mut StdoutData,
     scanner: &Scanner,
     scan: &ScannedTrace,
     all: bool,
@@ -157,7 +157,7 @@ fn is_loud(verdict: &DocumentVerdict) -> bool {
 
 /// A document that found something, or could not tell.
 fn details(
-    data: &mut Data,
+    data: &mut StdoutData,
     trace: &str,
     document: &Document,
     verdict: &DocumentVerdict,
@@ -178,7 +178,7 @@ pub(crate) fn headline(result: &str, style: Style, document: &Document) -> Strin
 /// What the indicators of a document found, and why some did not look. `rules` is the file of the
 /// document, `trace` that of the messages, where there is one.
 pub(crate) fn findings(
-    data: &mut Data,
+    data: &mut StdoutData,
     trace: Option<&str>,
     rules: &str,
     document: &Document,
@@ -207,7 +207,7 @@ pub(crate) fn findings(
 }
 
 fn matched(
-    data: &mut Data,
+    data: &mut StdoutData,
     trace: Option<&str>,
     rules: &str,
     found: &IndicatorReport,
@@ -261,7 +261,7 @@ fn matched(
 }
 
 /// A row per document and one per indicator of it.
-fn table(data: &mut Data, verdicts: &[&DocumentVerdict]) -> Result<(), CommandError> {
+fn table(data: &mut StdoutData, verdicts: &[&DocumentVerdict]) -> Result<(), CommandError> {
     let head = format!(
         "{:<15}{:<49}{:>8}{:>8}",
         "RESULT", "ID", "MATCHES", "ERRORS"
@@ -310,7 +310,11 @@ fn row(
 }
 
 /// In how many traces each document had which result.
-fn totals(data: &mut Data, scanner: &Scanner, scans: &[ScannedTrace]) -> Result<(), CommandError> {
+fn totals(
+    data: &mut StdoutData,
+    scanner: &Scanner,
+    scans: &[ScannedTrace],
+) -> Result<(), CommandError> {
     let title = format!("All {} traces", scans.len());
     data.line(&styled(&title, BOLD))?;
     data.line("")?;

@@ -13,7 +13,7 @@ use crate::report::sarif::{location, log};
 
 pub(crate) fn document(scanner: &Scanner, scans: &[ScannedTrace]) -> Value {
     let documents: Vec<(&str, &Document)> = scanner.documents().collect();
-    let mut rules = Rules::new(&documents);
+    let mut rules = SarifRules::new(&documents);
     let mut seen = HashMap::new();
     let (mut results, mut notifications) = (Vec::new(), Vec::new());
     for scan in scans {
@@ -46,14 +46,14 @@ pub(crate) fn document(scanner: &Scanner, scans: &[ScannedTrace]) -> Value {
 }
 
 /// The indicators that matched, each once.
-struct Rules {
+struct SarifRules {
     /// The id of every indicator there is, by document and position, whether it matched or not.
     ids: Vec<Vec<String>>,
     list: Vec<Value>,
     known: HashMap<(usize, usize), usize>,
 }
 
-impl Rules {
+impl SarifRules {
     /// An id is that of the indicator where it is the only one of that name in documents that have
     /// an id themselves, and else has the name of its document before it. So it depends on what was
     /// loaded, never on what was found.

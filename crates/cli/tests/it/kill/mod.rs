@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use proofhouse_test_support::http::{Reply, Server};
+use proofhouse_test_support::http::{TestReply, TestServer};
 use proofhouse_test_support::loopback::free_address;
 use proofhouse_test_support::postgres::Postgres;
 use serde_json::{Value, json};
@@ -113,7 +113,7 @@ fn write_manifests(directory: &Path, feed: &Feed) -> PathBuf {
 
 /// A platform that is polled. What it has grows while the test goes on.
 struct Feed {
-    server: Server,
+    server: TestServer,
     items: Arc<AtomicUsize>,
 }
 
@@ -121,10 +121,10 @@ impl Feed {
     fn open() -> Self {
         let items = Arc::new(AtomicUsize::new(1));
         let count = Arc::clone(&items);
-        let server = Server::start(move |_, _| {
+        let server = TestServer::start(move |_, _| {
             let known = 0..count.load(Ordering::SeqCst);
             let items: Vec<Value> = known.map(|id| json!({"id": format!("i{id}")})).collect();
-            Reply::Json(json!({"items": items}))
+            TestReply::Json(json!({"items": items}))
         });
         Self { server, items }
     }

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use proofhouse_agent::model::{ModelConfig, open};
 use proofhouse_agent::remote::{RemoteAgent, grant_mcp};
-use proofhouse_agent::serve::{AgentLimits, AgentServer, Places};
-use proofhouse_agent::task::{Host, Input, TaskOptions};
+use proofhouse_agent::serve::{AgentLimits, AgentServer, ServeAddresses};
+use proofhouse_agent::task::{Host, TaskInput, TaskOptions};
 use proofhouse_manifest::{Bundle, Catalog};
 use proofhouse_oatf::{Actor, Direction, Document, Mode};
 use proofhouse_range::{ActorEndpoint, RunEvent, RunHandle, RunOptions, RunReport, run};
 use proofhouse_test_support::loopback::free_address;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
+use proofhouse_tools::runtime::{Environment, Runtimes, ToolLimits};
 use proofhouse_wire::CancellationToken;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -48,7 +48,7 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
     let mut serving = None;
     if !clients.is_empty() {
         let any = Some("127.0.0.1:0".parse().unwrap());
-        let all = Places {
+        let all = ServeAddresses {
             ag_ui: any,
             a2a: any,
             mcp: any,
@@ -93,7 +93,7 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
         let task = host
             .start("range", "subject", TaskOptions::default())
             .unwrap();
-        let output = task.send(Input::message(prompt)).await;
+        let output = task.send(TaskInput::message(prompt)).await;
         task.end().await;
         handle.subject_is_done();
         assert!(output.failed.is_none(), "{:?}", output.failed);
@@ -124,7 +124,7 @@ pub async fn play(document: &Document, prompt: &str, model: &str) -> Played {
 }
 
 /// Where a client of this mode finds the agent.
-fn address(mode: &Mode, places: Places) -> String {
+fn address(mode: &Mode, places: ServeAddresses) -> String {
     let (address, path) = match mode {
         Mode::McpClient => (places.mcp, "mcp"),
         Mode::A2aClient => (places.a2a, ""),
@@ -156,7 +156,7 @@ fn host(places: &[(&Actor, SocketAddr)], model: &str) -> Host {
     }
     let mut catalog = Catalog::default();
     catalog.add(&bundle);
-    let limits = Limits::default();
+    let limits = ToolLimits::default();
     let egress = EgressPolicy::allowing(["127.0.0.0/8".parse().unwrap()]);
     let mut host = Host::new(
         catalog,

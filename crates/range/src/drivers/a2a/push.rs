@@ -19,13 +19,13 @@ const MAX_TARGETS: usize = 100;
 
 /// Where the subject wants to be notified, and in which generation it said so.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::drivers) struct Webhook {
+pub(in crate::drivers) struct PushTarget {
     /// The settings, as 0.3 has them.
     pub(in crate::drivers) config: Value,
     pub(in crate::drivers) generation: A2aVersion,
 }
 
-impl Webhook {
+impl PushTarget {
     /// The address.
     pub(in crate::drivers) fn url(&self) -> &str {
         self.config
@@ -60,7 +60,7 @@ pub(in crate::drivers) async fn send(
     context: &ActorContext,
     phase: &std::sync::Arc<PhaseView>,
     action: &Value,
-    registered: &[Webhook],
+    registered: &[PushTarget],
     last_spoken: A2aVersion,
 ) {
     let client = match Client::new(context.limits().clone()) {
@@ -71,7 +71,7 @@ pub(in crate::drivers) async fn send(
         Some(wanted) => match registered.iter().find(|hook| hook.url() == wanted) {
             Some(hook) => vec![hook.clone()],
             None if url::parse(wanted).is_some_and(|parts| parts.is_loopback()) => {
-                vec![Webhook {
+                vec![PushTarget {
                     config: serde_json::json!({ "url": wanted }),
                     generation: last_spoken,
                 }]
@@ -107,7 +107,7 @@ async fn post(
     context: &ActorContext,
     phase: &std::sync::Arc<PhaseView>,
     client: &Client,
-    target: &Webhook,
+    target: &PushTarget,
     payload: &Value,
     verbatim: bool,
 ) {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 /// The parts of an `http` or `https` URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::drivers) struct Parts<'u> {
+pub(in crate::drivers) struct UrlParts<'u> {
     /// The scheme with `://`.
     pub(in crate::drivers) scheme: &'u str,
     pub(in crate::drivers) host: &'u str,
@@ -17,7 +17,7 @@ pub(in crate::drivers) struct Parts<'u> {
 
 /// Takes a URL apart. Credentials, backslashes, blanks and other things that readers of URLs do not
 /// agree on are refused, so that what is checked here is what is connected to.
-pub(in crate::drivers) fn parse(url: &str) -> Option<Parts<'_>> {
+pub(in crate::drivers) fn parse(url: &str) -> Option<UrlParts<'_>> {
     let odd = |byte: u8| byte <= b' ' || byte >= 0x7f || matches!(byte, b'\\' | b'@');
     let authority_end = |rest: &str| rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (scheme, default_port) =
@@ -50,7 +50,7 @@ pub(in crate::drivers) fn parse(url: &str) -> Option<Parts<'_>> {
     } else {
         port.parse().ok()?
     };
-    Some(Parts {
+    Some(UrlParts {
         scheme,
         host,
         port,
@@ -59,7 +59,7 @@ pub(in crate::drivers) fn parse(url: &str) -> Option<Parts<'_>> {
     })
 }
 
-impl Parts<'_> {
+impl UrlParts<'_> {
     /// Whether it leads to this machine and nowhere else.
     pub(in crate::drivers) fn is_loopback(&self) -> bool {
         self.host.eq_ignore_ascii_case("localhost")

@@ -10,7 +10,7 @@ pub(super) const CARD: &str = CARD_EVENT;
 
 /// One action.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Action {
+pub(super) struct A2aClientAction {
     method: String,
     pub(super) params: Option<Value>,
     verbatim: bool,
@@ -29,14 +29,14 @@ pub(super) struct PreparedMessage {
 }
 
 /// Reads the `actions` of a state, and tells what could not be read.
-pub(super) fn read(state: &Value) -> (Vec<Action>, Vec<String>) {
+pub(super) fn read(state: &Value) -> (Vec<A2aClientAction>, Vec<String>) {
     let (mut actions, mut problems) = (Vec::new(), Vec::new());
     match state.get("actions") {
         None | Some(Value::Null) => {}
         Some(Value::Array(written)) => {
             for (index, action) in written.iter().enumerate() {
                 match action.get("method").and_then(Value::as_str) {
-                    Some(method) => actions.push(Action {
+                    Some(method) => actions.push(A2aClientAction {
                         method: method.to_owned(),
                         params: action.get("params").cloned(),
                         verbatim: is_verbatim(action) || is_verbatim(state),
@@ -52,7 +52,7 @@ pub(super) fn read(state: &Value) -> (Vec<Action>, Vec<String>) {
     (actions, problems)
 }
 
-impl Action {
+impl A2aClientAction {
     /// The action that `send` asks for.
     pub(super) fn sending(method: String, params: Option<Value>) -> Self {
         Self {

@@ -10,8 +10,8 @@ use proofhouse_oatf::{ActionKind, Mode};
 use proofhouse_protocol::a2a::A2aMethod;
 use proofhouse_wire::client::Client;
 
-use self::actions::Action;
-use self::session::Session;
+use self::actions::A2aClientAction;
+use self::session::A2aClientSession;
 use super::a2a::{push, url};
 use crate::actor::ActorContext;
 use crate::driver::{
@@ -80,7 +80,7 @@ async fn prepare(
         .map_err(|error| context.error(ActorErrorKind::Unreachable, error.to_string()))?;
     plan(&context);
     let address = address.clone();
-    let session = Session::new(context.clone(), client, address.clone());
+    let session = A2aClientSession::new(context.clone(), client, address.clone());
     Ok(PreparedActor {
         address: Some(address),
         play: Box::pin(async move {
@@ -106,7 +106,7 @@ fn plan(context: &ActorContext) {
     for kind in context.entry_actions() {
         match kind {
             ActionKind::Send { method, .. } => {
-                let action = Action::sending(method.clone(), None);
+                let action = A2aClientAction::sending(method.clone(), None);
                 context.planned(CarrierKind::Message, action.event());
             }
             ActionKind::Binding { name, .. } if name == push::ACTION => {

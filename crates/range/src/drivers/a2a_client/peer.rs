@@ -11,7 +11,7 @@ use crate::drivers::a2a::url;
 
 /// Where requests go, and in which generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Peer {
+pub(super) struct A2aPeer {
     pub(super) url: String,
     pub(super) generation: A2aVersion,
 }
@@ -57,7 +57,7 @@ pub(super) fn headers(context: &ActorContext, generation: Option<A2aVersion>) ->
 
 /// What came of asking for the card.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum CardResult {
     /// The card.
     Card(Value),
     /// Someone answered, and not with a card.
@@ -69,7 +69,7 @@ pub(super) async fn fetch_card(
     context: &ActorContext,
     client: &Client,
     endpoint: &str,
-) -> Result<Found, ClientError> {
+) -> Result<CardResult, ClientError> {
     let mut answer = String::new();
     for url in card_urls(endpoint) {
         let headers = headers(context, None);
@@ -83,16 +83,16 @@ pub(super) async fn fetch_card(
         }
         let bytes = response.bytes().await?;
         return Ok(match serde_json::from_slice(&bytes) {
-            Ok(card @ Value::Object(_)) if status.is_success() => Found::Card(card),
-            _ => Found::NoCard(format!("{url} answered {status} without a card")),
+            Ok(card @ Value::Object(_)) if status.is_success() => CardResult::Card(card),
+            _ => CardResult::NoCard(format!("{url} answered {status} without a card")),
         });
     }
-    Ok(Found::NoCard(answer))
+    Ok(CardResult::NoCard(answer))
 }
 
 /// Where a card says to speak. Whatever it says, requests stay at the endpoint the operator gave:
 /// the subject does not choose whom we attack, nor who gets our headers.
-pub(super) fn choose(context: &ActorContext, endpoint: &str, card: &Value) -> Peer {
+pub(super) fn choose(context: &ActorContext, endpoint: &str, card: &Value) -> A2aPeer {
     let fallback = fallback(endpoint);
     let Some((generation, offered)) = card::interface(card) else {
         context.warn("the card offers no JSON-RPC; 0.3 is tried at the endpoint");
@@ -111,14 +111,14 @@ pub(super) fn choose(context: &ActorContext, endpoint: &str, card: &Value) -> Pe
             } else {
                 offered.path
             };
-            Peer {
+            A2aPeer {
                 url: format!("{}{path}", endpoint.origin),
                 generation,
             }
         }
         _ => {
             context.warn("the card's URL is none; requests go to the endpoint");
-            Peer {
+            A2aPeer {
                 generation,
                 ..fallback
             }
@@ -127,12 +127,12 @@ pub(super) fn choose(context: &ActorContext, endpoint: &str, card: &Value) -> Pe
 }
 
 /// Where to speak without a card.
-pub(super) fn fallback(endpoint: &str) -> Peer {
+pub(super) fn fallback(endpoint: &str) -> A2aPeer {
     let url = match url::parse(endpoint) {
         Some(parts) if parts.path.ends_with(".json") => format!("{}/", parts.origin),
         _ => endpoint.to_owned(),
     };
-    Peer {
+    A2aPeer {
         url,
         generation: A2aVersion::V0_3,
     }

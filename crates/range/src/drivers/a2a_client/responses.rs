@@ -5,8 +5,8 @@ use proofhouse_oatf::Direction;
 use proofhouse_protocol::a2a::{
     A2aMethod, A2aShape, A2aVersion, ARTIFACT_EVENT, STATUS_EVENT, card, translate_result,
 };
-use proofhouse_protocol::rpc::{self, Message};
-use proofhouse_wire::client::Events;
+use proofhouse_protocol::rpc::{self, RpcMessage};
+use proofhouse_wire::client::SseEvents;
 use serde_json::Value;
 
 use crate::actor::ActorContext;
@@ -16,18 +16,18 @@ const MAX_TOLD_CHARS: usize = 200;
 
 /// Reads the answers to one request.
 #[derive(Debug, Clone)]
-pub(super) struct Reader {
+pub(super) struct A2aResponseReader {
     pub(super) context: ActorContext,
     pub(super) operation: Option<A2aMethod>,
     pub(super) event: String,
     pub(super) id: Value,
 }
 
-impl Reader {
+impl A2aResponseReader {
     /// Takes one response.
     pub(super) fn take(&self, text: &[u8]) {
         let (id, outcome) = match rpc::parse(text) {
-            Ok(Message::Response { id, outcome }) => (id, outcome),
+            Ok(RpcMessage::Response { id, outcome }) => (id, outcome),
             Ok(_) => {
                 let warning = format!("`{}` was answered by a request", self.event);
                 return self.context.warn(&warning);
@@ -84,7 +84,7 @@ impl Reader {
     }
 
     /// Takes the next item of a stream; `false` when there is no more.
-    pub(super) async fn take_next(&self, events: &mut Events) -> bool {
+    pub(super) async fn take_next(&self, events: &mut SseEvents) -> bool {
         match events.next().await {
             Ok(Some(event)) => {
                 // Events without data only keep the connection alive.

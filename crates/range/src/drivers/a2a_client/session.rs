@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 use proofhouse_oatf::{ActionKind, Direction};
 use proofhouse_protocol::a2a::{A2aVersion, card};
 use proofhouse_protocol::rpc;
-use proofhouse_wire::client::{Client, ClientError, Events, Response};
+use proofhouse_wire::client::{Client, ClientError, SseEvents, StreamedResponse};
 use proofhouse_wire::{Bytes, Method};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 
-use super::actions::{self, Action, CARD};
-use super::peer::{self, Found, Peer};
-use super::responses::Reader;
+use super::actions::{self, A2aClientAction, CARD};
+use super::peer::{self, A2aPeer, CardResult};
+use super::responses::A2aResponseReader;
 use super::sending;
 use crate::actor::ActorContext;
 use crate::delivery::DeliveryModifiers;
@@ -23,11 +23,11 @@ use crate::exposure::CarrierKind;
 use crate::phases::PhaseEntry;
 
 /// The client, while it plays.
-pub(super) struct Session {
+pub(super) struct A2aClientSession {
     context: ActorContext,
     client: Client,
     endpoint: String,
-    peer: Peer,
+    peer: A2aPeer,
     entries: UnboundedReceiver<PhaseEntry>,
     /// Entries that came while a stream was read.
     waiting: VecDeque<PhaseEntry>,
@@ -36,7 +36,7 @@ pub(super) struct Session {
     last_id: u64,
 }
 
-impl Session {
+impl A2aClientSession {
     pub(super) fn new(context: ActorContext, client: Client, endpoint: String) -> Self {
         let entries = context.entries();
         Self {
@@ -72,14 +72,14 @@ impl Session {
     /// Fetches the card, to know what to speak. Documents did not ask for it, so it ends no phase.
     async fn discover(&mut self) -> Result<(), ActorError> {
         match peer::fetch_card(&self.context, &self.client, &self.endpoint).await {
-            Ok(Found::Card(card)) => {
+            Ok(CardResult::Card(card)) => {
                 self.peer = peer::choose(&self.context, &self.endpoint, &card);
                 let seen = card::project(&card);
                 let raw = (seen != card).then_some(card);
                 self.context
                     .overheard(CARD, Direction::Response, &seen, raw);
             }
-            Ok(Found::NoCard(answer)) => {
+            Ok(CardResult::NoCard(answer)) => {
                 self.context
                     .warn(&format!("{answer}; 0.3 is tried at {}", self.peer.url));
             }
@@ -134,7 +134,8 @@ impl Session {
     async fn on_enter(&mut self, entry: &PhaseEntry, action: ActionKind) {
         match action {
             ActionKind::Send { method, params } => {
-                self.perform(entry, &Action::sending(method, params)).await;
+                self.perform(entry, &A2aClientAction::sending(method, params))
+                    .await;
             }
             ActionKind::Binding { name, value } if name == push::ACTION => {
                 push::send(
@@ -155,7 +156,7 @@ impl Session {
     }
 
     /// Does one action. Whatever goes wrong is told, and the next one follows.
-    async fn perform(&mut self, entry: &PhaseEntry, action: &Action) {
+    async fn perform(&mut self, entry: &PhaseEntry, action: &A2aClientAction) {
         let delivery = &entry.phase.delivery;
         if let Some(delay) = delivery.delay {
             tokio::time::sleep(delay).await;
@@ -169,7 +170,7 @@ impl Session {
             .map(|params| self.context.interpolate(params, None, None));
         let request = action.prepare(params, self.peer.generation);
         self.last_id += 1;
-        let reader = Reader {
+        let reader = A2aResponseReader {
             context: self.context.clone(),
             operation: request.operation,
             event: request.event,
@@ -211,7 +212,7 @@ impl Session {
         generation: A2aVersion,
         text: String,
         delivery: &DeliveryModifiers,
-    ) -> Result<Response, ClientError> {
+    ) -> Result<StreamedResponse, ClientError> {
         let headers = peer::headers(&self.context, Some(generation));
         let url = &self.peer.url;
         if delivery.slow_stream.is_some() || delivery.abrupt_close {
@@ -240,7 +241,7 @@ impl Session {
         }
     }
 
-    async fn read(&mut self, reader: Reader, response: Response) {
+    async fn read(&mut self, reader: A2aResponseReader, response: StreamedResponse) {
         if response.is_event_stream() {
             return self.read_stream(reader, response.events()).await;
         }
@@ -256,7 +257,7 @@ impl Session {
     }
 
     /// Reads a stream. When it ends the phase and goes on, it is read beside the next phase.
-    async fn read_stream(&mut self, reader: Reader, mut events: Events) {
+    async fn read_stream(&mut self, reader: A2aResponseReader, mut events: SseEvents) {
         loop {
             tokio::select! {
                 biased;
@@ -276,12 +277,12 @@ impl Session {
         self.context
             .sent(&entry.phase, CARD, Direction::Request, &json!({}), None);
         match peer::fetch_card(&self.context, &self.client, &self.endpoint).await {
-            Ok(Found::Card(card)) => {
+            Ok(CardResult::Card(card)) => {
                 let seen = card::project(&card);
                 let raw: Option<Value> = (seen != card).then_some(card);
                 drop(self.context.received(CARD, Direction::Response, &seen, raw));
             }
-            Ok(Found::NoCard(answer)) => self.context.warn(&answer),
+            Ok(CardResult::NoCard(answer)) => self.context.warn(&answer),
             Err(error) => self.context.warn(&format!("`{CARD}`: {error}")),
         }
     }

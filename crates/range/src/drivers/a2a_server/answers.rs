@@ -6,14 +6,14 @@ use proofhouse_oatf::{ResponseEntry, select_response};
 use proofhouse_protocol::a2a::{A2aMethod, A2aShape, A2aVersion, translate_item};
 use serde_json::{Value, json};
 
-use super::handler::Server;
-use super::state::{self, State};
+use super::handler::A2aServer;
+use super::state::{self, A2aServerState};
 use crate::drivers::a2a::complete::{self, Ids};
 use crate::phases::PhaseView;
 
 /// An answer, as 0.3 has it.
 #[derive(Debug, Clone)]
-pub(super) enum Answer {
+pub(super) enum A2aAnswer {
     /// What both generations know; it is translated.
     Known(A2aShape, Value),
     /// What neither knows, or what is to go out as it is written.
@@ -25,7 +25,7 @@ pub(super) enum Answer {
     },
 }
 
-impl Answer {
+impl A2aAnswer {
     fn raw(wire: Value) -> Self {
         let seen = translate_item(&wire, A2aVersion::V0_3);
         Self::Raw { wire, seen }
@@ -56,7 +56,7 @@ impl Answer {
 
     /// The items of a stream that tell it: a task, then its artifacts, then its status, which ends
     /// the stream; anything else is one item.
-    pub(super) fn items(&self) -> Vec<Answer> {
+    pub(super) fn items(&self) -> Vec<A2aAnswer> {
         let Some(task) = self.task() else {
             return vec![self.clone()];
         };
@@ -79,18 +79,18 @@ impl Answer {
     }
 }
 
-impl Server {
+impl A2aServer {
     /// The answer of a phase to a message, and the name of the entry it comes from.
     pub(super) async fn answer(
         &self,
         phase: &Arc<PhaseView>,
         params: &Value,
-    ) -> (Answer, Option<String>) {
-        let state = phase.prepared(State::read);
+    ) -> (A2aAnswer, Option<String>) {
+        let state = phase.prepared(A2aServerState::read);
         let ids = Ids::of_request(params);
         let Some(entry) = select_response(&state.responses, params) else {
             return (
-                Answer::Known(A2aShape::Task, complete::empty_task(&ids)),
+                A2aAnswer::Known(A2aShape::Task, complete::empty_task(&ids)),
                 None,
             );
         };
@@ -107,20 +107,20 @@ impl Server {
             }
         };
         if state.is_verbatim(entry) {
-            return (Answer::raw(value), name);
+            return (A2aAnswer::raw(value), name);
         }
         if value.is_null() {
             return (
-                Answer::Known(A2aShape::Task, complete::empty_task(&ids)),
+                A2aAnswer::Known(A2aShape::Task, complete::empty_task(&ids)),
                 name,
             );
         }
         let answer = match A2aShape::recognise(&value) {
             Some((shape, mut known)) => {
                 complete::complete(shape, &mut known, &ids);
-                Answer::Known(shape, known)
+                A2aAnswer::Known(shape, known)
             }
-            None => Answer::raw(value),
+            None => A2aAnswer::raw(value),
         };
         (answer, name)
     }

@@ -9,7 +9,7 @@ use proofhouse_protocol::a2a::{
     A2aError, A2aMethod, A2aVersion, CARD_EVENT, EXTENSIONS_HEADER, VERSION_HEADER, card,
     translate_params,
 };
-use proofhouse_protocol::rpc::{self, Message};
+use proofhouse_protocol::rpc::{self, RpcMessage};
 use proofhouse_wire::server::{Handler, Reply, Request};
 use proofhouse_wire::sync::lock;
 use proofhouse_wire::{Method, StatusCode};
@@ -18,10 +18,10 @@ use tokio::task::JoinSet;
 
 use super::memory::Memory;
 use super::replies::{self, Rest};
-use super::state::{self, State};
+use super::state::{self, A2aServerState};
 use crate::actor::{ActorContext, Advance};
 use crate::drivers::a2a::hybrid::hybrid;
-use crate::drivers::a2a::push::Webhook;
+use crate::drivers::a2a::push::PushTarget;
 use crate::drivers::a2a::url;
 use crate::exposure::CarrierKind;
 use crate::phases::PhaseView;
@@ -30,7 +30,7 @@ use crate::phases::PhaseView;
 const MAX_EVENT_CHARS: usize = 200;
 
 /// The server, while it plays.
-pub(super) struct Server {
+pub(super) struct A2aServer {
     pub(super) context: ActorContext,
     address: String,
     /// Listens on every address, so that only callers know which one leads here.
@@ -44,7 +44,7 @@ pub(super) struct Server {
 }
 
 /// A request that waits for its answer.
-pub(super) struct Call {
+pub(super) struct PendingA2aRequest {
     pub(super) id: Value,
     pub(super) event: String,
     pub(super) generation: A2aVersion,
@@ -58,7 +58,7 @@ pub(super) struct Call {
     pub(super) advance: Advance,
 }
 
-impl Handler for Server {
+impl Handler for A2aServer {
     async fn handle(&self, request: Request) -> Reply {
         if self.context.checks_origin() && !origin_is_fine(&request) {
             self.context
@@ -99,7 +99,7 @@ impl Handler for Server {
     }
 }
 
-impl Server {
+impl A2aServer {
     pub(super) fn new(context: ActorContext, address: String, everywhere: bool) -> Self {
         Self {
             context,
@@ -113,7 +113,7 @@ impl Server {
     }
 
     /// Where the subject wants to be notified, and the generation it spoke last.
-    pub(super) fn webhooks(&self) -> (Vec<Webhook>, A2aVersion) {
+    pub(super) fn webhooks(&self) -> (Vec<PushTarget>, A2aVersion) {
         let spoken = if self.modern.load(Ordering::Relaxed) {
             A2aVersion::V1_0
         } else {
@@ -154,7 +154,7 @@ impl Server {
             .context
             .received(CARD_EVENT, Direction::Request, &json!({}), None);
         let phase = turn.phase;
-        let state = phase.prepared(State::read);
+        let state = phase.prepared(A2aServerState::read);
         let served = self.served_card(&state, &self.address_for(request));
         if !replies::delay(&phase.delivery, self.context.over()).await {
             return Reply::cut();
@@ -172,7 +172,7 @@ impl Server {
     }
 
     /// The card of a state, or one that is just enough to find the way here.
-    fn served_card(&self, state: &State, address: &str) -> Value {
+    fn served_card(&self, state: &A2aServerState, address: &str) -> Value {
         let written = match &state.card {
             Some(card) => self.context.interpolate(card, None, None),
             None => json!({"name": self.context.name()}),
@@ -184,8 +184,8 @@ impl Server {
     }
 
     /// The card for those who are known to us; there is only the one.
-    pub(super) fn extended_card(&self, call: &Call) -> Result<Value, A2aError> {
-        let state = call.phase.prepared(State::read);
+    pub(super) fn extended_card(&self, call: &PendingA2aRequest) -> Result<Value, A2aError> {
+        let state = call.phase.prepared(A2aServerState::read);
         let card = state
             .card
             .as_ref()
@@ -213,7 +213,7 @@ impl Server {
             Err(invalid) => return self.refuse(&invalid).await,
         };
         match message {
-            Message::Request { id, method, params } => {
+            RpcMessage::Request { id, method, params } => {
                 let envelope = rpc::request(&id, &method, Some(&params));
                 let call = self.receive(request, id, &method, params, &envelope);
                 self.serve(
@@ -222,13 +222,13 @@ impl Server {
                 )
                 .await
             }
-            Message::Notification { method, params } => {
+            RpcMessage::Notification { method, params } => {
                 let envelope = rpc::notification(&method, Some(&params));
                 // It asks for nothing, so there is nothing to answer.
                 drop(self.receive(request, Value::Null, &method, params, &envelope));
                 Reply::empty(StatusCode::NO_CONTENT)
             }
-            Message::Response { .. } => {
+            RpcMessage::Response { .. } => {
                 let invalid = rpc::InvalidMessage::NotRpc {
                     reason: "a response to nothing that was asked",
                     id: Value::Null,
@@ -247,7 +247,7 @@ impl Server {
         method: &str,
         params: Value,
         envelope: &Value,
-    ) -> Call {
+    ) -> PendingA2aRequest {
         let known = A2aMethod::parse(method);
         let generation = match known {
             Some((_, generation)) => generation,
@@ -274,7 +274,7 @@ impl Server {
         let turn = self
             .context
             .received(&event, Direction::Request, &params, raw);
-        Call {
+        PendingA2aRequest {
             id,
             event,
             generation,
@@ -302,7 +302,7 @@ impl Server {
     /// Answers a call with a result, as triggers see it and as the caller does, or an error.
     pub(super) async fn reply(
         &self,
-        call: Call,
+        call: PendingA2aRequest,
         outcome: Result<(Value, Value), A2aError>,
     ) -> Reply {
         if !replies::delay(&call.phase.delivery, self.context.over()).await {

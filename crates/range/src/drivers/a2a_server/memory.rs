@@ -8,7 +8,7 @@ use proofhouse_protocol::a2a::values::state_of;
 use serde_json::{Value, json};
 
 use crate::drivers::a2a::complete::fresh_id;
-use crate::drivers::a2a::push::Webhook;
+use crate::drivers::a2a::push::PushTarget;
 
 /// Tasks that are kept; every message can make one. The oldest goes first.
 const MAX_TASKS: usize = 1_000;
@@ -25,17 +25,17 @@ const DEFAULT_PAGE: usize = 50;
 /// The tasks and webhooks of one run.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    tasks: VecDeque<Remembered>,
+    tasks: VecDeque<RememberedTask>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Remembered {
+struct RememberedTask {
     id: String,
     /// As 0.3 has it.
     task: Value,
     bytes: usize,
-    webhooks: Vec<Webhook>,
+    webhooks: Vec<PushTarget>,
 }
 
 impl Memory {
@@ -56,7 +56,7 @@ impl Memory {
             webhooks = known.webhooks;
         }
         self.bytes += bytes;
-        self.tasks.push_back(Remembered {
+        self.tasks.push_back(RememberedTask {
             id: id.to_owned(),
             task: task.clone(),
             bytes,
@@ -151,7 +151,7 @@ impl Memory {
         if known.webhooks.len() >= MAX_WEBHOOKS {
             known.webhooks.remove(0);
         }
-        known.webhooks.push(Webhook {
+        known.webhooks.push(PushTarget {
             config: config.clone(),
             generation,
         });
@@ -159,7 +159,7 @@ impl Memory {
     }
 
     /// The webhooks of a task.
-    pub(super) fn webhooks(&self, task: &str) -> Option<&[Webhook]> {
+    pub(super) fn webhooks(&self, task: &str) -> Option<&[PushTarget]> {
         self.find(task).map(|known| &*known.webhooks)
     }
 
@@ -171,20 +171,20 @@ impl Memory {
     }
 
     /// All webhooks.
-    pub(super) fn all_webhooks(&self) -> Vec<Webhook> {
+    pub(super) fn all_webhooks(&self) -> Vec<PushTarget> {
         self.tasks
             .iter()
             .flat_map(|known| known.webhooks.iter().cloned())
             .collect()
     }
 
-    fn find(&self, id: &str) -> Option<&Remembered> {
+    fn find(&self, id: &str) -> Option<&RememberedTask> {
         self.tasks.iter().find(|known| known.id == id)
     }
 }
 
 /// Whether a webhook has this id.
-pub(super) fn has_id(hook: &Webhook, id: &str) -> bool {
+pub(super) fn has_id(hook: &PushTarget, id: &str) -> bool {
     hook.config.get("id").and_then(Value::as_str) == Some(id)
 }
 

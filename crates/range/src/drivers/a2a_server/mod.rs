@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use proofhouse_oatf::{ActionKind, Mode};
 use proofhouse_protocol::a2a::A2aMethod;
-use proofhouse_wire::server::Bound;
+use proofhouse_wire::server::BoundServer;
 use serde_json::Value;
 
-use self::handler::Server;
-use self::state::State;
+use self::handler::A2aServer;
+use self::state::A2aServerState;
 use super::a2a::{push, url};
 use crate::actor::ActorContext;
 use crate::driver::{
@@ -74,7 +74,7 @@ async fn prepare(
             format!("an A2A server listens on an address; `{endpoint}` is none"),
         ));
     };
-    let bound = Bound::new(wanted).await.map_err(|error| {
+    let bound = BoundServer::new(wanted).await.map_err(|error| {
         context.error(
             ActorErrorKind::Bind,
             format!("cannot listen on {wanted}: {error}"),
@@ -99,7 +99,7 @@ fn plan(context: &ActorContext, address: &str) {
         if !phase.own_state {
             continue;
         }
-        let state = phase.prepared(State::read);
+        let state = phase.prepared(A2aServerState::read);
         for problem in &state.problems {
             context.warn(&format!("phase `{}`: {problem}", phase.name));
         }
@@ -137,11 +137,11 @@ fn leads_here(elsewhere: &str, address: &str) -> bool {
 
 async fn play(
     context: ActorContext,
-    bound: Bound,
+    bound: BoundServer,
     address: String,
     everywhere: bool,
 ) -> Result<(), ActorError> {
-    let server = Arc::new(Server::new(context.clone(), address, everywhere));
+    let server = Arc::new(A2aServer::new(context.clone(), address, everywhere));
     let serving = bound.serve(
         Arc::clone(&server),
         context.limits().clone(),
@@ -163,7 +163,7 @@ async fn play(
 }
 
 /// Does what is to be done when a phase begins.
-async fn enter(context: &ActorContext, server: &Server, entry: &PhaseEntry) {
+async fn enter(context: &ActorContext, server: &A2aServer, entry: &PhaseEntry) {
     for action in context.enter(entry) {
         match action {
             ActionKind::Binding { name, value } if name == push::ACTION => {

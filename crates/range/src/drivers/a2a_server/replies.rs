@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proofhouse_wire::server::{self, Body, ReaderGone, Reply, StreamWriter};
+use proofhouse_wire::server::{self, ReaderGone, Reply, ReplyBody, StreamWriter};
 use proofhouse_wire::{CancellationToken, StatusCode};
 
 use crate::actor::Advance;
@@ -49,7 +49,7 @@ pub(super) fn json(
     let (writer, body) = server::stream();
     let reply = Reply::empty(StatusCode::OK)
         .with_header("content-type", "application/json")
-        .with_body(Body::Stream(body));
+        .with_body(ReplyBody::Stream(body));
     let (delivery, over) = (delivery.clone(), over.clone());
     let rest = async move {
         let _ = write(&writer, &delivery, &text, delivery.abrupt_close, &over).await;

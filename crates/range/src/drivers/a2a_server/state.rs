@@ -7,7 +7,7 @@ use crate::drivers::a2a::{asks_verbatim, is_verbatim};
 
 /// What a phase answers with.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct A2aServerState {
     /// `agent_card`.
     pub(super) card: Option<Value>,
     /// `task_responses`.
@@ -18,7 +18,7 @@ pub(super) struct State {
     pub(super) problems: Vec<String>,
 }
 
-impl State {
+impl A2aServerState {
     pub(super) fn read(state: &Value) -> Self {
         let mut read = Self {
             card: state.get("agent_card").cloned(),

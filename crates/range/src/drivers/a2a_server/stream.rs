@@ -4,22 +4,22 @@ use proofhouse_oatf::Direction;
 use proofhouse_protocol::a2a::A2aShape;
 use proofhouse_protocol::rpc;
 use proofhouse_wire::server::{ReaderGone, Reply, StreamWriter};
-use proofhouse_wire::sse::Event;
+use proofhouse_wire::sse::SseEvent;
 use serde_json::{Value, json};
 
-use super::answers::Answer;
-use super::handler::{Call, Server};
+use super::answers::A2aAnswer;
+use super::handler::{A2aServer, PendingA2aRequest};
 use super::replies;
 use crate::actor::ActorContext;
 use crate::drivers::a2a::complete::Ids;
 use crate::exposure::CarrierKind;
 
-impl Server {
+impl A2aServer {
     /// Answers a call with a stream; `name` is what the exposure calls the answer.
     pub(super) async fn stream(
         &self,
-        call: Call,
-        items: Vec<Answer>,
+        call: PendingA2aRequest,
+        items: Vec<A2aAnswer>,
         name: Option<String>,
     ) -> Reply {
         if !replies::delay(&call.phase.delivery, self.context.over()).await {
@@ -41,9 +41,9 @@ impl Server {
 
 async fn write(
     context: &ActorContext,
-    call: &Call,
+    call: &PendingA2aRequest,
     writer: &StreamWriter,
-    items: &[Answer],
+    items: &[A2aAnswer],
     name: Option<&str>,
 ) -> Result<(), ReaderGone> {
     let delivery = &call.phase.delivery;
@@ -77,24 +77,24 @@ async fn write(
     Ok(())
 }
 
-fn event(call: &Call, item: &Answer, shaped: bool) -> String {
+fn event(call: &PendingA2aRequest, item: &A2aAnswer, shaped: bool) -> String {
     let text = rpc::response(&call.id, item.wire(call.generation)).to_string();
     let text = if shaped {
         call.phase.delivery.shape(text)
     } else {
         text
     };
-    Event::data(text).encode()
+    SseEvent::data(text).encode()
 }
 
 /// What a flood is made of: word that the task is being worked on.
-fn flood_item(call: &Call, items: &[Answer]) -> Answer {
-    let task = items.first().and_then(Answer::task);
+fn flood_item(call: &PendingA2aRequest, items: &[A2aAnswer]) -> A2aAnswer {
+    let task = items.first().and_then(A2aAnswer::task);
     let ids = Ids::of_request(&call.params);
     let told = |key: &str| task.and_then(|task| task.get(key)).cloned();
     let id = told("id").unwrap_or_else(|| Value::from(ids.task));
     let context = told("contextId").unwrap_or_else(|| Value::from(ids.context));
-    Answer::Known(
+    A2aAnswer::Known(
         A2aShape::StatusUpdate,
         json!({"kind": "status-update", "taskId": id, "contextId": context,
             "status": {"state": "working"}, "final": false}),

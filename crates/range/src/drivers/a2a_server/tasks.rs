@@ -7,16 +7,20 @@ use proofhouse_protocol::a2a::{A2aError, A2aMethod, A2aShape, A2aTaskState, tran
 use proofhouse_wire::server::Reply;
 use serde_json::{Value, json};
 
-use super::answers::Answer;
-use super::handler::{Call, Server};
+use super::answers::A2aAnswer;
+use super::handler::{A2aServer, PendingA2aRequest};
 use super::memory::has_id;
-use super::state::State;
-use crate::drivers::a2a::push::Webhook;
+use super::state::A2aServerState;
+use crate::drivers::a2a::push::PushTarget;
 use crate::exposure::CarrierKind;
 
-impl Server {
+impl A2aServer {
     /// Answers a call; `None` for a method that nobody knows.
-    pub(super) async fn serve(&self, call: Call, operation: Option<A2aMethod>) -> Reply {
+    pub(super) async fn serve(
+        &self,
+        call: PendingA2aRequest,
+        operation: Option<A2aMethod>,
+    ) -> Reply {
         let Some(operation) = operation else {
             return self.reply(call, Err(A2aError::MethodNotFound)).await;
         };
@@ -43,7 +47,7 @@ impl Server {
         self.reply(call, outcome).await
     }
 
-    async fn message(&self, call: Call, operation: A2aMethod) -> Reply {
+    async fn message(&self, call: PendingA2aRequest, operation: A2aMethod) -> Reply {
         if !call.params.get("message").is_some_and(Value::is_object) {
             return self.reply(call, Err(A2aError::InvalidParams)).await;
         }
@@ -76,10 +80,10 @@ impl Server {
     }
 
     /// Nothing happens to a task after it was answered, so all of it is told again.
-    async fn resubscribe(&self, call: Call) -> Reply {
+    async fn resubscribe(&self, call: PendingA2aRequest) -> Reply {
         match self.task(&call.params) {
             Ok(task) => {
-                let items = Answer::Known(A2aShape::Task, task).items();
+                let items = A2aAnswer::Known(A2aShape::Task, task).items();
                 self.stream(call, items, None).await
             }
             Err(problem) => self.reply(call, Err(problem)).await,
@@ -102,8 +106,8 @@ impl Server {
         self.memory().cancel(id).ok_or(A2aError::TaskNotFound)
     }
 
-    fn push(&self, call: &Call, operation: A2aMethod) -> Result<Value, A2aError> {
-        if call.phase.prepared(State::read).refuses_push() {
+    fn push(&self, call: &PendingA2aRequest, operation: A2aMethod) -> Result<Value, A2aError> {
+        if call.phase.prepared(A2aServerState::read).refuses_push() {
             return Err(A2aError::PushNotificationNotSupported);
         }
         let params = &call.params;
@@ -119,7 +123,8 @@ impl Server {
         }
         let task = text(params, "id").ok_or(A2aError::InvalidParams)?;
         let hooks = memory.webhooks(task).ok_or(A2aError::TaskNotFound)?;
-        let shown = |hook: &Webhook| json!({"taskId": task, "pushNotificationConfig": hook.config});
+        let shown =
+            |hook: &PushTarget| json!({"taskId": task, "pushNotificationConfig": hook.config});
         let wanted = text(params, "pushNotificationConfigId");
         match operation {
             A2aMethod::ListPushConfigs => Ok(hooks.iter().map(shown).collect()),

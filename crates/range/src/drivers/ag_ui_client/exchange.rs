@@ -7,7 +7,7 @@ use std::time::Duration;
 use proofhouse_oatf::{Direction, select_response};
 use proofhouse_protocol::EVENT_STREAM;
 use proofhouse_protocol::ag_ui::{AgUiEventType, complete_input};
-use proofhouse_wire::client::{ClientError, Response};
+use proofhouse_wire::client::{ClientError, StreamedResponse};
 use serde_json::{Value, json};
 
 use crate::actor::ActorContext;
@@ -47,7 +47,7 @@ pub(super) struct AgUiAgent {
 type Starts = HashMap<String, (Value, Arc<PhaseView>)>;
 
 /// What an agent waits for after a run.
-struct Waiting {
+struct PendingToolCalls {
     messages: Vec<Value>,
     /// Calls, with their tool's name.
     calls: Vec<(String, String)>,
@@ -102,7 +102,7 @@ impl AgUiAgent {
         input: &Value,
         round: usize,
         tools: &[String],
-    ) -> Result<Option<Waiting>, ActorError> {
+    ) -> Result<Option<PendingToolCalls>, ActorError> {
         // The first input is an event of its own; those that follow belong to it.
         let turn = if round == 0 {
             Some(
@@ -135,7 +135,11 @@ impl AgUiAgent {
         Ok(self.read(input, tools, response).await)
     }
 
-    async fn post(&self, phase: &PhaseView, input: &Value) -> Result<Response, ClientError> {
+    async fn post(
+        &self,
+        phase: &PhaseView,
+        input: &Value,
+    ) -> Result<StreamedResponse, ClientError> {
         let headers = self.poster.headers([
             ("content-type", "application/json"),
             ("accept", EVENT_STREAM),
@@ -152,7 +156,7 @@ impl AgUiAgent {
     }
 
     /// The agent answered with something else than events: it is recorded as it came.
-    async fn refused(&self, response: Response) {
+    async fn refused(&self, response: StreamedResponse) {
         let status = response.status.as_u16();
         let kind = response.header("content-type").unwrap_or("none").to_owned();
         let body = match response.bytes().await {
@@ -183,7 +187,12 @@ impl AgUiAgent {
         }
     }
 
-    async fn read(&self, input: &Value, tools: &[String], response: Response) -> Option<Waiting> {
+    async fn read(
+        &self,
+        input: &Value,
+        tools: &[String],
+        response: StreamedResponse,
+    ) -> Option<PendingToolCalls> {
         let messages = input.get("messages").and_then(Value::as_array).cloned();
         let mut reader = AgUiEventReader::new(&self.names, messages.unwrap_or_default());
         let mut starts = Starts::new();
@@ -256,7 +265,7 @@ impl AgUiAgent {
         }
     }
 
-    fn waits_for(&self, reader: AgUiEventReader<'_>, starts: Starts) -> Option<Waiting> {
+    fn waits_for(&self, reader: AgUiEventReader<'_>, starts: Starts) -> Option<PendingToolCalls> {
         let (mut named, mut interrupts) = (None, Vec::new());
         match reader.outcome {
             Some(AgUiOutcome::Finished(calls)) => named = calls,
@@ -280,7 +289,7 @@ impl AgUiAgent {
             return None;
         }
         let state = reader.history.state.clone();
-        Some(Waiting {
+        Some(PendingToolCalls {
             messages: reader.history.into_messages(),
             calls,
             interrupts,
@@ -290,7 +299,12 @@ impl AgUiAgent {
     }
 
     /// The input that gives the agent what it waits for, and the tools whose results it carries.
-    async fn answer(&self, first: &Value, round: usize, waiting: Waiting) -> (Value, Vec<String>) {
+    async fn answer(
+        &self,
+        first: &Value,
+        round: usize,
+        waiting: PendingToolCalls,
+    ) -> (Value, Vec<String>) {
         let mut messages = waiting.messages;
         let mut tools = Vec::new();
         for (call, tool) in waiting.calls {

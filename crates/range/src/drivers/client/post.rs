@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::stream;
-use proofhouse_wire::client::{Client, ClientError, Response};
+use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method};
 
 use crate::actor::ActorContext;
@@ -70,7 +70,7 @@ impl Poster {
         delivery: &DeliveryModifiers,
         headers: HeaderMap,
         text: String,
-    ) -> Result<Response, ClientError> {
+    ) -> Result<StreamedResponse, ClientError> {
         if let Some(delay) = delivery.delay {
             tokio::time::sleep(delay).await;
         }
@@ -111,7 +111,7 @@ impl Poster {
         &self,
         method: Method,
         headers: HeaderMap,
-    ) -> Result<Response, ClientError> {
+    ) -> Result<StreamedResponse, ClientError> {
         self.client
             .send(method, &self.url, headers, Bytes::new())
             .await

@@ -12,17 +12,17 @@ use crate::drivers::client::dispatch;
 use crate::exposure::CarrierKind;
 use crate::phases::PhaseView;
 
-use super::state::State;
+use super::state::McpClientState;
 
 /// An answer: a result, or the code and message of an error.
-pub(super) type Answer = Result<Value, (i64, String)>;
+pub(super) type McpClientAnswer = Result<Value, (i64, String)>;
 
 /// Whether there is a result to answer with, and not only a refusal.
 pub(super) fn can_answer(phase: &Arc<PhaseView>, method: &str, params: &Value) -> bool {
     match McpMethod::parse(method) {
         Some(McpMethod::Ping | McpMethod::RootsList | McpMethod::ElicitationCreate) => true,
         Some(McpMethod::SamplingCreateMessage) => {
-            let state = phase.prepared(State::new);
+            let state = phase.prepared(McpClientState::new);
             let entry = select_response(&state.sampling_responses, params);
             entry.is_some_and(|entry| entry.content.is_some() || entry.synthesize.is_some())
         }
@@ -36,8 +36,8 @@ pub(super) async fn answer(
     phase: &Arc<PhaseView>,
     method: &str,
     params: &Value,
-) -> Answer {
-    let state = phase.prepared(State::new);
+) -> McpClientAnswer {
+    let state = phase.prepared(McpClientState::new);
     match McpMethod::parse(method) {
         Some(McpMethod::Ping) => Ok(json!({})),
         Some(McpMethod::RootsList) => {
@@ -84,7 +84,7 @@ pub(super) fn delivered(context: &ActorContext, method: &str) {
 }
 
 /// Tells which answers could reach the server.
-pub(super) fn planned(context: &ActorContext, state: &State) {
+pub(super) fn planned(context: &ActorContext, state: &McpClientState) {
     if !state.sampling_responses.is_empty() {
         let method = McpMethod::SamplingCreateMessage.as_str();
         context.planned(CarrierKind::Sampling, method);

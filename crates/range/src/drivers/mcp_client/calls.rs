@@ -14,14 +14,14 @@ use crate::phases::PhaseView;
 use super::answers;
 use super::era::{enriched, supported};
 use super::link::Link;
-use super::session::{Outcome, Session};
+use super::session::{McpClientSession, RequestOutcome};
 
 /// Rounds of one call, so that a server that always asks back comes to an end.
 const MAX_ROUNDS: usize = 10;
 /// Questions of one round that are answered.
 const MAX_QUESTIONS: usize = 100;
 
-impl Session {
+impl McpClientSession {
     /// Does one action of the document: a notification, or a request through all its rounds.
     pub(super) async fn perform(
         &mut self,
@@ -50,12 +50,12 @@ impl Session {
                 .request(phase, method, params, extra.as_ref(), patience)
                 .await;
             let (outcome, raw, status) = match outcome {
-                Outcome::Answered {
+                RequestOutcome::Answered {
                     outcome,
                     raw,
                     status,
                 } => (outcome, Some(raw), status),
-                Outcome::Failed { status, reason, .. } => {
+                RequestOutcome::Failed { status, reason, .. } => {
                     if self.session_is_gone(status) && !renewed {
                         renewed = true;
                         if self.renew(phase).await {

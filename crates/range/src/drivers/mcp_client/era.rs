@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::driver::{ActorError, ActorErrorKind};
 use crate::phases::PhaseView;
 
-use super::link::{Link, Source};
-use super::session::{Outcome, Session};
+use super::link::{Link, MessageOrigin};
+use super::session::{McpClientSession, RequestOutcome};
 
 /// How long a server may take to say that it is modern.
 const PROBE: Duration = Duration::from_secs(5);
@@ -31,21 +31,21 @@ enum Probe {
 }
 
 /// What came of beginning.
-pub(super) enum Begun {
+pub(super) enum HandshakeResult {
     /// The conversation can go on.
     Yes,
     /// The server ended at the first question. It must be started again, and not asked that.
     Again,
 }
 
-impl Session {
+impl McpClientSession {
     /// Begins the conversation. `version` is the one that the document insists on.
     pub(super) async fn begin(
         &mut self,
         phase: &Arc<PhaseView>,
         version: Option<&str>,
         may_probe: bool,
-    ) -> Result<Begun, ActorError> {
+    ) -> Result<HandshakeResult, ActorError> {
         let probe = match version {
             Some(version) if version >= McpRevision::FIRST_STATELESS.as_str() => Probe::Modern {
                 version: version.to_owned(),
@@ -61,10 +61,13 @@ impl Session {
             } => {
                 self.stateless = Some(version);
                 self.met(discovered.as_ref());
-                Ok(Begun::Yes)
+                Ok(HandshakeResult::Yes)
             }
-            Probe::Legacy => self.initialize(phase, version).await.map(|()| Begun::Yes),
-            Probe::Died => Ok(Begun::Again),
+            Probe::Legacy => self
+                .initialize(phase, version)
+                .await
+                .map(|()| HandshakeResult::Yes),
+            Probe::Died => Ok(HandshakeResult::Again),
         }
     }
 
@@ -76,14 +79,14 @@ impl Session {
         let outcome = self.request(phase, method, None, None, patience).await;
         self.stateless = None;
         let (outcome, raw) = match outcome {
-            Outcome::Answered { outcome, raw, .. } => (outcome, raw),
-            Outcome::Failed {
+            RequestOutcome::Answered { outcome, raw, .. } => (outcome, raw),
+            RequestOutcome::Failed {
                 reason,
                 unreachable: true,
                 ..
             } => return Err(self.context.error(ActorErrorKind::Unreachable, reason)),
-            Outcome::Failed { .. } if self.dead => return Ok(Probe::Died),
-            Outcome::Failed { .. } => return Ok(Probe::Legacy),
+            RequestOutcome::Failed { .. } if self.dead => return Ok(Probe::Died),
+            RequestOutcome::Failed { .. } => return Ok(Probe::Legacy),
         };
         let (Ok(content) | Err(content)) = &outcome;
         let direction = Direction::Response;
@@ -163,8 +166,8 @@ impl Session {
             .request(phase, method, Some(&params), None, patience)
             .await;
         let (outcome, raw) = match outcome {
-            Outcome::Answered { outcome, raw, .. } => (outcome, raw),
-            Outcome::Failed {
+            RequestOutcome::Answered { outcome, raw, .. } => (outcome, raw),
+            RequestOutcome::Failed {
                 reason,
                 unreachable,
                 ..
@@ -192,7 +195,7 @@ impl Session {
         if let Link::Http(link) = &mut self.link {
             link.listen();
             // Servers drop what they want to say on this stream while it is not open.
-            self.settled(Source::Stream).await;
+            self.settled(MessageOrigin::Stream).await;
         }
         drop(turn);
         Ok(())

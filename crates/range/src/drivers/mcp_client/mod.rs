@@ -21,8 +21,8 @@ use crate::drivers::client::post::Poster;
 use crate::exposure::CarrierKind;
 
 use link::{HttpLink, Link, StdioLink, queue};
-use session::Session;
-use state::State;
+use session::McpClientSession;
+use state::McpClientState;
 
 /// Plays a client of a server.
 pub(crate) struct McpClientDriver;
@@ -70,7 +70,10 @@ impl Driver for McpClientDriver {
 /// Tells what could be delivered and what is wrong with the states; returns the capabilities.
 fn plan(context: &ActorContext) -> Value {
     let phases = context.all_phases();
-    let states: Vec<_> = phases.iter().map(|p| p.prepared(State::new)).collect();
+    let states: Vec<_> = phases
+        .iter()
+        .map(|p| p.prepared(McpClientState::new))
+        .collect();
     for (phase, state) in phases.iter().zip(&states) {
         if !phase.own_state {
             continue;
@@ -92,7 +95,7 @@ async fn connect(
     context: &ActorContext,
     endpoint: &ActorEndpoint,
     capabilities: &Value,
-) -> Result<Session, ActorError> {
+) -> Result<McpClientSession, ActorError> {
     let (sender, inbound) = queue();
     let limits = context.limits();
     let link = match endpoint {
@@ -112,11 +115,17 @@ async fn connect(
             return Err(context.error(ActorErrorKind::Endpoint, message));
         }
     };
-    let state = context.phase().prepared(State::new);
+    let state = context.phase().prepared(McpClientState::new);
     let info = state.client_info.clone();
     let info = info.unwrap_or_else(state::default_client_info);
     let info = context.interpolate(&info, None, None);
     let capabilities = context.interpolate(capabilities, None, None);
     let context = context.clone();
-    Ok(Session::new(context, link, inbound, capabilities, info))
+    Ok(McpClientSession::new(
+        context,
+        link,
+        inbound,
+        capabilities,
+        info,
+    ))
 }

@@ -9,16 +9,19 @@ use crate::driver::{ActorEndpoint, ActorError};
 use crate::drivers::client::script::{ClientScript, Scene};
 
 use super::connect;
-use super::era::Begun;
-use super::session::Session;
-use super::state::{Action, State};
+use super::era::HandshakeResult;
+use super::session::McpClientSession;
+use super::state::{McpClientAction, McpClientState};
 
 /// After the last action, the server may still tell something.
 const LINGER: Duration = Duration::from_millis(200);
 /// Messages that are taken in then.
 const MAX_LINGER: usize = 1_000;
 
-pub(super) async fn play(mut session: Session, endpoint: ActorEndpoint) -> Result<(), ActorError> {
+pub(super) async fn play(
+    mut session: McpClientSession,
+    endpoint: ActorEndpoint,
+) -> Result<(), ActorError> {
     let over = session.context.over().clone();
     let played = tokio::select! {
         () = over.cancelled() => Ok(()),
@@ -28,11 +31,14 @@ pub(super) async fn play(mut session: Session, endpoint: ActorEndpoint) -> Resul
     played
 }
 
-async fn play_phases(session: &mut Session, endpoint: &ActorEndpoint) -> Result<(), ActorError> {
+async fn play_phases(
+    session: &mut McpClientSession,
+    endpoint: &ActorEndpoint,
+) -> Result<(), ActorError> {
     begin(session, endpoint).await?;
     let mut script = ClientScript::new(&session.context);
     let mut phase = session.context.phase();
-    let mut actions: VecDeque<Action> = VecDeque::new();
+    let mut actions: VecDeque<McpClientAction> = VecDeque::new();
     loop {
         if let Some(scene) = script.ready() {
             phase = scene.phase.clone();
@@ -70,11 +76,11 @@ async fn play_phases(session: &mut Session, endpoint: &ActorEndpoint) -> Result<
 
 /// Begins the conversation; a server that does not survive being asked for its era is started
 /// again, and not asked.
-async fn begin(session: &mut Session, endpoint: &ActorEndpoint) -> Result<(), ActorError> {
+async fn begin(session: &mut McpClientSession, endpoint: &ActorEndpoint) -> Result<(), ActorError> {
     let phase = session.context.phase();
-    let state = phase.prepared(State::new);
+    let state = phase.prepared(McpClientState::new);
     let version = state.protocol_version.as_deref();
-    if let Begun::Again = session.begin(&phase, version, true).await? {
+    if let HandshakeResult::Again = session.begin(&phase, version, true).await? {
         let capabilities = session.capabilities.clone();
         let fresh = connect(&session.context.clone(), endpoint, &capabilities).await?;
         std::mem::replace(session, fresh).link.close().await;
@@ -84,9 +90,13 @@ async fn begin(session: &mut Session, endpoint: &ActorEndpoint) -> Result<(), Ac
 }
 
 /// Enters a phase: its entry actions at once; its own actions replace those that are left.
-async fn enter(session: &mut Session, actions: &mut VecDeque<Action>, scene: Scene) {
+async fn enter(
+    session: &mut McpClientSession,
+    actions: &mut VecDeque<McpClientAction>,
+    scene: Scene,
+) {
     if scene.phase.own_state {
-        let state = scene.phase.prepared(State::new);
+        let state = scene.phase.prepared(McpClientState::new);
         *actions = state.actions.iter().cloned().collect();
         session.become_client(state.client_info.as_ref(), state.capabilities.as_ref());
     }
@@ -106,7 +116,7 @@ async fn enter(session: &mut Session, actions: &mut VecDeque<Action>, scene: Sce
 }
 
 /// Takes in what the server tells right after the last answer.
-async fn linger(session: &mut Session) {
+async fn linger(session: &mut McpClientSession) {
     for _ in 0..MAX_LINGER {
         if session.dead {
             return;

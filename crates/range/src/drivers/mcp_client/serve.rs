@@ -2,40 +2,40 @@
 
 use proofhouse_oatf::Direction;
 use proofhouse_protocol::mcp::content_of_params;
-use proofhouse_protocol::rpc::{self, Message};
+use proofhouse_protocol::rpc::{self, RpcMessage};
 use serde_json::Value;
 
 use super::answers;
 use super::era::enriched;
-use super::link::{End, Inbound, Source, What};
-use super::session::{Remembered, Session};
+use super::link::{Arrival, Inbound, LinkEnd, MessageOrigin};
+use super::session::{AbandonedRequest, McpClientSession};
 
-impl Session {
+impl McpClientSession {
     /// Takes in what came while nothing was waited for.
     pub(super) async fn serve(&mut self, inbound: Inbound) {
         match inbound.what {
-            What::Message(message) => self.take(message).await,
+            Arrival::Message(message) => self.take(message).await,
             what => self.aside(inbound.source, what),
         }
     }
 
     /// Something that is no message, and not about the request that waits.
-    pub(super) fn aside(&mut self, source: Source, what: What) {
+    pub(super) fn aside(&mut self, source: MessageOrigin, what: Arrival) {
         match what {
-            What::Garbage(garbage) => {
+            Arrival::Garbage(garbage) => {
                 self.context
                     .warn(&format!("the server sent garbage: {garbage}"));
             }
-            What::Head { status, .. } if status >= 400 && source != Source::Stream => {
+            Arrival::Head { status, .. } if status >= 400 && source != MessageOrigin::Stream => {
                 let warning = format!("the server refused a message: status {status}");
                 self.context.warn(&warning);
             }
-            What::Ended(_) if source == Source::Process => self.dead = true,
-            What::Ended(End {
+            Arrival::Ended(_) if source == MessageOrigin::Process => self.dead = true,
+            Arrival::Ended(LinkEnd {
                 problem: Some(problem),
                 ..
             }) => self.context.warn(&format!("a stream broke off: {problem}")),
-            What::Head { .. } | What::Ended(_) | What::Message(_) => {}
+            Arrival::Head { .. } | Arrival::Ended(_) | Arrival::Message(_) => {}
         }
     }
 
@@ -43,11 +43,11 @@ impl Session {
     pub(super) async fn take(&mut self, message: Value) {
         let raw = message.clone();
         match rpc::from_value(message) {
-            Ok(Message::Request { id, method, params }) => {
+            Ok(RpcMessage::Request { id, method, params }) => {
                 self.asked(&id, &method, &content_of_params(Some(&params)), raw)
                     .await;
             }
-            Ok(Message::Notification { method, params }) => {
+            Ok(RpcMessage::Notification { method, params }) => {
                 // What a server says unasked stands on its side of the protocol.
                 let (direction, content) = (Direction::Response, content_of_params(Some(&params)));
                 let turn = self
@@ -55,7 +55,7 @@ impl Session {
                     .received(&method, direction, &content, Some(raw));
                 drop(turn);
             }
-            Ok(Message::Response { id, outcome }) => self.stray(&id, outcome, raw),
+            Ok(RpcMessage::Response { id, outcome }) => self.stray(&id, outcome, raw),
             Err(invalid) => self
                 .context
                 .warn(&format!("the server sent garbage: {invalid}")),
@@ -95,7 +95,7 @@ impl Session {
             let mut remembered = self.remembered.iter();
             remembered.find(|known| known.id == id)
         });
-        let Some(Remembered { method, params, .. }) = known else {
+        let Some(AbandonedRequest { method, params, .. }) = known else {
             let id: String = id.to_string().chars().take(100).collect();
             let warning = format!("an answer to a request that was never made, id {id}");
             self.context.warn(&warning);

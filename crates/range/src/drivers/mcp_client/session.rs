@@ -7,7 +7,7 @@ use proofhouse_oatf::Direction;
 use proofhouse_protocol::mcp::{
     McpMethod, McpNotification, ToolHeaders, content_of_params, headers_of, wrap_params,
 };
-use proofhouse_protocol::rpc::{self, Message};
+use proofhouse_protocol::rpc::{self, RpcMessage};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::actor::ActorContext;
 use crate::delivery::DeliveryModifiers;
 use crate::phases::PhaseView;
 
-use super::link::{End, Inbound, Link, Outgoing, Receiver, Source, What};
+use super::link::{Arrival, Inbound, Link, LinkEnd, MessageOrigin, OutgoingMessage, Receiver};
 
 /// Requests whose late or repeated answers can still be told apart from inventions.
 const MAX_REMEMBERED: usize = 64;
@@ -24,7 +24,7 @@ const MAX_REMEMBERED: usize = 64;
 const SETTLE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// The conversation with one server.
-pub(super) struct Session {
+pub(super) struct McpClientSession {
     pub(super) context: ActorContext,
     pub(super) link: Link,
     /// The version that every request names, where the server is of the modern era. `None` in sessions that begin
@@ -38,11 +38,11 @@ pub(super) struct Session {
     inbound: Receiver,
     next_id: u64,
     /// Requests that were answered or given up.
-    pub(super) remembered: VecDeque<Remembered>,
+    pub(super) remembered: VecDeque<AbandonedRequest>,
 }
 
 /// A request that nobody waits for any more.
-pub(super) struct Remembered {
+pub(super) struct AbandonedRequest {
     pub(super) id: u64,
     pub(super) method: String,
     pub(super) params: Option<Value>,
@@ -50,7 +50,7 @@ pub(super) struct Remembered {
 
 /// What became of a request.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum RequestOutcome {
     /// The server answered: a result, or an error object.
     Answered {
         outcome: Result<Value, Value>,
@@ -67,15 +67,15 @@ pub(super) enum Outcome {
 }
 
 /// A request that waits for its answer.
-struct Waiting {
+struct UnansweredRequest {
     id: u64,
     /// Whether the server may be told that nobody waits any more.
     cancellable: bool,
-    source: Source,
+    source: MessageOrigin,
     status: Option<u16>,
 }
 
-impl Session {
+impl McpClientSession {
     pub(super) fn new(
         context: ActorContext,
         link: Link,
@@ -132,8 +132,8 @@ impl Session {
         params: Option<&Value>,
         extra: Option<&Value>,
         patience: std::time::Duration,
-    ) -> Outcome {
-        let failed = |reason: String| Outcome::Failed {
+    ) -> RequestOutcome {
+        let failed = |reason: String| RequestOutcome::Failed {
             reason,
             unreachable: false,
             status: None,
@@ -142,7 +142,7 @@ impl Session {
             return failed("the server is gone".to_owned());
         }
         let (id, message, headers) = self.compose(phase, method, params, extra);
-        let outgoing = Outgoing {
+        let outgoing = OutgoingMessage {
             message: &message,
             headers,
             delivery: &phase.delivery,
@@ -151,7 +151,7 @@ impl Session {
             Ok(source) => source,
             Err(error) => return failed(error.to_string()),
         };
-        let waiting = Waiting {
+        let waiting = UnansweredRequest {
             id,
             cancellable: McpMethod::parse(method).is_none_or(McpMethod::is_cancellable),
             source,
@@ -182,7 +182,7 @@ impl Session {
     }
 
     fn remember(&mut self, id: u64, method: &str, params: Option<&Value>) {
-        self.remembered.push_back(Remembered {
+        self.remembered.push_back(AbandonedRequest {
             id,
             method: method.to_owned(),
             params: params.cloned(),
@@ -192,14 +192,18 @@ impl Session {
         }
     }
 
-    async fn wait(&mut self, mut waiting: Waiting, patience: std::time::Duration) -> Outcome {
+    async fn wait(
+        &mut self,
+        mut waiting: UnansweredRequest,
+        patience: std::time::Duration,
+    ) -> RequestOutcome {
         let mut deadline = Instant::now() + patience;
         for _ in 0..self.context.limits().max_events {
             let inbound = match tokio::time::timeout_at(deadline, self.inbound.recv()).await {
                 Ok(Some(inbound)) => inbound,
                 Ok(None) | Err(_) => {
                     self.give_up(&waiting).await;
-                    return Outcome::Failed {
+                    return RequestOutcome::Failed {
                         reason: "no answer in time".to_owned(),
                         unreachable: false,
                         status: waiting.status,
@@ -212,7 +216,7 @@ impl Session {
                 deadline = Instant::now() + patience;
             }
             match inbound.what {
-                What::Head { status, session } if is_own => {
+                Arrival::Head { status, session } if is_own => {
                     waiting.status = Some(status);
                     if let (Link::Http(link), Some(session)) = (&mut self.link, session)
                         && self.stateless.is_none()
@@ -220,13 +224,13 @@ impl Session {
                         link.session.get_or_insert(session);
                     }
                 }
-                What::Ended(end) if is_own => {
-                    self.dead |= waiting.source == Source::Process;
+                Arrival::Ended(end) if is_own => {
+                    self.dead |= waiting.source == MessageOrigin::Process;
                     return ended(end, waiting.status);
                 }
-                What::Message(message) => {
+                Arrival::Message(message) => {
                     if let Some(outcome) = answer_of(&message, &waiting, is_own) {
-                        return Outcome::Answered {
+                        return RequestOutcome::Answered {
                             outcome,
                             raw: message,
                             status: waiting.status,
@@ -238,7 +242,7 @@ impl Session {
             }
         }
         self.give_up(&waiting).await;
-        Outcome::Failed {
+        RequestOutcome::Failed {
             reason: "too many messages, and no answer among them".to_owned(),
             unreachable: false,
             status: waiting.status,
@@ -246,7 +250,7 @@ impl Session {
     }
 
     /// Tells the server that an answer is not waited for any more.
-    async fn give_up(&mut self, waiting: &Waiting) {
+    async fn give_up(&mut self, waiting: &UnansweredRequest) {
         // Over HTTP in the modern era, closing the stream does it.
         let is_told = self.stateless.is_none() || !self.link.is_http();
         if waiting.cancellable && is_told && !self.dead {
@@ -280,7 +284,7 @@ impl Session {
     }
 
     /// Waits until the server has begun to answer a request, or to use a stream.
-    pub(super) async fn settled(&mut self, source: Source) {
+    pub(super) async fn settled(&mut self, source: MessageOrigin) {
         let deadline = Instant::now() + SETTLE;
         for _ in 0..self.context.limits().max_events {
             let Ok(Some(inbound)) = tokio::time::timeout_at(deadline, self.inbound.recv()).await
@@ -288,7 +292,7 @@ impl Session {
                 return;
             };
             let is_begun = inbound.source == source
-                && matches!(inbound.what, What::Head { .. } | What::Ended(_));
+                && matches!(inbound.what, Arrival::Head { .. } | Arrival::Ended(_));
             self.serve(inbound).await;
             if is_begun {
                 return;
@@ -306,8 +310,8 @@ impl Session {
         message: &Value,
         headers: Vec<(String, String)>,
         delivery: &DeliveryModifiers,
-    ) -> Option<Source> {
-        let outgoing = Outgoing {
+    ) -> Option<MessageOrigin> {
+        let outgoing = OutgoingMessage {
             message,
             headers,
             delivery,
@@ -345,9 +349,13 @@ impl Session {
 
 /// The answer in a message, if it is one to the request that waits. An error without an id, in
 /// the answer to its very POST, is one too.
-fn answer_of(message: &Value, waiting: &Waiting, is_own: bool) -> Option<Result<Value, Value>> {
+fn answer_of(
+    message: &Value,
+    waiting: &UnansweredRequest,
+    is_own: bool,
+) -> Option<Result<Value, Value>> {
     match rpc::from_value(message.clone()) {
-        Ok(Message::Response { id, outcome }) => {
+        Ok(RpcMessage::Response { id, outcome }) => {
             let is_refusal = waiting.status.is_some_and(|status| status >= 400);
             let is_nameless = is_own && is_refusal && outcome.is_err() && !id.is_u64();
             (id == waiting.id || is_nameless).then_some(outcome)
@@ -356,13 +364,13 @@ fn answer_of(message: &Value, waiting: &Waiting, is_own: bool) -> Option<Result<
     }
 }
 
-fn ended(end: End, status: Option<u16>) -> Outcome {
+fn ended(end: LinkEnd, status: Option<u16>) -> RequestOutcome {
     let reason = match (end.problem, status) {
         (Some(problem), _) => problem,
         (None, Some(status)) => format!("no answer in the response, status {status}"),
         (None, None) => "the server ended".to_owned(),
     };
-    Outcome::Failed {
+    RequestOutcome::Failed {
         reason,
         unreachable: end.unreachable,
         status,

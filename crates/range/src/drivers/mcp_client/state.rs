@@ -7,12 +7,12 @@ use crate::drivers::client::dispatch;
 
 /// What a phase has the client do, and how it answers.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct McpClientState {
     pub(super) client_info: Option<Value>,
     pub(super) capabilities: Option<Value>,
     /// The version to speak, when the document insists on one.
     pub(super) protocol_version: Option<String>,
-    pub(super) actions: Vec<Action>,
+    pub(super) actions: Vec<McpClientAction>,
     pub(super) sampling_responses: Vec<ResponseEntry>,
     pub(super) elicitation_responses: Vec<ResponseEntry>,
     pub(super) roots: Value,
@@ -21,12 +21,12 @@ pub(super) struct State {
 
 /// A message to send, templates not yet resolved.
 #[derive(Debug, Clone)]
-pub(super) struct Action {
+pub(super) struct McpClientAction {
     pub(super) method: String,
     pub(super) params: Option<Value>,
 }
 
-impl State {
+impl McpClientState {
     pub(super) fn new(state: &Value) -> Self {
         let mut problems = Vec::new();
         let sampling_responses = dispatch::entries(state, "sampling_responses", &mut problems);
@@ -47,7 +47,7 @@ impl State {
     }
 }
 
-fn actions(list: Option<&Value>, problems: &mut Vec<String>) -> Vec<Action> {
+fn actions(list: Option<&Value>, problems: &mut Vec<String>) -> Vec<McpClientAction> {
     let list = match list {
         None | Some(Value::Null) => return Vec::new(),
         Some(Value::Array(list)) => list,
@@ -59,7 +59,7 @@ fn actions(list: Option<&Value>, problems: &mut Vec<String>) -> Vec<Action> {
     let mut actions = Vec::with_capacity(list.len());
     for (position, action) in list.iter().enumerate() {
         match action.get("method").and_then(Value::as_str) {
-            Some(method) => actions.push(Action {
+            Some(method) => actions.push(McpClientAction {
                 method: method.to_owned(),
                 params: action.get("params").cloned(),
             }),
@@ -76,7 +76,7 @@ pub(super) fn default_client_info() -> Value {
 
 /// The capabilities a client declares when the document does not say: roots, and whatever one of
 /// its phases has answers for, because servers do not ask what a client did not declare.
-pub(super) fn default_capabilities<'s>(states: impl Iterator<Item = &'s State>) -> Value {
+pub(super) fn default_capabilities<'s>(states: impl Iterator<Item = &'s McpClientState>) -> Value {
     let mut capabilities = json!({"roots": {"listChanged": true}});
     for state in states {
         if !state.sampling_responses.is_empty() {
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_told_and_the_rest_is_used() {
-        let state = State::new(&json!({
+        let state = McpClientState::new(&json!({
             "actions": [{"method": "tools/list"}, {"params": {}}, 7],
             "sampling_responses": [{"content": {}}, {"when": 3}],
             "elicitation_responses": "no",

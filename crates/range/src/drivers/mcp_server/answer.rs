@@ -10,40 +10,40 @@ use proofhouse_protocol::mcp::{
 use proofhouse_protocol::rpc::{self, RpcFailure};
 use serde_json::{Map, Value, json};
 
-use super::call::{Call, Outcome, unknown_method};
-use super::content::Kind;
-use super::service::Service;
-use super::surface::{List, Surface};
+use super::call::{CallReply, ServerCall, unknown_method};
+use super::content::ContentKind;
+use super::service::McpServerService;
+use super::surface::{OfferedSurface, SurfaceList};
 use crate::phases::PhaseView;
 use crate::{Advance, CarrierKind};
 
 /// A request that was taken in.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct AcceptedRequest {
     /// The phase that answers.
     pub(super) phase: Arc<PhaseView>,
-    pub(super) surface: Arc<Surface>,
+    pub(super) surface: Arc<OfferedSurface>,
     /// Held until the answer is on its way.
     pub(super) advances: Vec<Advance>,
-    pub(super) work: Work,
+    pub(super) work: RemainingWork,
     pub(super) carried: Carried,
 }
 
 /// What is left to do for the answer.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) enum RemainingWork {
     /// Nothing.
-    Ready(Outcome),
+    Ready(CallReply),
     /// Something has to happen before.
-    Play(Script),
+    Play(AnswerScript),
     /// The caller wants to hear of changes.
     Listen(Value),
 }
 
 /// What has to happen before an answer.
 #[derive(Debug)]
-pub(super) struct Script {
-    pub(super) kind: Kind,
+pub(super) struct AnswerScript {
+    pub(super) kind: ContentKind,
     /// The tool, resource, template or prompt.
     pub(super) name: String,
     /// The request as templates see it.
@@ -60,10 +60,10 @@ pub(super) enum Carried {
     One(CarrierKind, String),
 }
 
-impl Service {
+impl McpServerService {
     /// Takes a request in: it is recorded, may end the phase, and is answered as far as that needs
     /// no waiting.
-    pub(super) fn begin(&self, call: &Call) -> Begun {
+    pub(super) fn begin(&self, call: &ServerCall) -> AcceptedRequest {
         let mut advances = Vec::new();
         if call.era == McpEra::Modern {
             advances.extend(self.contact(call));
@@ -72,7 +72,7 @@ impl Service {
                 self.context.spoken_to_without_session();
             }
         }
-        if let Some(kind) = Kind::of(&call.method) {
+        if let Some(kind) = ContentKind::of(&call.method) {
             return self.begin_use(call, kind, advances);
         }
         let probed = call.era == McpEra::Legacy
@@ -88,13 +88,13 @@ impl Service {
             advances.push(turn.advance);
             turn.phase
         };
-        let surface = phase.prepared(Surface::of);
+        let surface = phase.prepared(OfferedSurface::of);
         let mut carried = Carried::Nothing;
         let work = match self.simple(call, &surface, &mut carried) {
             Ok(work) => work,
-            Err(failure) => Work::Ready(Outcome::Error(failure)),
+            Err(failure) => RemainingWork::Ready(CallReply::Error(failure)),
         };
-        Begun {
+        AcceptedRequest {
             phase,
             surface,
             advances,
@@ -104,7 +104,7 @@ impl Service {
     }
 
     /// The first request of a client of the modern era stands for the handshake.
-    fn contact(&self, call: &Call) -> Option<Advance> {
+    fn contact(&self, call: &ServerCall) -> Option<Advance> {
         if !self.contacts.is_new(&client_name(call)) {
             return None;
         }
@@ -123,10 +123,10 @@ impl Service {
     /// The methods that use no item.
     fn simple(
         &self,
-        call: &Call,
-        surface: &Surface,
+        call: &ServerCall,
+        surface: &OfferedSurface,
         carried: &mut Carried,
-    ) -> Result<Work, RpcFailure> {
+    ) -> Result<RemainingWork, RpcFailure> {
         let unknown = || unknown_method(&call.method, call.era);
         let method = McpMethod::parse(&call.method)
             .filter(|method| method.exists_in(call.era.latest()))
@@ -171,7 +171,7 @@ impl Service {
                 let wanted = call.params.get("notifications").ok_or_else(|| {
                     RpcFailure::new(rpc::INVALID_PARAMS, "`notifications` is missing")
                 })?;
-                return Ok(Work::Listen(subscription_filter(wanted)));
+                return Ok(RemainingWork::Listen(subscription_filter(wanted)));
             }
             McpMethod::ToolsList => {
                 let kind = CarrierKind::ToolListed;
@@ -205,12 +205,12 @@ impl Service {
             | McpMethod::TasksCancel => return Err(unknown()),
         };
         let cacheable = method.is_cacheable();
-        Ok(Work::Ready(Outcome::Result(finish(
+        Ok(RemainingWork::Ready(CallReply::Result(finish(
             result, call.era, surface, cacheable,
         ))))
     }
 
-    fn initialize(&self, call: &Call, surface: &Surface) -> Value {
+    fn initialize(&self, call: &ServerCall, surface: &OfferedSurface) -> Value {
         let asked = call.text("protocolVersion");
         let version = match &surface.version {
             Some(version) => version,
@@ -231,7 +231,7 @@ impl Service {
         result
     }
 
-    fn discover(&self, call: &Call, surface: &Surface) -> Value {
+    fn discover(&self, call: &ServerCall, surface: &OfferedSurface) -> Value {
         let mut result = json!({
             "supportedVersions": supported_versions(surface),
             "capabilities": self.resolved(&surface.capabilities, &call.params),
@@ -244,9 +244,9 @@ impl Service {
 
     fn list(
         &self,
-        call: &Call,
-        surface: &Surface,
-        list: &List,
+        call: &ServerCall,
+        surface: &OfferedSurface,
+        list: &SurfaceList,
         key: &str,
         kind: CarrierKind,
         carried: &mut Carried,
@@ -283,7 +283,7 @@ impl Service {
     }
 
     /// Counts what an answer carried to the subject.
-    pub(super) fn count(&self, begun: &Begun, call: &Call) {
+    pub(super) fn count(&self, begun: &AcceptedRequest, call: &ServerCall) {
         let (surface, phase) = (&begun.surface, &begun.phase);
         match &begun.carried {
             Carried::Nothing => {}
@@ -312,7 +312,7 @@ impl Service {
 }
 
 /// What a server of this state speaks in the modern era.
-pub(super) fn supported_versions(surface: &Surface) -> Value {
+pub(super) fn supported_versions(surface: &OfferedSurface) -> Value {
     match &surface.version {
         Some(version) => json!([version]),
         None => McpRevision::all_stateless()
@@ -322,7 +322,12 @@ pub(super) fn supported_versions(surface: &Surface) -> Value {
 }
 
 /// The result with what the modern era wants on every one.
-pub(super) fn finish(mut result: Value, era: McpEra, surface: &Surface, cacheable: bool) -> Value {
+pub(super) fn finish(
+    mut result: Value,
+    era: McpEra,
+    surface: &OfferedSurface,
+    cacheable: bool,
+) -> Value {
     if era == McpEra::Legacy {
         return result;
     }
@@ -343,7 +348,7 @@ pub(super) fn finish(mut result: Value, era: McpEra, surface: &Surface, cacheabl
     result
 }
 
-fn complete(call: &Call, surface: &Surface) -> Value {
+fn complete(call: &ServerCall, surface: &OfferedSurface) -> Value {
     let reference = call.params.get("ref");
     let text = |key: &str| {
         reference
@@ -371,7 +376,7 @@ fn complete(call: &Call, surface: &Surface) -> Value {
 }
 
 /// What tells clients of the modern era apart.
-fn client_name(call: &Call) -> String {
+fn client_name(call: &ServerCall) -> String {
     let info = match call.era {
         McpEra::Modern => call.meta(meta::CLIENT_INFO),
         McpEra::Legacy => call.params.get("clientInfo"),

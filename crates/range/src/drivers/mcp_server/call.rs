@@ -7,18 +7,18 @@ use proofhouse_protocol::rpc::{self, RpcFailure};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::outlet::Outlet;
-use super::peer::Peer;
+use super::outlet::MessageOutlet;
+use super::peer::McpPeer;
 
 /// A request.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct ServerCall {
     pub(super) id: Value,
     pub(super) method: String,
     pub(super) params: Value,
     pub(super) era: McpEra,
     /// Who sent it; in the modern era only where there is one peer, on stdio.
-    pub(super) peer: Option<Arc<Peer>>,
+    pub(super) peer: Option<Arc<McpPeer>>,
     /// What the client can do.
     pub(super) capabilities: Arc<Value>,
     /// How urgent a log message must be; `None` for those who want none.
@@ -27,7 +27,7 @@ pub(super) struct Call {
     pub(super) origin: String,
 }
 
-impl Call {
+impl ServerCall {
     pub(super) fn meta(&self, key: &str) -> Option<&Value> {
         meta::get(&self.params, key)
     }
@@ -49,7 +49,7 @@ impl Call {
 
 /// What is answered.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum CallReply {
     Result(Value),
     Error(RpcFailure),
 }
@@ -66,7 +66,7 @@ pub(super) fn unknown_method(method: &str, era: McpEra) -> RpcFailure {
     }
 }
 
-impl Outcome {
+impl CallReply {
     /// What the trace has of it.
     pub(super) fn content(&self) -> Value {
         match self {
@@ -85,7 +85,7 @@ impl Outcome {
     /// The response as text.
     pub(super) fn to_text(&self, id: &Value) -> String {
         #[derive(Serialize)]
-        struct Response<'a> {
+        struct CallResponse<'a> {
             jsonrpc: &'static str,
             id: &'a Value,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ impl Outcome {
             Self::Result(result) => (Some(result), None),
             Self::Error(failure) => (None, Some(failure.to_object())),
         };
-        let response = Response {
+        let response = CallResponse {
             jsonrpc: "2.0",
             id,
             result,
@@ -110,15 +110,15 @@ impl Outcome {
 
 /// Something that listens to changes, in the modern era.
 #[derive(Debug, Clone)]
-pub(super) struct Listener {
+pub(super) struct ChangeListener {
     /// The id of the request that opened it.
     pub(super) subscription: Value,
     /// What it wants to hear.
     pub(super) filter: Value,
-    pub(super) outlet: Outlet,
+    pub(super) outlet: MessageOutlet,
 }
 
-impl Listener {
+impl ChangeListener {
     /// Whether it wants to hear this notification.
     pub(super) fn wants(&self, method: &str, params: &Value) -> bool {
         wants_notification(&self.filter, method, params)

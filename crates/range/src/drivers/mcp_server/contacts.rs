@@ -10,10 +10,10 @@ const MAX_CONTACTS: usize = 1_000;
 
 /// The clients that were seen.
 #[derive(Debug, Default)]
-pub(super) struct Contacts(Mutex<Seen>);
+pub(super) struct Contacts(Mutex<ContactTimes>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct ContactTimes {
     /// Whether the client may still be about to start a handshake.
     by_name: HashMap<String, bool>,
     order: VecDeque<String>,

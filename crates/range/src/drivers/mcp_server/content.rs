@@ -8,25 +8,25 @@ use proofhouse_protocol::mcp::{McpEra, McpMethod, error, result_type};
 use proofhouse_protocol::rpc::{self, RpcFailure};
 use serde_json::{Map, Value, json};
 
-use super::answer::{Begun, Carried, Script, Work, finish};
-use super::call::{Call, Outcome};
+use super::answer::{AcceptedRequest, AnswerScript, Carried, RemainingWork, finish};
+use super::call::{CallReply, ServerCall};
 use super::results::{Built, choose};
 use super::rounds::Round;
-use super::service::{Service, carrier};
-use super::steps::{Ask, Step};
-use super::surface::{Item, Surface};
+use super::service::{McpServerService, carrier};
+use super::steps::{Ask, DeliveryStep};
+use super::surface::{OfferedSurface, SurfaceItem};
 use crate::phases::PhaseView;
 use crate::{Advance, CarrierKind};
 
 /// What can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ContentKind {
     Tool,
     Prompt,
     Resource,
 }
 
-impl Kind {
+impl ContentKind {
     /// The kind that a method uses.
     pub(super) fn of(method: &str) -> Option<Self> {
         Some(match McpMethod::parse(method)? {
@@ -59,8 +59,13 @@ impl Kind {
     }
 }
 
-impl Service {
-    pub(super) fn begin_use(&self, call: &Call, kind: Kind, mut advances: Vec<Advance>) -> Begun {
+impl McpServerService {
+    pub(super) fn begin_use(
+        &self,
+        call: &ServerCall,
+        kind: ContentKind,
+        mut advances: Vec<Advance>,
+    ) -> AcceptedRequest {
         let name = call.text(kind.name_key());
         let state = call.params.get("requestState").filter(|state| {
             // In the legacy era the key has no meaning.
@@ -84,11 +89,11 @@ impl Service {
                 self.context
                     .warn("a client came back with a `requestState` that is not ours");
                 let failure = RpcFailure::new(rpc::INVALID_PARAMS, "`requestState` is not valid");
-                let surface = phase.prepared(Surface::of);
+                let surface = phase.prepared(OfferedSurface::of);
                 (phase, surface, Err(failure))
             }
             Some(Some(round)) => {
-                let surface = round.phase.prepared(Surface::of);
+                let surface = round.phase.prepared(OfferedSurface::of);
                 let phase = Arc::clone(&round.phase);
                 let place = (&phase, &*surface);
                 let work =
@@ -96,30 +101,30 @@ impl Service {
                 (phase, surface, work)
             }
             None => {
-                let surface = phase.prepared(Surface::of);
+                let surface = phase.prepared(OfferedSurface::of);
                 let place = (&phase, &*surface);
                 let work = self.use_item(call, kind, place, None, &mut advances, &mut carried);
                 (phase, surface, work)
             }
         };
-        Begun {
+        AcceptedRequest {
             phase,
             surface,
             advances,
-            work: work.unwrap_or_else(|failure| Work::Ready(Outcome::Error(failure))),
+            work: work.unwrap_or_else(|failure| RemainingWork::Ready(CallReply::Error(failure))),
             carried,
         }
     }
 
     fn use_item(
         &self,
-        call: &Call,
-        kind: Kind,
-        (phase, surface): (&Arc<PhaseView>, &Surface),
+        call: &ServerCall,
+        kind: ContentKind,
+        (phase, surface): (&Arc<PhaseView>, &OfferedSurface),
         round: Option<Round>,
         advances: &mut Vec<Advance>,
         carried: &mut Carried,
-    ) -> Result<Work, RpcFailure> {
+    ) -> Result<RemainingWork, RpcFailure> {
         let name = call.text(kind.name_key());
         let (item, variables) =
             find(surface, kind, name).ok_or_else(|| not_found(kind, name, call.era))?;
@@ -133,19 +138,21 @@ impl Service {
             let open = asks.iter().filter(|ask| !answers.contains_key(&ask.key));
             if let Some(round) = open.map(|ask| ask.round).min() {
                 let result = self.require_input(call, kind, phase, &asks, round, answers);
-                return Ok(Work::Ready(Outcome::Result(finish(
+                return Ok(RemainingWork::Ready(CallReply::Result(finish(
                     result, call.era, surface, false,
                 ))));
             }
         }
         *carried = Carried::One(kind.carrier(), name.to_owned());
         let view = view(&call.params, &answers, variables);
-        let waits = |step: &Step| call.era == McpEra::Legacy || !matches!(step, Step::Ask(_));
+        let waits = |step: &DeliveryStep| {
+            call.era == McpEra::Legacy || !matches!(step, DeliveryStep::Ask(_))
+        };
         let has_to_wait = (call.era == McpEra::Legacy && !asks.is_empty())
             || item.steps.iter().any(waits)
             || choose(item, &view).is_some_and(|entry| entry.synthesize.is_some());
         if has_to_wait {
-            return Ok(Work::Play(Script {
+            return Ok(RemainingWork::Play(AnswerScript {
                 kind,
                 name: name.to_owned(),
                 view: view.into_owned(),
@@ -155,8 +162,8 @@ impl Service {
         | Built::Generated {
             otherwise: result, ..
         }) = self.build(kind, item, &view);
-        let cacheable = kind == Kind::Resource;
-        Ok(Work::Ready(Outcome::Result(finish(
+        let cacheable = kind == ContentKind::Resource;
+        Ok(RemainingWork::Ready(CallReply::Result(finish(
             result, call.era, surface, cacheable,
         ))))
     }
@@ -164,7 +171,7 @@ impl Service {
     /// Takes the answers that came with the request; each is an event of its own, once.
     fn take_answers(
         &self,
-        call: &Call,
+        call: &ServerCall,
         asks: &[Ask],
         answers: &mut Map<String, Value>,
         is_news: bool,
@@ -202,8 +209,8 @@ impl Service {
     /// The result that asks the client for the questions of a round.
     fn require_input(
         &self,
-        call: &Call,
-        kind: Kind,
+        call: &ServerCall,
+        kind: ContentKind,
         phase: &Arc<PhaseView>,
         asks: &[Ask],
         round: u64,
@@ -243,14 +250,14 @@ impl Service {
 
 /// The item of a name, with the variables of a template.
 pub(super) fn find<'s>(
-    surface: &'s Surface,
-    kind: Kind,
+    surface: &'s OfferedSurface,
+    kind: ContentKind,
     name: &str,
-) -> Option<(&'s Item, Option<Map<String, Value>>)> {
+) -> Option<(&'s SurfaceItem, Option<Map<String, Value>>)> {
     match kind {
-        Kind::Tool => Some((surface.tools.get(name)?, None)),
-        Kind::Prompt => Some((surface.prompts.get(name)?, None)),
-        Kind::Resource => match surface.resources.get(name) {
+        ContentKind::Tool => Some((surface.tools.get(name)?, None)),
+        ContentKind::Prompt => Some((surface.prompts.get(name)?, None)),
+        ContentKind::Resource => match surface.resources.get(name) {
             Some(item) => Some((item, None)),
             None => {
                 let (item, variables) = surface.template(name)?;
@@ -262,14 +269,14 @@ pub(super) fn find<'s>(
 
 /// The questions of a call: those of the state and of the item, as far as the client can be asked.
 pub(super) fn asks(
-    call: &Call,
-    kind: Kind,
-    item: &Item,
-    surface: &Surface,
+    call: &ServerCall,
+    kind: ContentKind,
+    item: &SurfaceItem,
+    surface: &OfferedSurface,
     context: &crate::ActorContext,
 ) -> Vec<Ask> {
     let mut asks = Vec::new();
-    if kind != Kind::Resource
+    if kind != ContentKind::Resource
         && let Some(entry) = select_response(&surface.elicitations, &call.params)
     {
         let params = entry.fields.iter();
@@ -282,7 +289,7 @@ pub(super) fn asks(
         });
     }
     asks.extend(item.steps.iter().filter_map(|step| match step {
-        Step::Ask(ask) => Some(ask.clone()),
+        DeliveryStep::Ask(ask) => Some(ask.clone()),
         _ => None,
     }));
     asks.retain(|ask| {
@@ -321,7 +328,7 @@ pub(super) fn view<'p>(
     Cow::Owned(view)
 }
 
-fn check_capabilities(call: &Call, item: &Item) -> Result<(), RpcFailure> {
+fn check_capabilities(call: &ServerCall, item: &SurfaceItem) -> Result<(), RpcFailure> {
     if item.requires.keys().all(|name| call.has_capability(name)) {
         return Ok(());
     }
@@ -334,14 +341,16 @@ fn check_capabilities(call: &Call, item: &Item) -> Result<(), RpcFailure> {
     })
 }
 
-fn not_found(kind: Kind, name: &str, era: McpEra) -> RpcFailure {
+fn not_found(kind: ContentKind, name: &str, era: McpEra) -> RpcFailure {
     match (kind, era) {
-        (Kind::Resource, era) => {
+        (ContentKind::Resource, era) => {
             RpcFailure::new(era.resource_not_found_code(), "Resource not found")
                 .with_data(json!({"uri": name}))
         }
-        (Kind::Tool, _) => RpcFailure::new(rpc::INVALID_PARAMS, format!("Unknown tool: {name}")),
-        (Kind::Prompt, _) => {
+        (ContentKind::Tool, _) => {
+            RpcFailure::new(rpc::INVALID_PARAMS, format!("Unknown tool: {name}"))
+        }
+        (ContentKind::Prompt, _) => {
             RpcFailure::new(rpc::INVALID_PARAMS, format!("Unknown prompt: {name}"))
         }
     }

@@ -11,7 +11,7 @@ use proofhouse_wire::HeaderMap;
 use serde_json::{Value, json};
 
 use super::answer::supported_versions;
-use super::surface::Surface;
+use super::surface::OfferedSurface;
 
 /// Looks up the headers of a request.
 pub(super) fn lookup<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> Option<Cow<'h, str>> {
@@ -26,7 +26,7 @@ pub(super) fn check(
     method: &str,
     params: &Value,
     headers: Option<&HeaderMap>,
-    surface: &Surface,
+    surface: &OfferedSurface,
 ) -> Result<(), RpcFailure> {
     let supported = supported_versions(surface);
     let supports = |version: &str| {

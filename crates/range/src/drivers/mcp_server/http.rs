@@ -7,18 +7,18 @@ use proofhouse_oatf::Direction;
 use proofhouse_protocol::mcp::{
     McpEra, McpLogLevel, McpMethod, McpNotification, McpRevision, era_of, header, meta, tag_params,
 };
-use proofhouse_protocol::rpc::{self, Message, RpcFailure};
-use proofhouse_wire::server::{Body, Handler, Reply, Request, StreamWriter, stream};
+use proofhouse_protocol::rpc::{self, RpcFailure, RpcMessage};
+use proofhouse_wire::server::{Handler, Reply, ReplyBody, Request, StreamWriter, stream};
 use proofhouse_wire::{Method, StatusCode, origin};
 use serde_json::{Value, json};
 
-use super::answer::{Begun, Work};
-use super::call::{Call, Listener, Outcome};
+use super::answer::{AcceptedRequest, RemainingWork};
+use super::call::{CallReply, ChangeListener, ServerCall};
 use super::envelope::{self, lookup};
 use super::ids;
-use super::outlet::{Outlet, write_body};
-use super::peer::Peer;
-use super::service::Service;
+use super::outlet::{MessageOutlet, write_body};
+use super::peer::McpPeer;
+use super::service::McpServerService;
 use super::streams::{STANDALONE, parse_id};
 
 /// The path of the endpoint.
@@ -26,12 +26,12 @@ pub(super) const PATH: &str = "/mcp";
 
 /// Answers HTTP requests.
 #[derive(Debug)]
-pub(super) struct Http {
-    pub(super) service: Arc<Service>,
+pub(super) struct McpServerHttp {
+    pub(super) service: Arc<McpServerService>,
     pub(super) address: SocketAddr,
 }
 
-impl Handler for Http {
+impl Handler for McpServerHttp {
     async fn handle(&self, request: Request) -> Reply {
         if request.path != PATH {
             return Reply::empty(StatusCode::NOT_FOUND);
@@ -62,7 +62,7 @@ impl Handler for Http {
     }
 }
 
-impl Http {
+impl McpServerHttp {
     async fn post(&self, request: Request) -> Reply {
         let context = &self.service.context;
         let body = match &request.body {
@@ -88,11 +88,11 @@ impl Http {
         }
     }
 
-    async fn post_legacy(&self, request: &Request, message: Message) -> Reply {
+    async fn post_legacy(&self, request: &Request, message: RpcMessage) -> Reply {
         let service = &self.service;
-        if let Message::Request { id, method, params } = message {
+        if let RpcMessage::Request { id, method, params } = message {
             if method == McpMethod::Initialize.as_str() {
-                let peer = Arc::new(Peer::new(ids::unguessable(), None));
+                let peer = Arc::new(McpPeer::new(ids::unguessable(), None));
                 let session = peer.id.clone();
                 service.admit(Arc::clone(&peer));
                 let call = self.legacy_call(request, peer, id, method, params);
@@ -114,23 +114,23 @@ impl Http {
             Err((status, failure)) => return refusal(status, &Value::Null, failure),
         };
         match message {
-            Message::Notification { method, params } => {
+            RpcMessage::Notification { method, params } => {
                 service.notified(Some(&peer), &method, &params).await;
             }
-            Message::Response { id, outcome } => service.responded(&peer, &id, outcome),
-            Message::Request { .. } => {}
+            RpcMessage::Response { id, outcome } => service.responded(&peer, &id, outcome),
+            RpcMessage::Request { .. } => {}
         }
         Reply::empty(StatusCode::ACCEPTED)
     }
 
-    async fn post_modern(&self, request: &Request, message: Message) -> Reply {
+    async fn post_modern(&self, request: &Request, message: RpcMessage) -> Reply {
         let (id, method, params) = match message {
-            Message::Request { id, method, params } => (id, method, params),
-            Message::Notification { method, params } => {
+            RpcMessage::Request { id, method, params } => (id, method, params),
+            RpcMessage::Notification { method, params } => {
                 self.service.notified(None, &method, &params).await;
                 return Reply::empty(StatusCode::ACCEPTED);
             }
-            Message::Response { id, .. } => {
+            RpcMessage::Response { id, .. } => {
                 self.service
                     .context
                     .warn("a client of the modern era sent a response");
@@ -142,7 +142,7 @@ impl Http {
         if let Err(failure) = envelope::check(&method, &params, Some(&request.headers), &surface) {
             return self.refuse(StatusCode::BAD_REQUEST, &id, &method, &params, failure);
         }
-        let call = Call {
+        let call = ServerCall {
             era: McpEra::Modern,
             peer: None,
             capabilities: Arc::new(
@@ -164,12 +164,12 @@ impl Http {
     fn legacy_call(
         &self,
         request: &Request,
-        peer: Arc<Peer>,
+        peer: Arc<McpPeer>,
         id: Value,
         method: String,
         params: Value,
-    ) -> Call {
-        Call {
+    ) -> ServerCall {
+        ServerCall {
             id,
             method,
             params,
@@ -182,7 +182,7 @@ impl Http {
     }
 
     /// The session that a request belongs to, or why there is none.
-    fn session(&self, request: &Request) -> Result<Arc<Peer>, (StatusCode, RpcFailure)> {
+    fn session(&self, request: &Request) -> Result<Arc<McpPeer>, (StatusCode, RpcFailure)> {
         let failed = |status, message| (status, RpcFailure::new(rpc::INVALID_REQUEST, message));
         if let Some(version) = request.header(header::PROTOCOL_VERSION)
             && !McpRevision::parse(version).is_some_and(McpRevision::has_sessions)
@@ -236,19 +236,19 @@ impl Http {
 
     /// Answers a call: with JSON when there is only the answer, with a stream when more must be
     /// said.
-    async fn answer(&self, call: Call) -> Reply {
+    async fn answer(&self, call: ServerCall) -> Reply {
         let begun = self.service.begin(&call);
         let delivery = &begun.phase.delivery;
         let needs_stream = delivery.duplicate_ids || delivery.notification_flood.is_some();
         match &begun.work {
-            Work::Ready(_) if !needs_stream => self.answer_whole(call, begun).await,
+            RemainingWork::Ready(_) if !needs_stream => self.answer_whole(call, begun).await,
             _ => self.answer_in_stream(call, begun),
         }
     }
 
-    async fn answer_whole(&self, call: Call, mut begun: Begun) -> Reply {
+    async fn answer_whole(&self, call: ServerCall, mut begun: AcceptedRequest) -> Reply {
         let service = &self.service;
-        let Work::Ready(outcome) = &begun.work else {
+        let RemainingWork::Ready(outcome) = &begun.work else {
             return Reply::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
         let delivery = &begun.phase.delivery;
@@ -266,7 +266,7 @@ impl Http {
             return Reply::json(status, text).with_guard(advances);
         }
         let (writer, body) = stream();
-        let reply = Reply::json(status, "").with_body(Body::Stream(body));
+        let reply = Reply::json(status, "").with_body(ReplyBody::Stream(body));
         let background = Arc::clone(service);
         let started = service.spawn(async move {
             let delivery = &begun.phase.delivery;
@@ -278,15 +278,15 @@ impl Http {
         if started { reply } else { busy() }
     }
 
-    fn answer_in_stream(&self, call: Call, begun: Begun) -> Reply {
+    fn answer_in_stream(&self, call: ServerCall, begun: AcceptedRequest) -> Reply {
         let (reply, writer) = Reply::events();
         let service = Arc::clone(&self.service);
         let outlet = match (&call.era, &call.peer) {
-            (McpEra::Legacy, Some(peer)) => Outlet::Stream {
+            (McpEra::Legacy, Some(peer)) => MessageOutlet::Stream {
                 number: peer.streams().open(writer.clone(), peer.knows_priming()),
                 peer: Arc::clone(peer),
             },
-            _ => Outlet::Events(writer.clone()),
+            _ => MessageOutlet::Events(writer.clone()),
         };
         let started = self.service.spawn(async move {
             in_stream(&service, call, begun, &outlet, writer).await;
@@ -317,20 +317,20 @@ fn is_modern(request: &Request) -> bool {
 /// Plays a call on its stream. `writer` keeps nothing open: a stream that can be resumed lets go of
 /// its connection on its own.
 async fn in_stream(
-    service: &Arc<Service>,
-    call: Call,
-    mut begun: Begun,
-    outlet: &Outlet,
+    service: &Arc<McpServerService>,
+    call: ServerCall,
+    mut begun: AcceptedRequest,
+    outlet: &MessageOutlet,
     writer: StreamWriter,
 ) {
     drop(writer);
-    match std::mem::replace(&mut begun.work, Work::Listen(Value::Null)) {
-        Work::Ready(outcome) => {
+    match std::mem::replace(&mut begun.work, RemainingWork::Listen(Value::Null)) {
+        RemainingWork::Ready(outcome) => {
             let _ = service.reply(&call, &mut begun, outcome, outlet).await;
             outlet.end();
         }
-        Work::Play(script) => service.play(&call, &mut begun, &script, outlet).await,
-        Work::Listen(filter) => {
+        RemainingWork::Play(script) => service.play(&call, &mut begun, &script, outlet).await,
+        RemainingWork::Listen(filter) => {
             begun.advances.clear();
             listen(service, &call, filter, outlet).await;
         }
@@ -338,7 +338,12 @@ async fn in_stream(
 }
 
 /// Tells a client of changes for as long as it listens.
-pub(super) async fn listen(service: &Arc<Service>, call: &Call, filter: Value, outlet: &Outlet) {
+pub(super) async fn listen(
+    service: &Arc<McpServerService>,
+    call: &ServerCall,
+    filter: Value,
+    outlet: &MessageOutlet,
+) {
     // Cancelled as soon as the client can know of it.
     let token = call.peer.as_ref().and_then(|peer| peer.start(&call.id));
     let params = tag_params(&json!({"notifications": filter}), &call.id);
@@ -351,7 +356,7 @@ pub(super) async fn listen(service: &Arc<Service>, call: &Call, filter: Value, o
     if outlet.send(&text, service.patience()).await.is_err() {
         return;
     }
-    let listener = Listener {
+    let listener = ChangeListener {
         subscription: call.id.clone(),
         filter,
         outlet: outlet.clone(),
@@ -375,7 +380,7 @@ pub(super) async fn listen(service: &Arc<Service>, call: &Call, filter: Value, o
 }
 
 fn refusal(status: StatusCode, id: &Value, failure: RpcFailure) -> Reply {
-    Reply::json(status, Outcome::Error(failure).to_text(id))
+    Reply::json(status, CallReply::Error(failure).to_text(id))
 }
 
 fn busy() -> Reply {

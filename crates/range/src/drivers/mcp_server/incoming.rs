@@ -7,14 +7,14 @@ use proofhouse_protocol::mcp::McpNotification;
 use proofhouse_protocol::rpc::RpcFailure;
 use serde_json::{Value, json};
 
-use super::call::Outcome;
-use super::outlet::Outlet;
-use super::peer::Peer;
-use super::service::Service;
+use super::call::CallReply;
+use super::outlet::MessageOutlet;
+use super::peer::McpPeer;
+use super::service::McpServerService;
 
-impl Service {
+impl McpServerService {
     /// A notification came.
-    pub(super) async fn notified(&self, peer: Option<&Arc<Peer>>, method: &str, params: &Value) {
+    pub(super) async fn notified(&self, peer: Option<&Arc<McpPeer>>, method: &str, params: &Value) {
         let turn = self
             .context
             .received(method, Direction::Request, params, None);
@@ -26,7 +26,7 @@ impl Service {
                     // Too late is not an error: the answer may be on its way.
                     peer.cancel(id);
                     if let Some(lines) = &peer.lines {
-                        self.stop_listening(id, &Outlet::Lines(Arc::clone(lines)));
+                        self.stop_listening(id, &MessageOutlet::Lines(Arc::clone(lines)));
                     }
                 }
                 _ => {}
@@ -36,20 +36,20 @@ impl Service {
     }
 
     /// The client is through with the handshake, whether it said so or just went on.
-    pub(super) async fn ready_now(&self, peer: &Peer) {
+    pub(super) async fn ready_now(&self, peer: &McpPeer) {
         if peer.initialize() {
             self.greet().await;
         }
     }
 
     /// A request is refused before it counts as one; it is a message all the same, and recorded.
-    pub(super) fn refused(&self, method: &str, params: &Value, failure: RpcFailure) -> Outcome {
+    pub(super) fn refused(&self, method: &str, params: &Value, failure: RpcFailure) -> CallReply {
         let phase = self
             .context
             .overheard(method, Direction::Request, params, None);
         self.context
             .warn(&format!("`{method}` was refused: {}", failure.message));
-        let outcome = Outcome::Error(failure);
+        let outcome = CallReply::Error(failure);
         let content = outcome.content();
         self.context
             .sent(&phase, method, Direction::Response, &content, None);
@@ -57,7 +57,7 @@ impl Service {
     }
 
     /// An answer to one of our requests came; it is named by the request's method.
-    pub(super) fn responded(&self, peer: &Peer, id: &Value, outcome: Result<Value, Value>) {
+    pub(super) fn responded(&self, peer: &McpPeer, id: &Value, outcome: Result<Value, Value>) {
         let Some((method, waiting)) = peer.answered(id) else {
             let warning = format!("an answer to nothing that was asked, with the id {id}");
             self.context.warn(&warning);

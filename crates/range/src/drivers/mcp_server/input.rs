@@ -16,13 +16,13 @@ const PIECE: usize = 64 << 10;
 
 /// Standard input.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(super) struct StdinInput {
     pieces: mpsc::Receiver<std::io::Result<Vec<u8>>>,
     piece: Vec<u8>,
     taken: usize,
 }
 
-impl Input {
+impl StdinInput {
     /// Starts to read standard input.
     pub(super) fn new() -> Self {
         Self::reading(std::io::stdin())
@@ -56,7 +56,7 @@ impl Input {
     }
 }
 
-impl AsyncRead for Input {
+impl AsyncRead for StdinInput {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -87,7 +87,7 @@ mod tests {
     #[tokio::test]
     async fn everything_arrives_in_order_and_then_the_end() {
         let text: Vec<u8> = (0..300_000u32).flat_map(u32::to_le_bytes).collect();
-        let mut input = Input::reading(std::io::Cursor::new(text.clone()));
+        let mut input = StdinInput::reading(std::io::Cursor::new(text.clone()));
         let mut read = Vec::new();
         input.read_to_end(&mut read).await.unwrap();
         assert!(read == text);

@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use proofhouse_oatf::{ActionKind, Mode};
 use proofhouse_protocol::mcp::McpMethod;
-use proofhouse_wire::server::Bound;
+use proofhouse_wire::server::BoundServer;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::actor::ActorContext;
@@ -39,10 +39,10 @@ use crate::driver::{
     PreparedActor,
 };
 use crate::exposure::CarrierKind;
-use http::Http;
-use input::Input;
-use service::{Service, carrier};
-use surface::Surface;
+use http::McpServerHttp;
+use input::StdinInput;
+use service::{McpServerService, carrier};
+use surface::OfferedSurface;
 
 /// The driver of `mcp_server`.
 #[derive(Debug)]
@@ -76,7 +76,9 @@ impl Driver for McpServerDriver {
         Box::pin(async move {
             match endpoint {
                 ActorEndpoint::Listen(address) => prepare_http(context, address).await,
-                ActorEndpoint::Stdio => Ok(mcp_over(context, Input::new(), tokio::io::stdout())),
+                ActorEndpoint::Stdio => {
+                    Ok(mcp_over(context, StdinInput::new(), tokio::io::stdout()))
+                }
                 ActorEndpoint::Command(_) | ActorEndpoint::Url(_) => Err(context.error(
                     ActorErrorKind::Endpoint,
                     "a server listens on an address or speaks over stdio",
@@ -90,14 +92,14 @@ async fn prepare_http(
     context: ActorContext,
     address: SocketAddr,
 ) -> Result<PreparedActor, ActorError> {
-    let bound = Bound::new(address).await.map_err(|error| {
+    let bound = BoundServer::new(address).await.map_err(|error| {
         let message = format!("cannot listen on {address}: {error}");
         context.error(ActorErrorKind::Bind, message)
     })?;
     let address = bound.address();
-    let service = Arc::new(Service::new(context.clone()));
+    let service = Arc::new(McpServerService::new(context.clone()));
     plan(&context);
-    let handler = Arc::new(Http {
+    let handler = Arc::new(McpServerHttp {
         service: Arc::clone(&service),
         address,
     });
@@ -120,7 +122,7 @@ pub fn mcp_over(
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> PreparedActor {
     plan(&context);
-    let service = Arc::new(Service::new(context));
+    let service = Arc::new(McpServerService::new(context));
     PreparedActor {
         address: None,
         play: Box::pin(async move {
@@ -135,7 +137,7 @@ pub fn mcp_over(
 }
 
 /// Does what is to be done on entry into each phase, until the run is over.
-async fn entries(service: &Service) {
+async fn entries(service: &McpServerService) {
     let mut entries = service.context.entries();
     loop {
         tokio::select! {
@@ -151,7 +153,7 @@ async fn entries(service: &Service) {
 /// Notes everything that could reach the subject, and what in the document makes no sense.
 fn plan(context: &ActorContext) {
     for phase in context.all_phases() {
-        let surface = phase.prepared(Surface::of);
+        let surface = phase.prepared(OfferedSurface::of);
         for warning in &surface.warnings {
             context.warn(&format!("phase `{}`: {warning}", phase.name));
         }

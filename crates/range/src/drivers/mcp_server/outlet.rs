@@ -7,12 +7,12 @@ use proofhouse_protocol::mcp::{McpLogLevel, McpNotification};
 use proofhouse_protocol::rpc;
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::server::StreamWriter;
-use proofhouse_wire::sse::Event;
+use proofhouse_wire::sse::SseEvent;
 use serde_json::json;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
 
-use super::peer::Peer;
+use super::peer::McpPeer;
 use crate::DeliveryModifiers;
 
 /// The size of the pieces of a slow reply, and the most there are.
@@ -21,34 +21,34 @@ const MAX_PIECES: usize = 1_000;
 
 /// Where messages go.
 #[derive(Debug, Clone)]
-pub(super) enum Outlet {
+pub(super) enum MessageOutlet {
     /// A stream of a session, which can be resumed.
-    Stream { peer: Arc<Peer>, number: u64 },
+    Stream { peer: Arc<McpPeer>, number: u64 },
     /// A stream that ends with its connection.
     Events(StreamWriter),
     /// Lines.
-    Lines(Arc<Lines>),
+    Lines(Arc<StdoutLines>),
 }
 
 /// The reader is gone, or takes too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Gone;
+pub(super) struct OutletClosed;
 
 /// Standard output, or what stands for it.
-pub(super) struct Lines {
+pub(super) struct StdoutLines {
     writer: Mutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>,
     /// Cancelled when nothing more can be written.
     pub(super) closed: CancellationToken,
     patience: Duration,
 }
 
-impl std::fmt::Debug for Lines {
+impl std::fmt::Debug for StdoutLines {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Lines").finish_non_exhaustive()
     }
 }
 
-impl Lines {
+impl StdoutLines {
     pub(super) fn new(
         writer: impl AsyncWrite + Send + Unpin + 'static,
         patience: Duration,
@@ -61,17 +61,22 @@ impl Lines {
     }
 
     /// Writes pieces, nothing of others between them, with a pause after each but the last.
-    async fn write(&self, pieces: &[&[u8]], pause: Duration, close: bool) -> Result<(), Gone> {
+    async fn write(
+        &self,
+        pieces: &[&[u8]],
+        pause: Duration,
+        close: bool,
+    ) -> Result<(), OutletClosed> {
         let mut writer = self.writer.lock().await;
-        let mut written = Err(Gone);
+        let mut written = Err(OutletClosed);
         if let Some(writer) = &mut *writer {
             let writing = async {
                 for (position, piece) in pieces.iter().enumerate() {
                     if position > 0 && !pause.is_zero() {
                         tokio::time::sleep(pause).await;
                     }
-                    writer.write_all(piece).await.map_err(|_| Gone)?;
-                    writer.flush().await.map_err(|_| Gone)?;
+                    writer.write_all(piece).await.map_err(|_| OutletClosed)?;
+                    writer.flush().await.map_err(|_| OutletClosed)?;
                 }
                 Ok(())
             };
@@ -79,7 +84,7 @@ impl Lines {
             let patience = self.patience + pause * u32::try_from(pieces.len()).unwrap_or(u32::MAX);
             written = tokio::time::timeout(patience, writing)
                 .await
-                .unwrap_or(Err(Gone));
+                .unwrap_or(Err(OutletClosed));
         }
         if close || written.is_err() {
             *writer = None;
@@ -89,21 +94,21 @@ impl Lines {
     }
 }
 
-impl Outlet {
+impl MessageOutlet {
     /// Sends a message at once and whole.
-    pub(super) async fn send(&self, data: &str, patience: Duration) -> Result<(), Gone> {
+    pub(super) async fn send(&self, data: &str, patience: Duration) -> Result<(), OutletClosed> {
         let (frame, writer) = self.frame(data);
         self.write(&frame, writer, patience).await
     }
 
     /// Sends a message that belongs to no call, without waiting for a slow reader of a stream: it
     /// must not hold up the others.
-    pub(super) async fn tell(&self, data: &str, patience: Duration) -> Result<(), Gone> {
+    pub(super) async fn tell(&self, data: &str, patience: Duration) -> Result<(), OutletClosed> {
         let (frame, writer) = self.frame(data);
         match (self, writer) {
             (Self::Lines(_), writer) => self.write(&frame, writer, patience).await,
-            (Self::Events(_), Some(writer)) => writer.try_write(frame).map_err(|_| Gone),
-            (Self::Events(_), None) => Err(Gone),
+            (Self::Events(_), Some(writer)) => writer.try_write(frame).map_err(|_| OutletClosed),
+            (Self::Events(_), None) => Err(OutletClosed),
             // Nobody listens: the message is kept for when someone comes.
             (Self::Stream { .. }, None) => Ok(()),
             (Self::Stream { peer, number }, Some(writer)) => {
@@ -121,7 +126,7 @@ impl Outlet {
         data: &str,
         delivery: &DeliveryModifiers,
         patience: Duration,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), OutletClosed> {
         for number in 0..delivery.notification_flood.unwrap_or(0) {
             self.send(&flood(number), patience).await?;
         }
@@ -166,7 +171,7 @@ impl Outlet {
     fn frame(&self, data: &str) -> (String, Option<StreamWriter>) {
         match self {
             Self::Stream { peer, number } => peer.streams().push(*number, data),
-            Self::Events(writer) => (Event::data(data).encode(), Some(writer.clone())),
+            Self::Events(writer) => (SseEvent::data(data).encode(), Some(writer.clone())),
             Self::Lines(_) => (format!("{data}\n"), None),
         }
     }
@@ -176,7 +181,7 @@ impl Outlet {
         frame: &str,
         writer: Option<StreamWriter>,
         patience: Duration,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), OutletClosed> {
         match self {
             Self::Lines(lines) => {
                 lines
@@ -185,7 +190,7 @@ impl Outlet {
             }
             Self::Events(_) => match writer {
                 Some(writer) => write(&writer, frame, patience).await,
-                None => Err(Gone),
+                None => Err(OutletClosed),
             },
             Self::Stream { peer, number } => {
                 // Nobody listens: the message is kept for when someone comes back.
@@ -204,7 +209,7 @@ impl Outlet {
         writer: Option<StreamWriter>,
         pause: Duration,
         patience: Duration,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), OutletClosed> {
         let pieces = pieces(frame.as_bytes());
         if let Self::Lines(lines) = self {
             return lines.write(&pieces, pause, false).await;
@@ -218,7 +223,7 @@ impl Outlet {
         part: &str,
         writer: Option<StreamWriter>,
         patience: Duration,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), OutletClosed> {
         if let Self::Lines(lines) = self {
             return lines.write(&[part.as_bytes()], Duration::ZERO, true).await;
         }
@@ -235,7 +240,7 @@ pub(super) async fn write_body(
     text: &str,
     delivery: &DeliveryModifiers,
     patience: Duration,
-) -> Result<(), Gone> {
+) -> Result<(), OutletClosed> {
     if delivery.abrupt_close {
         write(&writer, &text[..half(text)], patience).await?;
         writer.cut().await;
@@ -245,11 +250,11 @@ pub(super) async fn write_body(
     write_pieces(&writer, &pieces(text.as_bytes()), pause, patience).await
 }
 
-async fn write(writer: &StreamWriter, text: &str, patience: Duration) -> Result<(), Gone> {
+async fn write(writer: &StreamWriter, text: &str, patience: Duration) -> Result<(), OutletClosed> {
     let writing = writer.write(text.to_owned());
     match tokio::time::timeout(patience, writing).await {
         Ok(Ok(())) => Ok(()),
-        _ => Err(Gone),
+        _ => Err(OutletClosed),
     }
 }
 
@@ -258,7 +263,7 @@ async fn write_pieces(
     pieces: &[&[u8]],
     pause: Duration,
     patience: Duration,
-) -> Result<(), Gone> {
+) -> Result<(), OutletClosed> {
     for (position, piece) in pieces.iter().enumerate() {
         if position > 0 {
             tokio::time::sleep(pause).await;
@@ -266,7 +271,7 @@ async fn write_pieces(
         let writing = writer.write(piece.to_vec());
         match tokio::time::timeout(patience, writing).await {
             Ok(Ok(())) => {}
-            _ => return Err(Gone),
+            _ => return Err(OutletClosed),
         }
     }
     Ok(())

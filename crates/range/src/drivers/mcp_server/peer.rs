@@ -11,7 +11,7 @@ use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::outlet::Lines;
+use super::outlet::StdoutLines;
 use super::streams::Streams;
 use crate::presence::OpenPresence;
 
@@ -28,13 +28,13 @@ const MAX_CAPABILITY_BYTES: usize = 64 << 10;
 
 /// A client.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(super) struct McpPeer {
     pub(super) id: String,
     /// How it is reached when no call of its is open; event streams otherwise.
-    pub(super) lines: Option<Arc<Lines>>,
+    pub(super) lines: Option<Arc<StdoutLines>>,
     streams: Streams,
-    known: Mutex<Known>,
-    asked: Mutex<HashMap<u64, Asked>>,
+    known: Mutex<ClientFacts>,
+    asked: Mutex<HashMap<u64, ClientRequest>>,
     next_ask: AtomicU64,
     running: Mutex<HashMap<String, CancellationToken>>,
     used: Mutex<Instant>,
@@ -43,7 +43,7 @@ pub(super) struct Peer {
 }
 
 #[derive(Debug)]
-struct Known {
+struct ClientFacts {
     version: String,
     capabilities: Arc<Value>,
     initialized: bool,
@@ -52,18 +52,18 @@ struct Known {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct ClientRequest {
     method: String,
     answer: Option<oneshot::Sender<Value>>,
 }
 
-impl Peer {
-    pub(super) fn new(id: String, lines: Option<Arc<Lines>>) -> Self {
+impl McpPeer {
+    pub(super) fn new(id: String, lines: Option<Arc<StdoutLines>>) -> Self {
         Self {
             id,
             lines,
             streams: Streams::default(),
-            known: Mutex::new(Known {
+            known: Mutex::new(ClientFacts {
                 version: String::new(),
                 capabilities: Arc::new(json!({})),
                 initialized: false,
@@ -164,7 +164,7 @@ impl Peer {
         }
         let id = self.next_ask.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
-        let question = Asked {
+        let question = ClientRequest {
             method: method.to_owned(),
             answer: Some(sender),
         };
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn what_a_client_makes_us_remember_is_bounded_in_bytes() {
-        let peer = Peer::new("a".to_owned(), None);
+        let peer = McpPeer::new("a".to_owned(), None);
         let long = "x".repeat(MAX_CAPABILITY_BYTES);
         peer.introduce(
             McpRevision::LATEST_WITH_SESSIONS.as_str(),

@@ -7,24 +7,24 @@ use proofhouse_protocol::mcp::{McpEra, McpLogLevel, McpNotification};
 use proofhouse_protocol::rpc::{self, RpcFailure};
 use serde_json::{Map, Value, json};
 
-use super::answer::{Begun, Script, finish};
-use super::call::{Call, Outcome};
-use super::content::{Kind, asks, find, view};
-use super::outlet::{Gone, Outlet};
+use super::answer::{AcceptedRequest, AnswerScript, finish};
+use super::call::{CallReply, ServerCall};
+use super::content::{ContentKind, asks, find, view};
+use super::outlet::{MessageOutlet, OutletClosed};
 use super::results::Built;
-use super::service::{Service, carrier};
-use super::steps::{Ask, Step};
+use super::service::{McpServerService, carrier};
+use super::steps::{Ask, DeliveryStep};
 use crate::CarrierKind;
 
-impl Service {
+impl McpServerService {
     /// Plays a call to its end and sends the answer; stops when the client does not want it any
     /// more.
     pub(super) async fn play(
         self: &Arc<Self>,
-        call: &Call,
-        begun: &mut Begun,
-        script: &Script,
-        outlet: &Outlet,
+        call: &ServerCall,
+        begun: &mut AcceptedRequest,
+        script: &AnswerScript,
+        outlet: &MessageOutlet,
     ) {
         let token = call.peer.as_ref().and_then(|peer| peer.start(&call.id));
         if token.is_none() && call.peer.is_some() {
@@ -55,11 +55,11 @@ impl Service {
     /// Sends an answer that is ready, as the phase delivers.
     pub(super) async fn reply(
         &self,
-        call: &Call,
-        begun: &mut Begun,
-        outcome: Outcome,
-        outlet: &Outlet,
-    ) -> Result<(), Gone> {
+        call: &ServerCall,
+        begun: &mut AcceptedRequest,
+        outcome: CallReply,
+        outlet: &MessageOutlet,
+    ) -> Result<(), OutletClosed> {
         let delivery = &begun.phase.delivery;
         if let Some(delay) = delivery.delay {
             tokio::time::sleep(delay).await;
@@ -72,14 +72,19 @@ impl Service {
     }
 
     /// Records an answer and writes it down.
-    pub(super) fn written(&self, call: &Call, begun: &Begun, outcome: &Outcome) -> String {
+    pub(super) fn written(
+        &self,
+        call: &ServerCall,
+        begun: &AcceptedRequest,
+        outcome: &CallReply,
+    ) -> String {
         let (phase, direction) = (&begun.phase, Direction::Response);
         match outcome {
-            Outcome::Result(result) => {
+            CallReply::Result(result) => {
                 self.context
                     .sent(phase, &call.method, direction, result, None);
             }
-            Outcome::Error(_) => {
+            CallReply::Error(_) => {
                 let content = outcome.content();
                 self.context
                     .sent(phase, &call.method, direction, &content, None);
@@ -90,14 +95,17 @@ impl Service {
 
     async fn perform(
         self: &Arc<Self>,
-        call: &Call,
-        begun: &Begun,
-        script: &Script,
-        outlet: &Outlet,
-    ) -> Result<Outcome, Gone> {
+        call: &ServerCall,
+        begun: &AcceptedRequest,
+        script: &AnswerScript,
+        outlet: &MessageOutlet,
+    ) -> Result<CallReply, OutletClosed> {
         let Some((item, _)) = find(&begun.surface, script.kind, &script.name) else {
             // It was there when the call began, and a surface never changes.
-            return Ok(Outcome::Error(RpcFailure::new(rpc::INTERNAL_ERROR, "gone")));
+            return Ok(CallReply::Error(RpcFailure::new(
+                rpc::INTERNAL_ERROR,
+                "gone",
+            )));
         };
         let mut answers = match script.view.get("inputResponses") {
             Some(Value::Object(answers)) if call.era == McpEra::Modern => answers.clone(),
@@ -109,7 +117,7 @@ impl Service {
                 .steps
                 .iter()
                 .filter_map(|step| match step {
-                    Step::Ask(ask) => Some(ask.key.as_str()),
+                    DeliveryStep::Ask(ask) => Some(ask.key.as_str()),
                     _ => None,
                 })
                 .collect();
@@ -124,13 +132,13 @@ impl Service {
         for step in &item.steps {
             let view = view(&script.view, &answers, None);
             match step {
-                Step::Pause(pause) => tokio::time::sleep(*pause).await,
-                Step::CloseStream => outlet.detach(),
-                Step::Broadcast { method, params } => {
+                DeliveryStep::Pause(pause) => tokio::time::sleep(*pause).await,
+                DeliveryStep::CloseStream => outlet.detach(),
+                DeliveryStep::Broadcast { method, params } => {
                     let params = self.resolved(params, &view);
                     self.notify(&begun.phase, method, &params).await;
                 }
-                Step::Ask(ask) => {
+                DeliveryStep::Ask(ask) => {
                     let wanted = call.era == McpEra::Legacy && asks.contains(ask);
                     if wanted
                         && let Some(answer) = self.ask(call, begun, ask, &view, outlet).await?
@@ -138,11 +146,11 @@ impl Service {
                         answers.insert(ask.key.clone(), answer);
                     }
                 }
-                Step::Notify { method, params } => {
+                DeliveryStep::Notify { method, params } => {
                     let params = self.resolved(params, &view);
                     self.say(begun, method, &params, outlet).await?;
                 }
-                Step::Progress(progress) => {
+                DeliveryStep::Progress(progress) => {
                     let Some(token) = call.meta("progressToken") else {
                         continue;
                     };
@@ -152,7 +160,7 @@ impl Service {
                     self.say(begun, McpNotification::Progress.as_str(), &params, outlet)
                         .await?;
                 }
-                Step::Log(message) => {
+                DeliveryStep::Log(message) => {
                     let level = message.get("level").and_then(Value::as_str);
                     let level = level
                         .and_then(McpLogLevel::parse)
@@ -176,8 +184,8 @@ impl Service {
                     .unwrap_or(otherwise)
             }
         };
-        let cacheable = script.kind == Kind::Resource;
-        Ok(Outcome::Result(finish(
+        let cacheable = script.kind == ContentKind::Resource;
+        Ok(CallReply::Result(finish(
             result,
             call.era,
             &begun.surface,
@@ -188,11 +196,11 @@ impl Service {
     /// Sends a notification on the stream of the call.
     async fn say(
         &self,
-        begun: &Begun,
+        begun: &AcceptedRequest,
         method: &str,
         params: &Value,
-        outlet: &Outlet,
-    ) -> Result<(), Gone> {
+        outlet: &MessageOutlet,
+    ) -> Result<(), OutletClosed> {
         self.context
             .sent(&begun.phase, method, Direction::Response, params, None);
         let bare = (!params.is_null()).then_some(params);
@@ -205,12 +213,12 @@ impl Service {
     /// Asks the client and waits for its answer; `None` when it does not come in time.
     async fn ask(
         &self,
-        call: &Call,
-        begun: &Begun,
+        call: &ServerCall,
+        begun: &AcceptedRequest,
         ask: &Ask,
         view: &Value,
-        outlet: &Outlet,
-    ) -> Result<Option<Value>, Gone> {
+        outlet: &MessageOutlet,
+    ) -> Result<Option<Value>, OutletClosed> {
         let Some(peer) = &call.peer else {
             return Ok(None);
         };

@@ -3,9 +3,9 @@
 use proofhouse_oatf::{ResponseEntry, select_response};
 use serde_json::{Map, Value, json};
 
-use super::content::Kind;
-use super::service::Service;
-use super::surface::{Item, has_templates};
+use super::content::ContentKind;
+use super::service::McpServerService;
+use super::surface::{SurfaceItem, has_templates};
 
 /// A result, or how to come by it.
 pub(super) enum Built {
@@ -17,19 +17,19 @@ pub(super) enum Built {
     },
 }
 
-impl Service {
+impl McpServerService {
     /// The result of using an item, as far as no generation is needed.
-    pub(super) fn build(&self, kind: Kind, item: &Item, view: &Value) -> Built {
+    pub(super) fn build(&self, kind: ContentKind, item: &SurfaceItem, view: &Value) -> Built {
         let entry = choose(item, view);
         let resolve = |value: &Value| self.resolved(value, view);
         let result = match kind {
-            Kind::Tool => tool_result(
+            ContentKind::Tool => tool_result(
                 entry
                     .and_then(|entry| entry.content.as_ref())
                     .map(resolve)
                     .unwrap_or_default(),
             ),
-            Kind::Prompt => {
+            ContentKind::Prompt => {
                 let messages = entry.and_then(|entry| entry.fields.get("messages"));
                 let content = entry.and_then(|entry| entry.content.as_ref());
                 match (messages, content) {
@@ -38,7 +38,7 @@ impl Service {
                     (None, None) => json!({"messages": []}),
                 }
             }
-            Kind::Resource => {
+            ContentKind::Resource => {
                 let content = entry.and_then(|entry| entry.content.as_ref());
                 let content = content.or(item.content.as_ref()).map(resolve);
                 let uri = view.get("uri").cloned().unwrap_or_default();
@@ -58,15 +58,23 @@ impl Service {
     }
 
     /// What was generated, if it has the shape that the protocol needs.
-    pub(super) fn generated(&self, kind: Kind, content: Value) -> Option<Value> {
+    pub(super) fn generated(&self, kind: ContentKind, content: Value) -> Option<Value> {
         let result = match (kind, content) {
-            (Kind::Tool, content @ (Value::Array(_) | Value::String(_))) => tool_result(content),
-            (Kind::Tool, content) if content.get("content").is_some_and(Value::is_array) => content,
-            (Kind::Prompt, content @ Value::Array(_)) => prompt_result(content),
-            (Kind::Prompt, content) if content.get("messages").is_some_and(Value::is_array) => {
+            (ContentKind::Tool, content @ (Value::Array(_) | Value::String(_))) => {
+                tool_result(content)
+            }
+            (ContentKind::Tool, content) if content.get("content").is_some_and(Value::is_array) => {
                 content
             }
-            (Kind::Resource, content) if content.get("contents").is_some_and(Value::is_array) => {
+            (ContentKind::Prompt, content @ Value::Array(_)) => prompt_result(content),
+            (ContentKind::Prompt, content)
+                if content.get("messages").is_some_and(Value::is_array) =>
+            {
+                content
+            }
+            (ContentKind::Resource, content)
+                if content.get("contents").is_some_and(Value::is_array) =>
+            {
                 content
             }
             _ => {
@@ -89,7 +97,7 @@ impl Service {
 }
 
 /// The response that answers a request.
-pub(super) fn choose<'i>(item: &'i Item, view: &Value) -> Option<&'i ResponseEntry> {
+pub(super) fn choose<'i>(item: &'i SurfaceItem, view: &Value) -> Option<&'i ResponseEntry> {
     select_response(&item.responses, view)
 }
 

@@ -30,10 +30,10 @@ pub(super) struct Round {
 
 /// All calls that wait, by the `requestState` that the client must bring back.
 #[derive(Debug, Default)]
-pub(super) struct Rounds(Mutex<Waiting>);
+pub(super) struct Rounds(Mutex<PendingRound>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingRound {
     by_state: HashMap<String, Round>,
     order: VecDeque<String>,
 }

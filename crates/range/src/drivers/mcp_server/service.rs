@@ -12,13 +12,13 @@ use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::call::Listener;
+use super::call::ChangeListener;
 use super::contacts::Contacts;
-use super::outlet::Outlet;
-use super::peer::Peer;
+use super::outlet::MessageOutlet;
+use super::peer::McpPeer;
 use super::rounds::Rounds;
 use super::streams::STANDALONE;
-use super::surface::Surface;
+use super::surface::OfferedSurface;
 use crate::phases::{PhaseEntry, PhaseView};
 use crate::{ActorContext, CarrierKind};
 
@@ -36,13 +36,13 @@ const MAX_TASKS: usize = 1_000;
 
 /// A server actor.
 #[derive(Debug)]
-pub(super) struct Service {
+pub(super) struct McpServerService {
     pub(super) context: ActorContext,
     pub(super) rounds: Rounds,
     pub(super) contacts: Contacts,
-    sessions: Mutex<HashMap<String, Arc<Peer>>>,
-    listeners: Mutex<Vec<Listener>>,
-    waiting: Mutex<VecDeque<Waiting>>,
+    sessions: Mutex<HashMap<String, Arc<McpPeer>>>,
+    listeners: Mutex<Vec<ChangeListener>>,
+    waiting: Mutex<VecDeque<PendingNotification>>,
     /// Whether anyone was ever there to be told something.
     had_audience: AtomicBool,
     tasks: Mutex<JoinSet<()>>,
@@ -50,13 +50,13 @@ pub(super) struct Service {
 
 /// A notification that found nobody yet.
 #[derive(Debug)]
-struct Waiting {
+struct PendingNotification {
     phase: Arc<PhaseView>,
     method: String,
     params: Value,
 }
 
-impl Service {
+impl McpServerService {
     pub(super) fn new(context: ActorContext) -> Self {
         Self {
             context,
@@ -75,12 +75,12 @@ impl Service {
         self.context.limits().idle_timeout
     }
 
-    pub(super) fn surface(&self) -> Arc<Surface> {
-        self.context.phase().prepared(Surface::of)
+    pub(super) fn surface(&self) -> Arc<OfferedSurface> {
+        self.context.phase().prepared(OfferedSurface::of)
     }
 
     /// A new client; for it, those that were idle longest may have to go.
-    pub(super) fn admit(&self, peer: Arc<Peer>) {
+    pub(super) fn admit(&self, peer: Arc<McpPeer>) {
         peer.is_there(self.context.session_began());
         let mut gone = Vec::new();
         {
@@ -105,7 +105,7 @@ impl Service {
         }
     }
 
-    pub(super) fn session(&self, id: &str) -> Option<Arc<Peer>> {
+    pub(super) fn session(&self, id: &str) -> Option<Arc<McpPeer>> {
         let peer = lock(&self.sessions).get(id).cloned()?;
         peer.touch();
         Some(peer)
@@ -147,13 +147,13 @@ impl Service {
         }
         lock(&self.listeners).clear();
         let waiting = std::mem::take(&mut *lock(&self.waiting));
-        for Waiting { method, .. } in waiting {
+        for PendingNotification { method, .. } in waiting {
             self.undelivered(&method);
         }
     }
 
     /// Someone listens for changes; `false` when too many do.
-    pub(super) fn listen(&self, listener: Listener) -> bool {
+    pub(super) fn listen(&self, listener: ChangeListener) -> bool {
         let mut listeners = lock(&self.listeners);
         listeners.retain(|listener| !is_gone(&listener.outlet));
         if listeners.len() >= MAX_LISTENERS {
@@ -163,7 +163,7 @@ impl Service {
         true
     }
 
-    pub(super) fn stop_listening(&self, subscription: &Value, outlet: &Outlet) {
+    pub(super) fn stop_listening(&self, subscription: &Value, outlet: &MessageOutlet) {
         lock(&self.listeners).retain(|listener| {
             listener.subscription != *subscription || !same(&listener.outlet, outlet)
         });
@@ -173,7 +173,7 @@ impl Service {
     pub(super) async fn greet(&self) {
         self.had_audience.store(true, Ordering::Relaxed);
         let waiting = std::mem::take(&mut *lock(&self.waiting));
-        for Waiting {
+        for PendingNotification {
             phase,
             method,
             params,
@@ -216,7 +216,7 @@ impl Service {
             drop(waiting);
             self.undelivered(method);
         } else {
-            waiting.push_back(Waiting {
+            waiting.push_back(PendingNotification {
                 phase: Arc::clone(phase),
                 method: method.to_owned(),
                 params: params.clone(),
@@ -231,7 +231,7 @@ impl Service {
         for peer in self.audience(method, params) {
             reached |= self.tell(&peer, &text).await;
         }
-        let listeners: Vec<Listener> = lock(&self.listeners)
+        let listeners: Vec<ChangeListener> = lock(&self.listeners)
             .iter()
             .filter(|listener| listener.wants(method, params))
             .cloned()
@@ -283,14 +283,14 @@ impl Service {
     }
 
     /// Clients of the legacy era that finished the handshake.
-    fn ready(&self) -> Vec<Arc<Peer>> {
+    fn ready(&self) -> Vec<Arc<McpPeer>> {
         let sessions = lock(&self.sessions);
         let ready = sessions.values().filter(|peer| peer.is_initialized());
         ready.cloned().collect()
     }
 
     /// Who hears a notification: everyone, but of a resource those who subscribed to it, if any did.
-    fn audience(&self, method: &str, params: &Value) -> Vec<Arc<Peer>> {
+    fn audience(&self, method: &str, params: &Value) -> Vec<Arc<McpPeer>> {
         let ready = self.ready();
         let uri = params.get("uri").and_then(Value::as_str);
         if method == McpNotification::ResourcesUpdated.as_str()
@@ -304,10 +304,10 @@ impl Service {
     }
 
     /// Says something to a client that belongs to no call of its.
-    async fn tell(&self, peer: &Arc<Peer>, text: &str) -> bool {
+    async fn tell(&self, peer: &Arc<McpPeer>, text: &str) -> bool {
         let outlet = match &peer.lines {
-            Some(lines) => Outlet::Lines(Arc::clone(lines)),
-            None => Outlet::Stream {
+            Some(lines) => MessageOutlet::Lines(Arc::clone(lines)),
+            None => MessageOutlet::Stream {
                 peer: Arc::clone(peer),
                 number: STANDALONE,
             },
@@ -332,18 +332,18 @@ pub(super) fn carrier(method: &str) -> CarrierKind {
     }
 }
 
-fn is_gone(outlet: &Outlet) -> bool {
+fn is_gone(outlet: &MessageOutlet) -> bool {
     match outlet {
-        Outlet::Events(writer) => writer.is_closed(),
-        Outlet::Lines(lines) => lines.closed.is_cancelled(),
-        Outlet::Stream { .. } => false,
+        MessageOutlet::Events(writer) => writer.is_closed(),
+        MessageOutlet::Lines(lines) => lines.closed.is_cancelled(),
+        MessageOutlet::Stream { .. } => false,
     }
 }
 
-fn same(one: &Outlet, other: &Outlet) -> bool {
+fn same(one: &MessageOutlet, other: &MessageOutlet) -> bool {
     match (one, other) {
-        (Outlet::Lines(one), Outlet::Lines(other)) => Arc::ptr_eq(one, other),
-        (Outlet::Events(one), Outlet::Events(_)) => one.is_closed(),
+        (MessageOutlet::Lines(one), MessageOutlet::Lines(other)) => Arc::ptr_eq(one, other),
+        (MessageOutlet::Events(one), MessageOutlet::Events(_)) => one.is_closed(),
         _ => false,
     }
 }

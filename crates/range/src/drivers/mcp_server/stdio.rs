@@ -3,28 +3,28 @@
 use std::sync::Arc;
 
 use proofhouse_protocol::mcp::{McpEra, McpLogLevel, McpMethod, era_of, meta};
-use proofhouse_protocol::rpc::{self, Message, RpcFailure};
-use proofhouse_wire::{Line, LineReader};
+use proofhouse_protocol::rpc::{self, RpcFailure, RpcMessage};
+use proofhouse_wire::{LineReader, WireLine};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 
-use super::answer::Work;
-use super::call::{Call, Outcome};
+use super::answer::RemainingWork;
+use super::call::{CallReply, ServerCall};
 use super::envelope;
 use super::http::listen;
-use super::outlet::{Lines, Outlet};
-use super::peer::Peer;
-use super::service::Service;
+use super::outlet::{MessageOutlet, StdoutLines};
+use super::peer::McpPeer;
+use super::service::McpServerService;
 
 /// Serves one client until it is gone or the run is over.
 pub(super) async fn serve(
-    service: &Arc<Service>,
+    service: &Arc<McpServerService>,
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) {
     let context = &service.context;
-    let lines = Arc::new(Lines::new(output, service.patience()));
-    let peer = Arc::new(Peer::new("stdio".to_owned(), Some(Arc::clone(&lines))));
+    let lines = Arc::new(StdoutLines::new(output, service.patience()));
+    let peer = Arc::new(McpPeer::new("stdio".to_owned(), Some(Arc::clone(&lines))));
     service.admit(Arc::clone(&peer));
     let mut reader = LineReader::new(BufReader::new(input), context.limits().max_message_bytes);
     loop {
@@ -34,21 +34,21 @@ pub(super) async fn serve(
             line = reader.next() => line,
         };
         let text = match line {
-            Ok(Some(Line::Whole(text))) => text,
-            Ok(Some(Line::Cut(text))) => {
+            Ok(Some(WireLine::Whole(text))) => text,
+            Ok(Some(WireLine::Cut(text))) => {
                 context.warn(&format!(
                     "the input ended in a line of {} bytes",
                     text.len()
                 ));
                 return;
             }
-            Ok(Some(Line::TooLong { bytes })) => {
+            Ok(Some(WireLine::TooLong { bytes })) => {
                 context.warn(&format!("a line of {bytes} bytes was passed over"));
                 let failure = RpcFailure::new(rpc::INVALID_REQUEST, "the message is too large");
                 say(
                     service,
                     &lines,
-                    &Outcome::Error(failure).to_text(&Value::Null),
+                    &CallReply::Error(failure).to_text(&Value::Null),
                 )
                 .await;
                 continue;
@@ -74,19 +74,24 @@ pub(super) async fn serve(
     }
 }
 
-async fn say(service: &Service, lines: &Arc<Lines>, text: &str) {
-    let outlet = Outlet::Lines(Arc::clone(lines));
+async fn say(service: &McpServerService, lines: &Arc<StdoutLines>, text: &str) {
+    let outlet = MessageOutlet::Lines(Arc::clone(lines));
     // A client that is gone is noticed by the reader.
     let _ = outlet.send(text, service.patience()).await;
 }
 
-async fn take(service: &Arc<Service>, peer: &Arc<Peer>, lines: &Arc<Lines>, message: Message) {
+async fn take(
+    service: &Arc<McpServerService>,
+    peer: &Arc<McpPeer>,
+    lines: &Arc<StdoutLines>,
+    message: RpcMessage,
+) {
     let (id, method, params) = match message {
-        Message::Request { id, method, params } => (id, method, params),
-        Message::Notification { method, params } => {
+        RpcMessage::Request { id, method, params } => (id, method, params),
+        RpcMessage::Notification { method, params } => {
             return service.notified(Some(peer), &method, &params).await;
         }
-        Message::Response { id, outcome } => return service.responded(peer, &id, outcome),
+        RpcMessage::Response { id, outcome } => return service.responded(peer, &id, outcome),
     };
     let era = era_of(&method, &params, None);
     let meta = |key: &str| meta::get(&params, key);
@@ -102,7 +107,7 @@ async fn take(service: &Arc<Service>, peer: &Arc<Peer>, lines: &Arc<Lines>, mess
                 .and_then(McpLogLevel::parse),
         ),
     };
-    let outlet = Outlet::Lines(Arc::clone(lines));
+    let outlet = MessageOutlet::Lines(Arc::clone(lines));
     if era == McpEra::Modern {
         let surface = service.surface();
         if let Err(failure) = envelope::check(&method, &params, None, &surface) {
@@ -115,7 +120,7 @@ async fn take(service: &Arc<Service>, peer: &Arc<Peer>, lines: &Arc<Lines>, mess
     ) {
         service.ready_now(peer).await;
     }
-    let call = Call {
+    let call = ServerCall {
         id,
         method,
         params,
@@ -126,11 +131,11 @@ async fn take(service: &Arc<Service>, peer: &Arc<Peer>, lines: &Arc<Lines>, mess
         origin: "stdio".to_owned(),
     };
     let mut begun = service.begin(&call);
-    let work = std::mem::replace(&mut begun.work, Work::Listen(Value::Null));
+    let work = std::mem::replace(&mut begun.work, RemainingWork::Listen(Value::Null));
     let delivery = &begun.phase.delivery;
     let takes_time = delivery.delay.is_some() || delivery.slow_stream.is_some();
     let work = match work {
-        Work::Ready(outcome) if !takes_time => {
+        RemainingWork::Ready(outcome) if !takes_time => {
             let _ = service.reply(&call, &mut begun, outcome, &outlet).await;
             return;
         }
@@ -139,11 +144,13 @@ async fn take(service: &Arc<Service>, peer: &Arc<Peer>, lines: &Arc<Lines>, mess
     let (background, id) = (Arc::clone(service), call.id.clone());
     let started = service.spawn(async move {
         match work {
-            Work::Ready(outcome) => {
+            RemainingWork::Ready(outcome) => {
                 let _ = background.reply(&call, &mut begun, outcome, &outlet).await;
             }
-            Work::Play(script) => background.play(&call, &mut begun, &script, &outlet).await,
-            Work::Listen(filter) => {
+            RemainingWork::Play(script) => {
+                background.play(&call, &mut begun, &script, &outlet).await
+            }
+            RemainingWork::Listen(filter) => {
                 drop(begun);
                 listen(&background, &call, filter, &outlet).await;
             }
@@ -151,6 +158,6 @@ async fn take(service: &Arc<Service>, peer: &Arc<Peer>, lines: &Arc<Lines>, mess
     });
     if !started {
         let failure = RpcFailure::new(rpc::INTERNAL_ERROR, "too many calls at a time");
-        say(service, lines, &Outcome::Error(failure).to_text(&id)).await;
+        say(service, lines, &CallReply::Error(failure).to_text(&id)).await;
     }
 }

@@ -13,7 +13,7 @@ const MAX_STEPS: usize = 1_000;
 
 /// One step.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub(super) enum DeliveryStep {
     /// Wait.
     Pause(Duration),
     /// A progress notification, for a caller that gave a token.
@@ -51,7 +51,7 @@ impl Ask {
 }
 
 /// Reads a list of steps; what is no step is told to `warn` and left out.
-pub(super) fn read(value: Option<&Value>, warn: &mut dyn FnMut(String)) -> Vec<Step> {
+pub(super) fn read(value: Option<&Value>, warn: &mut dyn FnMut(String)) -> Vec<DeliveryStep> {
     let Some(value) = value else {
         return Vec::new();
     };
@@ -69,15 +69,15 @@ pub(super) fn read(value: Option<&Value>, warn: &mut dyn FnMut(String)) -> Vec<S
     steps
 }
 
-fn step(item: &Value, position: usize) -> Option<Step> {
+fn step(item: &Value, position: usize) -> Option<DeliveryStep> {
     let (kind, value) = item.as_object()?.iter().next()?;
     Some(match kind.as_str() {
-        "pause" => Step::Pause(pause(value)?),
-        "progress" => Step::Progress(match value {
+        "pause" => DeliveryStep::Pause(pause(value)?),
+        "progress" => DeliveryStep::Progress(match value {
             Value::Object(map) => map.clone(),
             number => Map::from_iter([("progress".to_owned(), number.clone())]),
         }),
-        "log" => Step::Log(match value {
+        "log" => DeliveryStep::Log(match value {
             Value::Object(map) => map.clone(),
             data => Map::from_iter([
                 ("level".to_owned(), json!("info")),
@@ -88,15 +88,15 @@ fn step(item: &Value, position: usize) -> Option<Step> {
             let method = value.get("method")?.as_str()?.to_owned();
             let params = value.get("params").cloned().unwrap_or_default();
             if kind == "notify" {
-                Step::Notify { method, params }
+                DeliveryStep::Notify { method, params }
             } else {
-                Step::Broadcast { method, params }
+                DeliveryStep::Broadcast { method, params }
             }
         }
         "request" => {
             let method = value.get("method")?.as_str()?.to_owned();
             let text = |name| value.get(name).and_then(Value::as_str);
-            Step::Ask(Ask {
+            DeliveryStep::Ask(Ask {
                 key: text("key").map_or_else(|| format!("request-{}", position + 1), str::to_owned),
                 params: value.get("params").cloned().unwrap_or_else(|| json!({})),
                 round: value.get("round").and_then(Value::as_u64).unwrap_or(1),
@@ -104,7 +104,7 @@ fn step(item: &Value, position: usize) -> Option<Step> {
                 method,
             })
         }
-        "close_stream" => Step::CloseStream,
+        "close_stream" => DeliveryStep::CloseStream,
         _ => return None,
     })
 }
@@ -138,7 +138,7 @@ mod tests {
         let mut warnings = Vec::new();
         let steps = read(Some(&value), &mut |warning| warnings.push(warning));
         assert_eq!((steps.len(), warnings.len()), (6, 3));
-        let Step::Ask(ask) = &steps[4] else {
+        let DeliveryStep::Ask(ask) = &steps[4] else {
             panic!("{steps:?}")
         };
         assert_eq!((ask.key.as_str(), ask.round), ("request-5", 2));

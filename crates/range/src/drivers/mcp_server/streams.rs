@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 
 use proofhouse_wire::server::StreamWriter;
-use proofhouse_wire::sse::Event;
+use proofhouse_wire::sse::SseEvent;
 use proofhouse_wire::sync::lock;
 
 /// The stream that a client opens with GET, for what belongs to no call.
@@ -22,17 +22,17 @@ const RETRY: u64 = 500;
 
 /// The streams of a session.
 #[derive(Debug, Default)]
-pub(super) struct Streams(Mutex<Inner>);
+pub(super) struct Streams(Mutex<StreamTable>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct StreamTable {
     last: u64,
     bytes: usize,
-    all: BTreeMap<u64, Stream>,
+    all: BTreeMap<u64, ServerStream>,
 }
 
 #[derive(Debug, Default)]
-struct Stream {
+struct ServerStream {
     /// The number of the last event.
     last: u64,
     /// The number of the last event that was written to someone.
@@ -92,9 +92,9 @@ impl Streams {
         let mut inner = self.lock();
         let stream = inner.all.entry(number).or_default();
         stream.last += 1;
-        let event = Event {
+        let event = SseEvent {
             id: Some(format!("{number}-{}", stream.last)),
-            ..Event::data(data)
+            ..SseEvent::data(data)
         };
         let text = event.encode();
         if stream.writer.as_ref().is_some_and(StreamWriter::is_closed) {
@@ -142,12 +142,12 @@ impl Streams {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, StreamTable> {
         lock(&self.0)
     }
 }
 
-impl Inner {
+impl StreamTable {
     /// Forgets old streams, so that there is room for one more.
     fn make_room(&mut self) {
         while self.all.len() >= MAX_STREAMS {
@@ -189,10 +189,10 @@ pub(super) fn parse_id(id: &str) -> Option<(u64, u64)> {
 }
 
 fn priming(number: u64) -> String {
-    let event = Event {
+    let event = SseEvent {
         id: Some(format!("{number}-0")),
         retry: Some(RETRY),
-        ..Event::default()
+        ..SseEvent::default()
     };
     event.encode()
 }

@@ -6,21 +6,21 @@ use proofhouse_oatf::{Fragment, ResponseEntry};
 use proofhouse_protocol::mcp::header_arguments;
 use serde_json::{Map, Value, json};
 
-use super::steps::{self, Step};
+use super::steps::{self, DeliveryStep};
 use super::uri_template;
 
 /// Everything a phase offers.
 #[derive(Debug)]
-pub(super) struct Surface {
+pub(super) struct OfferedSurface {
     /// The version the document insists on.
     pub(super) version: Option<String>,
     pub(super) server_info: Value,
     pub(super) instructions: Option<Value>,
     pub(super) capabilities: Value,
-    pub(super) tools: List,
-    pub(super) resources: List,
-    pub(super) templates: List,
-    pub(super) prompts: List,
+    pub(super) tools: SurfaceList,
+    pub(super) resources: SurfaceList,
+    pub(super) templates: SurfaceList,
+    pub(super) prompts: SurfaceList,
     /// Asked while a tool or prompt request is handled.
     pub(super) elicitations: Vec<ResponseEntry>,
     /// How many items of a list go into one answer.
@@ -32,14 +32,14 @@ pub(super) struct Surface {
 
 /// The items of one kind.
 #[derive(Debug, Default)]
-pub(super) struct List {
-    pub(super) items: Vec<Item>,
+pub(super) struct SurfaceList {
+    pub(super) items: Vec<SurfaceItem>,
     by_name: HashMap<String, usize>,
 }
 
 /// A tool, a resource, a resource template or a prompt.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct SurfaceItem {
     /// The name, or the URI.
     pub(super) name: String,
     /// As it stands in the list.
@@ -49,7 +49,7 @@ pub(super) struct Item {
     pub(super) responses: Vec<ResponseEntry>,
     /// What a resource holds.
     pub(super) content: Option<Value>,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<DeliveryStep>,
     /// What a client must have declared to use it, as the error names it.
     pub(super) requires: Map<String, Value>,
     /// Suggestions for its arguments.
@@ -67,10 +67,11 @@ const OWN_KEYS: [&str; 5] = [
     "x-completions",
 ];
 
-impl Surface {
+impl OfferedSurface {
     pub(super) fn of(state: &Value) -> Self {
         let mut warnings = Vec::new();
-        let mut list = |key: &str, name: &str| List::of(state.get(key), key, name, &mut warnings);
+        let mut list =
+            |key: &str, name: &str| SurfaceList::of(state.get(key), key, name, &mut warnings);
         let (mut tools, resources) = (list("tools", "name"), list("resources", "uri"));
         let templates = list("resource_templates", "uriTemplate");
         let prompts = list("prompts", "name");
@@ -108,7 +109,7 @@ impl Surface {
     }
 
     /// The template that makes a URI, and its variables.
-    pub(super) fn template(&self, uri: &str) -> Option<(&Item, Map<String, Value>)> {
+    pub(super) fn template(&self, uri: &str) -> Option<(&SurfaceItem, Map<String, Value>)> {
         self.templates
             .items
             .iter()
@@ -127,7 +128,7 @@ fn everything() -> Value {
     })
 }
 
-impl List {
+impl SurfaceList {
     fn of(value: Option<&Value>, key: &str, name: &str, warnings: &mut Vec<String>) -> Self {
         let mut list = Self::default();
         let items = match value {
@@ -139,7 +140,7 @@ impl List {
             }
         };
         for value in items {
-            let item = Item::of(value, key, name, warnings);
+            let item = SurfaceItem::of(value, key, name, warnings);
             // The first of a name answers; the second is still listed, as the document has it.
             let position = list.items.len();
             list.by_name.entry(item.name.clone()).or_insert(position);
@@ -148,12 +149,12 @@ impl List {
         list
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Item> {
+    pub(super) fn get(&self, name: &str) -> Option<&SurfaceItem> {
         self.items.get(*self.by_name.get(name)?)
     }
 }
 
-impl Item {
+impl SurfaceItem {
     fn of(value: &Value, key: &str, name: &str, warnings: &mut Vec<String>) -> Self {
         let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
         let name = text(name).to_owned();
@@ -249,7 +250,7 @@ mod tests {
 
     #[test]
     fn what_is_ours_stays_here_and_what_is_missing_is_filled() {
-        let surface = Surface::of(&json!({
+        let surface = OfferedSurface::of(&json!({
             "tools": [
                 {"name": "a", "responses": [{"content": []}, {"when": 3}], "x-steps": [{"pause": "1s"}]},
                 {"name": "b", "inputSchema": null, "x-anything": 1},

@@ -8,7 +8,7 @@ use proofhouse_oatf::{Document, load};
 use proofhouse_range::{
     ActorEndpoint, RunError, RunEvent, RunHandle, RunOptions, RunReport, TraceLimits, run,
 };
-use proofhouse_wire::client::{Client, ClientError, Response};
+use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -90,7 +90,10 @@ impl Running {
         self.task.await.unwrap().unwrap()
     }
 
-    pub(crate) async fn post(&self, body: impl Into<Bytes>) -> Result<Response, ClientError> {
+    pub(crate) async fn post(
+        &self,
+        body: impl Into<Bytes>,
+    ) -> Result<StreamedResponse, ClientError> {
         self.send(Method::POST, "/", &[], body).await
     }
 
@@ -100,7 +103,7 @@ impl Running {
         path: &str,
         headers: &[(&'static str, &'static str)],
         body: impl Into<Bytes>,
-    ) -> Result<Response, ClientError> {
+    ) -> Result<StreamedResponse, ClientError> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(*name, HeaderValue::from_static(value));
@@ -171,7 +174,7 @@ pub(crate) fn verdict(report: &RunReport) -> &'static str {
 
 /// `operation direction` of every message.
 pub(crate) fn steps(report: &RunReport) -> Vec<String> {
-    let step = |message: &proofhouse_detect::Message| {
+    let step = |message: &proofhouse_detect::TraceMessage| {
         let direction = message.direction.unwrap().as_str();
         format!("{} {direction}", message.operation)
     };

@@ -17,7 +17,7 @@ use proofhouse_range::{
     ActorContext, ActorEndpoint, ActorError, BoxFuture, Driver, PreparedActor, RunEvent, RunHandle,
     RunOptions, RunReport, mcp_over, run,
 };
-use proofhouse_wire::client::{Client, Events, Response};
+use proofhouse_wire::client::{Client, SseEvents, StreamedResponse};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
@@ -280,7 +280,12 @@ impl Http {
         body(response).await
     }
 
-    pub async fn send(&self, method: Method, headers: &[(&str, &str)], text: &str) -> Response {
+    pub async fn send(
+        &self,
+        method: Method,
+        headers: &[(&str, &str)],
+        text: &str,
+    ) -> StreamedResponse {
         let mut map = HeaderMap::new();
         let own = self.headers.iter();
         let own = own.map(|(name, value)| (name.as_str(), value.as_str()));
@@ -310,7 +315,7 @@ impl Http {
             .unwrap()
     }
 
-    pub async fn post(&self, message: &Value) -> Response {
+    pub async fn post(&self, message: &Value) -> StreamedResponse {
         self.send(Method::POST, &[], &message.to_string()).await
     }
 
@@ -333,7 +338,12 @@ impl Http {
     }
 
     /// A request of the modern era, with the headers it needs.
-    pub async fn modern(&self, method: &str, params: Value, capabilities: Value) -> Response {
+    pub async fn modern(
+        &self,
+        method: &str,
+        params: Value,
+        capabilities: Value,
+    ) -> StreamedResponse {
         let message = request(7, method, envelope(params, capabilities));
         let name = message["params"]["name"]
             .as_str()
@@ -352,20 +362,20 @@ impl Http {
     }
 
     /// The stream for what belongs to no call.
-    pub async fn listen(&self) -> Events {
+    pub async fn listen(&self) -> SseEvents {
         let response = self.send(Method::GET, &[], "").await;
         assert_eq!(response.status, 200);
         response.events()
     }
 }
 
-pub async fn body(response: Response) -> Value {
+pub async fn body(response: StreamedResponse) -> Value {
     let bytes = response.bytes().await.unwrap();
     serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{error}: {bytes:?}"))
 }
 
 /// The next message of a stream, priming events passed over; `None` when it ended.
-pub async fn next(events: &mut Events) -> Option<Value> {
+pub async fn next(events: &mut SseEvents) -> Option<Value> {
     loop {
         let event = tokio::time::timeout(PATIENCE, events.next()).await;
         let event = event.expect("an event in time").unwrap()?;

@@ -7,18 +7,18 @@ use proofhouse_store::model::{
     ChannelRecord, ChannelState, ChannelToClose, ChannelUpdate, TaskRecord, TaskState,
 };
 use proofhouse_store::{Result, StoreError};
-use proofhouse_tools::receive::subscription::{self, Opening, Unsubscribed};
+use proofhouse_tools::receive::subscription::{self, ChannelRequest, Unsubscribed};
 use serde_json::Value;
 
 use super::{pause_ms, subscription_of, update};
-use crate::engine::{Inner, listener};
+use crate::engine::{EngineShared, listener};
 use crate::metrics::engine::ChannelStep;
 
 /// How often closing is tried; after that the platform ends the channel by itself.
 const MAX_CLOSE_FAILURES: i64 = 10;
 
 /// Closes a channel at the platform.
-pub(super) async fn close(inner: &Arc<Inner>, swept: ChannelToClose) {
+pub(super) async fn close(inner: &Arc<EngineShared>, swept: ChannelToClose) {
     let (channel, held) = (swept.channel, swept.lease.held());
     let change = match closing(inner, &channel).await {
         Ok(Unsubscribed::Gone) => ChannelUpdate {
@@ -66,7 +66,7 @@ pub(super) async fn close(inner: &Arc<Inner>, swept: ChannelToClose) {
     }
 }
 
-async fn closing(inner: &Arc<Inner>, channel: &ChannelRecord) -> Result<Unsubscribed> {
+async fn closing(inner: &Arc<EngineShared>, channel: &ChannelRecord) -> Result<Unsubscribed> {
     let snapshot = inner.manifests.current();
     let task = match inner.store.task(&channel.task).await {
         Ok(task) => task,
@@ -80,7 +80,7 @@ async fn closing(inner: &Arc<Inner>, channel: &ChannelRecord) -> Result<Unsubscr
     let Some(declared) = subscription_of(&listener, &channel.event) else {
         return Ok(Unsubscribed::Gone);
     };
-    let opening = Opening {
+    let opening = ChannelRequest {
         id: channel.id.clone(),
         expires_at: channel
             .expires_at

@@ -4,7 +4,7 @@ use proofhouse_store::model::{DirectDelivery, TaskRecord, ToolRef};
 use proofhouse_store::{Result, StoreError};
 use serde_json::json;
 
-use crate::engine::Inner;
+use crate::engine::EngineShared;
 use crate::metrics::engine::ChannelStep;
 
 /// Stands for a channel that could not be opened, in the key of the notice about it.
@@ -12,7 +12,7 @@ pub(super) const OPENING: &str = "opening";
 
 /// Tells a task, once, and those who look after it, that events will be missing.
 pub(super) async fn send_lost_notice(
-    inner: &Inner,
+    inner: &EngineShared,
     task: &TaskRecord,
     tool: &ToolRef,
     event: &str,

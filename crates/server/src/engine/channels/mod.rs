@@ -13,11 +13,11 @@ use std::time::Duration;
 use proofhouse_manifest::{Receive, Subscription};
 use proofhouse_store::StoreError;
 use proofhouse_store::model::ChannelUpdate;
-use proofhouse_tools::receive::Listener;
+use proofhouse_tools::receive::EventListener;
 use proofhouse_wire::retry::{Jitter, RetryPolicy};
 use proofhouse_wire::sync::lock;
 
-use super::Inner;
+use super::EngineShared;
 use close::close;
 use open::open_missing;
 use renew::renew;
@@ -35,7 +35,7 @@ const RETRY: RetryPolicy = RetryPolicy {
 };
 
 /// Renews and sweeps until the engine stops.
-pub(super) async fn run(inner: Arc<Inner>) {
+pub(super) async fn run(inner: Arc<EngineShared>) {
     loop {
         let lease = inner.options.lease_ms();
         match inner.store.claim_renewals(&inner.owner, lease, BATCH).await {
@@ -78,7 +78,7 @@ impl InProgress {
 }
 
 /// Opens the channels that a task wants and does not have, while the task goes on.
-pub(super) fn ensure(inner: &Arc<Inner>, task: &str) {
+pub(super) fn ensure(inner: &Arc<EngineShared>, task: &str) {
     if !inner.opening.lock().insert(task.to_owned()) {
         return;
     }
@@ -94,7 +94,7 @@ pub(super) fn ensure(inner: &Arc<Inner>, task: &str) {
     });
 }
 
-fn subscription_of<'l>(listener: &'l Listener, event: &str) -> Option<&'l Subscription> {
+fn subscription_of<'l>(listener: &'l EventListener, event: &str) -> Option<&'l Subscription> {
     match &listener.event(event)?.receive {
         Receive::Subscription(subscription) => Some(subscription),
         _ => None,

@@ -9,11 +9,11 @@ use proofhouse_store::model::{
     ChannelFilter, ChannelRecord, ChannelState, ChannelUpdate, NewChannel, TaskRecord, TaskState,
     ToolRef,
 };
-use proofhouse_tools::receive::subscription::{self, DEFAULT_LIFETIME, Opening, Subscribed};
+use proofhouse_tools::receive::subscription::{self, ChannelRequest, DEFAULT_LIFETIME, Subscribed};
 
 use super::lost_notice::{OPENING, send_lost_notice};
 use super::{pause, subscription_of, update};
-use crate::engine::{Inner, listener};
+use crate::engine::{EngineShared, listener};
 use crate::metrics::engine::ChannelStep;
 
 /// Channels of one task that are looked at.
@@ -25,7 +25,7 @@ const LISTENS_PAUSE: Duration = Duration::from_millis(100);
 const MAX_OPEN_FAILURES: i64 = 5;
 
 /// Opens the channels that a task wants and does not have.
-pub(super) async fn open_missing(inner: &Arc<Inner>, id: &str) -> Result<()> {
+pub(super) async fn open_missing(inner: &Arc<EngineShared>, id: &str) -> Result<()> {
     let snapshot = inner.manifests.current();
     let interests = inner.store.interests(id).await?;
     let is_push = |tool: &ToolRef, event: &str| {
@@ -63,7 +63,7 @@ pub(super) async fn open_missing(inner: &Arc<Inner>, id: &str) -> Result<()> {
 
 /// The task, once it listens: one that goes on after an interruption does so with its next turn, and a channel
 /// that opens before that would be closed again.
-async fn listening(inner: &Arc<Inner>, id: &str) -> Result<Option<TaskRecord>> {
+async fn listening(inner: &Arc<EngineShared>, id: &str) -> Result<Option<TaskRecord>> {
     for _ in 0..LISTENS_TRIES {
         let task = inner.store.task(id).await?;
         match task.state {
@@ -79,7 +79,7 @@ async fn listening(inner: &Arc<Inner>, id: &str) -> Result<Option<TaskRecord>> {
 }
 
 /// How asking for a channel went.
-pub(super) enum Opened {
+pub(super) enum ChannelOpening {
     Yes,
     /// It makes sense to try again.
     NotYet(String),
@@ -89,23 +89,23 @@ pub(super) enum Opened {
 
 /// Asks for a channel. It is known before the platform is asked, so that it can be closed whatever happens.
 pub(super) async fn open(
-    inner: &Arc<Inner>,
+    inner: &Arc<EngineShared>,
     task: &TaskRecord,
     tool: &ToolRef,
     event: &str,
     replaces: Option<&ChannelRecord>,
-) -> Result<Opened> {
+) -> Result<ChannelOpening> {
     let snapshot = inner.manifests.current();
     let Some(listener) = listener::of(inner, &snapshot, task, tool).await? else {
-        return Ok(Opened::Never("the tool is gone".to_owned()));
+        return Ok(ChannelOpening::Never("the tool is gone".to_owned()));
     };
     let Some(declared) = subscription_of(&listener, event) else {
-        return Ok(Opened::Never("the event is gone".to_owned()));
+        return Ok(ChannelOpening::Never("the event is gone".to_owned()));
     };
     let now = inner.options.now();
-    let opening = match Opening::new(now, DEFAULT_LIFETIME) {
+    let opening = match ChannelRequest::new(now, DEFAULT_LIFETIME) {
         Ok(opening) => opening,
-        Err(error) => return Ok(Opened::NotYet(error.to_string())),
+        Err(error) => return Ok(ChannelOpening::NotYet(error.to_string())),
     };
     let mut failures = 0;
     let mut opening = opening;
@@ -140,7 +140,7 @@ pub(super) async fn open(
                     None => ChannelStep::Opened,
                 };
                 inner.counts().channel_steps.one(step);
-                return Ok(Opened::Yes);
+                return Ok(ChannelOpening::Yes);
             }
             // It may be open at the platform: it is closed like any other.
             Subscribed::Unknown { error } => {
@@ -173,26 +173,28 @@ pub(super) async fn open(
         tracing::warn!(task = %task.id, %event, error = %message, "a channel cannot be opened");
         if !error.is_recoverable() {
             send_lost_notice(inner, task, tool, event, OPENING, &message).await?;
-            return Ok(Opened::Never(message));
+            return Ok(ChannelOpening::Never(message));
         }
         if replaces.is_some() {
-            return Ok(Opened::NotYet(message));
+            return Ok(ChannelOpening::NotYet(message));
         }
         if failures >= MAX_OPEN_FAILURES {
             send_lost_notice(inner, task, tool, event, OPENING, &message).await?;
-            return Ok(Opened::NotYet(message));
+            return Ok(ChannelOpening::NotYet(message));
         }
         tokio::select! {
             () = tokio::time::sleep(pause(failures)) => {}
-            () = inner.stopping.cancelled() => return Ok(Opened::NotYet(message)),
+            () = inner.stopping.cancelled() => return Ok(ChannelOpening::NotYet(message)),
         }
         let state = inner.store.task(&task.id).await?.state;
         if matches!(state, TaskState::Interrupted | TaskState::Ended) {
-            return Ok(Opened::Never("the task listens no longer".to_owned()));
+            return Ok(ChannelOpening::Never(
+                "the task listens no longer".to_owned(),
+            ));
         }
-        opening = match Opening::new(inner.options.now(), DEFAULT_LIFETIME) {
+        opening = match ChannelRequest::new(inner.options.now(), DEFAULT_LIFETIME) {
             Ok(opening) => opening,
-            Err(error) => return Ok(Opened::NotYet(error.to_string())),
+            Err(error) => return Ok(ChannelOpening::NotYet(error.to_string())),
         };
     }
 }

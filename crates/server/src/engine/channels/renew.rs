@@ -6,12 +6,12 @@ use proofhouse_store::model::{ChannelRecord, ChannelState, ChannelUpdate, Claime
 use proofhouse_store::{Result, StoreError};
 
 use super::lost_notice::send_lost_notice;
-use super::open::{Opened, open};
+use super::open::{ChannelOpening, open};
 use super::{pause_ms, update};
-use crate::engine::Inner;
+use crate::engine::EngineShared;
 
 /// Opens the successor of a channel; the old one stays open until that is done.
-pub(super) async fn renew(inner: &Arc<Inner>, claimed: ClaimedChannel) {
+pub(super) async fn renew(inner: &Arc<EngineShared>, claimed: ClaimedChannel) {
     let (channel, lease) = (claimed.channel, claimed.lease);
     let held = lease.held();
     match successor(inner, &channel).await {
@@ -28,7 +28,7 @@ pub(super) async fn renew(inner: &Arc<Inner>, claimed: ClaimedChannel) {
 }
 
 /// What becomes of the old channel.
-async fn successor(inner: &Arc<Inner>, channel: &ChannelRecord) -> Result<ChannelUpdate> {
+async fn successor(inner: &Arc<EngineShared>, channel: &ChannelRecord) -> Result<ChannelUpdate> {
     let task = inner.store.task(&channel.task).await?;
     let now = inner.options.now().as_millisecond();
     let interests = inner.store.interests(&channel.task).await?;
@@ -49,16 +49,16 @@ async fn successor(inner: &Arc<Inner>, channel: &ChannelRecord) -> Result<Channe
     let opened = open(inner, &task, &channel.tool, &channel.event, Some(channel)).await?;
     Ok(match opened {
         // The successor has made it `replaced`; nothing is left to change.
-        Opened::Yes => ChannelUpdate {
+        ChannelOpening::Yes => ChannelUpdate {
             failures: Some(0),
             ..update(&channel.id)
         },
-        Opened::Never(error) => ChannelUpdate {
+        ChannelOpening::Never(error) => ChannelUpdate {
             to: Some(ChannelState::Closing),
             last_error: Some(error),
             ..update(&channel.id)
         },
-        Opened::NotYet(error) => {
+        ChannelOpening::NotYet(error) => {
             let failures = channel.failures.saturating_add(1);
             let expired = channel.expires_at.is_some_and(|end| end <= now);
             if expired {

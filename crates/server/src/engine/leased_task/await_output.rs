@@ -1,6 +1,6 @@
 //! Waiting for what a task answers, while people may want something of it and its lease may be lost.
 
-use proofhouse_agent::task::Output;
+use proofhouse_agent::task::TaskOutput;
 
 use super::{Flow, LeasedTask};
 
@@ -8,7 +8,7 @@ impl LeasedTask<'_> {
     /// Waits for an answer, and meanwhile obeys what people want of the task.
     pub(super) async fn await_output(
         &mut self,
-        answer: impl Future<Output = Output> + Send + 'static,
+        answer: impl Future<Output = TaskOutput> + Send + 'static,
     ) -> Flow {
         let mut events = self.task.events();
         let (hub, id) = (self.inner.hub.clone(), self.id.clone());

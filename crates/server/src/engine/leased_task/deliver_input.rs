@@ -1,6 +1,6 @@
 //! Giving a task what is pending for it: a delivery becomes an input, or is discarded with a reason.
 
-use proofhouse_agent::task::{Input, InputEvent};
+use proofhouse_agent::task::{InputEvent, TaskInput};
 use proofhouse_store::Result;
 use proofhouse_store::model::{DeliveryRecord, EventRecord};
 use proofhouse_tools::receive::message::compose;
@@ -54,27 +54,27 @@ impl LeasedTask<'_> {
     async fn input(
         &self,
         delivery: &DeliveryRecord,
-    ) -> Result<std::result::Result<Input, NoInput>> {
+    ) -> Result<std::result::Result<TaskInput, NoInput>> {
         let said = delivery.body.get("message").and_then(Value::as_str);
         let message = said.map(str::to_owned);
         let Some(event) = delivery.event else {
             let parameters = delivery.body.get("parameters").and_then(Value::as_object);
-            return Ok(Ok(Input {
+            return Ok(Ok(TaskInput {
                 message,
                 parameters: parameters.cloned().unwrap_or_default(),
                 delivery: Some(delivery.id.to_string()),
-                ..Input::default()
+                ..TaskInput::default()
             }));
         };
         let detail = self.inner.store.event(event).await?;
         let snapshot = self.inner.manifests.current();
         Ok(self
             .event_input(&snapshot, delivery, &detail.event)
-            .map(|event| Input {
+            .map(|event| TaskInput {
                 message,
                 event: Some(event),
                 delivery: Some(delivery.id.to_string()),
-                ..Input::default()
+                ..TaskInput::default()
             }))
     }
 

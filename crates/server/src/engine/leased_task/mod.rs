@@ -8,14 +8,14 @@ mod restore;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofhouse_agent::task::{Decision, Output, Task};
+use proofhouse_agent::task::{Decision, Task, TaskOutput};
 use proofhouse_store::Result;
 use proofhouse_store::model::{ClaimedTask, DeliveryRecord, HeldLease, StateChange, TaskState};
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
-use super::Inner;
+use super::EngineShared;
 use super::commands::{Control, pending_controls, wait_for_control};
 use super::deliver::TaskSignal;
 use super::journal::StoreJournal;
@@ -29,7 +29,7 @@ const BACK_OFF: Duration = Duration::from_secs(5);
 
 /// A task that this process works on.
 struct LeasedTask<'a> {
-    inner: &'a Arc<Inner>,
+    inner: &'a Arc<EngineShared>,
     signal: &'a TaskSignal,
     task: Task,
     id: String,
@@ -41,7 +41,7 @@ struct LeasedTask<'a> {
     /// Somebody stopped the task, and nobody wants it to go on yet.
     interrupted: bool,
     /// The delivery that wants what is under way stopped, and the end of that.
-    interrupting: Option<(i64, JoinHandle<Output>)>,
+    interrupting: Option<(i64, JoinHandle<TaskOutput>)>,
     slot: Option<OwnedSemaphorePermit>,
 }
 
@@ -66,7 +66,7 @@ enum Flow {
 
 /// Works on a task until there is nothing to do for it.
 pub(super) async fn work(
-    inner: &Arc<Inner>,
+    inner: &Arc<EngineShared>,
     claimed: ClaimedTask,
     signal: &TaskSignal,
     slot: Option<OwnedSemaphorePermit>,
@@ -116,7 +116,12 @@ pub(super) async fn work(
 
 /// Ends a task that cannot be restored, such as one whose agent is gone, when somebody wants it to end. Returns whether it
 /// has.
-async fn end_if_cancelled(inner: &Inner, id: &str, held: &HeldLease, reason: &str) -> Result<bool> {
+async fn end_if_cancelled(
+    inner: &EngineShared,
+    id: &str,
+    held: &HeldLease,
+    reason: &str,
+) -> Result<bool> {
     let wanted = pending_controls(inner, id).await?;
     let is_cancelled = wanted
         .iter()

@@ -9,7 +9,7 @@ use proofhouse_wire::CancellationToken;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::LeasedTask;
-use crate::engine::Inner;
+use crate::engine::EngineShared;
 use crate::engine::deliver::TaskSignal;
 use crate::engine::journal::StoreJournal;
 
@@ -32,7 +32,7 @@ impl From<StoreError> for RestoreError {
 
 /// Makes the task anew from what is kept of it.
 pub(super) async fn restore<'a>(
-    inner: &'a Arc<Inner>,
+    inner: &'a Arc<EngineShared>,
     claimed: ClaimedTask,
     signal: &'a TaskSignal,
     slot: Option<OwnedSemaphorePermit>,

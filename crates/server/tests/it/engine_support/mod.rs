@@ -22,7 +22,7 @@ use proofhouse_source::DiagnosticSeverity;
 use proofhouse_store::model::{EventDetail, EventState, TaskRecord, TaskState};
 use proofhouse_store::{SqliteOptions, Store};
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
-use proofhouse_tools::runtime::{Environment, Limits, Runtimes};
+use proofhouse_tools::runtime::{Environment, Runtimes, ToolLimits};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 
@@ -194,7 +194,7 @@ impl World {
 }
 
 pub(crate) fn options(shift: Shift, model: Arc<dyn Model>, api_root: &str) -> EngineOptions {
-    let limits = Limits::default();
+    let limits = ToolLimits::default();
     let egress = || EgressPolicy::allowing(["127.0.0.0/8".parse().unwrap()]);
     let client = HttpClient::new(&limits, egress()).unwrap();
     let runtimes = Runtimes::new(&limits, egress()).unwrap();

@@ -19,9 +19,9 @@ use kube::{Client, Resource as _};
 use proofhouse_wire::retry::{RetryAfter, RetryCause, RetryOn, chance};
 use serde_json::Value;
 
-use super::document::Identity;
-use super::events::{Change, Events, take};
-use crate::runtime::{ActionError, Failure, Limits};
+use super::document::JobIdentity;
+use super::events::{WatchChange, WatchEvents, take};
+use crate::runtime::{ActionError, ActionFailure, ToolLimits};
 
 /// How many Pods of a Job are looked at; a retried Job has one per try.
 const MAX_PODS: u32 = 100;
@@ -105,14 +105,14 @@ pub(super) struct Log {
 
 /// Sends requests to one cluster.
 #[derive(Clone)]
-pub(super) struct Api {
+pub(super) struct ClusterApi {
     client: Client,
     host: String,
-    pub(super) limits: Limits,
+    pub(super) limits: ToolLimits,
 }
 
-impl Api {
-    pub(super) fn new(client: Client, host: String, limits: Limits) -> Self {
+impl ClusterApi {
+    pub(super) fn new(client: Client, host: String, limits: ToolLimits) -> Self {
         Self {
             client,
             host,
@@ -124,7 +124,7 @@ impl Api {
     /// lost can be sent again.
     pub(super) async fn create(
         &self,
-        identity: &Identity,
+        identity: &JobIdentity,
         document: &Value,
     ) -> Result<Job, ApiError> {
         let params = PostParams {
@@ -153,7 +153,7 @@ impl Api {
     }
 
     /// The Job as it is now; none if it is gone.
-    pub(super) async fn job(&self, identity: &Identity) -> Result<Option<Job>, ApiError> {
+    pub(super) async fn job(&self, identity: &JobIdentity) -> Result<Option<Job>, ApiError> {
         let request = jobs(identity).get(&identity.name, &GetParams::default());
         match self.send(request, self.limits.max_response_bytes).await {
             Ok(bytes) => job(&bytes).map(Some),
@@ -163,7 +163,11 @@ impl Api {
     }
 
     /// The Pods of the Job with this uid. Labels can be put on anything; owners cannot.
-    pub(super) async fn pods(&self, identity: &Identity, uid: &str) -> Result<Vec<Pod>, ApiError> {
+    pub(super) async fn pods(
+        &self,
+        identity: &JobIdentity,
+        uid: &str,
+    ) -> Result<Vec<Pod>, ApiError> {
         let params = ListParams::default()
             .labels(&identity.selector())
             .limit(MAX_PODS);
@@ -190,7 +194,7 @@ impl Api {
     /// The last lines of a container's log; of these the first bytes, if they are too many.
     pub(super) async fn log(
         &self,
-        identity: &Identity,
+        identity: &JobIdentity,
         pod: &str,
         container: &str,
         lines: i64,
@@ -209,7 +213,7 @@ impl Api {
 
     /// Deletes the Job with this uid, and its Pods in the background. One that is gone is fine, and so is
     /// another one of the same name.
-    pub(super) async fn delete(&self, identity: &Identity, uid: &str) -> Result<(), ApiError> {
+    pub(super) async fn delete(&self, identity: &JobIdentity, uid: &str) -> Result<(), ApiError> {
         let params = DeleteParams::background().preconditions(Preconditions {
             uid: Some(uid.to_owned()),
             resource_version: None,
@@ -224,7 +228,11 @@ impl Api {
 
     /// The changes of the Job after a version, as the cluster tells them. It ends at the first trouble;
     /// whoever listens asks for the Job and watches again.
-    pub(super) fn watch(&self, identity: &Identity, version: &str) -> BoxStream<'static, Change> {
+    pub(super) fn watch(
+        &self,
+        identity: &JobIdentity,
+        version: &str,
+    ) -> BoxStream<'static, WatchChange> {
         let params = WatchParams::default()
             .fields(&format!("metadata.name={}", identity.name))
             .timeout(WATCH_SECONDS);
@@ -235,7 +243,7 @@ impl Api {
         let opening = stream::once(async move {
             let response = client.send(request.map(Body::from)).await.ok()?;
             let is_watch = response.status().is_success();
-            is_watch.then(|| Events::new(response.into_body()))
+            is_watch.then(|| WatchEvents::new(response.into_body()))
         });
         opening
             .filter_map(|events| async { events })
@@ -243,7 +251,7 @@ impl Api {
                 stream::unfold(Some(events), |events| async {
                     let mut events = events?;
                     let change = events.next().await?;
-                    let is_over = matches!(change, Change::Broken | Change::Deleted(_));
+                    let is_over = matches!(change, WatchChange::Broken | WatchChange::Deleted(_));
                     Some((change, (!is_over).then_some(events)))
                 })
             })
@@ -326,9 +334,9 @@ impl Api {
                 ..
             } => {
                 let failure = match code {
-                    401 | 403 => Failure::Forbidden,
-                    400 | 404 | 413 | 422 if !chosen => Failure::Manifest,
-                    _ => Failure::HttpStatus,
+                    401 | 403 => ActionFailure::Forbidden,
+                    400 | 404 | 413 | 422 if !chosen => ActionFailure::Manifest,
+                    _ => ActionFailure::HttpStatus,
                 };
                 let message = match (message.is_empty(), code) {
                     (false, _) => format!("the cluster refuses to {doing}: {message}"),
@@ -343,23 +351,23 @@ impl Api {
                 error
             }
             ApiError::Unreachable { reason, .. } => ActionError::new(
-                Failure::Unreachable,
+                ActionFailure::Unreachable,
                 format!("cannot talk to the cluster at {host} to {doing}: {reason}"),
             ),
             ApiError::Slow => {
                 let seconds = self.limits.http.as_secs_f32();
                 let message = format!("{host} gave no whole answer in {seconds} s to {doing}");
-                ActionError::new(Failure::Timeout, message)
+                ActionError::new(ActionFailure::Timeout, message)
             }
             ApiError::TooLarge => {
                 let most = self.limits.max_response_bytes;
                 let message = format!("the answer of {host} has more than {most} bytes");
-                ActionError::new(Failure::TooLarge, message)
+                ActionError::new(ActionFailure::TooLarge, message)
             }
-            ApiError::Garbage(what) => ActionError::new(Failure::Response, what),
+            ApiError::Garbage(what) => ActionError::new(ActionFailure::Response, what),
             ApiError::Foreign => {
                 let message = "a Job of the same name is there, which this tool did not make";
-                let mut error = ActionError::new(Failure::HttpStatus, message);
+                let mut error = ActionError::new(ActionFailure::HttpStatus, message);
                 error.detail.insert("status".to_owned(), 409.into());
                 error
             }
@@ -367,11 +375,11 @@ impl Api {
     }
 }
 
-fn jobs(identity: &Identity) -> Requests {
+fn jobs(identity: &JobIdentity) -> Requests {
     Requests::new(Job::url_path(&(), Some(&identity.namespace)))
 }
 
-fn pods(identity: &Identity) -> Requests {
+fn pods(identity: &JobIdentity) -> Requests {
     Requests::new(Pod::url_path(&(), Some(&identity.namespace)))
 }
 

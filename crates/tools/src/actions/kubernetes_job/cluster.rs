@@ -9,7 +9,7 @@ use std::time::Duration;
 use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use crate::runtime::{ActionError, Failure};
+use crate::runtime::{ActionError, ActionFailure};
 use proofhouse_manifest::KubernetesJob;
 use proofhouse_manifest::interpolate::{Root, Secrets, Template};
 
@@ -33,12 +33,12 @@ const HOW_TO: &str = "name a kubeconfig file and a context, or run inside a clus
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
-    source: Source,
+    source: ClusterSource,
     namespaces: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, Default)]
-enum Source {
+enum ClusterSource {
     #[default]
     None,
     Kubeconfig {
@@ -77,7 +77,7 @@ impl Cluster {
     #[must_use]
     pub fn in_cluster(host: impl Into<String>, port: u16) -> Self {
         Self {
-            source: Source::InCluster {
+            source: ClusterSource::InCluster {
                 host: host.into(),
                 port,
             },
@@ -122,7 +122,7 @@ impl Cluster {
     /// The same with another context of its kubeconfig.
     #[must_use]
     pub fn context(mut self, name: impl Into<String>) -> Self {
-        if let Source::Kubeconfig { context, .. } = &mut self.source {
+        if let ClusterSource::Kubeconfig { context, .. } = &mut self.source {
             *context = Some(name.into());
         }
         self
@@ -141,12 +141,12 @@ impl Cluster {
     /// Whether there is one.
     #[must_use]
     pub fn is_configured(&self) -> bool {
-        !matches!(self.source, Source::None)
+        !matches!(self.source, ClusterSource::None)
     }
 
     fn of_files(files: Vec<PathBuf>) -> Self {
         Self {
-            source: Source::Kubeconfig {
+            source: ClusterSource::Kubeconfig {
                 files,
                 context: None,
             },
@@ -156,7 +156,7 @@ impl Cluster {
 
     /// Whether a Job may run in this namespace, which the template yielded.
     pub(super) fn allows(&self, template: &Template, namespace: &str) -> Result<(), ActionError> {
-        let forbid = |message: String| Err(ActionError::new(Failure::Forbidden, message));
+        let forbid = |message: String| Err(ActionError::new(ActionFailure::Forbidden, message));
         if !is_dns_label(namespace) {
             return forbid("what the manifest names is not a namespace".to_owned());
         }
@@ -182,16 +182,16 @@ impl Cluster {
     /// Signs in. Reads files and may run a command, so it happens beside the async threads.
     pub(super) async fn connect(&self, connect_time: Duration) -> Result<Connected, ActionError> {
         let mut config = match &self.source {
-            Source::None => {
+            ClusterSource::None => {
                 let message = format!("no Kubernetes cluster is configured: {HOW_TO}");
-                return Err(ActionError::new(Failure::Setting, message));
+                return Err(ActionError::new(ActionFailure::Setting, message));
             }
-            Source::Kubeconfig { files, context } => {
+            ClusterSource::Kubeconfig { files, context } => {
                 let (files, context) = (files.clone(), context.clone());
                 let merged = beside(move || read(&files)).await??;
                 from_kubeconfig(merged, context).await?
             }
-            Source::InCluster { host, port } => {
+            ClusterSource::InCluster { host, port } => {
                 let address = address(host, *port);
                 let mut config = beside(Config::incluster_dns).await?.map_err(|_| {
                     setting(
@@ -370,7 +370,7 @@ fn address(host: &str, port: u16) -> String {
 }
 
 fn setting(message: impl Into<String>) -> ActionError {
-    ActionError::new(Failure::Setting, message)
+    ActionError::new(ActionFailure::Setting, message)
 }
 
 #[cfg(test)]
@@ -403,7 +403,7 @@ mod tests {
             let result = cluster.allows(&Template::parse(template), namespace);
             assert_eq!(result.is_ok(), allowed, "{template} {namespace}");
             if let Err(error) = result {
-                assert_eq!(error.failure, Failure::Forbidden);
+                assert_eq!(error.failure, ActionFailure::Forbidden);
             }
         }
     }

@@ -3,7 +3,7 @@
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
-use crate::runtime::{ActionError, Call, Failure, JobLimits};
+use crate::runtime::{ActionCall, ActionError, ActionFailure, JobLimits};
 
 /// Says whose a Job is.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -37,7 +37,7 @@ const NOT_THE_AUTHORS: &[&str] = &[
 
 /// The name and the labels of one invocation's Job: the same each time it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct JobIdentity {
     pub(super) name: String,
     pub(super) namespace: String,
     pub(super) invocation: String,
@@ -45,8 +45,8 @@ pub(super) struct Identity {
     action: String,
 }
 
-impl Identity {
-    pub(super) fn new(call: &Call, namespace: &str) -> Self {
+impl JobIdentity {
+    pub(super) fn new(call: &ActionCall, namespace: &str) -> Self {
         let (tool, action) = (&call.tool, &call.action);
         Self::of(
             [&tool.namespace, &tool.name, &action.name, &call.invocation],
@@ -125,7 +125,7 @@ fn plain(text: &str, length: usize) -> String {
 /// The Job to submit. `spec` is what the manifest says, filled in: a JobSpec or a whole Job.
 pub(super) fn document(
     spec: Value,
-    identity: &Identity,
+    identity: &JobIdentity,
     limits: &JobLimits,
 ) -> Result<Value, ActionError> {
     let Value::Object(spec) = spec else {
@@ -187,7 +187,7 @@ fn parts(mut job: Map<String, Value>) -> Result<[Map<String, Value>; 2], ActionE
     Ok([metadata, spec])
 }
 
-fn label(metadata: &mut Map<String, Value>, identity: &Identity) -> Result<(), ActionError> {
+fn label(metadata: &mut Map<String, Value>, identity: &JobIdentity) -> Result<(), ActionError> {
     let labels = object(metadata, "labels")?;
     for (key, value) in identity.labels() {
         labels.insert(key.to_owned(), value.into());
@@ -220,7 +220,7 @@ fn seconds(spec: &Map<String, Value>, key: &str) -> Result<Option<u64>, ActionEr
 }
 
 fn wrong(message: impl Into<String>) -> ActionError {
-    ActionError::new(Failure::Manifest, message)
+    ActionError::new(ActionFailure::Manifest, message)
 }
 
 #[cfg(test)]
@@ -228,8 +228,8 @@ mod tests {
     use super::*;
     use crate::actions::kubernetes_job::cluster::is_dns_label;
 
-    fn identity() -> Identity {
-        Identity::of(["demo", "reports", "build", "call-1"], "jobs")
+    fn identity() -> JobIdentity {
+        JobIdentity::of(["demo", "reports", "build", "call-1"], "jobs")
     }
 
     #[test]
@@ -239,9 +239,9 @@ mod tests {
         assert_eq!(name, identity().name);
         assert_ne!(
             name,
-            Identity::of(["demo", "reports", "build", "call-2"], "jobs").name
+            JobIdentity::of(["demo", "reports", "build", "call-2"], "jobs").name
         );
-        let glued = |a, b| Identity::of(["n", a, b, "i"], "jobs").invocation;
+        let glued = |a, b| JobIdentity::of(["n", a, b, "i"], "jobs").invocation;
         assert_ne!(glued("a", "bc"), glued("ab", "c"));
         let long = "Ünï_".repeat(100);
         for (tool, action) in [
@@ -252,7 +252,7 @@ mod tests {
             (long.as_str(), long.as_str()),
             ("UPPER_case", "x\r\ny"),
         ] {
-            let identity = Identity::of(["n", tool, action, long.as_str()], "jobs");
+            let identity = JobIdentity::of(["n", tool, action, long.as_str()], "jobs");
             assert!(is_dns_label(&identity.name), "{}", identity.name);
             assert!(identity.name.as_bytes()[0].is_ascii_lowercase());
             for (_, value) in identity.labels() {

@@ -10,7 +10,7 @@ const MAX_EVENT_BYTES: usize = 4 << 20;
 
 /// One change that a watch told of.
 #[derive(Debug)]
-pub(super) enum Change {
+pub(super) enum WatchChange {
     /// The Job as it is now.
     Job(Box<Job>),
     /// The Job as it was when it was deleted.
@@ -22,14 +22,14 @@ pub(super) enum Change {
 }
 
 /// The events of a watch: a line of JSON each.
-pub(super) struct Events {
+pub(super) struct WatchEvents {
     body: Body,
     buffer: Vec<u8>,
     /// How much of the buffer holds no line break.
     looked: usize,
 }
 
-impl Events {
+impl WatchEvents {
     pub(super) fn new(body: Body) -> Self {
         Self {
             body,
@@ -39,7 +39,7 @@ impl Events {
     }
 
     /// The next one; none when the cluster ends the watch.
-    pub(super) async fn next(&mut self) -> Option<Change> {
+    pub(super) async fn next(&mut self) -> Option<WatchChange> {
         loop {
             if let Some(at) = self.buffer[self.looked..].iter().position(|b| *b == b'\n') {
                 let rest = self.buffer.split_off(self.looked + at + 1);
@@ -54,7 +54,7 @@ impl Events {
             let frame = self.body.frame().await?.ok()?;
             if let Some(data) = frame.data_ref() {
                 if self.buffer.len() + data.len() > MAX_EVENT_BYTES {
-                    return Some(Change::Broken);
+                    return Some(WatchChange::Broken);
                 }
                 self.buffer.extend_from_slice(data);
             }
@@ -62,25 +62,25 @@ impl Events {
     }
 }
 
-fn change(line: &[u8]) -> Change {
+fn change(line: &[u8]) -> WatchChange {
     let Ok(mut event) = serde_json::from_slice::<Value>(line) else {
-        return Change::Broken;
+        return WatchChange::Broken;
     };
     let object = take(&mut event, "object").unwrap_or_default();
     match event["type"].as_str() {
         Some("BOOKMARK") => match object["metadata"]["resourceVersion"].as_str() {
-            Some(version) => Change::Version(version.to_owned()),
-            None => Change::Broken,
+            Some(version) => WatchChange::Version(version.to_owned()),
+            None => WatchChange::Broken,
         },
         Some(kind @ ("ADDED" | "MODIFIED" | "DELETED")) => {
             match serde_json::from_value::<Job>(object) {
-                Ok(job) if kind == "DELETED" => Change::Deleted(Box::new(job)),
-                Ok(job) => Change::Job(Box::new(job)),
-                Err(_) => Change::Broken,
+                Ok(job) if kind == "DELETED" => WatchChange::Deleted(Box::new(job)),
+                Ok(job) => WatchChange::Job(Box::new(job)),
+                Err(_) => WatchChange::Broken,
             }
         }
         // An error, such as that the version is too old.
-        _ => Change::Broken,
+        _ => WatchChange::Broken,
     }
 }
 

@@ -4,11 +4,11 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod};
 use serde_json::{Map, Value};
 
-use crate::runtime::Failure;
+use crate::runtime::ActionFailure;
 
 /// How a Job ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum End {
+pub(super) enum JobEnd {
     /// It completed.
     Complete,
     /// It failed, and the cluster says why.
@@ -29,10 +29,10 @@ pub(super) struct Stuck {
 
 impl Stuck {
     /// Whether the image is at fault, or something else the container needs.
-    pub(super) fn failure(&self) -> Failure {
+    pub(super) fn failure(&self) -> ActionFailure {
         match STUCK.iter().find(|(reason, _, _)| *reason == self.reason) {
             Some((_, failure, _)) => *failure,
-            None => Failure::JobFailed,
+            None => ActionFailure::JobFailed,
         }
     }
 
@@ -45,30 +45,34 @@ impl Stuck {
 }
 
 /// The reasons a container waits for that seldom pass: what they mean, and whether they never pass.
-const STUCK: &[(&str, Failure, bool)] = &[
-    ("ErrImagePull", Failure::Image, false),
-    ("ImagePullBackOff", Failure::Image, false),
-    ("ErrImageNeverPull", Failure::Image, true),
-    ("InvalidImageName", Failure::Image, true),
-    ("ImageInspectError", Failure::Image, false),
-    ("RegistryUnavailable", Failure::Image, false),
-    ("SignatureValidationFailed", Failure::Image, false),
-    ("CreateContainerConfigError", Failure::JobFailed, false),
-    ("CreateContainerError", Failure::JobFailed, false),
-    ("RunContainerError", Failure::JobFailed, false),
+const STUCK: &[(&str, ActionFailure, bool)] = &[
+    ("ErrImagePull", ActionFailure::Image, false),
+    ("ImagePullBackOff", ActionFailure::Image, false),
+    ("ErrImageNeverPull", ActionFailure::Image, true),
+    ("InvalidImageName", ActionFailure::Image, true),
+    ("ImageInspectError", ActionFailure::Image, false),
+    ("RegistryUnavailable", ActionFailure::Image, false),
+    ("SignatureValidationFailed", ActionFailure::Image, false),
+    (
+        "CreateContainerConfigError",
+        ActionFailure::JobFailed,
+        false,
+    ),
+    ("CreateContainerError", ActionFailure::JobFailed, false),
+    ("RunContainerError", ActionFailure::JobFailed, false),
 ];
 
 /// Whether a Job has ended. One with another uid has taken the place of ours.
-pub(super) fn end(job: &Job, uid: &str) -> Option<End> {
+pub(super) fn end(job: &Job, uid: &str) -> Option<JobEnd> {
     if job.metadata.uid.as_deref() != Some(uid) {
-        return Some(End::Gone);
+        return Some(JobEnd::Gone);
     }
     let conditions = job.status.iter().flat_map(|status| &status.conditions);
     for condition in conditions.flatten() {
         match (condition.type_.as_str(), condition.status.as_str()) {
-            ("Complete", "True") => return Some(End::Complete),
+            ("Complete", "True") => return Some(JobEnd::Complete),
             ("Failed", "True") => {
-                return Some(End::Failed {
+                return Some(JobEnd::Failed {
                     reason: condition.reason.clone().unwrap_or_default(),
                     message: condition.message.clone().unwrap_or_default(),
                 });
@@ -79,7 +83,7 @@ pub(super) fn end(job: &Job, uid: &str) -> Option<End> {
     job.metadata
         .deletion_timestamp
         .is_some()
-        .then_some(End::Gone)
+        .then_some(JobEnd::Gone)
 }
 
 /// How many containers of a Pod have started: one of them may have had an effect, and with all of them no

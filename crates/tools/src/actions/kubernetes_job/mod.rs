@@ -25,14 +25,15 @@ use tokio::time::{Instant, timeout, timeout_at};
 pub use cluster::Cluster;
 
 use crate::runtime::{
-    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Limits, Preview, Setup,
+    ActionCall, ActionError, ActionFailure, ActionRuntime, ActionSession, Environment, Preview,
+    Setup, ToolLimits,
 };
-use api::{Api, ApiError};
-use document::Identity;
-use judge::End;
-use proofhouse_manifest::interpolate::{Scope, Secrets};
+use api::{ApiError, ClusterApi};
+use document::JobIdentity;
+use judge::JobEnd;
+use proofhouse_manifest::interpolate::{Secrets, TemplateScope};
 use proofhouse_manifest::{Execute, KubernetesJob};
-use wait::Seen;
+use wait::ObservedPods;
 
 /// How long a cancelled call waits for the answer to the request that makes its Job: without it, the Job
 /// could appear after it was looked for.
@@ -50,23 +51,23 @@ pub(super) fn runtime(setup: &Setup<'_>) -> Result<Arc<dyn ActionRuntime>, Actio
 #[derive(Debug, Clone)]
 pub struct KubernetesJobs {
     cluster: Cluster,
-    limits: Limits,
+    limits: ToolLimits,
 }
 
 /// A task's connection to the cluster.
 struct ClusterSession {
     jobs: KubernetesJobs,
-    api: Api,
+    api: ClusterApi,
     /// The credentials of the connection.
     secrets: Secrets,
     /// The Jobs that may be there, by name, with their uid once it is known.
-    live: Mutex<BTreeMap<String, (Identity, Option<String>)>>,
+    live: Mutex<BTreeMap<String, (JobIdentity, Option<String>)>>,
 }
 
 impl KubernetesJobs {
     /// A runtime for this cluster. Nothing is read and nobody is talked to before the first call.
     #[must_use]
-    pub fn new(cluster: Cluster, limits: &Limits) -> Self {
+    pub fn new(cluster: Cluster, limits: &ToolLimits) -> Self {
         Self {
             cluster,
             limits: limits.clone(),
@@ -77,20 +78,20 @@ impl KubernetesJobs {
     async fn run(
         &self,
         open: &ClusterSession,
-        call: &Call,
-        scope: &Scope,
+        call: &ActionCall,
+        scope: &TemplateScope,
         secrets: &Secrets,
     ) -> Result<Value, ActionError> {
         let manifest = job_of(call)?;
         let namespace = scope.text(&manifest.namespace)?.into_exposed();
         self.cluster.allows(&manifest.namespace, &namespace)?;
-        let identity = Identity::new(call, &namespace);
+        let identity = JobIdentity::new(call, &namespace);
         let chosen = cluster::is_chosen(manifest);
         let spec = manifest.spec.render(scope)?.into_exposed();
         let document = document::document(spec, &identity, &self.limits.job);
         let document = document.map_err(|mut error| {
             if chosen {
-                error.failure = Failure::Arguments;
+                error.failure = ActionFailure::Arguments;
             }
             error
         })?;
@@ -105,14 +106,14 @@ impl KubernetesJobs {
 impl ActionRuntime for KubernetesJobs {
     fn initialize<'a>(
         &'a self,
-        _call: &'a Call,
+        _call: &'a ActionCall,
         _environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async move {
             let connected = self.cluster.connect(self.limits.connect).await?;
             Ok(Arc::new(ClusterSession {
                 jobs: self.clone(),
-                api: Api::new(connected.client, connected.host, self.limits.clone()),
+                api: ClusterApi::new(connected.client, connected.host, self.limits.clone()),
                 secrets: connected.secrets,
                 live: Mutex::default(),
             }) as Arc<dyn ActionSession>)
@@ -133,7 +134,7 @@ impl ActionRuntime for KubernetesJobs {
 impl ActionSession for ClusterSession {
     fn invoke<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(async move {
@@ -173,15 +174,15 @@ impl ActionSession for ClusterSession {
 /// Makes the Job and stays with it to its end.
 async fn supervise(
     open: &ClusterSession,
-    call: &Call,
-    identity: &Identity,
+    call: &ActionCall,
+    identity: &JobIdentity,
     document: &Value,
     chosen: bool,
     secrets: &Secrets,
 ) -> Result<Value, ActionError> {
     let api = &open.api;
     let deadline = Instant::now() + api.limits.job.deadline.min(MAX_DEADLINE);
-    let mut seen = Seen::default();
+    let mut seen = ObservedPods::default();
     let job = {
         let mut making = std::pin::pin!(timeout_at(deadline, api.create(identity, document)));
         let made = tokio::select! {
@@ -221,15 +222,15 @@ async fn supervise(
 
 /// Waits for the end and reads what there is to read.
 async fn attend(
-    api: &Api,
-    identity: &Identity,
+    api: &ClusterApi,
+    identity: &JobIdentity,
     job: Job,
     uid: &str,
-    seen: &mut Seen,
+    seen: &mut ObservedPods,
     secrets: &Secrets,
 ) -> Result<Value, ActionError> {
     match wait::until_end(api, identity, job, uid, seen).await {
-        Ok(End::Complete) => output::result(api, identity, uid, secrets).await,
+        Ok(JobEnd::Complete) => output::result(api, identity, uid, secrets).await,
         Ok(end) => Err(output::failure(api, identity, uid, end, seen).await),
         Err(error) => {
             let mut failed = api.failure(error, "wait for the Job", true);
@@ -240,12 +241,12 @@ async fn attend(
 }
 
 impl ClusterSession {
-    fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Identity, Option<String>)>> {
+    fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (JobIdentity, Option<String>)>> {
         // Nothing that holds it can leave it half changed.
         lock(&self.live)
     }
 
-    fn note(&self, identity: &Identity, uid: Option<String>) {
+    fn note(&self, identity: &JobIdentity, uid: Option<String>) {
         self.live()
             .insert(identity.name.clone(), (identity.clone(), uid));
     }
@@ -280,18 +281,18 @@ impl ClusterSession {
     }
 }
 
-fn job_of(call: &Call) -> Result<&KubernetesJob, ActionError> {
+fn job_of(call: &ActionCall) -> Result<&KubernetesJob, ActionError> {
     match &call.action.execute {
         Execute::KubernetesJob(job) => Ok(job),
         _ => Err(ActionError::new(
-            Failure::Manifest,
+            ActionFailure::Manifest,
             "this is not a `kubernetes_job` action",
         )),
     }
 }
 
 fn cancelled() -> ActionError {
-    let mut error = ActionError::new(Failure::Cancelled, "the call was cancelled");
+    let mut error = ActionError::new(ActionFailure::Cancelled, "the call was cancelled");
     error.outcome_unknown = true;
     error
 }

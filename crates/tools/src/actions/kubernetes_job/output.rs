@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::api::{Api, ApiError};
-use super::document::Identity;
-use super::judge::{self, End};
-use super::wait::Seen;
-use crate::runtime::{ActionError, Failure};
+use super::api::{ApiError, ClusterApi};
+use super::document::JobIdentity;
+use super::judge::{self, JobEnd};
+use super::wait::ObservedPods;
+use crate::runtime::{ActionError, ActionFailure};
 use proofhouse_manifest::interpolate::Secrets;
 
 /// How many lines of a log are asked for, from its end. The cluster counts bytes from the first of them, so
@@ -21,8 +21,8 @@ const CUT: &str = "[earlier output left out]\n";
 
 /// The output of a Job that completed: the message its container left, else the end of its log.
 pub(super) async fn result(
-    api: &Api,
-    identity: &Identity,
+    api: &ClusterApi,
+    identity: &JobIdentity,
     uid: &str,
     secrets: &Secrets,
 ) -> Result<Value, ActionError> {
@@ -36,7 +36,7 @@ pub(super) async fn result(
     let found = pod.and_then(|pod| Some((pod, judge::main_container(pod)?)));
     let Some((pod, container)) = found else {
         let message = "the Job completed, but its Pod is gone and its output with it";
-        return Err(ActionError::new(Failure::Response, message));
+        return Err(ActionError::new(ActionFailure::Response, message));
     };
     let most = api.limits.max_result_bytes;
     if let Some(message) = judge::termination_message(pod, container) {
@@ -49,15 +49,15 @@ pub(super) async fn result(
 
 /// The error of a Job that did not complete.
 pub(super) async fn failure(
-    api: &Api,
-    identity: &Identity,
+    api: &ClusterApi,
+    identity: &JobIdentity,
     uid: &str,
-    end: End,
-    seen: &Seen,
+    end: JobEnd,
+    seen: &ObservedPods,
 ) -> ActionError {
     let (reason, message) = match end {
-        End::Failed { reason, message } => (reason, message),
-        End::Stuck(stuck) => {
+        JobEnd::Failed { reason, message } => (reason, message),
+        JobEnd::Stuck(stuck) => {
             let text = format!(
                 "the container `{}` cannot start: {}",
                 stuck.container, stuck.reason
@@ -68,9 +68,9 @@ pub(super) async fn failure(
             error.outcome_unknown = seen.started;
             return error;
         }
-        End::Gone | End::Complete => {
+        JobEnd::Gone | JobEnd::Complete => {
             let message = "the Job was deleted before it ended";
-            let mut error = ActionError::new(Failure::JobDeleted, message);
+            let mut error = ActionError::new(ActionFailure::JobDeleted, message);
             error.outcome_unknown = true;
             return error;
         }
@@ -79,7 +79,7 @@ pub(super) async fn failure(
         return deadline(seen);
     }
     let mut text = format!("the Job failed: {reason}");
-    let mut error = ActionError::new(Failure::JobFailed, "");
+    let mut error = ActionError::new(ActionFailure::JobFailed, "");
     let pods = api.pods(identity, uid).await.unwrap_or_default();
     if let Some(pod) = judge::youngest(&pods, "Failed") {
         let (culprit, detail) = judge::culprit(pod);
@@ -106,13 +106,13 @@ pub(super) async fn failure(
 }
 
 /// The error of a Job whose time is up.
-pub(super) fn deadline(seen: &Seen) -> ActionError {
+pub(super) fn deadline(seen: &ObservedPods) -> ActionError {
     let mut text = "the Job did not end in time".to_owned();
     let obstacle = seen.obstacle();
     if let Some((reason, _)) = &obstacle {
         text.push_str(&format!("; it has not started: {reason}"));
     }
-    let mut error = ActionError::new(Failure::Deadline, text);
+    let mut error = ActionError::new(ActionFailure::Deadline, text);
     if let Some((reason, message)) = obstacle {
         tell(&mut error, "reason", &reason);
         tell(&mut error, "message", &message);
@@ -145,8 +145,8 @@ fn tell(error: &mut ActionError, key: &str, text: &str) {
 /// The end of a container's log as text, and whether there may be more before it. What is no UTF-8 is
 /// replaced.
 async fn log(
-    api: &Api,
-    identity: &Identity,
+    api: &ClusterApi,
+    identity: &JobIdentity,
     pod: &str,
     container: &str,
 ) -> Result<(String, bool), ApiError> {
@@ -234,7 +234,7 @@ mod tests {
     fn errors_are_cut_after_secrets_are_gone() {
         let mut secrets = Secrets::default();
         secrets.add("hunter22");
-        let mut error = ActionError::new(Failure::JobFailed, "hunter22 ".repeat(1000));
+        let mut error = ActionError::new(ActionFailure::JobFailed, "hunter22 ".repeat(1000));
         tell(&mut error, "log", &"hunter22 ".repeat(1000));
         let error = clean(error, &secrets);
         assert!(error.message.len() <= MAX_MESSAGE && !error.message.contains("hunter"));

@@ -10,10 +10,10 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::api::{Api, ApiError};
-use super::document::Identity;
-use super::events::Change;
-use super::judge::{self, End, Stuck};
+use super::api::{ApiError, ClusterApi};
+use super::document::JobIdentity;
+use super::events::WatchChange;
+use super::judge::{self, JobEnd, Stuck};
 
 /// While a watch is open, the Job is asked for in one of so many rounds: the watch could be dead.
 const ROUNDS_PER_LOOK: u32 = 5;
@@ -26,7 +26,7 @@ const MAX_POLL: Duration = Duration::from_secs(60);
 
 /// What was seen of the Pods while waiting.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ObservedPods {
     /// A container has started, so the Job may have had an effect.
     pub(super) started: bool,
     /// All containers have started, so there is nothing to look for any more.
@@ -37,7 +37,7 @@ pub(super) struct Seen {
     stuck: Option<(Instant, Stuck)>,
 }
 
-impl Seen {
+impl ObservedPods {
     /// Takes note of the Pods. Returns what is stuck for longer than it may be.
     fn look(&mut self, pods: &[Pod], patience: Duration) -> Option<Stuck> {
         self.started |= pods.iter().any(|pod| judge::started(pod) > 0);
@@ -69,12 +69,12 @@ impl Seen {
 
 /// Waits for the end of a Job that was made or adopted. Whoever calls sets the time limit.
 pub(super) async fn until_end(
-    api: &Api,
-    identity: &Identity,
+    api: &ClusterApi,
+    identity: &JobIdentity,
     job: Job,
     uid: &str,
-    seen: &mut Seen,
-) -> Result<End, ApiError> {
+    seen: &mut ObservedPods,
+) -> Result<JobEnd, ApiError> {
     if let Some(end) = judge::end(&job, uid) {
         return Ok(end);
     }
@@ -92,7 +92,7 @@ pub(super) async fn until_end(
     loop {
         tokio::select! {
             change = watch.next(), if is_watching => match change {
-                Some(Change::Job(job)) => {
+                Some(WatchChange::Job(job)) => {
                     (heard, told) = (Instant::now(), true);
                     if let Some(end) = judge::end(&job, uid) {
                         return Ok(end);
@@ -100,14 +100,14 @@ pub(super) async fn until_end(
                     version = job.metadata.resource_version.unwrap_or(version);
                 }
                 // Its last state may say how it ended.
-                Some(Change::Deleted(job)) => {
-                    return Ok(judge::end(&job, uid).unwrap_or(End::Gone));
+                Some(WatchChange::Deleted(job)) => {
+                    return Ok(judge::end(&job, uid).unwrap_or(JobEnd::Gone));
                 }
-                Some(Change::Version(newer)) => {
+                Some(WatchChange::Version(newer)) => {
                     (heard, told) = (Instant::now(), true);
                     version = newer;
                 }
-                Some(Change::Broken) | None => {
+                Some(WatchChange::Broken) | None => {
                     is_watching = false;
                     barren = if told { 0 } else { barren + 1 };
                 }
@@ -123,7 +123,7 @@ pub(super) async fn until_end(
                             }
                             version = job.metadata.resource_version.unwrap_or(version);
                         }
-                        Ok(None) => return Ok(End::Gone),
+                        Ok(None) => return Ok(JobEnd::Gone),
                         Err(error) if error.is_refusal() => return Err(error),
                         Err(error) if heard.elapsed() >= limits.silence => return Err(error),
                         Err(_) => continue,
@@ -137,7 +137,7 @@ pub(super) async fn until_end(
                     match api.pods(identity, uid).await {
                         Ok(pods) => {
                             if let Some(stuck) = seen.look(&pods, limits.start_patience) {
-                                return Ok(End::Stuck(stuck));
+                                return Ok(JobEnd::Stuck(stuck));
                             }
                         }
                         Err(error) if error.is_refusal() => return Err(error),
@@ -177,7 +177,7 @@ mod tests {
         let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
         let (none, long) = (Duration::ZERO, Duration::from_secs(60));
         let look = |states, patience| {
-            let mut seen = Seen::default();
+            let mut seen = ObservedPods::default();
             let stuck = seen.look(&[pod(states)], patience);
             (stuck.map(|stuck| stuck.reason), seen.started, seen.settled)
         };

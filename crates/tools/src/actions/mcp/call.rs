@@ -9,7 +9,7 @@ use rmcp::service::{Peer, RoleClient};
 use serde_json::{Map, Value, json};
 
 use super::failure::{CallFailure, of_call};
-use crate::runtime::{ActionError, Failure};
+use crate::runtime::{ActionError, ActionFailure};
 
 /// How often a server may ask back before the call is given up. Everything is declined the first time,
 /// so who asks more often does not listen.
@@ -58,5 +58,5 @@ fn declined(asked: &InputRequiredResult) -> BTreeMap<String, Value> {
 }
 
 fn unusable(message: &str) -> CallFailure {
-    CallFailure::Other(ActionError::new(Failure::Response, message))
+    CallFailure::Other(ActionError::new(ActionFailure::Response, message))
 }

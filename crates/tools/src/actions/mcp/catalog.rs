@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 
 use super::failure::{CallFailure, head, of_call};
 use super::known_secrets::KnownSecrets;
-use crate::runtime::{ActionError, Failure};
+use crate::runtime::{ActionError, ActionFailure};
 use proofhouse_manifest::interpolate::Secrets;
 use proofhouse_manifest::json_schema;
-use proofhouse_manifest::{Action, Execute, ParameterSchema};
+use proofhouse_manifest::{Execute, ParameterSchema, ToolAction};
 
 /// Pages of a list of tools; a server could go on for ever.
 const MAX_PAGES: usize = 100;
@@ -38,19 +38,19 @@ const MAX_NAMES_TOLD: usize = 20;
 
 /// The tools of a server.
 #[derive(Debug)]
-pub(super) struct Catalog {
+pub(super) struct ToolCatalog {
     execute: Execute,
     secrets: KnownSecrets,
-    entries: RwLock<Vec<Arc<Entry>>>,
+    entries: RwLock<Vec<Arc<ListedTool>>>,
 }
 
 /// A tool that was listed once.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct ListedTool {
     /// The action that it is, if the manifest says nothing of it.
-    derived: Arc<Action>,
+    derived: Arc<ToolAction>,
     /// The action together with the manifest's declaration.
-    completed: OnceLock<Arc<Action>>,
+    completed: OnceLock<Arc<ToolAction>>,
     output: Option<Value>,
     /// What checks a result against it, made at the first one.
     promise: OnceLock<Option<Validator>>,
@@ -59,7 +59,7 @@ pub(super) struct Entry {
     listed: bool,
 }
 
-impl Catalog {
+impl ToolCatalog {
     /// An empty catalog of actions that are carried out like this.
     pub(super) fn new(execute: Execute, secrets: KnownSecrets) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Catalog {
     /// it; so secrets are taken out, and a tool with one in its name is left out.
     pub(super) fn replace(&self, tools: Vec<Tool>) {
         let secrets = self.secrets.all();
-        let mut entries: Vec<Arc<Entry>> = tools
+        let mut entries: Vec<Arc<ListedTool>> = tools
             .into_iter()
             .filter(|tool| secrets.redact(&tool.name) == tool.name)
             .map(|tool| Arc::new(self.entry(tool, &secrets)))
@@ -82,7 +82,7 @@ impl Catalog {
         for old in kept.iter() {
             let is_new = entries.iter().any(|new| new.name() == old.name());
             if !is_new && entries.len() < 2 * MAX_TOOLS {
-                entries.push(Arc::new(Entry {
+                entries.push(Arc::new(ListedTool {
                     derived: Arc::clone(&old.derived),
                     completed: old.completed.clone(),
                     output: old.output.clone(),
@@ -94,7 +94,7 @@ impl Catalog {
         *kept = entries;
     }
 
-    fn entry(&self, tool: Tool, secrets: &Secrets) -> Entry {
+    fn entry(&self, tool: Tool, secrets: &Secrets) -> ListedTool {
         let description = secrets.redact(tool.description.as_deref().unwrap_or_default());
         let visible = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
         let description: String = head(&description, MAX_DESCRIPTION_BYTES)
@@ -104,8 +104,8 @@ impl Catalog {
         let schema = secrets.redact_value(Value::Object(Map::clone(&tool.input_schema)));
         let schema = small(schema);
         let schema = schema.unwrap_or_else(|| json!({"type": "object"}));
-        Entry {
-            derived: Arc::new(Action {
+        ListedTool {
+            derived: Arc::new(ToolAction {
                 name: tool.name.into_owned(),
                 description,
                 parameters: ParameterSchema::given(schema),
@@ -120,7 +120,7 @@ impl Catalog {
         }
     }
 
-    fn find(&self, name: &str) -> Option<Arc<Entry>> {
+    fn find(&self, name: &str) -> Option<Arc<ListedTool>> {
         let entries = read(&self.entries);
         entries.iter().find(|entry| entry.name() == name).cloned()
     }
@@ -133,13 +133,13 @@ impl Catalog {
     }
 
     /// The action that a listed tool is.
-    pub(super) fn derived(&self, name: &str) -> Option<Arc<Action>> {
+    pub(super) fn derived(&self, name: &str) -> Option<Arc<ToolAction>> {
         let entry = self.find(name).filter(|entry| entry.listed)?;
         Some(Arc::clone(&entry.derived))
     }
 
     /// What the manifest declares, with what the server knows of it.
-    pub(super) fn completed(&self, declared: &Action) -> Result<Arc<Action>, ActionError> {
+    pub(super) fn completed(&self, declared: &ToolAction) -> Result<Arc<ToolAction>, ActionError> {
         let Some(entry) = self.find(&declared.name) else {
             return Err(self.unknown(&declared.name));
         };
@@ -149,7 +149,7 @@ impl Catalog {
             } else {
                 declared.description.clone()
             };
-            Arc::new(Action {
+            Arc::new(ToolAction {
                 name: declared.name.clone(),
                 description,
                 parameters: merged(&entry.derived.parameters, &declared.parameters),
@@ -176,7 +176,7 @@ impl Catalog {
             .map(String::as_str)
             .collect();
         message.push_str(&format!(" (it has: {}{more})", told.join(", ")));
-        ActionError::new(Failure::Manifest, message)
+        ActionError::new(ActionFailure::Manifest, message)
     }
 
     /// Whether a structured result is what the tool promised.
@@ -192,7 +192,7 @@ impl Catalog {
     }
 }
 
-impl Entry {
+impl ListedTool {
     fn name(&self) -> &str {
         &self.derived.name
     }
@@ -277,9 +277,10 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, ActionErr
 
 fn listing_error(error: ServiceError) -> ActionError {
     let mut error = match of_call(error) {
-        CallFailure::SessionEnded => {
-            ActionError::new(Failure::Broken, "the server ended the session at once")
-        }
+        CallFailure::SessionEnded => ActionError::new(
+            ActionFailure::Broken,
+            "the server ended the session at once",
+        ),
         CallFailure::Gone(error) | CallFailure::Other(error) => error,
     };
     error.message = format!("the tools cannot be listed: {}", error.message);

@@ -14,16 +14,16 @@ use rmcp::transport::streamable_http_client::{
 use rmcp::{RoleClient, transport::Transport};
 use tokio::time::{Instant, timeout_at};
 
-use super::catalog::Catalog;
-use super::connection::Connection;
+use super::catalog::ToolCatalog;
+use super::connection::McpConnection;
 use super::endpoint::Endpoint;
 use super::failure::{MAX_SAID, may_be_legacy, of_start, status, tail};
-use super::http::HttpLink;
+use super::http::SdkHttpTransport;
 use super::known_secrets::KnownSecrets;
 use super::legacy_sse::LegacySse;
-use super::process::{self, Process};
+use super::process::{self, ServerProcess};
 use super::sieve::Sieve;
-use crate::runtime::{ActionError, Call, Environment, Failure, Limits};
+use crate::runtime::{ActionCall, ActionError, ActionFailure, Environment, ToolLimits};
 use proofhouse_manifest::interpolate::Template;
 use proofhouse_manifest::{Mcp, McpTransport};
 
@@ -33,15 +33,15 @@ const MAX_RESUMES: usize = 3;
 /// What it takes to connect to a server, the first time and again.
 pub(super) struct Connector {
     pub(super) client: Client,
-    pub(super) limits: Limits,
+    pub(super) limits: ToolLimits,
     /// What every server finds in its environment.
     pub(super) base: Vec<(String, String)>,
     pub(super) block: Mcp,
     /// The call that the block is filled in for.
-    pub(super) call: Call,
+    pub(super) call: ActionCall,
     pub(super) environment: Environment,
     pub(super) secrets: KnownSecrets,
-    pub(super) catalog: Arc<Catalog>,
+    pub(super) catalog: Arc<ToolCatalog>,
 }
 
 /// What is known of a server before it is asked.
@@ -52,11 +52,11 @@ enum Era {
     Legacy,
 }
 
-type Started = Result<RunningService<RoleClient, ClientConfig>, ClientInitializeError>;
+type StartedClient = Result<RunningService<RoleClient, ClientConfig>, ClientInitializeError>;
 
 impl Connector {
     /// Starts the server or connects to it, and lists its tools.
-    pub(super) async fn connect(&self) -> Result<Connection, ActionError> {
+    pub(super) async fn connect(&self) -> Result<McpConnection, ActionError> {
         let deadline = Instant::now() + self.limits.mcp_start;
         let connected = match self.block.transport {
             Some(McpTransport::Stdio) => self.stdio(deadline).await,
@@ -66,7 +66,7 @@ impl Connector {
                 other => other,
             },
             None => Err(ActionError::new(
-                Failure::Manifest,
+                ActionFailure::Manifest,
                 "the block has no `transport`",
             )),
         };
@@ -104,10 +104,10 @@ impl Connector {
     fn too_slow(&self, what: &str) -> ActionError {
         let seconds = self.limits.mcp_start.as_secs_f32();
         let message = format!("the MCP server {what} in {seconds} s");
-        ActionError::new(Failure::Timeout, message)
+        ActionError::new(ActionFailure::Timeout, message)
     }
 
-    async fn stdio(&self, deadline: Instant) -> Result<Connection, ActionError> {
+    async fn stdio(&self, deadline: Instant) -> Result<McpConnection, ActionError> {
         let spawn = self.spawn().await?;
         let mut era = Era::Unknown;
         loop {
@@ -141,8 +141,9 @@ impl Connector {
     async fn spawn(&self) -> Result<Spawn, ActionError> {
         let block = &self.block;
         let command = block.command.as_ref();
-        let command = command
-            .ok_or_else(|| ActionError::new(Failure::Manifest, "the block has no `command`"))?;
+        let command = command.ok_or_else(|| {
+            ActionError::new(ActionFailure::Manifest, "the block has no `command`")
+        })?;
         let arguments = block.args.as_deref().unwrap_or_default();
         let values = block.env.iter().map(|(_, value)| value);
         let templates: Vec<&Template> = std::iter::once(command)
@@ -184,7 +185,7 @@ impl Connector {
         .await
     }
 
-    async fn http(&self, deadline: Instant) -> Result<Connection, ActionError> {
+    async fn http(&self, deadline: Instant) -> Result<McpConnection, ActionError> {
         let sieve = Arc::new(Sieve::new());
         let endpoint = self.endpoint(&sieve).await?;
         let mut era = Era::Unknown;
@@ -195,7 +196,7 @@ impl Connector {
             let mut retry = FixedInterval::default();
             retry.max_times = Some(MAX_RESUMES);
             config.retry_config = Arc::new(retry);
-            let link = HttpLink::new(endpoint.clone());
+            let link = SdkHttpTransport::new(endpoint.clone());
             let transport = StreamableHttpClientTransport::with_client(link, config);
             match timeout_at(deadline, serve(transport, era)).await {
                 Ok(Ok(running)) => return Ok(self.connection(running, None, sieve).await),
@@ -208,7 +209,7 @@ impl Connector {
         }
     }
 
-    async fn legacy_sse(&self, deadline: Instant) -> Result<Connection, ActionError> {
+    async fn legacy_sse(&self, deadline: Instant) -> Result<McpConnection, ActionError> {
         let sieve = Arc::new(Sieve::new());
         let endpoint = self.endpoint(&sieve).await?;
         let starting = async {
@@ -226,17 +227,17 @@ impl Connector {
     async fn connection(
         &self,
         running: RunningService<RoleClient, ClientConfig>,
-        process: Option<Process>,
+        process: Option<ServerProcess>,
         sieve: Arc<Sieve>,
-    ) -> Connection {
+    ) -> McpConnection {
         let refresh: Duration = self.limits.mcp_start;
-        Connection::new(running, process, sieve, Arc::clone(&self.catalog), refresh).await
+        McpConnection::new(running, process, sieve, Arc::clone(&self.catalog), refresh).await
     }
 }
 
 /// Begins a session: finds out the era, or takes it as given. The client offers nothing:
 /// nobody to ask, no model and no files.
-async fn serve<T: Transport<RoleClient> + 'static>(transport: T, era: Era) -> Started {
+async fn serve<T: Transport<RoleClient> + 'static>(transport: T, era: Era) -> StartedClient {
     let this = Implementation::new("proofhouse", env!("CARGO_PKG_VERSION"));
     let config = ClientConfig::new(ClientCapabilities::default(), this)
         .with_protocol_version(ProtocolVersion::V_2025_11_25);
@@ -256,7 +257,7 @@ async fn serve<T: Transport<RoleClient> + 'static>(transport: T, era: Era) -> St
 
 /// Whether a server says that nobody posts to this address.
 fn is_no_streamable_http(error: &ActionError) -> bool {
-    error.failure == Failure::HttpStatus
+    error.failure == ActionFailure::HttpStatus
         && status(error).is_some_and(|status| {
             (400..500).contains(&status) && !matches!(status, 401 | 403 | 429)
         })

@@ -8,8 +8,8 @@ use rmcp::service::{ClientCacheConfig, Peer, RoleClient, RunningService};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
-use super::catalog::{self, Catalog};
-use super::process::Process;
+use super::catalog::{self, ToolCatalog};
+use super::process::ServerProcess;
 use super::sieve::Sieve;
 use crate::runtime::ActionError;
 
@@ -26,21 +26,21 @@ const REFRESH_REST: Duration = Duration::from_secs(1);
 const LISTEN_PAUSE: Duration = Duration::from_secs(10);
 
 /// A connection to a server.
-pub(super) struct Connection {
+pub(super) struct McpConnection {
     peer: Peer<RoleClient>,
     running: Mutex<Option<RunningService<RoleClient, ClientConfig>>>,
-    process: Option<Process>,
+    process: Option<ServerProcess>,
     /// Keeps the list of tools fresh.
     background: JoinHandle<()>,
 }
 
-impl Connection {
+impl McpConnection {
     /// Takes over a session that has begun.
     pub(super) async fn new(
         running: RunningService<RoleClient, ClientConfig>,
-        process: Option<Process>,
+        process: Option<ServerProcess>,
         sieve: Arc<Sieve>,
-        catalog: Arc<Catalog>,
+        catalog: Arc<ToolCatalog>,
         refresh: Duration,
     ) -> Self {
         let peer = running.peer().clone();
@@ -62,7 +62,7 @@ impl Connection {
 
     /// Whether something can be sent.
     pub(super) fn is_open(&self) -> bool {
-        !self.peer.is_transport_closed() && self.process.as_ref().is_none_or(Process::is_open)
+        !self.peer.is_transport_closed() && self.process.as_ref().is_none_or(ServerProcess::is_open)
     }
 
     /// What the process, if it is one, wrote to its error output.
@@ -96,7 +96,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for McpConnection {
     fn drop(&mut self) {
         self.background.abort();
     }
@@ -107,7 +107,7 @@ impl Drop for Connection {
 async fn keep_fresh(
     peer: Peer<RoleClient>,
     sieve: Arc<Sieve>,
-    catalog: Arc<Catalog>,
+    catalog: Arc<ToolCatalog>,
     patience: Duration,
 ) {
     let refreshing = async {

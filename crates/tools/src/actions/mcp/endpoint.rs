@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use proofhouse_wire::client::{Client, ClientError, Response};
+use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
 use proofhouse_wire::retry::{RetryCause, RetryOn};
 use proofhouse_wire::sync::lock;
 use proofhouse_wire::{Bytes, HeaderMap, Method};
@@ -11,7 +11,7 @@ use url::Url;
 use super::failure::LinkError;
 use super::known_secrets::KnownSecrets;
 use super::sieve::Sieve;
-use crate::runtime::{ActionError, Call, Environment, Failure, Limits};
+use crate::runtime::{ActionCall, ActionError, ActionFailure, Environment, ToolLimits};
 use proofhouse_manifest::Mcp;
 use proofhouse_manifest::interpolate::{Root, Sealed};
 
@@ -21,19 +21,19 @@ pub(super) const MAX_ERROR_BODY: usize = 4096;
 /// The address of a server. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Endpoint {
-    inner: Arc<Inner>,
+    inner: Arc<EndpointShared>,
 }
 
-struct Inner {
+struct EndpointShared {
     client: Client,
     url: Sealed<Url>,
     headers: Mutex<Sealed<HeaderMap>>,
     block: Mcp,
     /// What the headers are filled in for, each time that they are.
-    call: Call,
+    call: ActionCall,
     environment: Environment,
     secrets: KnownSecrets,
-    limits: Limits,
+    limits: ToolLimits,
     sieve: Arc<Sieve>,
 }
 
@@ -42,22 +42,22 @@ impl Endpoint {
     pub(super) async fn new(
         client: Client,
         block: &Mcp,
-        call: &Call,
+        call: &ActionCall,
         environment: &Environment,
         secrets: KnownSecrets,
-        limits: &Limits,
+        limits: &ToolLimits,
         sieve: Arc<Sieve>,
     ) -> Result<Self, ActionError> {
         let template = block
             .url
             .as_ref()
-            .ok_or_else(|| ActionError::new(Failure::Manifest, "the block has no `url`"))?;
+            .ok_or_else(|| ActionError::new(ActionFailure::Manifest, "the block has no `url`"))?;
         let references = template.template().references();
         let scope = environment.scope(call, references, false).await?;
         secrets.learn(scope.secrets());
         let url = template.render(&scope)?;
         let endpoint = Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(EndpointShared {
                 client,
                 url,
                 headers: Mutex::new(Sealed::new(HeaderMap::new())),
@@ -121,7 +121,7 @@ impl Endpoint {
         url: &Url,
         headers: &HeaderMap,
         body: Bytes,
-    ) -> Result<Response, LinkError> {
+    ) -> Result<StreamedResponse, LinkError> {
         let inner = &self.inner;
         let retry = &inner.limits.retry;
         let (mut attempt, mut fresh) = (1, false);
@@ -157,30 +157,37 @@ impl Endpoint {
     pub(super) fn failure(&self, error: &ClientError) -> LinkError {
         let host = self.url().host_str().unwrap_or("the host");
         let (failure, message) = match error {
-            ClientError::Denied(reason) => (Failure::EgressDenied, format!("{host}: {reason}")),
+            ClientError::Denied(reason) => {
+                (ActionFailure::EgressDenied, format!("{host}: {reason}"))
+            }
             ClientError::Connect { reason, .. } => {
                 let tries = self.inner.limits.retry.attempts;
                 let message = format!("cannot connect to {host} after {tries} tries: {reason}");
-                (Failure::Unreachable, message)
+                (ActionFailure::Unreachable, message)
             }
-            ClientError::Url { reason, .. } => (Failure::Setting, format!("not a URL: {reason}")),
-            ClientError::Setup(reason) => (Failure::Manifest, reason.clone()),
-            ClientError::TooSlow => (Failure::Timeout, format!("{host} gave no answer in time")),
+            ClientError::Url { reason, .. } => {
+                (ActionFailure::Setting, format!("not a URL: {reason}"))
+            }
+            ClientError::Setup(reason) => (ActionFailure::Manifest, reason.clone()),
+            ClientError::TooSlow => (
+                ActionFailure::Timeout,
+                format!("{host} gave no answer in time"),
+            ),
             ClientError::TooLarge { .. }
             | ClientError::EventTooLarge(_)
             | ClientError::TooManyEvents { .. } => (
-                Failure::TooLarge,
+                ActionFailure::TooLarge,
                 format!("the answer of {host} is larger than it may be: {error}"),
             ),
             ClientError::Broken(reason) => (
-                Failure::Broken,
+                ActionFailure::Broken,
                 format!("the connection to {host} broke: {reason}"),
             ),
         };
         let mut error = ActionError::new(failure, message);
         error.outcome_unknown = matches!(
             failure,
-            Failure::Timeout | Failure::Broken | Failure::TooLarge
+            ActionFailure::Timeout | ActionFailure::Broken | ActionFailure::TooLarge
         );
         LinkError(error)
     }
@@ -188,7 +195,7 @@ impl Endpoint {
     /// A response that is an error.
     pub(super) fn status_error(&self, status: u16, body: &[u8]) -> LinkError {
         let mut error = ActionError::new(
-            Failure::HttpStatus,
+            ActionFailure::HttpStatus,
             match status {
                 300..=399 => format!("HTTP {status}; redirects of MCP servers are not followed"),
                 _ => format!("HTTP {status}"),

@@ -9,7 +9,7 @@ use rmcp::service::ClientInitializeError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde_json::Value;
 
-use crate::runtime::{ActionError, Failure};
+use crate::runtime::{ActionError, ActionFailure};
 
 /// How much of what a server says is told in an error.
 pub(super) const MAX_SAID: usize = 4096;
@@ -34,7 +34,7 @@ impl std::fmt::Display for LinkError {
 impl Error for LinkError {}
 
 impl LinkError {
-    pub(super) fn new(failure: Failure, message: impl Into<String>) -> Self {
+    pub(super) fn new(failure: ActionFailure, message: impl Into<String>) -> Self {
         Self(ActionError::new(failure, message))
     }
 }
@@ -61,13 +61,13 @@ pub(super) enum CallFailure {
 pub(super) fn of_call(error: ServiceError) -> CallFailure {
     match error {
         ServiceError::McpError(said) if said == too_long() => {
-            let mut error = ActionError::new(Failure::TooLarge, TOO_LONG);
+            let mut error = ActionError::new(ActionFailure::TooLarge, TOO_LONG);
             error.outcome_unknown = true;
             CallFailure::Other(error)
         }
         ServiceError::McpError(said) => {
             let mut error = ActionError::new(
-                Failure::Tool,
+                ActionFailure::Tool,
                 format!("the server answers with an error: {}", said.message),
             );
             error.detail.insert("code".to_owned(), said.code.0.into());
@@ -78,7 +78,7 @@ pub(super) fn of_call(error: ServiceError) -> CallFailure {
                 return CallFailure::SessionEnded;
             }
             match link_error(&error) {
-                Some(error) if error.failure == Failure::Broken => CallFailure::Gone(error),
+                Some(error) if error.failure == ActionFailure::Broken => CallFailure::Gone(error),
                 Some(error) => CallFailure::Other(error),
                 None => CallFailure::Gone(broken("the connection to the server broke")),
             }
@@ -87,14 +87,14 @@ pub(super) fn of_call(error: ServiceError) -> CallFailure {
             CallFailure::Gone(broken("the connection to the server ended"))
         }
         ServiceError::UnexpectedResponse => CallFailure::Other(ActionError::new(
-            Failure::Response,
+            ActionFailure::Response,
             "the answer of the server is not that of a tool",
         )),
         ServiceError::Cancelled { .. } => CallFailure::Other(ActionError::new(
-            Failure::Cancelled,
+            ActionFailure::Cancelled,
             "the server cancelled the call",
         )),
-        other => CallFailure::Other(ActionError::new(Failure::Response, other.to_string())),
+        other => CallFailure::Other(ActionError::new(ActionFailure::Response, other.to_string())),
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) fn of_start(error: &ClientInitializeError) -> ActionError {
     match error {
         ClientInitializeError::JsonRpcError(said) => {
             let message = format!("the server refuses to start a session: {}", said.message);
-            let mut error = ActionError::new(Failure::Tool, message);
+            let mut error = ActionError::new(ActionFailure::Tool, message);
             error.detail.insert("code".to_owned(), said.code.0.into());
             error
         }
@@ -125,15 +125,15 @@ pub(super) fn of_start(error: &ClientInitializeError) -> ActionError {
                 "the server speaks no version of MCP that is known here; it names: {}",
                 versions.join(", ")
             );
-            ActionError::new(Failure::Response, message)
+            ActionError::new(ActionFailure::Response, message)
         }
         ClientInitializeError::ConnectionClosed(_)
         | ClientInitializeError::TransportError { .. } => ActionError::new(
-            Failure::Broken,
+            ActionFailure::Broken,
             "the server ended the connection before it was ready",
         ),
         _ => ActionError::new(
-            Failure::Response,
+            ActionFailure::Response,
             "the server does not answer as an MCP server does",
         ),
     }
@@ -148,8 +148,8 @@ pub(super) fn may_be_legacy(error: &ClientInitializeError) -> bool {
         | ClientInitializeError::Cancelled => false,
         ClientInitializeError::JsonRpcError(said) => !error::is_modern(said.code.0.into()),
         other => link_error_of_start(other).is_none_or(|error| match error.failure {
-            Failure::HttpStatus => !matches!(status(&error), Some(401 | 403)),
-            Failure::Broken | Failure::Response => true,
+            ActionFailure::HttpStatus => !matches!(status(&error), Some(401 | 403)),
+            ActionFailure::Broken | ActionFailure::Response => true,
             _ => false,
         }),
     }
@@ -162,7 +162,7 @@ pub(super) fn status(error: &ActionError) -> Option<u64> {
 
 /// A connection that ended while an answer was awaited.
 pub(super) fn broken(message: &str) -> ActionError {
-    let mut error = ActionError::new(Failure::Broken, message);
+    let mut error = ActionError::new(ActionFailure::Broken, message);
     error.outcome_unknown = true;
     error
 }

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use proofhouse_protocol::mcp::header;
 use proofhouse_protocol::{ACCEPT_JSON_OR_EVENTS, EVENT_STREAM, JSON};
-use proofhouse_wire::client::{Events, Response};
+use proofhouse_wire::client::{SseEvents, StreamedResponse};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage,
@@ -23,7 +23,7 @@ use url::Url;
 use super::endpoint::Endpoint;
 use super::failure::LinkError;
 use super::sieve::{Allowance, Sieve, is_answer};
-use crate::runtime::Failure;
+use crate::runtime::ActionFailure;
 
 /// How long a server of the legacy era may think about a question that it does not know.
 const DISCOVER_PATIENCE: Duration = Duration::from_secs(5);
@@ -37,17 +37,17 @@ const RESUME_WAIT_MS: std::ops::RangeInclusive<u64> = 250..=10_000;
 const STREAM_BURST: f64 = 5.0;
 const STREAMS_PER_SECOND: f64 = 0.2;
 
-type Answer<T> = Result<T, StreamableHttpError<LinkError>>;
-type EventStream = BoxStream<'static, Result<Sse, SseError>>;
+type StreamResponse<T> = Result<T, StreamableHttpError<LinkError>>;
+type SseStream = BoxStream<'static, Result<Sse, SseError>>;
 
 /// Sends the messages of the SDK.
 #[derive(Clone)]
-pub(super) struct HttpLink {
+pub(super) struct SdkHttpTransport {
     endpoint: Endpoint,
     streams: Arc<Allowance>,
 }
 
-impl HttpLink {
+impl SdkHttpTransport {
     pub(super) fn new(endpoint: Endpoint) -> Self {
         Self {
             endpoint,
@@ -61,7 +61,7 @@ impl HttpLink {
         message: &ClientJsonRpcMessage,
         session: Option<&str>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Answer<StreamableHttpPostResponse> {
+    ) -> StreamResponse<StreamableHttpPostResponse> {
         let request = match message {
             ClientJsonRpcMessage::Request(request) => Some(request),
             _ => None,
@@ -113,7 +113,7 @@ impl HttpLink {
             _ => match discovers {
                 Some(id) => Ok(legacy(&id, "no JSON-RPC answer")),
                 None => Err(StreamableHttpError::Client(LinkError::new(
-                    Failure::Response,
+                    ActionFailure::Response,
                     "the server answers with something else than JSON-RPC",
                 ))),
             },
@@ -123,10 +123,10 @@ impl HttpLink {
     /// A status that is an error. Its body may be an answer all the same.
     async fn refused(
         &self,
-        response: Response,
+        response: StreamedResponse,
         request: Option<&RequestId>,
         discovers: Option<RequestId>,
-    ) -> Answer<StreamableHttpPostResponse> {
+    ) -> StreamResponse<StreamableHttpPostResponse> {
         let status = response.status.as_u16();
         let body = response.bytes().await.unwrap_or_default();
         if !matches!(status, 401 | 403) {
@@ -147,7 +147,7 @@ impl HttpLink {
         ))
     }
 
-    fn stream(&self, events: Events) -> EventStream {
+    fn stream(&self, events: SseEvents) -> SseStream {
         let sieve = Arc::clone(self.endpoint.sieve());
         let endpoint = self.endpoint.clone();
         futures_util::stream::unfold(Some(events), move |events| {
@@ -169,7 +169,7 @@ impl HttpLink {
 }
 
 /// An event whose data the SDK can read, or none.
-fn sifted(event: proofhouse_wire::sse::Event, sieve: &Sieve) -> Sse {
+fn sifted(event: proofhouse_wire::sse::SseEvent, sieve: &Sieve) -> Sse {
     let data = (!event.data.is_empty())
         .then(|| sieve.admit(event.data.as_bytes()))
         .flatten()
@@ -190,22 +190,22 @@ fn legacy(id: &RequestId, reason: &str) -> StreamableHttpPostResponse {
     StreamableHttpPostResponse::Json(ServerJsonRpcMessage::error(error, Some(id.clone())), None)
 }
 
-fn url(uri: &str) -> Answer<Url> {
+fn url(uri: &str) -> StreamResponse<Url> {
     Url::parse(uri).map_err(|error| {
-        StreamableHttpError::Client(LinkError::new(Failure::Setting, error.to_string()))
+        StreamableHttpError::Client(LinkError::new(ActionFailure::Setting, error.to_string()))
     })
 }
 
 fn protocol_headers(
     headers: HashMap<HeaderName, HeaderValue>,
     session: Option<&str>,
-) -> Answer<HeaderMap> {
+) -> StreamResponse<HeaderMap> {
     let mut all: HeaderMap = headers.into_iter().collect();
     let accept = HeaderValue::from_static(ACCEPT_JSON_OR_EVENTS);
     all.insert("accept", accept);
     if let Some(session) = session {
         let session = HeaderValue::from_str(session).map_err(|_| {
-            let error = LinkError::new(Failure::Response, "the session's id is no header");
+            let error = LinkError::new(ActionFailure::Response, "the session's id is no header");
             StreamableHttpError::Client(error)
         })?;
         all.insert(header::SESSION_ID, session);
@@ -213,7 +213,7 @@ fn protocol_headers(
     Ok(all)
 }
 
-impl StreamableHttpClient for HttpLink {
+impl StreamableHttpClient for SdkHttpTransport {
     type Error = LinkError;
 
     async fn post_message(
@@ -223,7 +223,7 @@ impl StreamableHttpClient for HttpLink {
         session_id: Option<Arc<str>>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Answer<StreamableHttpPostResponse> {
+    ) -> StreamResponse<StreamableHttpPostResponse> {
         self.post(&uri, &message, session_id.as_deref(), custom_headers)
             .await
     }
@@ -234,7 +234,7 @@ impl StreamableHttpClient for HttpLink {
         session_id: Arc<str>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Answer<()> {
+    ) -> StreamResponse<()> {
         let headers = protocol_headers(custom_headers, Some(&session_id))?;
         let url = url(&uri)?;
         let sent = self
@@ -257,7 +257,7 @@ impl StreamableHttpClient for HttpLink {
         last_event_id: Option<String>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Answer<EventStream> {
+    ) -> StreamResponse<SseStream> {
         if !self.streams.take() {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }

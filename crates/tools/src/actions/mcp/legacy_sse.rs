@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use proofhouse_wire::client::Events;
+use proofhouse_wire::client::SseEvents;
 use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -12,7 +12,7 @@ use url::Url;
 
 use super::endpoint::Endpoint;
 use super::failure::LinkError;
-use crate::runtime::Failure;
+use crate::runtime::ActionFailure;
 
 /// How many events may come before the one that names the address.
 const MAX_EVENTS_BEFORE_ADDRESS: usize = 100;
@@ -22,7 +22,7 @@ pub(super) struct LegacySse {
     endpoint: Endpoint,
     /// Where messages are sent to.
     messages: Arc<Url>,
-    events: Option<Events>,
+    events: Option<SseEvents>,
 }
 
 impl LegacySse {
@@ -41,7 +41,7 @@ impl LegacySse {
         }
         if !response.is_event_stream() {
             return Err(LinkError::new(
-                Failure::Response,
+                ActionFailure::Response,
                 "the server offers neither Streamable HTTP nor a stream of events",
             ));
         }
@@ -61,7 +61,7 @@ impl LegacySse {
             }
         }
         Err(LinkError::new(
-            Failure::Response,
+            ActionFailure::Response,
             "the server names no address for messages",
         ))
     }
@@ -74,7 +74,7 @@ fn address(url: &Url, named: &str) -> Result<Url, LinkError> {
         .filter(|found| found.origin() == url.origin())
         .ok_or_else(|| {
             LinkError::new(
-                Failure::Response,
+                ActionFailure::Response,
                 "the server names an address for messages that is not its own",
             )
         })
@@ -90,7 +90,7 @@ impl Transport<RoleClient> for LegacySse {
         let (endpoint, url) = (self.endpoint.clone(), Arc::clone(&self.messages));
         async move {
             let body = serde_json::to_vec(&item)
-                .map_err(|error| LinkError::new(Failure::Arguments, error.to_string()))?;
+                .map_err(|error| LinkError::new(ActionFailure::Arguments, error.to_string()))?;
             let mut headers = HeaderMap::new();
             headers.insert("content-type", HeaderValue::from_static("application/json"));
             let response = endpoint

@@ -22,16 +22,17 @@ use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
-use self::catalog::Catalog;
+use self::catalog::ToolCatalog;
 use self::connect::Connector;
-use self::connection::Connection;
+use self::connection::McpConnection;
 use self::failure::{CallFailure, MAX_SAID, head};
 use self::known_secrets::KnownSecrets;
 use crate::http::EgressPolicy;
 use crate::runtime::{
-    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Limits, Preview, Setup,
+    ActionCall, ActionError, ActionFailure, ActionRuntime, ActionSession, Environment, Preview,
+    Setup, ToolLimits,
 };
-use proofhouse_manifest::{Action, Execute, Mcp, McpTransport};
+use proofhouse_manifest::{Execute, Mcp, McpTransport, ToolAction};
 
 /// The path of servers whose manifest sets none. Nothing else of our own environment reaches them.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -49,14 +50,14 @@ pub(super) fn runtime(setup: &Setup<'_>) -> Result<Arc<dyn ActionRuntime>, Actio
 #[derive(Debug, Clone)]
 pub struct McpRuntime {
     client: Client,
-    limits: Limits,
+    limits: ToolLimits,
     base: Vec<(String, String)>,
 }
 
 /// A server for the length of a task.
-struct Server {
+struct TaskServer {
     connector: Connector,
-    current: Mutex<Option<Arc<Connection>>>,
+    current: Mutex<Option<Arc<McpConnection>>>,
 }
 
 impl McpRuntime {
@@ -65,7 +66,7 @@ impl McpRuntime {
     /// # Errors
     ///
     /// Returns an error when the HTTP client cannot be set up.
-    pub fn new(limits: &Limits, egress: EgressPolicy) -> Result<Self, ActionError> {
+    pub fn new(limits: &ToolLimits, egress: EgressPolicy) -> Result<Self, ActionError> {
         let wire = proofhouse_wire::WireLimits {
             max_message_bytes: limits.max_response_bytes,
             connect_timeout: limits.connect,
@@ -74,7 +75,7 @@ impl McpRuntime {
             ..proofhouse_wire::WireLimits::default()
         };
         let client = Client::guarded(wire, Arc::new(egress))
-            .map_err(|error| ActionError::new(Failure::Manifest, error.to_string()))?;
+            .map_err(|error| ActionError::new(ActionFailure::Manifest, error.to_string()))?;
         Ok(Self {
             client,
             limits: limits.clone(),
@@ -88,9 +89,9 @@ impl McpRuntime {
     /// ```
     /// use proofhouse_tools::actions::McpRuntime;
     /// use proofhouse_tools::http::EgressPolicy;
-    /// use proofhouse_tools::runtime::Limits;
+    /// use proofhouse_tools::runtime::ToolLimits;
     ///
-    /// let runtime = McpRuntime::new(&Limits::default(), EgressPolicy::default()).unwrap();
+    /// let runtime = McpRuntime::new(&ToolLimits::default(), EgressPolicy::default()).unwrap();
     /// let runtime = runtime.with_environment([("PATH", "/opt/servers/bin"), ("LANG", "C.UTF-8")]);
     /// ```
     #[must_use]
@@ -115,10 +116,14 @@ impl McpRuntime {
         self
     }
 
-    async fn open(&self, call: &Call, environment: &Environment) -> Result<Server, ActionError> {
+    async fn open(
+        &self,
+        call: &ActionCall,
+        environment: &Environment,
+    ) -> Result<TaskServer, ActionError> {
         let block = block_of(call)?;
         let secrets = KnownSecrets::new(environment.clone(), Arc::clone(&call.tool));
-        let catalog = Catalog::new(call.action.execute.clone(), secrets.clone());
+        let catalog = ToolCatalog::new(call.action.execute.clone(), secrets.clone());
         let connector = Connector {
             client: self.client.clone(),
             limits: self.limits.clone(),
@@ -131,13 +136,13 @@ impl McpRuntime {
         };
         let connected = tokio::select! {
             () = call.cancel.cancelled() => {
-                return Err(ActionError::new(Failure::Cancelled, "the call was cancelled"));
+                return Err(ActionError::new(ActionFailure::Cancelled, "the call was cancelled"));
             }
             connected = connector.connect() => connected,
         };
         let connection = connected.map_err(|mut error| {
-            if error.failure == Failure::Arguments {
-                error.failure = Failure::Manifest;
+            if error.failure == ActionFailure::Arguments {
+                error.failure = ActionFailure::Manifest;
                 error.message = format!(
                     "{}; a server is started before any parameter is known",
                     error.message
@@ -145,20 +150,20 @@ impl McpRuntime {
             }
             error
         })?;
-        Ok(Server {
+        Ok(TaskServer {
             connector,
             current: Mutex::new(Some(Arc::new(connection))),
         })
     }
 }
 
-impl Server {
-    fn catalog(&self) -> &Arc<Catalog> {
+impl TaskServer {
+    fn catalog(&self) -> &Arc<ToolCatalog> {
         &self.connector.catalog
     }
 
     /// The connection; a new one if the old one is gone. Calls that come in between wait for it.
-    async fn connection(&self) -> Result<Arc<Connection>, ActionError> {
+    async fn connection(&self) -> Result<Arc<McpConnection>, ActionError> {
         let mut current = self.current.lock().await;
         if let Some(connection) = &*current {
             if connection.is_open() {
@@ -173,7 +178,7 @@ impl Server {
     }
 
     /// Gives up a connection, unless another one has taken its place.
-    async fn leave(&self, connection: &Arc<Connection>) {
+    async fn leave(&self, connection: &Arc<McpConnection>) {
         let mut current = self.current.lock().await;
         if current
             .as_ref()
@@ -187,7 +192,7 @@ impl Server {
 
     async fn call(
         &self,
-        connection: &Connection,
+        connection: &McpConnection,
         name: &str,
         arguments: Map<String, Value>,
     ) -> Result<CallToolResult, CallFailure> {
@@ -198,13 +203,13 @@ impl Server {
         called.unwrap_or_else(|_| {
             let seconds = patience.as_secs_f32();
             let message = format!("the tool gave no answer in {seconds} s");
-            let mut error = ActionError::new(Failure::Timeout, message);
+            let mut error = ActionError::new(ActionFailure::Timeout, message);
             error.outcome_unknown = true;
             Err(CallFailure::Other(error))
         })
     }
 
-    async fn carry_out(&self, call: &Call) -> Result<Value, ActionError> {
+    async fn carry_out(&self, call: &ActionCall) -> Result<Value, ActionError> {
         let name = &call.action.name;
         let arguments = with_defaults(call);
         let mut connection = self.connection().await?;
@@ -226,7 +231,10 @@ impl Server {
             }
             Err(CallFailure::SessionEnded) => {
                 self.leave(&connection).await;
-                ActionError::new(Failure::Broken, "the server ends every session at once")
+                ActionError::new(
+                    ActionFailure::Broken,
+                    "the server ends every session at once",
+                )
             }
             Err(CallFailure::Gone(error)) => {
                 // An HTTP connection that broke says nothing of the session.
@@ -249,7 +257,7 @@ impl Server {
             } else {
                 head(&said, MAX_SAID)
             };
-            let mut error = ActionError::new(Failure::Tool, message);
+            let mut error = ActionError::new(ActionFailure::Tool, message);
             if called.structured_content.is_some() {
                 let told = secrets.redact_value(content::result(called, most));
                 if told.to_string().len() <= MAX_SAID {
@@ -275,7 +283,7 @@ impl Server {
 }
 
 /// The arguments, with the defaults of the manifest. Those of the server's schema are the server's.
-fn with_defaults(call: &Call) -> Map<String, Value> {
+fn with_defaults(call: &ActionCall) -> Map<String, Value> {
     let mut arguments = call.parameters.clone();
     let mut declared = call.tool.actions.iter();
     let declared = declared.find(|known| known.name == call.action.name);
@@ -288,11 +296,11 @@ fn with_defaults(call: &Call) -> Map<String, Value> {
     arguments
 }
 
-fn block_of(call: &Call) -> Result<&Mcp, ActionError> {
+fn block_of(call: &ActionCall) -> Result<&Mcp, ActionError> {
     match &call.action.execute {
         Execute::Mcp(block) => Ok(block),
         _ => Err(ActionError::new(
-            Failure::Manifest,
+            ActionFailure::Manifest,
             "this is not an `mcp` action",
         )),
     }
@@ -301,7 +309,7 @@ fn block_of(call: &Call) -> Result<&Mcp, ActionError> {
 impl ActionRuntime for McpRuntime {
     fn initialize<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async move {
@@ -347,7 +355,7 @@ impl ActionRuntime for McpRuntime {
     }
 }
 
-impl ActionSession for Server {
+impl ActionSession for TaskServer {
     fn derived(&self) -> Vec<String> {
         self.catalog().names()
     }
@@ -355,8 +363,8 @@ impl ActionSession for Server {
     fn action(
         &self,
         name: &str,
-        declared: Option<&Arc<Action>>,
-    ) -> Result<Option<Arc<Action>>, ActionError> {
+        declared: Option<&Arc<ToolAction>>,
+    ) -> Result<Option<Arc<ToolAction>>, ActionError> {
         match declared {
             None => Ok(self.catalog().derived(name)),
             Some(declared) => self.catalog().completed(declared).map(Some),
@@ -365,7 +373,7 @@ impl ActionSession for Server {
 
     fn invoke<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         _environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(self.carry_out(call))

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::sieve::Sieve;
 use super::stdio::StdioTransport;
-use crate::runtime::{ActionError, Failure};
+use crate::runtime::{ActionError, ActionFailure};
 
 /// Messages that wait to be written. More make their senders wait.
 const QUEUE: usize = 64;
@@ -28,7 +28,7 @@ const EXIT_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A server process under supervision. When this is dropped, the process is ended.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ServerProcess {
     /// Closes the input of the process.
     closing: CancellationToken,
     stopping: CancellationToken,
@@ -45,7 +45,7 @@ pub(super) fn start(
     spawn: &Spawn,
     sieve: Arc<Sieve>,
     max_message_bytes: usize,
-) -> Result<(Process, StdioTransport), ActionError> {
+) -> Result<(ServerProcess, StdioTransport), ActionError> {
     let limits = proofhouse_wire::WireLimits {
         max_message_bytes,
         exit_timeout: EXIT_PATIENCE,
@@ -66,7 +66,7 @@ pub(super) fn start(
         stopping.clone(),
         Arc::clone(&said),
     ));
-    let process = Process {
+    let process = ServerProcess {
         closing: closing.clone(),
         stopping,
         questions,
@@ -85,18 +85,18 @@ fn start_error(error: &ProcessError, program: &str) -> ActionError {
     match error {
         ProcessError::Start { source, .. } => match source.kind() {
             ErrorKind::NotFound => ActionError::new(
-                Failure::Command,
+                ActionFailure::Command,
                 format!(
                     "the command `{program}` is not there; servers get a path of their own, so name it in full or set `PATH` in `env`"
                 ),
             ),
             ErrorKind::PermissionDenied => ActionError::new(
-                Failure::Command,
+                ActionFailure::Command,
                 format!("the command `{program}` may not be run"),
             ),
-            _ => ActionError::new(Failure::Broken, error.to_string()),
+            _ => ActionError::new(ActionFailure::Broken, error.to_string()),
         },
-        ProcessError::Pipes { .. } => ActionError::new(Failure::Broken, error.to_string()),
+        ProcessError::Pipes { .. } => ActionError::new(ActionFailure::Broken, error.to_string()),
     }
 }
 
@@ -165,7 +165,7 @@ async fn supervise(
     }
 }
 
-impl Process {
+impl ServerProcess {
     /// The end of what it wrote to its error output.
     pub(super) async fn said(&self) -> String {
         let (sender, answer) = oneshot::channel();
@@ -199,7 +199,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.stopping.cancel();
     }

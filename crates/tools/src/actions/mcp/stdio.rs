@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use proofhouse_wire::{CancellationToken, Line, LineReader};
+use proofhouse_wire::{CancellationToken, LineReader, WireLine};
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, RequestId, ServerJsonRpcMessage,
@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use super::failure::{LinkError, too_long};
 use super::sieve::{Sieve, is_answer};
-use crate::runtime::Failure;
+use crate::runtime::ActionFailure;
 
 /// How much a server may write between two answers: notifications, log lines that went astray, garbage.
 /// After that it is cut off.
@@ -32,13 +32,13 @@ pub(super) struct StdioTransport {
     sieve: Arc<Sieve>,
     unasked: u64,
     /// The requests that have no answer yet, by the text of their ids: some servers make texts of numbers.
-    waiting: HashMap<String, Waiting>,
+    waiting: HashMap<String, PendingRequest>,
     /// Whether a server said that it is of the modern era after it was no longer asked.
     late_discovery: Arc<AtomicBool>,
 }
 
 /// A request that has no answer yet.
-struct Waiting {
+struct PendingRequest {
     id: RequestId,
     /// Whether it is one for news, whose answer comes at the end of everything.
     listens: bool,
@@ -70,7 +70,7 @@ impl StdioTransport {
                 if matches!(request.request, ClientRequest::InitializeRequest(_)) {
                     self.waiting.clear();
                 }
-                let waiting = Waiting {
+                let waiting = PendingRequest {
                     id: request.id.clone(),
                     listens: matches!(
                         request.request,
@@ -134,10 +134,12 @@ impl Transport<RoleClient> for StdioTransport {
         self.remember(&item);
         async move {
             let mut line = serde_json::to_vec(&item)
-                .map_err(|error| LinkError::new(Failure::Arguments, error.to_string()))?;
+                .map_err(|error| LinkError::new(ActionFailure::Arguments, error.to_string()))?;
             line.push(b'\n');
             let sent = outgoing.send(line).await;
-            sent.map_err(|_| LinkError::new(Failure::Broken, "the server reads no more messages"))
+            sent.map_err(|_| {
+                LinkError::new(ActionFailure::Broken, "the server reads no more messages")
+            })
         }
     }
 
@@ -149,9 +151,9 @@ impl Transport<RoleClient> for StdioTransport {
                 () = self.closing.cancelled() => return None,
             };
             let (size, message) = match line {
-                Line::Whole(line) => (line.len() as u64, self.sieve.admit(&line)),
-                Line::TooLong { bytes } => (bytes, self.instead_of_a_long_answer()),
-                Line::Cut(line) => (line.len() as u64, None),
+                WireLine::Whole(line) => (line.len() as u64, self.sieve.admit(&line)),
+                WireLine::TooLong { bytes } => (bytes, self.instead_of_a_long_answer()),
+                WireLine::Cut(line) => (line.len() as u64, None),
             };
             let answer = message.as_ref().filter(|message| is_answer(message));
             let is_awaited = answer.is_some_and(|answer| self.is_awaited(answer));

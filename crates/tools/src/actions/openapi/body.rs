@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
-use super::description::{Description, Operation};
+use super::description::{OpenApiDescription, Operation};
 use super::error::ReferenceError;
 use super::keywords::{BASE64, cut_text, is_binary, is_readable};
 use super::style::{Shape, Style, in_query, text_of};
@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 8;
 
 /// How a body is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum BodyKind {
     // In the order in which they are chosen from.
     Json,
     Form,
@@ -31,10 +31,10 @@ enum Kind {
 
 /// The body of an operation's requests.
 #[derive(Debug, Clone)]
-pub(super) struct Body {
+pub(super) struct OperationBody {
     pub(super) required: bool,
     pub(super) description: String,
-    kind: Kind,
+    kind: BodyKind,
     media: String,
     schema: Option<Id>,
     encoding: Option<Id>,
@@ -55,15 +55,15 @@ pub(super) enum BodyError {
 
 /// A body that is ready to be sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct EncodedBody {
     pub(super) content_type: String,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Body {
+impl OperationBody {
     /// Chooses among the media types that an operation takes.
     pub(super) fn new(
-        description: &Description,
+        description: &OpenApiDescription,
         operation: &Operation,
     ) -> Result<Option<Self>, ReferenceError> {
         let tree = &description.tree;
@@ -105,13 +105,13 @@ impl Body {
     /// The schema as models see it: what is not JSON is a text for them.
     pub(super) fn shown(&self, schema: Value) -> Value {
         match self.kind {
-            Kind::Bytes => json!({
+            BodyKind::Bytes => json!({
                 "type": "string", "contentEncoding": "base64", "description": BASE64,
             }),
-            Kind::Text if self.media.contains("xml") => {
+            BodyKind::Text if self.media.contains("xml") => {
                 json!({"type": "string", "description": "An XML document."})
             }
-            Kind::Text if schema.get("type").is_none() => json!({"type": "string"}),
+            BodyKind::Text if schema.get("type").is_none() => json!({"type": "string"}),
             _ => schema,
         }
     }
@@ -119,16 +119,16 @@ impl Body {
     /// Writes a value.
     pub(super) fn write(
         &self,
-        description: &Description,
+        description: &OpenApiDescription,
         value: &Value,
-    ) -> Result<Written, BodyError> {
+    ) -> Result<EncodedBody, BodyError> {
         let mut content_type = self.media.clone();
         let bytes = match self.kind {
-            Kind::Json => value.to_string().into_bytes(),
-            Kind::Text => text_of(value).into_bytes(),
-            Kind::Bytes => decoded(value, "the body")?,
-            Kind::Form => self.form(description, value)?.into_bytes(),
-            Kind::Multipart => {
+            BodyKind::Json => value.to_string().into_bytes(),
+            BodyKind::Text => text_of(value).into_bytes(),
+            BodyKind::Bytes => decoded(value, "the body")?,
+            BodyKind::Form => self.form(description, value)?.into_bytes(),
+            BodyKind::Multipart => {
                 let boundary = boundary();
                 content_type = format!("{content_type}; boundary={boundary}");
                 self.parts(description, value, &boundary)?
@@ -137,13 +137,13 @@ impl Body {
         if bytes.len() > MAX_BODY {
             return Err(BodyError::TooLarge);
         }
-        Ok(Written {
+        Ok(EncodedBody {
             content_type,
             bytes,
         })
     }
 
-    fn form(&self, description: &Description, value: &Value) -> Result<String, BodyError> {
+    fn form(&self, description: &OpenApiDescription, value: &Value) -> Result<String, BodyError> {
         let tree = &description.tree;
         let Value::Object(fields) = value else {
             return Err(BodyError::NotAnObject);
@@ -178,7 +178,7 @@ impl Body {
 
     fn parts(
         &self,
-        description: &Description,
+        description: &OpenApiDescription,
         value: &Value,
         boundary: &str,
     ) -> Result<Vec<u8>, BodyError> {
@@ -208,7 +208,7 @@ impl Body {
             for item in items {
                 let binary = schema.is_some_and(|schema| is_binary(tree, schema))
                     || media.is_some_and(|media| item.is_string() && !is_readable(media));
-                let part = Part {
+                let part = MultipartPart {
                     name,
                     value: item,
                     media,
@@ -223,14 +223,14 @@ impl Body {
 }
 
 /// A part of a multipart body.
-struct Part<'p> {
+struct MultipartPart<'p> {
     name: &'p str,
     value: &'p Value,
     media: Option<&'p str>,
     binary: bool,
 }
 
-impl Part<'_> {
+impl MultipartPart<'_> {
     fn write(&self, boundary: &str, bytes: &mut Vec<u8>) -> Result<(), BodyError> {
         // As browsers write names, so that none ends its header.
         let quoted = self.name.replace('"', "%22");
@@ -264,7 +264,11 @@ impl Part<'_> {
 }
 
 /// How a media type is written, and what the request calls it.
-fn kind(description: &Description, media: &str, schema: Option<Id>) -> Option<(Kind, String)> {
+fn kind(
+    description: &OpenApiDescription,
+    media: &str,
+    schema: Option<Id>,
+) -> Option<(BodyKind, String)> {
     if !is_media_type(media) {
         return None;
     }
@@ -276,29 +280,29 @@ fn kind(description: &Description, media: &str, schema: Option<Id>) -> Option<(K
     if essence.contains('*') {
         let readable = essence.starts_with("text/");
         return Some(match (binary, readable) {
-            (_, true) => (Kind::Text, "text/plain".to_owned()),
-            (true, _) => (Kind::Bytes, "application/octet-stream".to_owned()),
+            (_, true) => (BodyKind::Text, "text/plain".to_owned()),
+            (true, _) => (BodyKind::Bytes, "application/octet-stream".to_owned()),
             _ if matches!(essence.as_str(), "*/*" | "application/*") => {
-                (Kind::Json, "application/json".to_owned())
+                (BodyKind::Json, "application/json".to_owned())
             }
-            _ => (Kind::Bytes, "application/octet-stream".to_owned()),
+            _ => (BodyKind::Bytes, "application/octet-stream".to_owned()),
         });
     }
     let kind = match essence.as_str() {
-        "application/json" | "text/json" => Kind::Json,
-        other if other.ends_with("+json") => Kind::Json,
-        "application/x-www-form-urlencoded" => Kind::Form,
-        other if other.starts_with("multipart/") => Kind::Multipart,
-        _ if binary => Kind::Bytes,
-        other if is_readable(other) => Kind::Text,
+        "application/json" | "text/json" => BodyKind::Json,
+        other if other.ends_with("+json") => BodyKind::Json,
+        "application/x-www-form-urlencoded" => BodyKind::Form,
+        other if other.starts_with("multipart/") => BodyKind::Multipart,
+        _ if binary => BodyKind::Bytes,
+        other if is_readable(other) => BodyKind::Text,
         _ => match schema.and_then(|schema| tree.text_at(schema, "type")) {
             // A text that is not said to be bytes.
-            Some("string") if essence != "application/octet-stream" => Kind::Text,
-            _ => Kind::Bytes,
+            Some("string") if essence != "application/octet-stream" => BodyKind::Text,
+            _ => BodyKind::Bytes,
         },
     };
     // The parameters of a multipart type are ours to write.
-    let name = if kind == Kind::Multipart {
+    let name = if kind == BodyKind::Multipart {
         essence
     } else {
         media.trim().to_owned()
@@ -313,7 +317,7 @@ fn is_media_type(text: &str) -> bool {
 }
 
 /// The schema of a field of an object.
-fn field(description: &Description, schema: Id, name: &str, depth: usize) -> Option<Id> {
+fn field(description: &OpenApiDescription, schema: Id, name: &str, depth: usize) -> Option<Id> {
     let tree = &description.tree;
     let schema = description.resolve(schema).ok()?;
     let properties = tree.get(schema, "properties");
@@ -328,7 +332,7 @@ fn field(description: &Description, schema: Id, name: &str, depth: usize) -> Opt
     parts.find_map(|part| field(description, part, name, depth + 1))
 }
 
-fn items_of(description: &Description, schema: Id) -> Id {
+fn items_of(description: &OpenApiDescription, schema: Id) -> Id {
     let items = description.tree.get(schema, "items");
     let items = items.and_then(|items| description.resolve(items).ok());
     items.unwrap_or(schema)

@@ -3,14 +3,14 @@
 use super::super::tree::Tree;
 use super::*;
 
-fn body(version: &str, content: &Value) -> (Description, Option<Body>) {
+fn body(version: &str, content: &Value) -> (OpenApiDescription, Option<OperationBody>) {
     let value = json!({
         "openapi": version,
         "paths": {"/": {"post": {"requestBody": {"content": content}}}},
         "components": {"schemas": {"File": {"type": "string", "format": "binary"}}},
     });
-    let description = Description::new(Tree::from_value(&value), None).unwrap();
-    let body = Body::new(&description, &description.operations[0]).unwrap();
+    let description = OpenApiDescription::new(Tree::from_value(&value), None).unwrap();
+    let body = OperationBody::new(&description, &description.operations[0]).unwrap();
     (description, body)
 }
 

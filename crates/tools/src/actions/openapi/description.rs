@@ -7,7 +7,7 @@ use proofhouse_source::did_you_mean;
 use url::Url;
 
 use super::error::{DescriptionError, PathError, ReferenceError};
-use super::names::{Names, name_of};
+use super::names::{FunctionNames, name_of};
 use super::tree::{Id, Tree};
 
 /// How many operations a description may have: four times as many as the largest that are known.
@@ -26,7 +26,7 @@ const METHODS: [&str; 8] = [
 
 /// What an API can do, and how.
 #[derive(Debug)]
-pub(super) struct Description {
+pub(super) struct OpenApiDescription {
     pub(super) tree: Tree,
     /// Where it was fetched from; nothing for a file.
     pub(super) url: Option<Url>,
@@ -53,7 +53,7 @@ pub(super) struct Operation {
     pub(super) node: Id,
 }
 
-impl Description {
+impl OpenApiDescription {
     /// Finds the operations.
     pub(super) fn new(tree: Tree, url: Option<Url>) -> Result<Self, DescriptionError> {
         let root = tree.root().ok_or(DescriptionError::Empty)?;
@@ -86,7 +86,7 @@ impl Description {
         let Some(paths) = self.tree.get(root, "paths") else {
             return Ok(());
         };
-        let mut names = Names::default();
+        let mut names = FunctionNames::default();
         let mut operations = Vec::new();
         let mut left_out = None;
         let mut ids: HashMap<String, usize> = HashMap::new();
@@ -192,8 +192,8 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn describe(value: &Value) -> Result<Description, DescriptionError> {
-        Description::new(Tree::from_value(value), None)
+    fn describe(value: &Value) -> Result<OpenApiDescription, DescriptionError> {
+        OpenApiDescription::new(Tree::from_value(value), None)
     }
 
     fn names(value: &Value) -> Vec<String> {
@@ -289,7 +289,7 @@ mod tests {
         }}}});
         let description = describe(&value).unwrap();
         for operation in &description.operations {
-            let input = super::super::input::Input::new(&description, operation);
+            let input = super::super::input::OperationInput::new(&description, operation);
             let error = input.unwrap_err().to_string();
             assert!(error.ends_with("has more than 300 parameters"));
         }

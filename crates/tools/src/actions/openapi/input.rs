@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::body::Body;
-use super::description::{Description, Operation};
+use super::body::OperationBody;
+use super::description::{OpenApiDescription, Operation};
 use super::error::{OperationError, ReferenceError};
 use super::keywords::cut_text;
-use super::names::{Names, property_of};
-use super::schema::{Direction, derive};
+use super::names::{FunctionNames, property_of};
+use super::schema::{SchemaDirection, derive};
 use super::style::{Shape, Style};
 use super::tree::Id;
 
@@ -39,7 +39,7 @@ const NO_PARAMETERS: [&str; 10] = [
 
 /// Where a parameter goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ParameterLocation {
     Path,
     Query,
     Header,
@@ -53,7 +53,7 @@ pub(super) struct Parameter {
     pub(super) property: String,
     /// Its name for the server.
     pub(super) name: String,
-    pub(super) place: Place,
+    pub(super) place: ParameterLocation,
     pub(super) shape: Shape,
     /// Whether its value is written as JSON, whatever it is.
     pub(super) json: bool,
@@ -64,16 +64,16 @@ pub(super) struct Parameter {
 
 /// What an operation takes.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(super) struct OperationInput {
     pub(super) parameters: Vec<Parameter>,
     /// The body and the property that holds it.
-    pub(super) body: Option<(String, Body)>,
+    pub(super) body: Option<(String, OperationBody)>,
 }
 
-impl Input {
+impl OperationInput {
     /// Reads the parameters of an operation and of its path, and its body.
     pub(super) fn new(
-        description: &Description,
+        description: &OpenApiDescription,
         operation: &Operation,
     ) -> Result<Self, OperationError> {
         let mut found: Vec<Parameter> = Vec::new();
@@ -103,25 +103,25 @@ impl Input {
             return Err(too_many(operation));
         }
         found.retain(|parameter| {
-            parameter.place != Place::Path || in_path.contains(&parameter.name.as_str())
+            parameter.place != ParameterLocation::Path || in_path.contains(&parameter.name.as_str())
         });
         for name in in_path {
             let mut known = found.iter();
-            if !known.any(|known| known.place == Place::Path && known.name == name) {
+            if !known.any(|known| known.place == ParameterLocation::Path && known.name == name) {
                 found.push(undeclared(name));
             }
         }
-        let body = Body::new(description, operation)?;
-        let mut names = Names::default();
+        let body = OperationBody::new(description, operation)?;
+        let mut names = FunctionNames::default();
         let body = body.map(|body| (names.unique(BODY), body));
         for parameter in &mut found {
             let mut wanted = property_of(&parameter.name);
             if names.has(&wanted) {
                 let place = match parameter.place {
-                    Place::Path => "path",
-                    Place::Query => "query",
-                    Place::Header => "header",
-                    Place::Cookie => "cookie",
+                    ParameterLocation::Path => "path",
+                    ParameterLocation::Query => "query",
+                    ParameterLocation::Header => "header",
+                    ParameterLocation::Cookie => "cookie",
                 };
                 wanted = property_of(&format!("{wanted}_{place}"));
             }
@@ -134,19 +134,19 @@ impl Input {
     }
 
     /// The JSON Schema of it all, for models.
-    pub(super) fn schema(&self, description: &Description, max_bytes: usize) -> Value {
+    pub(super) fn schema(&self, description: &OpenApiDescription, max_bytes: usize) -> Value {
         let body = self.body.iter().map(|(_, body)| body.schema());
         let ids = self.parameters.iter().map(|parameter| parameter.schema);
         let ids: Vec<Option<Id>> = ids.chain(body).collect();
         let roots: Vec<Id> = ids.iter().copied().flatten().collect();
-        let schemas = derive(description, Direction::Request, &roots, max_bytes);
+        let schemas = derive(description, SchemaDirection::Request, &roots, max_bytes);
         let mut made = schemas.values.into_iter();
         let mut values = ids.into_iter().map(|id| id.and_then(|_| made.next()));
 
         let (mut properties, mut required) = (Map::new(), Vec::new());
         for parameter in &self.parameters {
             let mut schema = object(values.next().flatten());
-            if schema.is_empty() && parameter.place == Place::Path {
+            if schema.is_empty() && parameter.place == ParameterLocation::Path {
                 schema.insert("type".to_owned(), "string".into());
             }
             describe(&mut schema, &parameter.description);
@@ -184,7 +184,7 @@ fn too_many(operation: &Operation) -> OperationError {
 }
 
 /// What an operation does, for models.
-pub(super) fn about(description: &Description, operation: &Operation) -> String {
+pub(super) fn about(description: &OpenApiDescription, operation: &Operation) -> String {
     let tree = &description.tree;
     let text = |key| tree.text_at(operation.node, key).unwrap_or_default().trim();
     let (summary, details) = (text("summary"), text("description"));
@@ -223,23 +223,26 @@ fn describe(schema: &mut Map<String, Value>, text: &str) {
     schema.insert("description".to_owned(), whole.into());
 }
 
-fn parameter(description: &Description, node: Id) -> Result<Option<Parameter>, ReferenceError> {
+fn parameter(
+    description: &OpenApiDescription,
+    node: Id,
+) -> Result<Option<Parameter>, ReferenceError> {
     let tree = &description.tree;
     let (Some(name), Some(place)) = (tree.text_at(node, "name"), tree.text_at(node, "in")) else {
         return Ok(None);
     };
     let (place, usual) = match place {
-        "path" => (Place::Path, Style::Simple),
-        "query" => (Place::Query, Style::Form),
-        "header" => (Place::Header, Style::Simple),
-        "cookie" => (Place::Cookie, Style::Form),
+        "path" => (ParameterLocation::Path, Style::Simple),
+        "query" => (ParameterLocation::Query, Style::Form),
+        "header" => (ParameterLocation::Header, Style::Simple),
+        "cookie" => (ParameterLocation::Cookie, Style::Form),
         _ => return Ok(None),
     };
     let is_framing = NO_PARAMETERS
         .iter()
         .any(|header| header.eq_ignore_ascii_case(name));
     let fits_in = (1..=MAX_NAME).contains(&name.len());
-    if !fits_in || (place == Place::Header && is_framing) {
+    if !fits_in || (place == ParameterLocation::Header && is_framing) {
         return Ok(None);
     }
     let content = tree.get(node, "content");
@@ -262,18 +265,18 @@ fn parameter(description: &Description, node: Id) -> Result<Option<Parameter>, R
             reserved: tree.flag_at(node, "allowReserved") == Some(true),
         },
         json: content.is_some_and(|(media, _)| media.to_ascii_lowercase().contains("json")),
-        required: place == Place::Path || tree.flag_at(node, "required") == Some(true),
+        required: place == ParameterLocation::Path || tree.flag_at(node, "required") == Some(true),
         schema,
         description: cut_text(text, 1000),
     }))
 }
 
-fn fits(style: Style, place: Place) -> bool {
+fn fits(style: Style, place: ParameterLocation) -> bool {
     match place {
-        Place::Path => matches!(style, Style::Simple | Style::Label | Style::Matrix),
-        Place::Query => !matches!(style, Style::Simple | Style::Label | Style::Matrix),
-        Place::Header => style == Style::Simple,
-        Place::Cookie => style == Style::Form,
+        ParameterLocation::Path => matches!(style, Style::Simple | Style::Label | Style::Matrix),
+        ParameterLocation::Query => !matches!(style, Style::Simple | Style::Label | Style::Matrix),
+        ParameterLocation::Header => style == Style::Simple,
+        ParameterLocation::Cookie => style == Style::Form,
     }
 }
 
@@ -282,7 +285,7 @@ fn undeclared(name: &str) -> Parameter {
     Parameter {
         property: String::new(),
         name: name.to_owned(),
-        place: Place::Path,
+        place: ParameterLocation::Path,
         shape: Shape {
             style: Style::Simple,
             explode: false,
@@ -324,9 +327,9 @@ mod tests {
                 "requestBodies": {"b": {"content": {"application/json": {"schema": {"type": "array"}}}}},
             },
         });
-        let description = Description::new(Tree::from_value(&value), None).unwrap();
+        let description = OpenApiDescription::new(Tree::from_value(&value), None).unwrap();
         let operation = &description.operations[0];
-        let input = Input::new(&description, operation)?;
+        let input = OperationInput::new(&description, operation)?;
         Ok(input.schema(&description, 10_000))
     }
 
@@ -402,12 +405,12 @@ mod tests {
             whole["paths"] = json!({"/a/{b}": {"get": value, "parameters": value["parameters"], "post": value["get"]}});
             whole["components"] = json!({"schemas": {"A": value}});
             for whole in [value, whole] {
-                let Ok(description) = Description::new(Tree::from_value(&whole), None) else {
+                let Ok(description) = OpenApiDescription::new(Tree::from_value(&whole), None) else {
                     continue;
                 };
                 for operation in &description.operations {
                     about(&description, operation);
-                    if let Ok(input) = Input::new(&description, operation) {
+                    if let Ok(input) = OperationInput::new(&description, operation) {
                         let schema = input.schema(&description, 5000);
                         prop_assert!(jsonschema::validator_for(&schema).is_ok(), "{}", schema);
                     }

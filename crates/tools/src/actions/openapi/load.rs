@@ -9,13 +9,13 @@ use proofhouse_source::{ReadLimits, Source};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method};
 use url::Url;
 
-use super::description::Description;
+use super::description::OpenApiDescription;
 use super::error::DescriptionError;
 use super::tree::Tree;
 use crate::actions::response;
-use crate::http::{Answer, HttpClient, Request};
-use crate::runtime::{ActionError, Call, Environment, Failure};
-use proofhouse_manifest::interpolate::{Reference, Root, Sealed, UrlTemplate};
+use crate::http::{HttpClient, ToolRequest, ToolResponse};
+use crate::runtime::{ActionCall, ActionError, ActionFailure, Environment};
+use proofhouse_manifest::interpolate::{Root, Sealed, TemplateReference, UrlTemplate};
 use proofhouse_manifest::{DescriptionPlace, OpenApi};
 
 /// How large a description may be. GitHub's has 13 MB.
@@ -28,9 +28,9 @@ const MAX_YAML_NODES: usize = 2_000_000;
 pub(super) async fn load(
     client: &HttpClient,
     api: &OpenApi,
-    call: &Call,
+    call: &ActionCall,
     environment: &Environment,
-) -> Result<Description, ActionError> {
+) -> Result<OpenApiDescription, ActionError> {
     let (bytes, url) = match &api.url {
         Some(DescriptionPlace::Url(template)) => {
             let (bytes, url) = fetch(client, template, api, call, environment).await?;
@@ -40,7 +40,7 @@ pub(super) async fn load(
         None => return Err(unusable("the block has no `url`")),
     };
     // Reading ten megabytes keeps a thread busy for a while; others must not wait for it.
-    let reading = tokio::task::spawn_blocking(move || Description::new(read(&bytes)?, url));
+    let reading = tokio::task::spawn_blocking(move || OpenApiDescription::new(read(&bytes)?, url));
     match reading.await {
         Ok(read) => read.map_err(|error| unusable(&error.to_string())),
         Err(_) => Err(unusable("reading it was given up")),
@@ -49,14 +49,14 @@ pub(super) async fn load(
 
 fn unusable(reason: &str) -> ActionError {
     let message = format!("the OpenAPI description cannot be used: {reason}");
-    ActionError::new(Failure::Manifest, message)
+    ActionError::new(ActionFailure::Manifest, message)
 }
 
 async fn fetch(
     client: &HttpClient,
     template: &UrlTemplate,
     api: &OpenApi,
-    call: &Call,
+    call: &ActionCall,
     environment: &Environment,
 ) -> Result<(Bytes, Url), ActionError> {
     // There are no parameters yet, so headers that name one are for the operations only.
@@ -66,7 +66,8 @@ async fn fetch(
     });
     let headers: Vec<_> = headers.collect();
     let in_headers = headers.iter().flat_map(|header| header.value.references());
-    let used: Vec<&Reference> = template.template().references().chain(in_headers).collect();
+    let used: Vec<&TemplateReference> =
+        template.template().references().chain(in_headers).collect();
     let uses_token = used.iter().any(|reference| reference.root == Root::Auth);
     let mut secrets = call.secrets.clone();
     let mut fresh = false;
@@ -79,7 +80,7 @@ async fn fetch(
             filled.insert(header.name.clone(), header.render(&scope)?.into_exposed());
         }
         let url = template.render(&scope)?;
-        let request = Request {
+        let request = ToolRequest {
             method: Method::GET,
             url: url.clone(),
             headers: Sealed::new(filled),
@@ -103,22 +104,22 @@ async fn fetch(
 
 fn about_fetching(mut error: ActionError) -> ActionError {
     error.message = format!("fetching the OpenAPI description: {}", error.message);
-    if error.failure == Failure::TooLarge {
-        error.failure = Failure::Manifest;
+    if error.failure == ActionFailure::TooLarge {
+        error.failure = ActionFailure::Manifest;
     }
     error
 }
 
 /// A description that is not there is a wrong manifest; a server in trouble may get well.
-fn refusal(answer: &Answer) -> ActionError {
+fn refusal(answer: &ToolResponse) -> ActionError {
     let mut error = match response::result(answer, None) {
         Err(error) => error,
-        Ok(_) => ActionError::new(Failure::Response, "no description came"),
+        Ok(_) => ActionError::new(ActionFailure::Response, "no description came"),
     };
     let may_get_well =
         answer.status.is_server_error() || matches!(answer.status.as_u16(), 408 | 429);
     if !may_get_well {
-        error.failure = Failure::Manifest;
+        error.failure = ActionFailure::Manifest;
     }
     about_fetching(error)
 }
@@ -232,7 +233,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "\\PC{0,60}") {
-            let _ = read(text.as_bytes()).map(|tree| Description::new(tree, None));
+            let _ = read(text.as_bytes()).map(|tree| OpenApiDescription::new(tree, None));
         }
     }
 }

@@ -25,18 +25,19 @@ use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use self::description::{Description, Operation};
-use self::input::Input;
+use self::description::{OpenApiDescription, Operation};
+use self::input::OperationInput;
 use self::reply::Replies;
 use self::request::Surroundings;
-use self::security::{Credential, Offered, Origin};
+use self::security::{CredentialOrigin, Offered, OperationCredential};
 use super::response;
 use crate::http::{EgressPolicy, HttpClient};
 use crate::runtime::{
-    ActionError, ActionRuntime, ActionSession, Call, Environment, Failure, Limits, Preview, Setup,
+    ActionCall, ActionError, ActionFailure, ActionRuntime, ActionSession, Environment, Preview,
+    Setup, ToolLimits,
 };
-use proofhouse_manifest::interpolate::{Reference, Root, Scope, Sealed, Secrets};
-use proofhouse_manifest::{Action, DescriptionPlace, Execute, OpenApi, ParameterSchema};
+use proofhouse_manifest::interpolate::{Root, Sealed, Secrets, TemplateReference, TemplateScope};
+use proofhouse_manifest::{DescriptionPlace, Execute, OpenApi, ParameterSchema, ToolAction};
 
 /// How many bytes the schema of one operation may have, when there are few.
 const MAX_SCHEMA: usize = 128 << 10;
@@ -65,7 +66,7 @@ struct OpenApiRuntime {
 /// A description that was loaded.
 #[derive(Debug)]
 struct Loaded {
-    description: Description,
+    description: OpenApiDescription,
     api: OpenApi,
     /// Parameters that the tool declares for all its actions.
     common: ParameterSchema,
@@ -73,14 +74,14 @@ struct Loaded {
     usable: Vec<String>,
     max_schema: usize,
     /// Actions that were asked for; their schemas are compiled once.
-    actions: Mutex<HashMap<String, Known>>,
+    actions: Mutex<HashMap<String, KnownOperation>>,
     replies: Replies,
 }
 
 /// An action as it can be called.
 #[derive(Debug, Clone)]
-struct Known {
-    action: Arc<Action>,
+struct KnownOperation {
+    action: Arc<ToolAction>,
     /// What the manifest fills in where nothing is given.
     defaults: Arc<Map<String, Value>>,
 }
@@ -89,10 +90,10 @@ impl OpenApiRuntime {
     /// A runtime that sends through this client, and fetches descriptions under the same rules.
     fn new(
         client: Arc<HttpClient>,
-        limits: &Limits,
+        limits: &ToolLimits,
         egress: EgressPolicy,
     ) -> Result<Self, ActionError> {
-        let limits = Limits {
+        let limits = ToolLimits {
             max_response_bytes: load::MAX_BYTES,
             ..limits.clone()
         };
@@ -103,14 +104,18 @@ impl OpenApiRuntime {
         })
     }
 
-    async fn load(&self, call: &Call, environment: &Environment) -> Result<Loaded, ActionError> {
+    async fn load(
+        &self,
+        call: &ActionCall,
+        environment: &Environment,
+    ) -> Result<Loaded, ActionError> {
         let Execute::OpenApi(api) = &call.action.execute else {
             return Err(foreign());
         };
         let description = load::load(&self.descriptions, api, call, environment).await?;
         let mut usable = Vec::new();
         for operation in &description.operations {
-            match Input::new(&description, operation) {
+            match OperationInput::new(&description, operation) {
                 Ok(_) => usable.push(operation.name.clone()),
                 Err(reason) => {
                     tracing::warn!(operation = %operation.name, %reason, "an operation is left out");
@@ -132,13 +137,13 @@ impl OpenApiRuntime {
     async fn exchange(
         &self,
         loaded: &Loaded,
-        call: &Call,
+        call: &ActionCall,
         environment: &Environment,
     ) -> Result<Value, ActionError> {
         let description = &loaded.description;
         let operation = loaded.operation(&call.action.name)?;
-        let input =
-            Input::new(description, operation).map_err(|error| broken(&error.to_string()))?;
+        let input = OperationInput::new(description, operation)
+            .map_err(|error| broken(&error.to_string()))?;
         let Execute::OpenApi(api) = &call.action.execute else {
             return Err(foreign());
         };
@@ -163,15 +168,15 @@ impl OpenApiRuntime {
         };
         let wanted = security::credentials(description, operation, &offered)?;
         let base = server::base(description, operation, &settings)?;
-        let providers: Vec<Reference> = wanted
+        let providers: Vec<TemplateReference> = wanted
             .iter()
             .filter_map(|credential| match &credential.origin {
-                Origin::Provider(name) => Some(token_of(name)),
-                Origin::Value(_) => None,
+                CredentialOrigin::Provider(name) => Some(token_of(name)),
+                CredentialOrigin::Value(_) => None,
             })
             .collect();
         let headers = api.headers.iter();
-        let used: Vec<&Reference> = headers
+        let used: Vec<&TemplateReference> = headers
             .flat_map(|header| header.value.references())
             .chain(&providers)
             .collect();
@@ -216,7 +221,7 @@ impl OpenApiRuntime {
 impl ActionRuntime for OpenApiRuntime {
     fn initialize<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Arc<dyn ActionSession>, ActionError>> {
         Box::pin(async move {
@@ -261,8 +266,8 @@ impl ActionSession for OpenApiSession {
     fn action(
         &self,
         name: &str,
-        declared: Option<&Arc<Action>>,
-    ) -> Result<Option<Arc<Action>>, ActionError> {
+        declared: Option<&Arc<ToolAction>>,
+    ) -> Result<Option<Arc<ToolAction>>, ActionError> {
         let loaded = &self.loaded;
         if declared.is_none() && loaded.description.operation(name).is_none() {
             return Ok(None);
@@ -272,7 +277,7 @@ impl ActionSession for OpenApiSession {
 
     fn invoke<'a>(
         &'a self,
-        call: &'a Call,
+        call: &'a ActionCall,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
         Box::pin(self.runtime.exchange(&self.loaded, call, environment))
@@ -286,15 +291,19 @@ impl Loaded {
     }
 
     /// The action of an operation, with the defaults that the manifest gives its parameters.
-    fn known(&self, name: &str, declared: Option<&Arc<Action>>) -> Result<Known, ActionError> {
+    fn known(
+        &self,
+        name: &str,
+        declared: Option<&Arc<ToolAction>>,
+    ) -> Result<KnownOperation, ActionError> {
         let operation = self.operation(name)?;
         let name = declared.map_or(&operation.name, |action| &action.name);
         let mut actions = lock(&self.actions);
         if let Some(known) = actions.get(name) {
             return Ok(known.clone());
         }
-        let input =
-            Input::new(&self.description, operation).map_err(|error| broken(&error.to_string()))?;
+        let input = OperationInput::new(&self.description, operation)
+            .map_err(|error| broken(&error.to_string()))?;
         let mut schema = input.schema(&self.description, self.max_schema);
         let own = declared.map_or(&self.common, |action| &action.parameters);
         let defaults = overlay(&mut schema, own.properties());
@@ -306,13 +315,13 @@ impl Loaded {
             Some(action) => action.execute.clone(),
             None => Execute::OpenApi(self.api.clone()),
         };
-        let action = Action {
+        let action = ToolAction {
             name: name.clone(),
             description,
             parameters: ParameterSchema::given(schema),
             execute,
         };
-        let known = Known {
+        let known = KnownOperation {
             action: Arc::new(action),
             defaults: Arc::new(defaults),
         };
@@ -361,16 +370,16 @@ fn overlay(schema: &mut Value, own: &Map<String, Value>) -> Map<String, Value> {
 /// The credentials and headers of a request, filled in; what is secret among them is noted.
 fn surroundings(
     api: &OpenApi,
-    wanted: &[Credential],
+    wanted: &[OperationCredential],
     base: &Url,
-    scope: &Scope,
+    scope: &TemplateScope,
     secrets: &mut Secrets,
 ) -> Result<Surroundings, ActionError> {
     let mut credentials = Vec::new();
     for credential in wanted {
         let value = match &credential.origin {
-            Origin::Value(value) => value.expose().clone(),
-            Origin::Provider(name) => style::text_of(&scope.resolve(&token_of(name))?),
+            CredentialOrigin::Value(value) => value.expose().clone(),
+            CredentialOrigin::Provider(name) => style::text_of(&scope.resolve(&token_of(name))?),
         };
         secrets.add(&value);
         if let Some(secret) = &credential.made_from {
@@ -391,8 +400,8 @@ fn surroundings(
 }
 
 /// The reference that a manifest would write for the token of a provider.
-fn token_of(provider: &str) -> Reference {
-    Reference {
+fn token_of(provider: &str) -> TemplateReference {
+    TemplateReference {
         root: Root::Auth,
         path: vec![provider.to_owned()],
         bare: false,
@@ -401,7 +410,7 @@ fn token_of(provider: &str) -> Reference {
 }
 
 fn broken(reason: &str) -> ActionError {
-    ActionError::new(Failure::Manifest, reason)
+    ActionError::new(ActionFailure::Manifest, reason)
 }
 
 fn foreign() -> ActionError {

@@ -7,11 +7,11 @@ pub(super) const MAX_NAME: usize = 64;
 
 /// Hands out names.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct FunctionNames {
     taken: HashSet<String>,
 }
 
-impl Names {
+impl FunctionNames {
     /// The name, or one like it that nobody has.
     pub(super) fn unique(&mut self, wanted: &str) -> String {
         let wanted = if wanted.is_empty() { "unnamed" } else { wanted };
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_within_their_length() {
-        let mut names = Names::default();
+        let mut names = FunctionNames::default();
         let long = "a".repeat(64);
         let made: Vec<String> = (0..3).map(|_| names.unique(&long)).collect();
         assert_eq!(made[0], long);

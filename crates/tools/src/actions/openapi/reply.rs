@@ -7,10 +7,10 @@ use jsonschema::Validator;
 use proofhouse_wire::sync::lock;
 use serde_json::Value;
 
-use super::description::{Description, Operation};
-use super::schema::{Direction, derive};
+use super::description::{OpenApiDescription, Operation};
+use super::schema::{SchemaDirection, derive};
 use super::tree::Id;
-use crate::http::Answer;
+use crate::http::ToolResponse;
 use proofhouse_manifest::json_schema;
 
 /// How large the schema of a response may be; a larger one is not checked.
@@ -29,9 +29,9 @@ impl Replies {
     /// What is wrong with a result, in one sentence without any of its values.
     pub(super) fn violation(
         &self,
-        description: &Description,
+        description: &OpenApiDescription,
         operation: &Operation,
-        answer: &Answer,
+        answer: &ToolResponse,
         result: &Value,
     ) -> Option<String> {
         let schema = schema_of(description, operation, answer)?;
@@ -42,7 +42,7 @@ impl Replies {
         Some(format!("{place}: {}", error.masked()))
     }
 
-    fn compiled(&self, description: &Description, schema: Id) -> Option<Arc<Validator>> {
+    fn compiled(&self, description: &OpenApiDescription, schema: Id) -> Option<Arc<Validator>> {
         let mut kept = lock(&self.compiled);
         if let Some(known) = kept.get(&schema) {
             return known.clone();
@@ -56,8 +56,13 @@ impl Replies {
     }
 }
 
-fn compile(description: &Description, schema: Id) -> Option<Validator> {
-    let derived = derive(description, Direction::Response, &[schema], MAX_SCHEMA);
+fn compile(description: &OpenApiDescription, schema: Id) -> Option<Validator> {
+    let derived = derive(
+        description,
+        SchemaDirection::Response,
+        &[schema],
+        MAX_SCHEMA,
+    );
     // Where something was left out, what is right could look wrong.
     if derived.cut {
         return None;
@@ -70,7 +75,11 @@ fn compile(description: &Description, schema: Id) -> Option<Validator> {
 }
 
 /// The schema that the description has for this status and media type.
-fn schema_of(description: &Description, operation: &Operation, answer: &Answer) -> Option<Id> {
+fn schema_of(
+    description: &OpenApiDescription,
+    operation: &Operation,
+    answer: &ToolResponse,
+) -> Option<Id> {
     let tree = &description.tree;
     let responses = tree.get(operation.node, "responses")?;
     let status = answer.status.as_u16().to_string();
@@ -115,10 +124,10 @@ mod tests {
                 "responses": {"any": {"content": {"*/*": {"schema": {"type": "boolean"}}}}},
             },
         });
-        let description = Description::new(Tree::from_value(&value), None).unwrap();
+        let description = OpenApiDescription::new(Tree::from_value(&value), None).unwrap();
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static(media));
-        let answer = Answer {
+        let answer = ToolResponse {
             status: StatusCode::from_u16(status).unwrap(),
             headers,
             body: Bytes::new(),

@@ -4,12 +4,12 @@ use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::description::{Description, Operation};
-use super::input::{Input, Parameter, Place};
+use super::description::{OpenApiDescription, Operation};
+use super::input::{OperationInput, Parameter, ParameterLocation};
 use super::security;
 use super::style::{in_header, in_path, in_query};
-use crate::http::Request;
-use crate::runtime::{ActionError, Failure};
+use crate::http::ToolRequest;
+use crate::runtime::{ActionError, ActionFailure};
 use proofhouse_manifest::interpolate::{
     PathCheck, PathRefusal, Sealed, breaks_line, climbs, encode,
 };
@@ -21,19 +21,19 @@ const MAX_URL: usize = 64 << 10;
 pub(super) struct Surroundings {
     pub(super) base: Url,
     /// Credentials, in the places that their schemes name.
-    pub(super) credentials: Vec<(security::Place, Sealed<String>)>,
+    pub(super) credentials: Vec<(security::CredentialLocation, Sealed<String>)>,
     /// The headers of the manifest.
     pub(super) headers: Vec<(HeaderName, Sealed<HeaderValue>)>,
 }
 
 /// Fills in an operation.
 pub(super) fn request(
-    description: &Description,
+    description: &OpenApiDescription,
     operation: &Operation,
-    input: &Input,
+    input: &OperationInput,
     parameters: &Map<String, Value>,
     around: &Surroundings,
-) -> Result<Request, ActionError> {
+) -> Result<ToolRequest, ActionError> {
     let mut headers = HeaderMap::new();
     headers.insert("accept", accept(description, operation));
     let mut query: Vec<(String, String)> = Vec::new();
@@ -54,10 +54,14 @@ pub(super) fn request(
             value.clone()
         };
         match parameter.place {
-            Place::Path => {}
-            Place::Query => query.extend(in_query(&parameter.name, value, parameter.shape)),
-            Place::Cookie => cookies.extend(in_query(&parameter.name, value, parameter.shape)),
-            Place::Header => {
+            ParameterLocation::Path => {}
+            ParameterLocation::Query => {
+                query.extend(in_query(&parameter.name, value, parameter.shape))
+            }
+            ParameterLocation::Cookie => {
+                cookies.extend(in_query(&parameter.name, value, parameter.shape))
+            }
+            ParameterLocation::Header => {
                 let name = HeaderName::from_bytes(parameter.name.as_bytes())
                     .map_err(|_| refused(parameter, "its name cannot be that of a header"))?;
                 let text = in_header(value, parameter.shape);
@@ -73,21 +77,25 @@ pub(super) fn request(
         && let Some(value) = parameters.get(property)
     {
         let written = body.write(description, value);
-        let written =
-            written.map_err(|error| ActionError::new(Failure::Arguments, error.to_string()))?;
+        let written = written
+            .map_err(|error| ActionError::new(ActionFailure::Arguments, error.to_string()))?;
         content_type = HeaderValue::from_bytes(written.content_type.as_bytes()).ok();
         bytes = Bytes::from(written.bytes);
     }
     for (place, value) in &around.credentials {
         match place {
-            security::Place::Header(name) => {
+            security::CredentialLocation::Header(name) => {
                 let mut value = HeaderValue::from_bytes(value.expose().as_bytes())
                     .map_err(|_| unusable("a credential cannot stand in a header"))?;
                 value.set_sensitive(true);
                 headers.insert(name.clone(), value);
             }
-            security::Place::Query(name) => query.push((encode(name), encode(value.expose()))),
-            security::Place::Cookie(name) => cookies.push((name.clone(), encode(value.expose()))),
+            security::CredentialLocation::Query(name) => {
+                query.push((encode(name), encode(value.expose())))
+            }
+            security::CredentialLocation::Cookie(name) => {
+                cookies.push((name.clone(), encode(value.expose())))
+            }
         }
     }
     if !cookies.is_empty() {
@@ -107,7 +115,7 @@ pub(super) fn request(
     if let Some(content_type) = content_type {
         headers.insert("content-type", content_type);
     }
-    Ok(Request {
+    Ok(ToolRequest {
         method: Method::from_bytes(operation.method.as_bytes())
             .map_err(|_| unusable("the method cannot be used"))?,
         url: Sealed::new(url(operation, input, parameters, &around.base, &query)?),
@@ -117,17 +125,17 @@ pub(super) fn request(
 }
 
 fn unusable(reason: &str) -> ActionError {
-    ActionError::new(Failure::Setting, reason)
+    ActionError::new(ActionFailure::Setting, reason)
 }
 
 fn refused(parameter: &Parameter, reason: &str) -> ActionError {
     let message = format!("`{}` is refused: {reason}", parameter.property);
-    ActionError::new(Failure::Arguments, message)
+    ActionError::new(ActionFailure::Arguments, message)
 }
 
 fn url(
     operation: &Operation,
-    input: &Input,
+    input: &OperationInput,
     parameters: &Map<String, Value>,
     base: &Url,
     query: &[(String, String)],
@@ -151,21 +159,21 @@ fn url(
     }
     if text.len() > MAX_URL {
         let message = format!("the URL would have more than {MAX_URL} bytes");
-        return Err(ActionError::new(Failure::TooLarge, message));
+        return Err(ActionError::new(ActionFailure::TooLarge, message));
     }
     let url = Url::parse(&text).ok();
     // A path of the description that begins with `@` or `:` would name another host.
     url.filter(|url| url.origin() == base.origin() && url.username().is_empty())
         .ok_or_else(|| {
             let message = format!("the path of `{}` makes no URL", operation.name);
-            ActionError::new(Failure::Manifest, message)
+            ActionError::new(ActionFailure::Manifest, message)
         })
 }
 
 /// The path with its values in place. No value leaves its segment, or makes it empty.
 fn path(
     template: &str,
-    input: &Input,
+    input: &OperationInput,
     parameters: &Map<String, Value>,
 ) -> Result<String, ActionError> {
     let mut path = String::new();
@@ -179,7 +187,8 @@ fn path(
         path.push_str(before);
         segment.text(before).map_err(left)?;
         let mut known = input.parameters.iter();
-        let found = known.find(|known| known.place == Place::Path && known.name == name);
+        let found =
+            known.find(|known| known.place == ParameterLocation::Path && known.name == name);
         if let Some(parameter) = found {
             let value = parameters.get(&parameter.property).unwrap_or(&Value::Null);
             if any_text(value, &breaks_line) {
@@ -215,7 +224,7 @@ fn any_text(value: &Value, is: &dyn Fn(&str) -> bool) -> bool {
 }
 
 /// What the operation answers with; JSON if it can.
-fn accept(description: &Description, operation: &Operation) -> HeaderValue {
+fn accept(description: &OpenApiDescription, operation: &Operation) -> HeaderValue {
     let tree = &description.tree;
     let json = tree
         .get(operation.node, "responses")

@@ -11,28 +11,28 @@ fn made_from(
     parameters: &Value,
     body: &Value,
     given: &Value,
-) -> Result<Request, String> {
+) -> Result<ToolRequest, String> {
     let value = json!({"openapi": "3.1.0", "paths": {path: {"post": {
         "parameters": parameters, "requestBody": body,
         "responses": {"200": {"content": {"application/hal+json": {}}}},
     }}}});
-    let description = Description::new(Tree::from_value(&value), None).unwrap();
+    let description = OpenApiDescription::new(Tree::from_value(&value), None).unwrap();
     let operation = &description.operations[0];
-    let input = Input::new(&description, operation).unwrap();
+    let input = OperationInput::new(&description, operation).unwrap();
     let header = HeaderValue::from_static("from the manifest");
     let around = Surroundings {
         base: Url::parse("https://h.test/v1/?x=y#z").unwrap(),
         credentials: vec![
             (
-                security::Place::Query("key".to_owned()),
+                security::CredentialLocation::Query("key".to_owned()),
                 Sealed::new("s&cret".to_owned()),
             ),
             (
-                security::Place::Cookie("sid".to_owned()),
+                security::CredentialLocation::Cookie("sid".to_owned()),
                 Sealed::new("a;b".to_owned()),
             ),
             (
-                security::Place::Header(HeaderName::from_static("x-key")),
+                security::CredentialLocation::Header(HeaderName::from_static("x-key")),
                 Sealed::new("K".to_owned()),
             ),
         ],

@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::{Map, Value, json};
 
-use super::description::Description;
+use super::description::OpenApiDescription;
 use super::error::ReferenceError;
 use super::keywords::{BASE64, cut_text, is_binary, is_positive, join, or_null, types};
-use super::names::{Names, name_of};
+use super::names::{FunctionNames, name_of};
 use super::tree::{Id, Tree};
 use proofhouse_manifest::json_schema::{MAX_UNFOLDED, unfolded};
 
@@ -34,7 +34,7 @@ const LONG_ENUM: &str = "One of more values than can be listed.";
 
 /// Whether a schema is for what is sent or for what comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(super) enum SchemaDirection {
     /// Without what is `readOnly`. Alternatives may overlap: which one is meant is the server's to say.
     Request,
     /// What is `writeOnly` is not needed.
@@ -54,15 +54,15 @@ pub(super) struct Schemas {
 
 /// Derives schemas that have no more than about `max_bytes` together.
 pub(super) fn derive(
-    description: &Description,
-    direction: Direction,
+    description: &OpenApiDescription,
+    direction: SchemaDirection,
     roots: &[Id],
     max_bytes: usize,
 ) -> Schemas {
     // A schema of that many values would be too large anyway.
     let uses = count_uses(description, roots, max_bytes / 2);
     let at_depth = |depth: usize| {
-        let mut builder = Builder {
+        let mut builder = SchemaBuilder {
             description,
             direction,
             uses: uses.as_ref(),
@@ -71,7 +71,7 @@ pub(super) fn derive(
             left: max_bytes,
             overflow: false,
             cut: false,
-            names: Names::default(),
+            names: FunctionNames::default(),
             known: HashMap::new(),
             queue: VecDeque::new(),
             hidden: Vec::new(),
@@ -88,8 +88,8 @@ pub(super) fn derive(
     // description has a large schema, each try counts. Nobody reads the schema of a response, so half of one is of
     // no use.
     let mut depths = match direction {
-        Direction::Request => &LESS_DEEP[..],
-        Direction::Response => &[],
+        SchemaDirection::Request => &LESS_DEEP[..],
+        SchemaDirection::Response => &[],
     };
     let mut best = None;
     while !depths.is_empty() {
@@ -111,7 +111,11 @@ pub(super) fn derive(
 }
 
 /// How often each schema is referred to; nothing when that takes too long to find out.
-fn count_uses(description: &Description, roots: &[Id], most: usize) -> Option<HashMap<Id, u32>> {
+fn count_uses(
+    description: &OpenApiDescription,
+    roots: &[Id],
+    most: usize,
+) -> Option<HashMap<Id, u32>> {
     let tree = &description.tree;
     let mut uses = HashMap::new();
     let mut open: Vec<Id> = roots.to_vec();
@@ -135,15 +139,15 @@ fn count_uses(description: &Description, roots: &[Id], most: usize) -> Option<Ha
 }
 
 /// What a schema refers to, if it does.
-fn reference(description: &Description, id: Id) -> Option<Result<Id, ReferenceError>> {
+fn reference(description: &OpenApiDescription, id: Id) -> Option<Result<Id, ReferenceError>> {
     let reference = description.tree.text_at(id, "$ref")?;
     let target = description.target(reference);
     Some(target.and_then(|target| description.resolve(target)))
 }
 
-struct Builder<'d> {
-    description: &'d Description,
-    direction: Direction,
+struct SchemaBuilder<'d> {
+    description: &'d OpenApiDescription,
+    direction: SchemaDirection,
     uses: Option<&'d HashMap<Id, u32>>,
     max_depth: usize,
     /// Whether parts may be missing, so that only rules that get weaker by it are kept.
@@ -151,14 +155,14 @@ struct Builder<'d> {
     left: usize,
     overflow: bool,
     cut: bool,
-    names: Names,
+    names: FunctionNames,
     known: HashMap<Id, String>,
     queue: VecDeque<(Id, String, usize)>,
     /// Properties that are left out of the schemas that are being made, also where only `required` names them.
     hidden: Vec<String>,
 }
 
-impl<'d> Builder<'d> {
+impl<'d> SchemaBuilder<'d> {
     fn tree(&self) -> &'d Tree {
         &self.description.tree
     }
@@ -359,14 +363,14 @@ impl<'d> Builder<'d> {
                 made.insert(exclusive.to_owned(), value);
             }
         }
-        if self.direction == Direction::Request && is_binary(tree, id) {
+        if self.direction == SchemaDirection::Request && is_binary(tree, id) {
             made.shift_remove("format");
             made.insert("contentEncoding".to_owned(), "base64".into());
             let text = made.get("description").and_then(Value::as_str);
             let text = format!("{} {BASE64}", text.unwrap_or_default());
             made.insert("description".to_owned(), text.trim_start().into());
         }
-        if self.direction == Direction::Request
+        if self.direction == SchemaDirection::Request
             && let Some(one_of) = made.shift_remove("oneOf")
         {
             if made.contains_key("anyOf") {
@@ -464,8 +468,8 @@ impl<'d> Builder<'d> {
 
     fn is_hidden(&self, property: Id) -> bool {
         let key = match self.direction {
-            Direction::Request => "readOnly",
-            Direction::Response => "writeOnly",
+            SchemaDirection::Request => "readOnly",
+            SchemaDirection::Response => "writeOnly",
         };
         let says = |id| self.tree().flag_at(id, key) == Some(true);
         says(property) || self.description.resolve(property).is_ok_and(says)
@@ -477,7 +481,7 @@ impl<'d> Builder<'d> {
             if !self.pay(1) {
                 return None;
             }
-            if self.direction == Direction::Request && self.is_hidden(property) {
+            if self.direction == SchemaDirection::Request && self.is_hidden(property) {
                 continue;
             }
             self.pay(name.len() + 4);

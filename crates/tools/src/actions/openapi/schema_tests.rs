@@ -5,13 +5,18 @@ use proptest::prelude::*;
 
 const BIG: usize = 100_000;
 
-fn describe(version: &str, schemas: &Value) -> Description {
+fn describe(version: &str, schemas: &Value) -> OpenApiDescription {
     let value = json!({"openapi": version, "components": {"schemas": schemas}});
-    Description::new(Tree::from_value(&value), None).unwrap()
+    OpenApiDescription::new(Tree::from_value(&value), None).unwrap()
 }
 
 /// The schema called `A` of some, with what it refers to.
-fn derived(version: &str, schemas: &Value, direction: Direction, max: usize) -> (Value, bool) {
+fn derived(
+    version: &str,
+    schemas: &Value,
+    direction: SchemaDirection,
+    max: usize,
+) -> (Value, bool) {
     let description = describe(version, schemas);
     let root = description.tree.pointer("/components/schemas/A").unwrap();
     let made = derive(&description, direction, &[root], max);
@@ -23,7 +28,7 @@ fn derived(version: &str, schemas: &Value, direction: Direction, max: usize) -> 
 }
 
 fn request(version: &str, schemas: &Value) -> Value {
-    let (value, cut) = derived(version, schemas, Direction::Request, BIG);
+    let (value, cut) = derived(version, schemas, SchemaDirection::Request, BIG);
     assert!(!cut);
     jsonschema::validator_for(&value).unwrap();
     value
@@ -166,7 +171,7 @@ fn references_that_lead_nowhere_are_said_so() {
         let schemas = json!({
             "A": {"properties": {"p": {"$ref": target}}}, "L": {"$ref": "#/components/schemas/L"},
         });
-        let (made, cut) = derived("3.1.0", &schemas, Direction::Request, BIG);
+        let (made, cut) = derived("3.1.0", &schemas, SchemaDirection::Request, BIG);
         assert_eq!(made["properties"]["p"], json!({"description": NOWHERE}));
         assert!(cut);
     }
@@ -179,7 +184,7 @@ fn large_schemas_lose_their_depths() {
         deep =
             json!({"type": "object", "description": "y".repeat(100), "properties": {"in": deep}});
     }
-    let (made, cut) = derived("3.1.0", &json!({"A": deep}), Direction::Request, 2000);
+    let (made, cut) = derived("3.1.0", &json!({"A": deep}), SchemaDirection::Request, 2000);
     assert!(cut);
     assert!(made.to_string().len() < 2500, "{}", made.to_string().len());
     assert!(made.to_string().contains(CUT));
@@ -224,7 +229,7 @@ fn hostile_schemas_stay_small() {
         json!({"A": {"default": "z".repeat(300_000)}}),
         json!({"A": {"properties": {"z".repeat(300_000): {}}}}),
     ] {
-        for direction in [Direction::Request, Direction::Response] {
+        for direction in [SchemaDirection::Request, SchemaDirection::Response] {
             let (made, _) = derived("3.1.0", &schemas, direction, 20_000);
             assert!(made.to_string().len() < 60_000);
             jsonschema::validator_for(&made).unwrap();
@@ -253,7 +258,7 @@ fn checking_a_value_is_never_endless() {
             })
             .chain([("L60".to_owned(), json!({"type": "object"}))])
             .collect();
-        for direction in [Direction::Request, Direction::Response] {
+        for direction in [SchemaDirection::Request, SchemaDirection::Response] {
             let (made, cut) = derived("3.1.0", &json!(schemas), direction, BIG);
             assert!(cut);
             assert!(
@@ -271,7 +276,7 @@ fn responses_need_nothing_that_is_only_written() {
         "properties": {"password": {"writeOnly": true}, "id": {"readOnly": true}},
         "required": ["password", "id"],
     }});
-    let (made, _) = derived("3.0.0", &schemas, Direction::Response, BIG);
+    let (made, _) = derived("3.0.0", &schemas, SchemaDirection::Response, BIG);
     assert_eq!(made["required"], json!(["id"]));
 }
 
@@ -281,7 +286,7 @@ proptest! {
         for version in ["3.0.0", "3.1.0"] {
             let schemas = json!({"A": schema});
             for max in [BIG, 100] {
-                let (made, _) = derived(version, &schemas, Direction::Request, max);
+                let (made, _) = derived(version, &schemas, SchemaDirection::Request, max);
                 if let Err(error) = jsonschema::validator_for(&made) {
                     prop_assert!(false, "{}: {}", made, error);
                 }

@@ -4,11 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proofhouse_wire::HeaderName;
 
-use super::description::{Description, Operation};
-use super::server::Settings;
+use super::description::{OpenApiDescription, Operation};
+use super::server::SettingLookup;
 use super::style::text_of;
 use super::tree::Id;
-use crate::runtime::{ActionError, Failure};
+use crate::runtime::{ActionError, ActionFailure};
 use proofhouse_manifest::interpolate::Sealed;
 
 /// How many alternatives, and schemes in one of them, are looked at.
@@ -19,7 +19,7 @@ const MAX_NAME: usize = 200;
 
 /// Where a credential goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum CredentialLocation {
     Header(HeaderName),
     Query(String),
     Cookie(String),
@@ -27,7 +27,7 @@ pub(super) enum Place {
 
 /// Where a credential comes from.
 #[derive(Debug, Clone)]
-pub(super) enum Origin {
+pub(super) enum CredentialOrigin {
     /// The token of a provider.
     Provider(String),
     /// A setting.
@@ -36,18 +36,18 @@ pub(super) enum Origin {
 
 /// A credential that goes with the requests of an operation.
 #[derive(Debug, Clone)]
-pub(super) struct Credential {
-    pub(super) place: Place,
+pub(super) struct OperationCredential {
+    pub(super) place: CredentialLocation,
     /// What stands before it, such as `Bearer `.
     pub(super) prefix: &'static str,
-    pub(super) origin: Origin,
+    pub(super) origin: CredentialOrigin,
     /// What it was made from, where that is a secret of its own.
     pub(super) made_from: Option<Sealed<String>>,
 }
 
 /// What the operator offers.
 pub(super) struct Offered<'o> {
-    pub(super) settings: &'o Settings<'o>,
+    pub(super) settings: &'o SettingLookup<'o>,
     /// Whether there is a provider of tokens of that name.
     pub(super) provides: &'o (dyn Fn(&str) -> bool + Send + Sync),
     /// Headers that the manifest sends anyway.
@@ -73,10 +73,10 @@ enum MissingCredential {
 
 /// The credentials of an operation: those of the first alternative that the operator's settings satisfy.
 pub(super) fn credentials(
-    description: &Description,
+    description: &OpenApiDescription,
     operation: &Operation,
     offered: &Offered<'_>,
-) -> Result<Vec<Credential>, ActionError> {
+) -> Result<Vec<OperationCredential>, ActionError> {
     let tree = &description.tree;
     let own = tree.get(operation.node, "security");
     let whole = tree.root().and_then(|root| tree.get(root, "security"));
@@ -109,7 +109,7 @@ pub(super) fn credentials(
         return Ok(Vec::new());
     }
     Err(ActionError::new(
-        Failure::Setting,
+        ActionFailure::Setting,
         format!(
             "`{}` needs credentials; configure {}",
             operation.name,
@@ -120,10 +120,10 @@ pub(super) fn credentials(
 
 /// The credential of one scheme, nothing if a header of the manifest is it, or what to configure.
 fn credential(
-    description: &Description,
+    description: &OpenApiDescription,
     name: &str,
     offered: &Offered<'_>,
-) -> Result<Option<Credential>, MissingCredential> {
+) -> Result<Option<OperationCredential>, MissingCredential> {
     if name.len() > MAX_NAME {
         return Err(MissingCredential::LongName);
     }
@@ -135,7 +135,7 @@ fn credential(
     let Some(scheme) = scheme.and_then(|scheme| description.resolve(scheme).ok()) else {
         return Err(MissingCredential::UndefinedScheme(name.to_owned()));
     };
-    let authorization = || Place::Header(HeaderName::from_static("authorization"));
+    let authorization = || CredentialLocation::Header(HeaderName::from_static("authorization"));
     let http = tree.text_at(scheme, "scheme").unwrap_or_default();
     let (place, prefix) = match tree.text_at(scheme, "type").unwrap_or_default() {
         "apiKey" => (key_place(description, scheme)?, ""),
@@ -144,7 +144,7 @@ fn credential(
         "http" if http.eq_ignore_ascii_case("basic") => (authorization(), "Basic "),
         _ => (authorization(), "?"),
     };
-    if let Place::Header(header) = &place
+    if let CredentialLocation::Header(header) = &place
         && offered.headers.contains(header)
     {
         return Ok(None);
@@ -165,17 +165,18 @@ fn credential(
                 format!("{user}:{password}")
             });
             let pair = pair.or_else(|| setting("").filter(|pair| pair.contains(':')));
-            let encoded = pair.map(|pair| Origin::Value(Sealed::new(STANDARD.encode(pair))));
+            let encoded =
+                pair.map(|pair| CredentialOrigin::Value(Sealed::new(STANDARD.encode(pair))));
             encoded.ok_or_else(|| MissingCredential::UserAndPassword(name.to_owned()))?
         }
-        _ if (offered.provides)(name) => Origin::Provider(name.to_owned()),
+        _ if (offered.provides)(name) => CredentialOrigin::Provider(name.to_owned()),
         _ => {
             let token = setting("").or_else(|| setting("_token"));
-            let token = token.map(|token| Origin::Value(Sealed::new(token)));
+            let token = token.map(|token| CredentialOrigin::Value(Sealed::new(token)));
             token.ok_or_else(|| MissingCredential::SettingOrProvider(name.to_owned()))?
         }
     };
-    Ok(Some(Credential {
+    Ok(Some(OperationCredential {
         place,
         prefix,
         origin,
@@ -183,15 +184,18 @@ fn credential(
     }))
 }
 
-fn key_place(description: &Description, scheme: Id) -> Result<Place, MissingCredential> {
+fn key_place(
+    description: &OpenApiDescription,
+    scheme: Id,
+) -> Result<CredentialLocation, MissingCredential> {
     let tree = &description.tree;
     let name = tree.text_at(scheme, "name").unwrap_or_default();
     match tree.text_at(scheme, "in") {
         Some("header") => HeaderName::from_bytes(name.as_bytes())
-            .map(Place::Header)
+            .map(CredentialLocation::Header)
             .map_err(|_| MissingCredential::NoKeyPlace),
-        Some("query") if !name.is_empty() => Ok(Place::Query(name.to_owned())),
-        Some("cookie") if is_cookie_name(name) => Ok(Place::Cookie(name.to_owned())),
+        Some("query") if !name.is_empty() => Ok(CredentialLocation::Query(name.to_owned())),
+        Some("cookie") if is_cookie_name(name) => Ok(CredentialLocation::Cookie(name.to_owned())),
         _ => Err(MissingCredential::NoKeyPlace),
     }
 }
@@ -230,7 +234,7 @@ mod tests {
                 "broken": {"type": "apiKey", "in": "header", "name": "a b"},
             }},
         });
-        let description = Description::new(Tree::from_value(&value), None).unwrap();
+        let description = OpenApiDescription::new(Tree::from_value(&value), None).unwrap();
         let find = |name: &str| settings.get(name).cloned();
         let provides = |name: &str| providers.contains(&name);
         let offered = Offered {
@@ -243,8 +247,8 @@ mod tests {
         found.map_err(|error| error.message).map(|found| {
             let shown = found.iter().map(|credential| {
                 let value = match &credential.origin {
-                    Origin::Provider(name) => format!("<{name}>"),
-                    Origin::Value(value) => value.expose().clone(),
+                    CredentialOrigin::Provider(name) => format!("<{name}>"),
+                    CredentialOrigin::Value(value) => value.expose().clone(),
                 };
                 format!("{:?} {}{value}", credential.place, credential.prefix)
             });

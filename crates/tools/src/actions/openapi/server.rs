@@ -2,10 +2,10 @@
 
 use url::Url;
 
-use super::description::{Description, Operation};
+use super::description::{OpenApiDescription, Operation};
 use super::style::text_of;
 use super::tree::Id;
-use crate::runtime::{ActionError, Failure};
+use crate::runtime::{ActionError, ActionFailure};
 
 /// The setting that stands in for the servers of a description.
 pub(super) const SERVER_SETTING: &str = "server_url";
@@ -14,13 +14,13 @@ pub(super) const SERVER_SETTING: &str = "server_url";
 const MAX_URL: usize = 2048;
 
 /// Looks up a setting of the operator.
-pub(super) type Settings<'s> = dyn Fn(&str) -> Option<serde_json::Value> + Send + Sync + 's;
+pub(super) type SettingLookup<'s> = dyn Fn(&str) -> Option<serde_json::Value> + Send + Sync + 's;
 
 /// The base URL of an operation: the operator's, or the first server of the operation, its path or the whole.
 pub(super) fn base(
-    description: &Description,
+    description: &OpenApiDescription,
     operation: &Operation,
-    settings: &Settings<'_>,
+    settings: &SettingLookup<'_>,
 ) -> Result<Url, ActionError> {
     if let Some(chosen) = settings(SERVER_SETTING) {
         let text = text_of(&chosen);
@@ -51,12 +51,12 @@ pub(super) fn base(
     };
     usable(absolute).map_err(|reason| {
         let message = format!("the server of the description cannot be used: {reason}");
-        ActionError::new(Failure::Manifest, message)
+        ActionError::new(ActionFailure::Manifest, message)
     })
 }
 
 fn setting(message: String) -> ActionError {
-    ActionError::new(Failure::Setting, message)
+    ActionError::new(ActionFailure::Setting, message)
 }
 
 /// Why requests cannot be sent to a URL.
@@ -83,14 +83,14 @@ fn usable(url: Result<Url, url::ParseError>) -> Result<Url, UnusableUrl> {
 
 /// The URL of a server with its variables in place: the operator's value, else the default.
 fn filled(
-    description: &Description,
+    description: &OpenApiDescription,
     server: Id,
-    settings: &Settings<'_>,
+    settings: &SettingLookup<'_>,
 ) -> Result<String, ActionError> {
     let tree = &description.tree;
     let broken = |reason: &str| {
         let message = format!("the server of the description cannot be used: {reason}");
-        ActionError::new(Failure::Manifest, message)
+        ActionError::new(ActionFailure::Manifest, message)
     };
     let template = tree
         .text_at(server, "url")
@@ -151,7 +151,7 @@ mod tests {
             value.pointer_mut(place).unwrap()["servers"] = servers.clone();
         }
         let home = home.map(|home| Url::parse(home).unwrap());
-        let description = Description::new(Tree::from_value(&value), home).unwrap();
+        let description = OpenApiDescription::new(Tree::from_value(&value), home).unwrap();
         let operation = description.operation("get_a").unwrap();
         let find = |name: &str| settings.get(name).cloned();
         base(&description, operation, &find)

@@ -68,14 +68,14 @@ impl Style {
 }
 
 /// A value taken apart; nothing for what is not given.
-enum Parts {
+enum ValueParts {
     Nothing,
     One(String),
     List(Vec<String>),
     Pairs(Vec<(String, String)>),
 }
 
-impl Parts {
+impl ValueParts {
     fn of(value: &Value) -> Self {
         match value {
             Value::Null => Self::Nothing,
@@ -132,46 +132,46 @@ fn joined(pairs: &[(String, String)], separator: &str) -> String {
 
 /// A value in a path, encoded.
 pub(super) fn in_path(name: &str, value: &Value, shape: Shape) -> String {
-    let parts = Parts::of(value).map(encode);
+    let parts = ValueParts::of(value).map(encode);
     let name = encode(name);
     match (shape.style, parts) {
-        (_, Parts::Nothing) => String::new(),
-        (Style::Label, Parts::One(one)) => format!(".{one}"),
-        (Style::Label, Parts::List(items)) => {
+        (_, ValueParts::Nothing) => String::new(),
+        (Style::Label, ValueParts::One(one)) => format!(".{one}"),
+        (Style::Label, ValueParts::List(items)) => {
             let separator = if shape.explode { "." } else { "," };
             format!(".{}", items.join(separator))
         }
-        (Style::Label, Parts::Pairs(pairs)) if shape.explode => {
+        (Style::Label, ValueParts::Pairs(pairs)) if shape.explode => {
             format!(".{}", joined(&pairs, "."))
         }
-        (Style::Label, Parts::Pairs(pairs)) => format!(".{}", row(pairs).join(",")),
-        (Style::Matrix, Parts::One(one)) if one.is_empty() => format!(";{name}"),
-        (Style::Matrix, Parts::One(one)) => format!(";{name}={one}"),
-        (Style::Matrix, Parts::List(items)) if shape.explode => {
+        (Style::Label, ValueParts::Pairs(pairs)) => format!(".{}", row(pairs).join(",")),
+        (Style::Matrix, ValueParts::One(one)) if one.is_empty() => format!(";{name}"),
+        (Style::Matrix, ValueParts::One(one)) => format!(";{name}={one}"),
+        (Style::Matrix, ValueParts::List(items)) if shape.explode => {
             let items = items.iter().map(|item| format!(";{name}={item}"));
             items.collect()
         }
-        (Style::Matrix, Parts::List(items)) => format!(";{name}={}", items.join(",")),
-        (Style::Matrix, Parts::Pairs(pairs)) if shape.explode => {
+        (Style::Matrix, ValueParts::List(items)) => format!(";{name}={}", items.join(",")),
+        (Style::Matrix, ValueParts::Pairs(pairs)) if shape.explode => {
             format!(";{}", joined(&pairs, ";"))
         }
-        (Style::Matrix, Parts::Pairs(pairs)) => format!(";{name}={}", row(pairs).join(",")),
+        (Style::Matrix, ValueParts::Pairs(pairs)) => format!(";{name}={}", row(pairs).join(",")),
         (_, parts) => simple(parts, shape.explode),
     }
 }
 
 /// A value in a header, as it is.
 pub(super) fn in_header(value: &Value, shape: Shape) -> String {
-    simple(Parts::of(value), shape.explode)
+    simple(ValueParts::of(value), shape.explode)
 }
 
-fn simple(parts: Parts, explode: bool) -> String {
+fn simple(parts: ValueParts, explode: bool) -> String {
     match parts {
-        Parts::Nothing => String::new(),
-        Parts::One(one) => one,
-        Parts::List(items) => items.join(","),
-        Parts::Pairs(pairs) if explode => joined(&pairs, ","),
-        Parts::Pairs(pairs) => row(pairs).join(","),
+        ValueParts::Nothing => String::new(),
+        ValueParts::One(one) => one,
+        ValueParts::List(items) => items.join(","),
+        ValueParts::Pairs(pairs) if explode => joined(&pairs, ","),
+        ValueParts::Pairs(pairs) => row(pairs).join(","),
     }
 }
 
@@ -197,19 +197,19 @@ pub(super) fn in_query(name: &str, value: &Value, shape: Shape) -> Vec<(String, 
         Style::PipeDelimited => "%7C",
         _ => ",",
     };
-    match Parts::of(value).map(encoded) {
-        Parts::Nothing => Vec::new(),
-        Parts::One(one) => vec![(name, one)],
-        Parts::List(items) if shape.explode => {
+    match ValueParts::of(value).map(encoded) {
+        ValueParts::Nothing => Vec::new(),
+        ValueParts::One(one) => vec![(name, one)],
+        ValueParts::List(items) if shape.explode => {
             let items = items.into_iter().map(|item| (name.clone(), item));
             items.collect()
         }
         // A list without items says nothing.
-        Parts::List(items) if items.is_empty() => Vec::new(),
-        Parts::List(items) => vec![(name, items.join(separator))],
-        Parts::Pairs(pairs) if shape.explode => pairs,
-        Parts::Pairs(pairs) if pairs.is_empty() => Vec::new(),
-        Parts::Pairs(pairs) => vec![(name, row(pairs).join(separator))],
+        ValueParts::List(items) if items.is_empty() => Vec::new(),
+        ValueParts::List(items) => vec![(name, items.join(separator))],
+        ValueParts::Pairs(pairs) if shape.explode => pairs,
+        ValueParts::Pairs(pairs) if pairs.is_empty() => Vec::new(),
+        ValueParts::Pairs(pairs) => vec![(name, row(pairs).join(separator))],
     }
 }
 

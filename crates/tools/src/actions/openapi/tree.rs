@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use proofhouse_source::{NodeRef, Scalar};
+use proofhouse_source::{NodeRef, YamlScalar};
 use serde_json::{Map, Number, Value};
 
 /// How many values a description may have. GitHub's, with 1,200 operations, has 260,000.
@@ -23,7 +23,7 @@ const MAX_UNSORTED: u32 = 16;
 pub(super) struct Id(u32);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Node {
+enum SchemaNode {
     Null,
     Bool(bool),
     Int(i64),
@@ -37,7 +37,7 @@ enum Node {
 /// A tree of values.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
-    nodes: Vec<Node>,
+    nodes: Vec<SchemaNode>,
     /// The key of each value, as a number of `key_texts`; zero in lists.
     keys: Vec<u32>,
     text: String,
@@ -56,7 +56,7 @@ pub(super) struct TooManyValues;
 impl Tree {
     /// Reads JSON text.
     pub(super) fn from_json(text: &[u8]) -> Result<Self, serde_json::Error> {
-        let mut builder = Builder::default();
+        let mut builder = TreeBuilder::default();
         let mut reader = serde_json::Deserializer::from_slice(text);
         let root = serde::de::DeserializeSeed::deserialize(&mut builder, &mut reader)?;
         reader.end()?;
@@ -65,7 +65,7 @@ impl Tree {
 
     /// Takes over what was read from YAML.
     pub(super) fn from_yaml(root: NodeRef<'_>) -> Result<Self, TooManyValues> {
-        let mut builder = Builder::default();
+        let mut builder = TreeBuilder::default();
         let root = builder.yaml(root)?;
         Ok(builder.finish(root))
     }
@@ -81,14 +81,17 @@ impl Tree {
         self.root
     }
 
-    fn node(&self, id: Id) -> Node {
-        self.nodes.get(id.0 as usize).copied().unwrap_or(Node::Null)
+    fn node(&self, id: Id) -> SchemaNode {
+        self.nodes
+            .get(id.0 as usize)
+            .copied()
+            .unwrap_or(SchemaNode::Null)
     }
 
     /// A text.
     pub(super) fn text(&self, id: Id) -> Option<&str> {
         match self.node(id) {
-            Node::Text { start, length } => self.slice(start, length),
+            SchemaNode::Text { start, length } => self.slice(start, length),
             _ => None,
         }
     }
@@ -101,19 +104,19 @@ impl Tree {
     /// A truth value.
     pub(super) fn flag(&self, id: Id) -> Option<bool> {
         match self.node(id) {
-            Node::Bool(value) => Some(value),
+            SchemaNode::Bool(value) => Some(value),
             _ => None,
         }
     }
 
     /// Whether the value is a map.
     pub(super) fn is_map(&self, id: Id) -> bool {
-        matches!(self.node(id), Node::Map { .. })
+        matches!(self.node(id), SchemaNode::Map { .. })
     }
 
     /// The value of a key. Of a key that is there twice, the last one counts.
     pub(super) fn get(&self, map: Id, key: &str) -> Option<Id> {
-        let Node::Map { start, length } = self.node(map) else {
+        let SchemaNode::Map { start, length } = self.node(map) else {
             return None;
         };
         let number = *self.key_numbers.get(key)?;
@@ -147,7 +150,7 @@ impl Tree {
     /// The entries of a map; none for anything else.
     pub(super) fn entries(&self, map: Id) -> impl Iterator<Item = (&str, Id)> {
         let places = match self.node(map) {
-            Node::Map { start, length } => start..start + length,
+            SchemaNode::Map { start, length } => start..start + length,
             _ => 0..0,
         };
         places.map(|place| (self.key(place), Id(place)))
@@ -166,7 +169,7 @@ impl Tree {
     /// The items of a list; none for anything else.
     pub(super) fn items(&self, list: Id) -> impl ExactSizeIterator<Item = Id> + use<> {
         let places = match self.node(list) {
-            Node::List { start, length } => start..start + length,
+            SchemaNode::List { start, length } => start..start + length,
             _ => 0..0,
         };
         places.map(Id)
@@ -175,7 +178,7 @@ impl Tree {
     /// The key under which a map holds a value, if it is that map's own.
     pub(super) fn key_within(&self, map: Id, value: Id) -> Option<&str> {
         match self.node(map) {
-            Node::Map { start, length } if (start..start + length).contains(&value.0) => {
+            SchemaNode::Map { start, length } if (start..start + length).contains(&value.0) => {
                 Some(self.key(value.0))
             }
             _ => None,
@@ -184,7 +187,7 @@ impl Tree {
 
     /// Whether the value is a list.
     pub(super) fn is_list(&self, id: Id) -> bool {
-        matches!(self.node(id), Node::List { .. })
+        matches!(self.node(id), SchemaNode::List { .. })
     }
 
     /// The value at a JSON Pointer.
@@ -196,8 +199,8 @@ impl Tree {
         for step in pointer.strip_prefix('/')?.split('/') {
             let step = step.replace("~1", "/").replace("~0", "~");
             at = match self.node(at) {
-                Node::Map { .. } => self.get(at, &step)?,
-                Node::List { start, length } => {
+                SchemaNode::Map { .. } => self.get(at, &step)?,
+                SchemaNode::List { start, length } => {
                     let index: u32 = step.parse().ok()?;
                     (index < length).then_some(Id(start + index))?
                 }
@@ -211,20 +214,20 @@ impl Tree {
     pub(super) fn value(&self, id: Id, left: &mut usize) -> Option<Value> {
         *left = left.checked_sub(1)?;
         Some(match self.node(id) {
-            Node::Null => Value::Null,
-            Node::Bool(value) => Value::Bool(value),
-            Node::Int(value) => Value::from(value),
-            Node::UInt(value) => Value::from(value),
-            Node::Float(value) => Number::from_f64(value).map_or(Value::Null, Value::Number),
-            Node::Text { start, length } => {
+            SchemaNode::Null => Value::Null,
+            SchemaNode::Bool(value) => Value::Bool(value),
+            SchemaNode::Int(value) => Value::from(value),
+            SchemaNode::UInt(value) => Value::from(value),
+            SchemaNode::Float(value) => Number::from_f64(value).map_or(Value::Null, Value::Number),
+            SchemaNode::Text { start, length } => {
                 *left = left.checked_sub(length as usize)?;
                 Value::from(self.slice(start, length).unwrap_or_default())
             }
-            Node::List { start, length } => {
+            SchemaNode::List { start, length } => {
                 let items = (start..start + length).map(|place| self.value(Id(place), left));
                 Value::Array(items.collect::<Option<_>>()?)
             }
-            Node::Map { .. } => {
+            SchemaNode::Map { .. } => {
                 let mut map = Map::new();
                 for (key, value) in self.entries(id) {
                     *left = left.checked_sub(key.len())?;
@@ -238,9 +241,9 @@ impl Tree {
     /// A number as JSON.
     pub(super) fn number(&self, id: Id) -> Option<Value> {
         match self.node(id) {
-            Node::Int(value) => Some(Value::from(value)),
-            Node::UInt(value) => Some(Value::from(value)),
-            Node::Float(value) => Number::from_f64(value).map(Value::Number),
+            SchemaNode::Int(value) => Some(Value::from(value)),
+            SchemaNode::UInt(value) => Some(Value::from(value)),
+            SchemaNode::Float(value) => Number::from_f64(value).map(Value::Number),
             _ => None,
         }
     }
@@ -248,15 +251,15 @@ impl Tree {
 
 /// Makes a tree from the inside out.
 #[derive(Default)]
-struct Builder {
+struct TreeBuilder {
     tree: Tree,
     /// Values of containers that are not whole yet, with the numbers of their keys.
-    pending: Vec<(u32, Node)>,
+    pending: Vec<(u32, SchemaNode)>,
     shared: HashMap<Box<str>, (u32, u32)>,
 }
 
-impl Builder {
-    fn finish(mut self, root: Node) -> Tree {
+impl TreeBuilder {
+    fn finish(mut self, root: SchemaNode) -> Tree {
         self.tree.root = Some(Id(count(self.tree.nodes.len())));
         self.tree.nodes.push(root);
         self.tree.keys.push(0);
@@ -266,7 +269,7 @@ impl Builder {
         self.tree
     }
 
-    fn push(&mut self, key: u32, node: Node) -> Result<(), TooManyValues> {
+    fn push(&mut self, key: u32, node: SchemaNode) -> Result<(), TooManyValues> {
         if self.tree.nodes.len() + self.pending.len() >= MAX_NODES {
             return Err(TooManyValues);
         }
@@ -286,9 +289,9 @@ impl Builder {
         place
     }
 
-    fn text(&mut self, text: &str) -> Node {
+    fn text(&mut self, text: &str) -> SchemaNode {
         let (start, length) = self.add_text(text);
-        Node::Text { start, length }
+        SchemaNode::Text { start, length }
     }
 
     fn key(&mut self, key: &str) -> u32 {
@@ -313,12 +316,12 @@ impl Builder {
         (start, length)
     }
 
-    fn close_list(&mut self, mark: usize) -> Node {
+    fn close_list(&mut self, mark: usize) -> SchemaNode {
         let (start, length) = self.close(mark);
-        Node::List { start, length }
+        SchemaNode::List { start, length }
     }
 
-    fn close_map(&mut self, mark: usize) -> Node {
+    fn close_map(&mut self, mark: usize) -> SchemaNode {
         let (start, length) = self.close(mark);
         if length > MAX_UNSORTED {
             let mut places: Vec<u32> = (start..start + length).collect();
@@ -326,10 +329,10 @@ impl Builder {
             places.sort_by_key(|place| self.tree.keys[*place as usize]);
             self.tree.sorted.insert(start, places.into());
         }
-        Node::Map { start, length }
+        SchemaNode::Map { start, length }
     }
 
-    fn yaml(&mut self, node: NodeRef<'_>) -> Result<Node, TooManyValues> {
+    fn yaml(&mut self, node: NodeRef<'_>) -> Result<SchemaNode, TooManyValues> {
         let mark = self.pending.len();
         if let Some(items) = node.items() {
             for item in items {
@@ -347,12 +350,12 @@ impl Builder {
             return Ok(self.close_map(mark));
         }
         Ok(match node.scalar() {
-            None | Some(Scalar::Null) => Node::Null,
-            Some(Scalar::Bool(value)) => Node::Bool(value),
-            Some(Scalar::Int(value)) => Node::Int(value),
-            Some(Scalar::UInt(value)) => Node::UInt(value),
-            Some(Scalar::Float(value)) => Node::Float(value),
-            Some(Scalar::OutOfRange(text) | Scalar::Text(text)) => self.text(text),
+            None | Some(YamlScalar::Null) => SchemaNode::Null,
+            Some(YamlScalar::Bool(value)) => SchemaNode::Bool(value),
+            Some(YamlScalar::Int(value)) => SchemaNode::Int(value),
+            Some(YamlScalar::UInt(value)) => SchemaNode::UInt(value),
+            Some(YamlScalar::Float(value)) => SchemaNode::Float(value),
+            Some(YamlScalar::OutOfRange(text) | YamlScalar::Text(text)) => self.text(text),
         })
     }
 }
@@ -362,46 +365,46 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-impl<'de> serde::de::DeserializeSeed<'de> for &mut Builder {
-    type Value = Node;
+impl<'de> serde::de::DeserializeSeed<'de> for &mut TreeBuilder {
+    type Value = SchemaNode;
 
-    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Node, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<SchemaNode, D::Error> {
         reader.deserialize_any(self)
     }
 }
 
-impl<'de> serde::de::Visitor<'de> for &mut Builder {
-    type Value = Node;
+impl<'de> serde::de::Visitor<'de> for &mut TreeBuilder {
+    type Value = SchemaNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Null)
+    fn visit_unit<E>(self) -> Result<SchemaNode, E> {
+        Ok(SchemaNode::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<SchemaNode, E> {
+        Ok(SchemaNode::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Int(value))
+    fn visit_i64<E>(self, value: i64) -> Result<SchemaNode, E> {
+        Ok(SchemaNode::Int(value))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(i64::try_from(value).map_or(Node::UInt(value), Node::Int))
+    fn visit_u64<E>(self, value: u64) -> Result<SchemaNode, E> {
+        Ok(i64::try_from(value).map_or(SchemaNode::UInt(value), SchemaNode::Int))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::Float(value))
+    fn visit_f64<E>(self, value: f64) -> Result<SchemaNode, E> {
+        Ok(SchemaNode::Float(value))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+    fn visit_str<E>(self, value: &str) -> Result<SchemaNode, E> {
         Ok(self.text(value))
     }
 
-    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<SchemaNode, A::Error> {
         let mark = self.pending.len();
         while let Some(item) = items.next_element_seed(&mut *self)? {
             self.push(0, item).map_err(serde::de::Error::custom)?;
@@ -409,7 +412,10 @@ impl<'de> serde::de::Visitor<'de> for &mut Builder {
         Ok(self.close_list(mark))
     }
 
-    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
+    fn visit_map<A: serde::de::MapAccess<'de>>(
+        self,
+        mut entries: A,
+    ) -> Result<SchemaNode, A::Error> {
         let mark = self.pending.len();
         while let Some(key) = entries.next_key_seed(KeyOf(self))? {
             let value = entries.next_value_seed(&mut *self)?;
@@ -420,7 +426,7 @@ impl<'de> serde::de::Visitor<'de> for &mut Builder {
 }
 
 /// Reads a key as its number.
-struct KeyOf<'b>(&'b mut Builder);
+struct KeyOf<'b>(&'b mut TreeBuilder);
 
 impl<'de> serde::de::DeserializeSeed<'de> for KeyOf<'_> {
     type Value = u32;

@@ -18,11 +18,11 @@ use serde_json::Value;
 pub use detect::MAX_DETECTED;
 pub use state::{MAX_SEEN, PollState};
 
-use super::Listener;
+use super::EventListener;
 use crate::http::HttpClient;
 use crate::runtime::ActionError;
 use detect::detect;
-use proofhouse_manifest::interpolate::{HeaderTemplate, Part, Template};
+use proofhouse_manifest::interpolate::{HeaderTemplate, Template, TemplatePiece};
 use proofhouse_manifest::{HttpCall, Poll};
 
 /// How many items fire in one step; the rest fire in the next ones.
@@ -88,7 +88,7 @@ pub enum PollProblem {
 pub async fn step(
     client: &HttpClient,
     poll: &Poll,
-    listener: &Listener,
+    listener: &EventListener,
     state: &PollState,
     now: Timestamp,
     chance: f64,
@@ -164,7 +164,7 @@ fn conditional(call: &HttpCall, state: &PollState) -> HttpCall {
         };
         let value = Template::parse(tag);
         // A tag of the server's making is sent as it is; one that would be read as a reference is not.
-        let is_plain = matches!(value.parts(), [Part::Text(text)] if text == tag);
+        let is_plain = matches!(value.parts(), [TemplatePiece::Text(text)] if text == tag);
         if is_plain && !call.headers.iter().any(|header| header.name == name) {
             call.headers.push(HeaderTemplate { name, value });
         }

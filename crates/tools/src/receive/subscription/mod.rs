@@ -13,9 +13,9 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Listener;
+use super::EventListener;
 use crate::http::HttpClient;
-use crate::runtime::{ActionError, Environment, Failure};
+use crate::runtime::{ActionError, ActionFailure, Environment};
 use proofhouse_manifest::Subscription;
 use proofhouse_manifest::interpolate::Root;
 
@@ -31,7 +31,7 @@ const MAX_RESPONSE_BYTES: usize = 64 << 10;
 /// A channel that is asked for. It is stored before the call is made, so that a channel whose answer never came
 /// is known, too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opening {
+pub struct ChannelRequest {
     /// What `{subscription.id}` names; no other channel has it.
     pub id: String,
     /// What `{subscription.expires_at_ms}` names: the end that is asked for.
@@ -85,7 +85,7 @@ pub enum Unsubscribed {
     },
 }
 
-impl Opening {
+impl ChannelRequest {
     /// A channel with a new id that is asked for this long.
     ///
     /// # Errors
@@ -93,9 +93,9 @@ impl Opening {
     /// Returns an error when the system gives no random numbers.
     pub fn new(now: Timestamp, lifetime: Duration) -> Result<Self, ActionError> {
         let mut bytes = [0; 16];
-        SystemRandom::new()
-            .fill(&mut bytes)
-            .map_err(|_| ActionError::new(Failure::Token, "the system gives no random numbers"))?;
+        SystemRandom::new().fill(&mut bytes).map_err(|_| {
+            ActionError::new(ActionFailure::Token, "the system gives no random numbers")
+        })?;
         // A UUID of version 4, since some platforms want one.
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
@@ -119,8 +119,8 @@ impl Opening {
 pub async fn subscribe(
     client: &HttpClient,
     subscription: &Subscription,
-    listener: &Listener,
-    opening: &Opening,
+    listener: &EventListener,
+    opening: &ChannelRequest,
     now: Timestamp,
 ) -> Subscribed {
     let environment = environment(listener, opening, None);
@@ -129,7 +129,10 @@ pub async fn subscribe(
         Ok(exchanged) => exchanged,
         // Whatever is wrong with an answer, the platform gave one, and so it did something.
         Err(error) => match error.failure {
-            Failure::TooLarge | Failure::Response | Failure::Broken | Failure::Timeout => {
+            ActionFailure::TooLarge
+            | ActionFailure::Response
+            | ActionFailure::Broken
+            | ActionFailure::Timeout => {
                 return Subscribed::Unknown { error };
             }
             _ if error.outcome_unknown => return Subscribed::Unknown { error },
@@ -151,8 +154,8 @@ pub async fn subscribe(
 pub async fn unsubscribe(
     client: &HttpClient,
     subscription: &Subscription,
-    listener: &Listener,
-    opening: &Opening,
+    listener: &EventListener,
+    opening: &ChannelRequest,
     response: &Value,
 ) -> Unsubscribed {
     let Some(call) = &subscription.unsubscribe else {
@@ -171,12 +174,16 @@ pub async fn unsubscribe(
         Err(error) => error,
     };
     match error.failure {
-        Failure::Arguments | Failure::Manifest => Unsubscribed::Impossible { error },
+        ActionFailure::Arguments | ActionFailure::Manifest => Unsubscribed::Impossible { error },
         _ => Unsubscribed::Failed { error },
     }
 }
 
-fn environment(listener: &Listener, opening: &Opening, response: Option<&Value>) -> Environment {
+fn environment(
+    listener: &EventListener,
+    opening: &ChannelRequest,
+    response: Option<&Value>,
+) -> Environment {
     let expires_at_ms = opening.expires_at.as_millisecond();
     let channel = json!({"id": opening.id, "expires_at_ms": expires_at_ms});
     let environment = listener.environment.clone();
@@ -187,7 +194,7 @@ fn environment(listener: &Listener, opening: &Opening, response: Option<&Value>)
     }
 }
 
-fn active(response: Value, opening: &Opening, now: Timestamp) -> Active {
+fn active(response: Value, opening: &ChannelRequest, now: Timestamp) -> Active {
     let expires_at = lifetime::end(&response, now).unwrap_or(opening.expires_at);
     let life = Duration::try_from(expires_at.duration_since(now)).unwrap_or_default();
     let wait = life.mul_f64(RENEW_AT).max(MIN_RENEWAL);

@@ -51,7 +51,7 @@ fn is_hidden(name: &str) -> bool {
 
 /// By what a delivery is told from others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct DeliveryIdentity {
     /// The platform's id of the delivery, with what it is, else the hash of the body. The same key within
     /// seven days is the same delivery.
     pub key: String,
@@ -75,7 +75,7 @@ pub fn identify(
     delivery: &Delivery<'_>,
     payload: Option<&Value>,
     signed: Option<&str>,
-) -> Identity {
+) -> DeliveryIdentity {
     let sha256 = |bytes: &[u8]| hex(digest::digest(&digest::SHA256, bytes).as_ref());
     let named = signed.map(str::to_owned);
     let named = named.or_else(|| platform_id(delivery, payload));
@@ -86,7 +86,7 @@ pub fn identify(
         Some(id) => format!("sha256-of-id:{}", sha256(id.as_bytes())),
         None => format!("sha256:{}", sha256(delivery.body)),
     };
-    Identity {
+    DeliveryIdentity {
         key,
         is_platform_id: named.is_some(),
     }

@@ -8,7 +8,7 @@ use super::Delivery;
 use super::scheme::{SCHEMES, Scheme};
 use crate::operator::WebhookSource;
 use crate::runtime::Environment;
-use proofhouse_manifest::interpolate::{Root, Scope, Sealed};
+use proofhouse_manifest::interpolate::{Root, Sealed, TemplateScope};
 use proofhouse_manifest::{Receive, Tool};
 
 /// What a check of a delivery's signature says.
@@ -80,7 +80,7 @@ impl Verification {
 
 /// A secret and the schemes it is good for.
 #[derive(Debug, Clone)]
-struct Key {
+struct WebhookKey {
     scheme: Scheme,
     bytes: Sealed<Vec<u8>>,
 }
@@ -93,13 +93,13 @@ enum OfEvent {
     /// The manifest names one that cannot be had: nothing fits.
     Broken,
     /// The manifest names one.
-    Keys(Vec<Key>),
+    Keys(Vec<WebhookKey>),
 }
 
 /// The keys that deliveries to one tool, or to one source of triggers, are checked with.
 #[derive(Debug, Clone, Default)]
 pub struct WebhookKeys {
-    operator: Vec<Key>,
+    operator: Vec<WebhookKey>,
     events: Vec<(String, OfEvent)>,
 }
 
@@ -140,7 +140,7 @@ impl WebhookKeys {
     #[must_use]
     pub fn of_tool(tool: &Tool, source: Option<&WebhookSource>, environment: &Environment) -> Self {
         let mut keys = source.map(Self::of_source).unwrap_or_default();
-        let mut scope = Scope::default();
+        let mut scope = TemplateScope::default();
         scope.set(Root::Settings, environment.settings_of(tool));
         for event in &tool.events {
             let secret = match &event.receive {
@@ -169,7 +169,7 @@ impl WebhookKeys {
         let keys = secrets.filter_map(|secret| {
             let bytes = Sealed::new(source.scheme.key(secret.expose()).ok()?);
             let scheme = source.scheme.clone();
-            Some(Key { scheme, bytes })
+            Some(WebhookKey { scheme, bytes })
         });
         Self {
             operator: keys.collect(),
@@ -229,7 +229,7 @@ impl WebhookKeys {
 }
 
 /// What keys say together; nothing if there are none.
-fn judge(keys: &[Key], delivery: &Delivery<'_>) -> Option<Verification> {
+fn judge(keys: &[WebhookKey], delivery: &Delivery<'_>) -> Option<Verification> {
     let said = keys.iter().map(
         |key| match key.scheme.verify(delivery, key.bytes.expose()) {
             Ok(()) => Verification::Verified {
@@ -250,12 +250,12 @@ fn better(one: Option<Verification>, other: Option<Verification>) -> Option<Veri
 
 /// The keys that a manifest's secret is: one for each scheme it can be a secret of. Which one it is, the headers of the
 /// delivery say.
-fn manifest_keys(secret: &str) -> Vec<Key> {
+fn manifest_keys(secret: &str) -> Vec<WebhookKey> {
     let schemes = SCHEMES.iter().filter(|scheme| scheme.is_for_manifests);
     let keys = schemes.filter_map(|scheme| {
         let bytes = Sealed::new(scheme.key(secret).ok()?);
         let scheme = scheme.clone();
-        Some(Key { scheme, bytes })
+        Some(WebhookKey { scheme, bytes })
     });
     keys.collect()
 }

@@ -10,7 +10,7 @@ use http::header::AsHeaderName;
 use jiff::Timestamp;
 use proofhouse_wire::HeaderMap;
 
-pub use delivery::{Channel, Identity, channels, identify, shown_headers};
+pub use delivery::{Channel, DeliveryIdentity, channels, identify, shown_headers};
 pub use handshake::{Handshake, greet, greet_signed};
 pub use keys::{Refusal, Verdict, Verification, WebhookKeys};
 pub use payload::{PayloadError, PayloadLimits, read_payload};

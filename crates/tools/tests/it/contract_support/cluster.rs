@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proofhouse_tools::actions::KubernetesJobs;
-use proofhouse_tools::runtime::{Failure, Limits, ToolTask};
+use proofhouse_tools::runtime::{ActionFailure, ToolLimits, ToolTask};
 use serde_json::{Value, json};
 
 use super::{Does, Peer, actions, plainly, runtimes, tool};
@@ -32,7 +32,7 @@ fn fate(job: &Value) -> Fate {
 impl Jobs {
     fn task_in(&self, context: &str) -> ToolTask {
         let cluster = self.player.cluster().context(context);
-        let limits = Limits {
+        let limits = ToolLimits {
             // A hundred Jobs at a time take a while on a busy machine.
             http: std::time::Duration::from_secs(20),
             ..limits()
@@ -57,16 +57,16 @@ impl Peer for Jobs {
         self.task_in("good")
     }
 
-    fn broken(&self) -> (ToolTask, Failure) {
-        (self.task_in("lost"), Failure::Setting)
+    fn broken(&self) -> (ToolTask, ActionFailure) {
+        (self.task_in("lost"), ActionFailure::Setting)
     }
 
     fn call(&self, does: Does, text: &str) -> Option<(&'static str, Value)> {
         Some(plainly(does, text))
     }
 
-    fn failure(&self) -> Failure {
-        Failure::JobFailed
+    fn failure(&self) -> ActionFailure {
+        ActionFailure::JobFailed
     }
 
     fn running(&self) -> usize {

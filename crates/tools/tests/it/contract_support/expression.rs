@@ -1,6 +1,6 @@
 //! `cel`, which has no peer: nothing is seen but its results, and no expression may take long enough to hang.
 
-use proofhouse_tools::runtime::{Failure, ToolTask};
+use proofhouse_tools::runtime::{ActionFailure, ToolTask};
 use serde_json::Value;
 
 use super::{Does, Peer, actions, plainly, runtimes, task, tool};
@@ -27,16 +27,16 @@ impl Peer for Expressions {
         task(tool(&blocks()), runtimes())
     }
 
-    fn broken(&self) -> (ToolTask, Failure) {
+    fn broken(&self) -> (ToolTask, ActionFailure) {
         let runtimes = runtimes().without(proofhouse_manifest::BackendKind::Cel);
-        (task(tool(&blocks()), runtimes), Failure::NoRuntime)
+        (task(tool(&blocks()), runtimes), ActionFailure::NoRuntime)
     }
 
     fn call(&self, does: Does, text: &str) -> Option<(&'static str, Value)> {
         (does != Does::Hang).then(|| plainly(does, text))
     }
 
-    fn failure(&self) -> Failure {
-        Failure::Cel
+    fn failure(&self) -> ActionFailure {
+        ActionFailure::Cel
     }
 }

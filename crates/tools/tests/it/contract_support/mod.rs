@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use proofhouse_manifest::{Bundle, Tool};
-use proofhouse_tools::runtime::{Failure, Limits, Runtimes, ToolTask};
+use proofhouse_tools::runtime::{ActionFailure, Runtimes, ToolLimits, ToolTask};
 use serde_json::Value;
 
 use crate::support;
@@ -34,14 +34,14 @@ pub(crate) trait Peer: Send + Sync {
     fn task(&self) -> ToolTask;
 
     /// A new task of a tool that cannot be used, and why not.
-    fn broken(&self) -> (ToolTask, Failure);
+    fn broken(&self) -> (ToolTask, ActionFailure);
 
     /// The action that does something, and its arguments with a text. Nothing if no action of this runtime
     /// can do it.
     fn call(&self, does: Does, text: &str) -> Option<(&'static str, Value)>;
 
     /// What a failing call fails with.
-    fn failure(&self) -> Failure;
+    fn failure(&self) -> ActionFailure;
 
     /// How often the peer was made ready for a task, where it can tell.
     fn initialized(&self) -> Option<usize> {
@@ -105,8 +105,8 @@ pub(crate) fn plainly(does: Does, text: &str) -> (&'static str, Value) {
     (name, serde_json::json!({"x": text}))
 }
 
-pub(crate) fn limits() -> Limits {
-    Limits {
+pub(crate) fn limits() -> ToolLimits {
+    ToolLimits {
         http: std::time::Duration::from_secs(20),
         ..support::limits()
     }

@@ -1,7 +1,7 @@
 //! `mcp`: the peer is a server process, which keeps a diary of what happened to it.
 
 use proofhouse_test_support::process::children;
-use proofhouse_tools::runtime::{Failure, ToolTask};
+use proofhouse_tools::runtime::{ActionFailure, ToolTask};
 use serde_json::{Value, json};
 
 use super::{Does, Peer, task, tool};
@@ -49,8 +49,8 @@ impl Peer for Processes {
         self.tool(None)
     }
 
-    fn broken(&self) -> (ToolTask, Failure) {
-        (self.tool(Some("/no/such/command")), Failure::Command)
+    fn broken(&self) -> (ToolTask, ActionFailure) {
+        (self.tool(Some("/no/such/command")), ActionFailure::Command)
     }
 
     fn call(&self, does: Does, text: &str) -> Option<(&'static str, Value)> {
@@ -61,8 +61,8 @@ impl Peer for Processes {
         })
     }
 
-    fn failure(&self) -> Failure {
-        Failure::Tool
+    fn failure(&self) -> ActionFailure {
+        ActionFailure::Tool
     }
 
     fn initialized(&self) -> Option<usize> {

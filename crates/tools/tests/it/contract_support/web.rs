@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use proofhouse_tools::runtime::{Failure, ToolTask};
+use proofhouse_tools::runtime::{ActionFailure, ToolTask};
 use serde_json::{Value, json};
 
 use super::{Does, Peer, actions, plainly, runtimes, task, tool};
@@ -129,11 +129,11 @@ impl Peer for Web {
         task(tool(&(self.blocks)(self.server.port)), runtimes())
     }
 
-    fn broken(&self) -> (ToolTask, Failure) {
+    fn broken(&self) -> (ToolTask, ActionFailure) {
         // A port of which nobody else could have made a server in the meantime.
         (
             task(tool(&(self.blocks)(1)), runtimes()),
-            Failure::Unreachable,
+            ActionFailure::Unreachable,
         )
     }
 
@@ -141,8 +141,8 @@ impl Peer for Web {
         Some(plainly(does, text))
     }
 
-    fn failure(&self) -> Failure {
-        Failure::HttpStatus
+    fn failure(&self) -> ActionFailure {
+        ActionFailure::HttpStatus
     }
 
     fn initialized(&self) -> Option<usize> {

@@ -8,21 +8,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_tools::actions::{Cluster, KubernetesJobs};
-use proofhouse_tools::runtime::{ActionError, JobLimits, Limits, Outcome, Runtimes, ToolTask};
+use proofhouse_tools::runtime::{
+    ActionError, ActionResult, JobLimits, Runtimes, ToolLimits, ToolTask,
+};
 use serde_json::{Value, json};
 
 pub(crate) use player::{Fate, Player, Watching, refusal};
 
 use crate::support::{self, act};
 
-pub(crate) type Acted = Result<Outcome, ActionError>;
+pub(crate) type Acted = Result<ActionResult, ActionError>;
 
 /// What the player's kubeconfig signs in with.
 pub(crate) const TOKEN: &str = "kube-token-1234567";
 
 /// Short times between things, and long ones for whatever must not happen on a busy machine.
-pub(crate) fn limits() -> Limits {
-    Limits {
+pub(crate) fn limits() -> ToolLimits {
+    ToolLimits {
         job: JobLimits {
             deadline: Duration::from_secs(20),
             poll: Duration::from_millis(30),
@@ -69,7 +71,7 @@ pub(crate) fn execute(namespace: &str, spec: &Value) -> String {
 }
 
 /// A task whose one action runs this.
-pub(crate) fn task(cluster: Cluster, execute: &str, limits: &Limits) -> ToolTask {
+pub(crate) fn task(cluster: Cluster, execute: &str, limits: &ToolLimits) -> ToolTask {
     let runtimes = Runtimes::new(limits, support::loopback()).expect("the test is set up");
     let jobs = Arc::new(KubernetesJobs::new(cluster, limits));
     ToolTask::new(

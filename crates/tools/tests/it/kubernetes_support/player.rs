@@ -461,12 +461,12 @@ impl Inner {
                     }
                 }
                 state.watchers.push((name, writer));
-                return reply().with_body(server::Body::Stream(body));
+                return reply().with_body(server::ReplyBody::Stream(body));
             }
             Watching::Silent => {
                 // Kept, and never told anything.
                 self.state().watchers.push((String::new(), writer));
-                return reply().with_body(server::Body::Stream(body));
+                return reply().with_body(server::ReplyBody::Stream(body));
             }
             Watching::Ends => String::new(),
             Watching::Gone => format!("{}\n", json!({"type": "ERROR", "object": too_old})),
@@ -483,7 +483,7 @@ impl Inner {
                 writer.cut().await;
             }
         });
-        reply().with_body(server::Body::Stream(body))
+        reply().with_body(server::ReplyBody::Stream(body))
     }
 
     fn delete(&self, namespace: &str, name: &str, options: &Value) -> Reply {
@@ -558,7 +558,7 @@ impl Inner {
         let tail = tail[..tail.len().min(bytes)].to_vec();
         Reply::empty(StatusCode::OK)
             .with_header("content-type", "text/plain")
-            .with_body(server::Body::Whole(tail.into()))
+            .with_body(server::ReplyBody::Whole(tail.into()))
     }
 }
 

@@ -14,7 +14,9 @@ use std::time::Duration;
 use proofhouse_manifest::{Bundle, Tool};
 use proofhouse_test_support::process::is_running;
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{ActionError, Environment, Limits, Outcome, Runtimes, ToolTask};
+use proofhouse_tools::runtime::{
+    ActionError, ActionResult, Environment, Runtimes, ToolLimits, ToolTask,
+};
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::retry::RetryPolicy;
 use serde_json::{Value, json};
@@ -23,15 +25,15 @@ use serde_json::{Value, json};
 pub(crate) const ROLE: &str = "MCP_TEST_ROLE";
 
 /// Long enough for a busy machine, short enough for a test of what hangs.
-pub(crate) fn limits() -> Limits {
-    Limits {
+pub(crate) fn limits() -> ToolLimits {
+    ToolLimits {
         mcp_start: Duration::from_secs(25),
         mcp_call: Duration::from_secs(10),
         retry: RetryPolicy {
             base: Duration::from_millis(1),
-            ..Limits::default().retry
+            ..ToolLimits::default().retry
         },
-        ..Limits::default()
+        ..ToolLimits::default()
     }
 }
 
@@ -87,7 +89,7 @@ pub(crate) fn loopback() -> EgressPolicy {
     EgressPolicy::allowing(["127.0.0.0/8".parse().unwrap()])
 }
 
-pub(crate) fn task_with(tool: Arc<Tool>, limits: Limits) -> ToolTask {
+pub(crate) fn task_with(tool: Arc<Tool>, limits: ToolLimits) -> ToolTask {
     let runtimes = Runtimes::new(&limits, loopback()).unwrap();
     ToolTask::new(tool, environment(), runtimes, limits)
 }
@@ -100,7 +102,7 @@ pub(crate) async fn invoke(
     task: &ToolTask,
     action: &str,
     arguments: Value,
-) -> Result<Outcome, ActionError> {
+) -> Result<ActionResult, ActionError> {
     let arguments = arguments.as_object().cloned().unwrap_or_default();
     let cancel = CancellationToken::new();
     task.invoke(action, arguments, json!({}), cancel).await

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use proofhouse_mcp_serve::{
-    McpAnswer, McpBackend, McpCall, McpLogLevel, McpServer, McpTool, McpTools, Scope, ServeLimits,
-    ServerInfo, UnknownTool,
+    McpAnswer, McpBackend, McpCall, McpLogLevel, McpServer, McpTool, McpTools, ServeLimits,
+    ServerInfo, ToolScope, UnknownTool,
 };
-use proofhouse_wire::client::{Client, Events, Response};
-use proofhouse_wire::server::Bound;
+use proofhouse_wire::client::{Client, SseEvents, StreamedResponse};
+use proofhouse_wire::server::BoundServer;
 use proofhouse_wire::{CancellationToken, HeaderMap, HeaderName, Method, WireLimits};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -53,7 +53,7 @@ struct DemoTools {
 }
 
 impl McpBackend for Demo {
-    fn open(&self, _: Scope) -> Arc<dyn McpTools> {
+    fn open(&self, _: ToolScope) -> Arc<dyn McpTools> {
         self.counts.opened.fetch_add(1, Ordering::SeqCst);
         Arc::new(DemoTools {
             counts: Arc::clone(&self.counts),
@@ -179,7 +179,9 @@ impl Stage {
         counts: Arc<Counts>,
         limits: ServeLimits,
     ) -> Self {
-        let bound = Bound::new("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let bound = BoundServer::new("127.0.0.1:0".parse().unwrap())
+            .await
+            .unwrap();
         let address = bound.address();
         let stop = CancellationToken::new();
         let serving = tokio::spawn(server(backend, limits).serve_http(bound, stop.clone()));
@@ -207,7 +209,7 @@ impl Stage {
         method: Method,
         headers: &[(&str, &str)],
         body: impl Into<Vec<u8>>,
-    ) -> Response {
+    ) -> StreamedResponse {
         let mut map = HeaderMap::new();
         map.insert("content-type", "application/json".parse().unwrap());
         let accept = "application/json, text/event-stream";
@@ -236,7 +238,7 @@ impl Stage {
     }
 
     /// Sends a request of the modern era with all that belongs to it.
-    pub(crate) async fn modern(&self, method: &str, params: Value) -> Response {
+    pub(crate) async fn modern(&self, method: &str, params: Value) -> StreamedResponse {
         let name = params["name"].as_str().unwrap_or_default().to_owned();
         let mut headers = vec![("mcp-protocol-version", MODERN), ("mcp-method", method)];
         if !name.is_empty() {
@@ -265,11 +267,11 @@ pub(crate) struct Session<'s> {
 }
 
 impl Session<'_> {
-    pub(crate) async fn post(&self, body: &Value) -> Response {
+    pub(crate) async fn post(&self, body: &Value) -> StreamedResponse {
         self.send(Method::POST, body.to_string()).await
     }
 
-    pub(crate) async fn send(&self, method: Method, body: impl Into<Vec<u8>>) -> Response {
+    pub(crate) async fn send(&self, method: Method, body: impl Into<Vec<u8>>) -> StreamedResponse {
         let headers = [
             ("mcp-session-id", self.id.as_str()),
             ("mcp-protocol-version", "2025-11-25"),
@@ -277,30 +279,30 @@ impl Session<'_> {
         self.stage.send(method, &headers, body).await
     }
 
-    pub(crate) async fn ask(&self, id: u64, method: &str, params: Value) -> Response {
+    pub(crate) async fn ask(&self, id: u64, method: &str, params: Value) -> StreamedResponse {
         let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.post(&body).await
     }
 
-    pub(crate) async fn call(&self, id: u64, name: &str, arguments: Value) -> Response {
+    pub(crate) async fn call(&self, id: u64, name: &str, arguments: Value) -> StreamedResponse {
         let params = json!({"name": name, "arguments": arguments});
         self.ask(id, "tools/call", params).await
     }
 }
 
-pub(crate) async fn json_of(response: Response) -> Value {
+pub(crate) async fn json_of(response: StreamedResponse) -> Value {
     let bytes = response.bytes().await.unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
 
-pub(crate) async fn next(events: &mut Events) -> Option<Value> {
+pub(crate) async fn next(events: &mut SseEvents) -> Option<Value> {
     let event = tokio::time::timeout(Duration::from_secs(10), events.next()).await;
     let event = event.expect("an event in time").unwrap()?;
     Some(serde_json::from_str(&event.data).unwrap())
 }
 
 /// All messages of a stream until its end.
-pub(crate) async fn all(response: Response) -> Vec<Value> {
+pub(crate) async fn all(response: StreamedResponse) -> Vec<Value> {
     assert!(response.is_event_stream());
     let (mut events, mut read) = (response.events(), Vec::new());
     while let Some(message) = next(&mut events).await {

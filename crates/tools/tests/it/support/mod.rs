@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use proofhouse_manifest::{Bundle, Tool};
 use proofhouse_tools::http::EgressPolicy;
-use proofhouse_tools::runtime::{ActionError, Environment, Limits, Outcome, Runtimes, ToolTask};
+use proofhouse_tools::runtime::{
+    ActionError, ActionResult, Environment, Runtimes, ToolLimits, ToolTask,
+};
 use proofhouse_wire::retry::RetryPolicy;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -176,14 +178,14 @@ async fn read_request(stream: &mut TcpStream) -> String {
 }
 
 /// Short times, and the loopback address allowed.
-pub(crate) fn limits() -> Limits {
-    Limits {
+pub(crate) fn limits() -> ToolLimits {
+    ToolLimits {
         http: Duration::from_millis(1500),
         retry: RetryPolicy {
             base: Duration::from_millis(1),
-            ..Limits::default().retry
+            ..ToolLimits::default().retry
         },
-        ..Limits::default()
+        ..ToolLimits::default()
     }
 }
 
@@ -228,7 +230,7 @@ pub(crate) fn task(tool: Arc<Tool>) -> ToolTask {
     ToolTask::new(tool, environment(), runtimes, limits())
 }
 
-pub(crate) async fn act(task: &ToolTask, arguments: Value) -> Result<Outcome, ActionError> {
+pub(crate) async fn act(task: &ToolTask, arguments: Value) -> Result<ActionResult, ActionError> {
     let arguments = arguments.as_object().cloned().unwrap_or_default();
     task.invoke(
         "act",

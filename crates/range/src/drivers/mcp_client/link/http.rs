@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proofhouse_protocol::mcp::header;
 use proofhouse_protocol::{ACCEPT_JSON_OR_EVENTS, EVENT_STREAM, JSON};
-use proofhouse_wire::client::{ClientError, Response};
+use proofhouse_wire::client::{ClientError, StreamedResponse};
 use proofhouse_wire::{HeaderMap, Method};
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -12,7 +12,9 @@ use tokio::task::JoinSet;
 use crate::delivery::DeliveryModifiers;
 use crate::drivers::client::post::Poster;
 
-use super::{End, Inbound, Outgoing, SendError, Sender, Source, What, flood, messages};
+use super::{
+    Arrival, Inbound, LinkEnd, MessageOrigin, OutgoingMessage, SendError, Sender, flood, messages,
+};
 
 /// Requests under way; a server that does not answer is not sent more.
 const MAX_POSTS: usize = 64;
@@ -65,7 +67,10 @@ impl HttpLink {
     }
 
     /// Posts a message in a task of its own; the number is that of its answer.
-    pub(super) fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<Source, SendError> {
+    pub(super) fn send(
+        &mut self,
+        outgoing: &OutgoingMessage<'_>,
+    ) -> Result<MessageOrigin, SendError> {
         while self.tasks.try_join_next().is_some() {}
         if self.tasks.len() >= MAX_POSTS {
             return Err(SendError::TooManyWait { limit: MAX_POSTS });
@@ -77,17 +82,17 @@ impl HttpLink {
         } else {
             1
         };
-        let mut source = Source::Post(self.posts);
+        let mut source = MessageOrigin::Post(self.posts);
         for copy in 0..copies {
             self.posts += 1;
             if copy == 0 {
-                source = Source::Post(self.posts);
+                source = MessageOrigin::Post(self.posts);
             }
             let post = Post {
                 poster: self.poster.clone(),
-                to: Line {
+                to: ArrivalSink {
                     inbound: self.inbound.clone(),
-                    source: Source::Post(self.posts),
+                    source: MessageOrigin::Post(self.posts),
                     max_batch: self.max_batch,
                 },
                 // Only a request can be left without an answer.
@@ -109,9 +114,9 @@ impl HttpLink {
     pub(in super::super) fn listen(&mut self) {
         let listening = Post {
             poster: self.poster.clone(),
-            to: Line {
+            to: ArrivalSink {
                 inbound: self.inbound.clone(),
-                source: Source::Stream,
+                source: MessageOrigin::Stream,
                 max_batch: self.max_batch,
             },
             id: None,
@@ -133,14 +138,14 @@ impl HttpLink {
 }
 
 /// Where what arrives goes.
-struct Line {
+struct ArrivalSink {
     inbound: Sender,
-    source: Source,
+    source: MessageOrigin,
     max_batch: usize,
 }
 
-impl Line {
-    async fn push(&self, what: What) {
+impl ArrivalSink {
+    async fn push(&self, what: Arrival) {
         let source = self.source;
         // Nobody listens any more when the run is over.
         let _ = self.inbound.send(Inbound { source, what }).await;
@@ -150,7 +155,7 @@ impl Line {
 /// One request under way.
 struct Post {
     poster: Poster,
-    to: Line,
+    to: ArrivalSink,
     /// The id of the request, when it is one.
     id: Option<Value>,
     headers: HeaderMap,
@@ -160,7 +165,7 @@ struct Post {
 
 /// How far a stream was read.
 #[derive(Default)]
-struct Progress {
+struct StreamProgress {
     last_id: Option<String>,
     retry: Option<Duration>,
     answered: bool,
@@ -178,31 +183,31 @@ impl Post {
         let posting = self.poster.post(&delivery, self.headers.clone(), text);
         let end = match posting.await {
             Ok(response) => self.take(response).await,
-            Err(error) => End {
+            Err(error) => LinkEnd {
                 unreachable: matches!(error, ClientError::Connect { .. }),
                 problem: Some(error.to_string()),
             },
         };
-        self.to.push(What::Ended(end)).await;
+        self.to.push(Arrival::Ended(end)).await;
     }
 
-    async fn take(&self, response: Response) -> End {
+    async fn take(&self, response: StreamedResponse) -> LinkEnd {
         let session = response.header(header::SESSION_ID).map(str::to_owned);
         let status = response.status.as_u16();
-        self.to.push(What::Head { status, session }).await;
+        self.to.push(Arrival::Head { status, session }).await;
         if !response.is_event_stream() {
             return match response.bytes().await {
-                Ok(body) if body.iter().all(u8::is_ascii_whitespace) => End::default(),
+                Ok(body) if body.iter().all(u8::is_ascii_whitespace) => LinkEnd::default(),
                 Ok(body) => {
                     for what in messages(&body, self.to.max_batch) {
                         self.to.push(what).await;
                     }
-                    End::default()
+                    LinkEnd::default()
                 }
                 Err(error) => failed(&error),
             };
         }
-        let mut progress = Progress::default();
+        let mut progress = StreamProgress::default();
         let mut end = self.follow(response, &mut progress).await;
         for _ in 0..MAX_RESUMES {
             let Some(last) = &progress.last_id else { break };
@@ -227,7 +232,7 @@ impl Post {
     }
 
     /// Reads a stream to its end, or to the answer.
-    async fn follow(&self, response: Response, progress: &mut Progress) -> End {
+    async fn follow(&self, response: StreamedResponse, progress: &mut StreamProgress) -> LinkEnd {
         let mut events = response.events();
         loop {
             match events.next().await {
@@ -238,7 +243,7 @@ impl Post {
                         continue;
                     }
                     for what in messages(event.data.as_bytes(), self.to.max_batch) {
-                        if let What::Message(message) = &what
+                        if let Arrival::Message(message) = &what
                             && self.id.is_some()
                             && message.get("method").is_none()
                             && message.get("id") == self.id.as_ref()
@@ -249,16 +254,16 @@ impl Post {
                     }
                     // A resumed stream may be the server's general one, which has no end.
                     if progress.answered && progress.last_id.is_some() {
-                        return End::default();
+                        return LinkEnd::default();
                     }
                 }
-                Ok(None) => return End::default(),
+                Ok(None) => return LinkEnd::default(),
                 Err(error) => return failed(&error),
             }
         }
     }
 
-    async fn get(&self, last: Option<&str>) -> Result<Response, ClientError> {
+    async fn get(&self, last: Option<&str>) -> Result<StreamedResponse, ClientError> {
         let mut headers = self.resume.clone();
         if let Some(last) = last.and_then(|last| last.parse().ok()) {
             headers.insert(header::LAST_EVENT_ID, last);
@@ -267,8 +272,8 @@ impl Post {
     }
 
     async fn listen(self) {
-        let mut progress = Progress::default();
-        let mut end = End::default();
+        let mut progress = StreamProgress::default();
+        let mut end = LinkEnd::default();
         for attempt in 0..=MAX_RESUMES {
             if attempt > 0 {
                 pause(progress.retry).await;
@@ -276,7 +281,7 @@ impl Post {
             end = match self.get(progress.last_id.as_deref()).await {
                 Ok(response) if response.status.is_success() && response.is_event_stream() => {
                     let (status, session) = (response.status.as_u16(), None);
-                    self.to.push(What::Head { status, session }).await;
+                    self.to.push(Arrival::Head { status, session }).await;
                     self.follow(response, &mut progress).await
                 }
                 // Most servers offer no such stream.
@@ -284,7 +289,7 @@ impl Post {
                 Err(error) => failed(&error),
             };
         }
-        self.to.push(What::Ended(end)).await;
+        self.to.push(Arrival::Ended(end)).await;
     }
 }
 
@@ -292,8 +297,8 @@ async fn pause(retry: Option<Duration>) {
     tokio::time::sleep(retry.unwrap_or(RETRY).min(MAX_RETRY)).await;
 }
 
-fn failed(error: &ClientError) -> End {
-    End {
+fn failed(error: &ClientError) -> LinkEnd {
+    LinkEnd {
         problem: Some(error.to_string()),
         unreachable: false,
     }

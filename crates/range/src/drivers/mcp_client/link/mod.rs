@@ -18,7 +18,7 @@ const QUEUE: usize = 64;
 
 /// Where something came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum MessageOrigin {
     /// The process.
     Process,
     /// The answer to what was posted, by its number.
@@ -30,13 +30,13 @@ pub(super) enum Source {
 /// Something that arrived.
 #[derive(Debug)]
 pub(super) struct Inbound {
-    pub(super) source: Source,
-    pub(super) what: What,
+    pub(super) source: MessageOrigin,
+    pub(super) what: Arrival,
 }
 
 /// What arrived.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum Arrival {
     /// A response begins.
     Head {
         status: u16,
@@ -47,12 +47,12 @@ pub(super) enum What {
     /// Something that is no message.
     Garbage(String),
     /// Nothing more comes from there.
-    Ended(End),
+    Ended(LinkEnd),
 }
 
 /// Why nothing more comes.
 #[derive(Debug, Default)]
-pub(super) struct End {
+pub(super) struct LinkEnd {
     /// What went wrong, if anything did.
     pub(super) problem: Option<String>,
     /// Nobody was there at all.
@@ -69,7 +69,7 @@ pub(super) fn queue() -> (Sender, Receiver) {
 
 /// A message on its way out.
 #[derive(Debug)]
-pub(super) struct Outgoing<'m> {
+pub(super) struct OutgoingMessage<'m> {
     pub(super) message: &'m Value,
     /// Headers, for those who have any.
     pub(super) headers: Vec<(String, String)>,
@@ -108,10 +108,13 @@ impl Link {
     }
 
     /// Sends a message; the number tells which answer is its, where that can be told.
-    pub(super) async fn send(&mut self, outgoing: Outgoing<'_>) -> Result<Source, SendError> {
+    pub(super) async fn send(
+        &mut self,
+        outgoing: OutgoingMessage<'_>,
+    ) -> Result<MessageOrigin, SendError> {
         match self {
             Self::Http(link) => link.send(&outgoing),
-            Self::Stdio(link) => link.send(outgoing).await.map(|()| Source::Process),
+            Self::Stdio(link) => link.send(outgoing).await.map(|()| MessageOrigin::Process),
         }
     }
 
@@ -133,21 +136,23 @@ fn flood(delivery: &DeliveryModifiers) -> impl Iterator<Item = String> + use<> {
 }
 
 /// Messages in a text: one, or a batch of them.
-fn messages(text: &[u8], max_batch: usize) -> Vec<What> {
+fn messages(text: &[u8], max_batch: usize) -> Vec<Arrival> {
     match serde_json::from_slice(text) {
         Ok(Value::Array(batch)) => {
-            let mut all: Vec<What> = Vec::new();
+            let mut all: Vec<Arrival> = Vec::new();
             let excess = batch.len() > max_batch;
-            all.extend(batch.into_iter().take(max_batch).map(What::Message));
+            all.extend(batch.into_iter().take(max_batch).map(Arrival::Message));
             if excess {
-                all.push(What::Garbage(format!("a batch of more than {max_batch}")));
+                all.push(Arrival::Garbage(format!(
+                    "a batch of more than {max_batch}"
+                )));
             }
             all
         }
-        Ok(value) => vec![What::Message(value)],
+        Ok(value) => vec![Arrival::Message(value)],
         Err(error) => {
             let start = String::from_utf8_lossy(&text[..text.len().min(100)]).into_owned();
-            vec![What::Garbage(format!("not JSON ({error}): {start}"))]
+            vec![Arrival::Garbage(format!("not JSON ({error}): {start}"))]
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proofhouse_wire::{Child, Line, LineReader, ProcessError, Spawn, WireLimits};
+use proofhouse_wire::{Child, LineReader, ProcessError, Spawn, WireLimits, WireLine};
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
@@ -10,7 +10,9 @@ use tokio::task::JoinSet;
 
 use crate::drivers::client::post::pieces;
 
-use super::{End, Inbound, Outgoing, SendError, Sender, Source, What, flood, messages};
+use super::{
+    Arrival, Inbound, LinkEnd, MessageOrigin, OutgoingMessage, SendError, Sender, flood, messages,
+};
 
 /// Messages that wait for a server that does not read.
 const WRITE_QUEUE: usize = 64;
@@ -18,13 +20,13 @@ const WRITE_QUEUE: usize = 64;
 /// A process that is spoken to.
 pub(in super::super) struct StdioLink {
     child: Child,
-    writer: Option<mpsc::Sender<Job>>,
+    writer: Option<mpsc::Sender<WriteJob>>,
     tasks: JoinSet<()>,
     patience: Duration,
 }
 
 /// Bytes to write.
-struct Job {
+struct WriteJob {
     pieces: Vec<Vec<u8>>,
     pause: Duration,
     /// Nothing is written after this.
@@ -55,7 +57,7 @@ impl StdioLink {
         self.child.stderr()
     }
 
-    pub(super) async fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), SendError> {
+    pub(super) async fn send(&mut self, outgoing: OutgoingMessage<'_>) -> Result<(), SendError> {
         let delivery = outgoing.delivery;
         if let Some(delay) = delivery.delay {
             tokio::time::sleep(delay).await;
@@ -70,7 +72,7 @@ impl StdioLink {
         if delivery.duplicate_ids {
             line = line.repeat(2);
         }
-        let job = Job {
+        let job = WriteJob {
             pieces: std::iter::once(before.into_bytes())
                 .filter(|before| !before.is_empty())
                 .chain(pieces(line.into_bytes(), delivery))
@@ -96,7 +98,7 @@ impl StdioLink {
     }
 }
 
-async fn write(mut stdin: ChildStdin, mut jobs: mpsc::Receiver<Job>) {
+async fn write(mut stdin: ChildStdin, mut jobs: mpsc::Receiver<WriteJob>) {
     while let Some(job) = jobs.recv().await {
         for (position, piece) in job.pieces.iter().enumerate() {
             if position > 0 && !job.pause.is_zero() {
@@ -114,17 +116,17 @@ async fn write(mut stdin: ChildStdin, mut jobs: mpsc::Receiver<Job>) {
 
 async fn read(mut lines: LineReader<BufReader<ChildStdout>>, inbound: Sender, max_batch: usize) {
     loop {
-        let mut end = End::default();
+        let mut end = LinkEnd::default();
         let all = match lines.next().await {
-            Ok(Some(Line::Whole(line))) => messages(&line, max_batch),
-            Ok(Some(Line::Cut(line))) => {
-                vec![What::Garbage(format!(
+            Ok(Some(WireLine::Whole(line))) => messages(&line, max_batch),
+            Ok(Some(WireLine::Cut(line))) => {
+                vec![Arrival::Garbage(format!(
                     "a line without an end, of {} bytes",
                     line.len()
                 ))]
             }
-            Ok(Some(Line::TooLong { bytes })) => {
-                vec![What::Garbage(format!(
+            Ok(Some(WireLine::TooLong { bytes })) => {
+                vec![Arrival::Garbage(format!(
                     "a line of {bytes} bytes, which is too long"
                 ))]
             }
@@ -137,10 +139,10 @@ async fn read(mut lines: LineReader<BufReader<ChildStdout>>, inbound: Sender, ma
         let is_end = all.is_empty();
         let mut all = all;
         if is_end {
-            all.push(What::Ended(end));
+            all.push(Arrival::Ended(end));
         }
         for what in all {
-            let source = Source::Process;
+            let source = MessageOrigin::Process;
             if inbound.send(Inbound { source, what }).await.is_err() {
                 return;
             }

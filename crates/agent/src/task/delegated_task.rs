@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::call;
 use super::handle::{CallOutput, DirectCall};
-use super::runner::{MAX_CALLS_PER_TURN, Runner, Stop};
-use super::{CallStatus, End, EndReason, TaskEvent, Turn};
+use super::runner::{MAX_CALLS_PER_TURN, NoAnswer, Runner};
+use super::{CallStatus, EndReason, TaskEnd, TaskEvent, Turn};
 use crate::model::{Arguments, ChatMessage, ToolCall, ToolSpec};
 
 impl Runner {
@@ -27,7 +27,7 @@ impl Runner {
     }
 
     /// Leaves calls to whoever asked; those that cannot be made are answered instead.
-    pub(super) fn leave_open(&mut self, calls: Vec<ToolCall>) -> Result<Vec<ToolCall>, Stop> {
+    pub(super) fn leave_open(&mut self, calls: Vec<ToolCall>) -> Result<Vec<ToolCall>, NoAnswer> {
         let mut open = Vec::new();
         for call in calls {
             let arguments = match &call.arguments {
@@ -55,19 +55,22 @@ impl Runner {
     }
 
     /// Counts a call, if there may be one more.
-    fn another_call(&mut self) -> Result<(), Stop> {
+    fn another_call(&mut self) -> Result<(), NoAnswer> {
         if let Some(limit) = self.agent.limits.max_tool_calls
             && self.calls >= limit
         {
             let message = format!("max_tool_calls: {limit}");
-            return Err(Stop::End(End::new(EndReason::LimitExceeded, message)));
+            return Err(NoAnswer::End(TaskEnd::new(
+                EndReason::LimitExceeded,
+                message,
+            )));
         }
         self.calls += 1;
         Ok(())
     }
 
     /// Takes in what was said elsewhere: first the results of calls that were left open.
-    pub(super) async fn catch_up(&mut self, preceding: Vec<ChatMessage>) -> Result<(), Stop> {
+    pub(super) async fn catch_up(&mut self, preceding: Vec<ChatMessage>) -> Result<(), NoAnswer> {
         let open = self.open_calls();
         let mut rest = Vec::new();
         for message in preceding {
@@ -135,7 +138,7 @@ impl Runner {
     }
 
     /// The functions of the agent.
-    pub(super) async fn functions(&mut self) -> Result<Vec<ToolSpec>, End> {
+    pub(super) async fn functions(&mut self) -> Result<Vec<ToolSpec>, TaskEnd> {
         let cancel = self.cancel.child_token();
         if self.capabilities.is_none() {
             self.prepare(&cancel).await.map_err(ended)?;
@@ -166,14 +169,14 @@ impl Runner {
             std::future::pending::<()>().await;
         };
         let done = tokio::select! {
-            () = watch => Err(Stop::Cancelled),
+            () = watch => Err(NoAnswer::Cancelled),
             done = self.carry_out_directly(call.function, call.arguments, &cancel) => done,
         };
         done.unwrap_or_else(|stop| {
             let (word, message, end) = match stop {
-                Stop::End(end) => ("ended", end.message.clone(), Some(end)),
-                Stop::Failed(message) => ("failed", message, None),
-                Stop::Cancelled => ("cancelled", "the call was cancelled".to_owned(), None),
+                NoAnswer::End(end) => ("ended", end.message.clone(), Some(end)),
+                NoAnswer::Failed(message) => ("failed", message, None),
+                NoAnswer::Cancelled => ("cancelled", "the call was cancelled".to_owned(), None),
             };
             CallOutput {
                 result: json!({"error": word, "message": message}),
@@ -188,21 +191,21 @@ impl Runner {
         function: String,
         arguments: Map<String, Value>,
         cancel: &proofhouse_wire::CancellationToken,
-    ) -> Result<CallOutput, Stop> {
+    ) -> Result<CallOutput, NoAnswer> {
         self.within_limits()?;
         if self.capabilities.is_none() {
             self.prepare(cancel).await?;
         }
         // Whoever waited in line may have gone meanwhile.
         if cancel.is_cancelled() {
-            return Err(Stop::Cancelled);
+            return Err(NoAnswer::Cancelled);
         }
         let _ = self.seal();
         self.another_call()?;
         // It is counted when it is noted.
         self.calls -= 1;
         let Some(capabilities) = self.capabilities.take() else {
-            return Err(Stop::Failed("there is nothing to call".to_owned()));
+            return Err(NoAnswer::Failed("there is nothing to call".to_owned()));
         };
         let id = format!("{}-call-{}", self.shared.id, self.calls + 1);
         let call = ToolCall::new(id, function, arguments);
@@ -225,10 +228,10 @@ impl Runner {
     }
 }
 
-fn ended(stop: Stop) -> End {
+fn ended(stop: NoAnswer) -> TaskEnd {
     match stop {
-        Stop::End(end) => end,
-        Stop::Failed(message) => End::new(EndReason::UnrecoverableError, message),
-        Stop::Cancelled => End::new(EndReason::Cancelled, "the task was cancelled"),
+        NoAnswer::End(end) => end,
+        NoAnswer::Failed(message) => TaskEnd::new(EndReason::UnrecoverableError, message),
+        NoAnswer::Cancelled => TaskEnd::new(EndReason::Cancelled, "the task was cancelled"),
     }
 }

@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 
 use proofhouse_source::format::FormatReader;
-use proofhouse_source::{NodeRef, Segment};
+use proofhouse_source::{NodeRef, PathSegment};
 use serde_json::{Map, Value};
 
 use super::fields;
-use super::model::{Schedule, Trigger, TriggerSource};
-use crate::agent::{OnFail, Place, Step, StepAction};
-use crate::decode::{Decoder, Fields};
-use crate::names::Site;
+use super::model::{EventTrigger, Schedule, TriggerSource};
+use crate::agent::{MiddlewareStep, OnFail, StepAction, StepPosition};
+use crate::decode::{ManifestDecoder, ManifestFields};
+use crate::names::ReferenceSite;
 use crate::schedule::{Cadence, CadenceError};
 
 /// The longest identity of an owner and name of a source.
 const MAX_NAME: usize = 200;
 
-impl<'s> Decoder<'s> {
-    pub(crate) fn trigger(&mut self, node: NodeRef<'s>) -> Option<Trigger> {
+impl<'s> ManifestDecoder<'s> {
+    pub(crate) fn trigger(&mut self, node: NodeRef<'s>) -> Option<EventTrigger> {
         // A trigger sees the raw event: there are no aliases.
         self.names.aliases = Some(BTreeSet::new());
         let mut fields = self.fields(node, &fields::TRIGGER)?;
@@ -28,12 +28,12 @@ impl<'s> Decoder<'s> {
         let owner = fields.read("owner", Self::short_text);
         let source = fields.read("source", Self::trigger_source);
         let message = fields.read("message", |decoder, node| {
-            decoder.template(node, Site::Message)
+            decoder.template(node, ReferenceSite::Message)
         });
         let inputs = inputs(&mut fields);
         let enabled = fields.flag("enabled");
         let (agent, agent_span) = agent?;
-        Some(Trigger {
+        Some(EventTrigger {
             namespace: namespace?,
             name: name?,
             agent,
@@ -51,7 +51,7 @@ impl<'s> Decoder<'s> {
         let kind = fields.read("type", Self::short_text);
         let before = fields.read("before", |decoder, node| {
             decoder.list(node, |decoder, node| {
-                let step = decoder.step(node, Place::Trigger)?;
+                let step = decoder.step(node, StepPosition::Trigger)?;
                 decoder.must_assert(&step);
                 Some(step)
             })
@@ -63,7 +63,7 @@ impl<'s> Decoder<'s> {
     }
 
     /// No task is there yet: nothing can be invoked, transformed or locked.
-    fn must_assert(&mut self, step: &Step) {
+    fn must_assert(&mut self, step: &MiddlewareStep) {
         if !matches!(step.action, StepAction::Assert(_)) {
             let message = "a trigger only asserts".to_owned();
             let help = Some("put other steps into the agent's guardrails".to_owned());
@@ -95,7 +95,7 @@ impl<'s> Decoder<'s> {
                     CadenceError::Cron(_) => ("cron", "write for example `0 9 * * 1-5`"),
                     CadenceError::Zone(_) => ("timezone", "write for example `Europe/Berlin`"),
                 };
-                fields.reader.within(Segment::Key(key), |decoder| {
+                fields.reader.within(PathSegment::Key(key), |decoder| {
                     decoder.error("TM-029", error.to_string(), Some(help.to_owned()));
                 });
                 None
@@ -133,7 +133,7 @@ impl<'s> Decoder<'s> {
 }
 
 /// The input of a task: a mapping whose `message` is a text or a list of content parts.
-fn inputs(fields: &mut Fields<'_, '_>) -> Map<String, Value> {
+fn inputs(fields: &mut ManifestFields<'_, '_>) -> Map<String, Value> {
     let inputs = fields.read("inputs", |decoder, node| {
         if node.entries().is_none() {
             decoder.mismatch(node, "a mapping");
@@ -142,7 +142,7 @@ fn inputs(fields: &mut Fields<'_, '_>) -> Map<String, Value> {
         if let Some(message) = node.get("message") {
             let value = decoder.value(message);
             if !(value.is_string() || value.is_array()) {
-                decoder.within(Segment::Key("message"), |decoder| {
+                decoder.within(PathSegment::Key("message"), |decoder| {
                     decoder.mismatch(message, "a text or a list of content parts");
                 });
             }

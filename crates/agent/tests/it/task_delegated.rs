@@ -1,7 +1,7 @@
 //! Tasks and those who ask: functions of theirs, what was said elsewhere, calls from outside.
 
 use proofhouse_agent::model::{ChatMessage, ToolCall, ToolSpec};
-use proofhouse_agent::task::{CallStatus, EndReason, Input, TaskOptions};
+use proofhouse_agent::task::{CallStatus, EndReason, TaskInput, TaskOptions};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 
@@ -26,10 +26,10 @@ async fn a_call_of_a_function_of_whoever_asks_is_left_open() {
         ("show", json!({"text": "hi"})),
     ]);
     let task = start(&agent("capabilities: {notes: '*'}\n"), model.clone());
-    let input = Input {
+    let input = TaskInput {
         tools: vec![tool("show"), tool("notes_read"), tool("show")],
         context: Some("The page is blue.".to_owned()),
-        ..Input::message("go")
+        ..TaskInput::message("go")
     };
     let output = task.send(input).await;
     assert_eq!(output.pending.len(), 1);
@@ -41,10 +41,10 @@ async fn a_call_of_a_function_of_whoever_asks_is_left_open() {
 
     let result = ChatMessage::tool(&output.pending[0], "shown", false);
     let stray = ChatMessage::user("by the way");
-    let input = Input {
+    let input = TaskInput {
         preceding: vec![stray.clone(), result.clone()],
         goes_on: true,
-        ..Input::default()
+        ..TaskInput::default()
     };
     let output = task.send(input).await;
     assert_eq!(output.pending.len(), 0);
@@ -63,13 +63,13 @@ async fn a_call_that_stays_open_is_closed_for_the_model() {
         })
     });
     let task = start(&agent(""), model.clone());
-    let input = Input {
+    let input = TaskInput {
         tools: vec![tool("show")],
-        ..Input::message("go")
+        ..TaskInput::message("go")
     };
     assert_eq!(task.send(input).await.pending.len(), 1);
     assert_eq!(
-        task.send(Input::message("never mind")).await.message,
+        task.send(TaskInput::message("never mind")).await.message,
         "fine"
     );
     let asked = model.asked.lock().unwrap()[1].clone();
@@ -86,9 +86,9 @@ async fn a_call_that_stays_open_is_closed_for_the_model() {
 async fn open_calls_count_towards_the_limit() {
     let model = Puppet::new(|_| Ok(call(&[("show", json!({})), ("show", json!({}))])));
     let task = start(&agent("limits: {max_tool_calls: 1}\n"), model);
-    let input = Input {
+    let input = TaskInput {
         tools: vec![tool("show")],
-        ..Input::message("go")
+        ..TaskInput::message("go")
     };
     let end = task.send(input).await.ended.unwrap();
     assert_eq!(end.reason, EndReason::LimitExceeded);
@@ -115,10 +115,10 @@ async fn what_was_said_before_is_in_the_conversation() {
         model.clone(),
     );
     let task = host.start("demo", "clerk", options).unwrap();
-    let input = Input {
+    let input = TaskInput {
         message: Some("pay eve".to_owned()),
         goes_on: true,
-        ..Input::default()
+        ..TaskInput::default()
     };
     assert_eq!(task.send(input.clone()).await.message, "yes");
     assert_eq!(model.asked.lock().unwrap()[0].messages, history);
@@ -150,7 +150,7 @@ capabilities:
     assert_eq!(ask("notes_read", "b").await.status, CallStatus::Restricted);
     assert_eq!(ask("notes_fail", "b").await.status, CallStatus::Errored);
     assert_eq!(ask("notes_write", "b").await.status, CallStatus::Successful);
-    assert_eq!(task.send(Input::message("hi")).await.message, "hello");
+    assert_eq!(task.send(TaskInput::message("hi")).await.message, "hello");
     // The model heard of none of it.
     assert_eq!(model.asked.lock().unwrap()[0].messages.len(), 1);
     let over = ask("notes_write", "b").await;

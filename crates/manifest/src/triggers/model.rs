@@ -3,13 +3,13 @@
 use proofhouse_source::Span;
 use serde_json::{Map, Value};
 
-use crate::Step;
+use crate::MiddlewareStep;
 use crate::interpolate::Template;
 use crate::schedule::Cadence;
 
 /// Starts a task of an agent for each event of a source that passes its assertions.
 #[derive(Debug, Clone)]
-pub struct Trigger {
+pub struct EventTrigger {
     /// The namespace it belongs to.
     pub namespace: String,
     /// Its name.
@@ -36,7 +36,7 @@ pub struct TriggerSource {
     /// The name in the address that events are posted to: a tool, or a source of the operator's file.
     pub kind: String,
     /// What must hold for a task to start.
-    pub before: Vec<Step>,
+    pub before: Vec<MiddlewareStep>,
 }
 
 /// Starts tasks of an agent by the clock.

@@ -3,13 +3,13 @@
 use proofhouse_source::{Diagnostic, DiagnosticSeverity, Span, did_you_mean};
 use serde_json::{Map, Value};
 
-use super::model::{Schedule, Trigger};
+use super::model::{EventTrigger, Schedule};
 use crate::{Agent, Catalog};
 
 impl Catalog {
     /// What is wrong between a trigger and its agent.
     #[must_use]
-    pub fn check_trigger(&self, trigger: &Trigger) -> Vec<Diagnostic> {
+    pub fn check_trigger(&self, trigger: &EventTrigger) -> Vec<Diagnostic> {
         let span = trigger.agent_span;
         match self.agent_of(&trigger.namespace, &trigger.agent, span) {
             Ok(agent) => input_problems(agent, &trigger.inputs, span),

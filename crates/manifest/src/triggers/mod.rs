@@ -5,4 +5,4 @@ mod decode;
 pub(super) mod fields;
 mod model;
 
-pub use model::{Schedule, Trigger, TriggerSource};
+pub use model::{EventTrigger, Schedule, TriggerSource};
