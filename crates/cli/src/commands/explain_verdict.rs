@@ -121,10 +121,10 @@ impl ExplainVerdict {
         let mut data = StdoutData::new();
         match self.format {
             ExplainVerdictFormat::Human => {
-                explain_verdict::human::write(&mut data, &scanner, &explained)?
+                explain_verdict::human::write(&mut data, &scanner, &explained)?;
             }
             ExplainVerdictFormat::Json => {
-                data.json(&explain_verdict::json::document(&scanner, &explained))?
+                data.json(&explain_verdict::json::document(&scanner, &explained))?;
             }
         }
         data.finish()?;

@@ -350,7 +350,7 @@ impl ToolCallCommand {
                 }
             }
             (ToolCallFormat::Json, result) => {
-                data.json(&envelope(&called.target, result, called.took))?
+                data.json(&envelope(&called.target, result, called.took))?;
             }
         }
         data.finish()

@@ -71,7 +71,7 @@ impl ToolList {
                 data.json(&json!({"version": VERSION, "functions": entries}))?;
             }
             ToolListFormat::Openai => {
-                data.json(&functions.iter().map(Function::to_openai).collect())?
+                data.json(&functions.iter().map(Function::to_openai).collect())?;
             }
             ToolListFormat::Mcp => {
                 let tools: Vec<Value> = functions.iter().map(Function::to_mcp).collect();

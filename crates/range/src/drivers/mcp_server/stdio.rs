@@ -148,7 +148,7 @@ async fn take(
                 let _ = background.reply(&call, &mut begun, outcome, &outlet).await;
             }
             RemainingWork::Play(script) => {
-                background.play(&call, &mut begun, &script, &outlet).await
+                background.play(&call, &mut begun, &script, &outlet).await;
             }
             RemainingWork::Listen(filter) => {
                 drop(begun);

@@ -56,10 +56,10 @@ pub(super) fn request(
         match parameter.place {
             ParameterLocation::Path => {}
             ParameterLocation::Query => {
-                query.extend(in_query(&parameter.name, value, parameter.shape))
+                query.extend(in_query(&parameter.name, value, parameter.shape));
             }
             ParameterLocation::Cookie => {
-                cookies.extend(in_query(&parameter.name, value, parameter.shape))
+                cookies.extend(in_query(&parameter.name, value, parameter.shape));
             }
             ParameterLocation::Header => {
                 let name = HeaderName::from_bytes(parameter.name.as_bytes())
@@ -91,10 +91,10 @@ pub(super) fn request(
                 headers.insert(name.clone(), value);
             }
             security::CredentialLocation::Query(name) => {
-                query.push((encode(name), encode(value.expose())))
+                query.push((encode(name), encode(value.expose())));
             }
             security::CredentialLocation::Cookie(name) => {
-                cookies.push((name.clone(), encode(value.expose())))
+                cookies.push((name.clone(), encode(value.expose())));
             }
         }
     }
