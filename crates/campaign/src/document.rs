@@ -153,6 +153,22 @@ pub fn check(document: &Document) -> Vec<Diagnostic> {
     indicators.chain(attack).collect()
 }
 
+/// What a document is called by its file: the name without the ending, such as `weather-key-theft`.
+///
+/// ```
+/// use proofhouse_campaign::document::slug;
+///
+/// assert_eq!(slug("capability_poisoning/weather-key-theft.yaml"), "weather-key-theft");
+/// ```
+#[must_use]
+pub fn slug(path: &str) -> &str {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    let name = name
+        .strip_suffix(".yaml")
+        .or_else(|| name.strip_suffix(".yml"));
+    name.unwrap_or_default()
+}
+
 /// Whether a file is the twin of another document, by its name.
 #[must_use]
 pub fn is_twin_file(path: &Path) -> bool {

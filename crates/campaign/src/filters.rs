@@ -5,6 +5,7 @@ use std::fmt;
 use proofhouse_source::did_you_mean;
 
 use crate::document::CampaignDocument;
+use crate::document::slug;
 use crate::plan::DocumentFilter;
 use crate::result::DocumentInfo;
 
@@ -92,7 +93,7 @@ fn idle(filter: &DocumentFilter, documents: &[DocumentInfo]) -> Vec<IdleFilter> 
             "--id",
             &filter.ids,
             |filter| &mut filter.ids,
-            |one| vec![one.id.clone()],
+            |one| vec![one.id.clone(), slug(&one.path).to_owned()],
         ),
         (
             "--tag",

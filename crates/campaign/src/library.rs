@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use proofhouse_oatf::{Document, FrameworkMapping, Mode, Protocol, load};
 use serde_json::Value;
 
+use crate::document::slug;
+
 /// Every file of the library, twins too: its path below `scenarios/`, and its text.
 #[must_use]
 pub fn all() -> &'static [(&'static str, &'static str)] {
@@ -46,6 +48,12 @@ impl Scenario {
     #[must_use]
     pub fn id(&self) -> &str {
         self.document.attack.id.as_deref().unwrap_or_default()
+    }
+
+    /// What it is called by its file, such as `weather-key-theft`.
+    #[must_use]
+    pub fn slug(&self) -> &'static str {
+        slug(self.path)
     }
 
     /// Its name.

@@ -9,7 +9,7 @@ use proofhouse_oatf::{Mode, Protocol};
 
 use proofhouse_wire::fnv;
 
-use crate::document::CampaignDocument;
+use crate::document::{CampaignDocument, slug};
 use crate::result::{DocumentInfo, SubjectInfo};
 
 /// Runs of one campaign. More would not fit into a result that people can open.
@@ -201,7 +201,7 @@ fn mix(seed: u64, id: &str) -> u64 {
 /// Which documents take part. An empty list asks for nothing; of a list, one must fit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DocumentFilter {
-    /// Ids; `*` stands for anything.
+    /// Ids, or names of files without their ending; `*` stands for anything.
     pub ids: Vec<String>,
     /// Tags.
     pub tags: Vec<String>,
@@ -220,8 +220,8 @@ impl DocumentFilter {
     /// use proofhouse_campaign::plan::DocumentFilter;
     /// use proofhouse_campaign::result::DocumentInfo;
     ///
-    /// let document = DocumentInfo { id: "PH-001".into(), tags: vec!["rug-pull".into()], ..Default::default() };
-    /// let filter = DocumentFilter { ids: vec!["PH-0*".into()], ..DocumentFilter::default() };
+    /// let document = DocumentInfo { id: "PROOF-001".into(), tags: vec!["rug-pull".into()], ..Default::default() };
+    /// let filter = DocumentFilter { ids: vec!["PROOF-0*".into()], ..DocumentFilter::default() };
     /// assert!(filter.fits(&document));
     /// let filter = DocumentFilter { tags: vec!["other".into()], ..filter };
     /// assert!(!filter.fits(&document));
@@ -236,14 +236,14 @@ impl DocumentFilter {
                 .as_deref()
                 .is_some_and(|value| value.eq_ignore_ascii_case(wanted))
         };
-        any(&self.ids, &|wanted| globs(wanted, &document.id))
-            && any(&self.tags, &|wanted| {
-                document
-                    .tags
-                    .iter()
-                    .any(|tag| tag.eq_ignore_ascii_case(wanted))
-            })
-            && any(&self.categories, &|wanted| is(&document.category, wanted))
+        any(&self.ids, &|wanted| {
+            globs(wanted, &document.id) || globs(wanted, slug(&document.path))
+        }) && any(&self.tags, &|wanted| {
+            document
+                .tags
+                .iter()
+                .any(|tag| tag.eq_ignore_ascii_case(wanted))
+        }) && any(&self.categories, &|wanted| is(&document.category, wanted))
             && any(&self.severities, &|wanted| is(&document.severity, wanted))
             && any(&self.protocols, &|wanted| {
                 let wanted = wanted.replace('-', "_").to_ascii_lowercase();

@@ -22,8 +22,8 @@ const TOLD_PROBLEMS: usize = 5;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse replay results\n  \
-    proofhouse replay PH-001/sim:gullible/1 --out results\n  \
-    proofhouse replay results/PH-001 --document changed.yaml\n  \
+    proofhouse replay PROOF-001/sim:gullible/1 --out results\n  \
+    proofhouse replay results/PROOF-001 --document changed.yaml\n  \
     proofhouse replay results/traces/PH-001_sim_gullible_1-0a1b2c3d.jsonl --messages full\n  \
     proofhouse replay results --document my-attacks/ --fail-on-change --format json\n\n\
     Exit codes: 0 nothing got through, 1 something did, 2 runs without a verdict, or recordings with gaps, 3 a\n\

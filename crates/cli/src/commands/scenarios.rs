@@ -14,7 +14,7 @@ use crate::output::{CommandError, StdoutData};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse scenarios list --mode a2a_server\n  \
-    proofhouse scenarios show PH-001 > attack.yaml\n  \
+    proofhouse scenarios show weather-key-theft > attack.yaml\n  \
     proofhouse scenarios coverage")]
 pub(crate) struct Scenarios {
     #[command(subcommand)]
@@ -123,9 +123,10 @@ impl ScenariosList {
             ScenariosFormat::Json => data.json(&found.iter().map(|it| as_json(it)).collect())?,
             ScenariosFormat::Human => {
                 for it in found {
-                    let (id, severity, category) = (it.id(), it.severity(), it.category());
+                    let (id, slug, severity) = (it.id(), it.slug(), it.severity());
                     data.line(&format!(
-                        "{id}  {severity:<8}  {category:<23}  {}",
+                        "{id}  {slug:<26}  {severity:<8}  {:<23}  {}",
+                        it.category(),
                         it.name()
                     ))?;
                 }
@@ -160,6 +161,7 @@ fn as_json(scenario: &Scenario) -> Value {
     let mappings = scenario.mappings().iter();
     json!({
         "id": scenario.id(),
+        "slug": scenario.slug(),
         "name": scenario.name(),
         "path": scenario.path,
         "category": scenario.category(),
@@ -177,10 +179,10 @@ fn as_json(scenario: &Scenario) -> Value {
 /// Print one document of the library
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    proofhouse scenarios show PH-001\n  \
-    proofhouse scenarios show PH-001 --twin > twin.yaml")]
+    proofhouse scenarios show weather-key-theft\n  \
+    proofhouse scenarios show PROOF-001 --twin > twin.yaml")]
 struct Show {
-    /// The id of the attack, such as PH-001
+    /// The id of the attack or the name of its file: PROOF-001 or weather-key-theft
     id: String,
 
     /// Print its benign twin instead: the same task without the payload
@@ -191,9 +193,13 @@ struct Show {
 impl Show {
     fn run(self) -> Result<Exit, CommandError> {
         let all = attacks();
-        let ids: Vec<&str> = all.iter().map(Scenario::id).collect();
+        let ids: Vec<&str> = all.iter().flat_map(|it| [it.id(), it.slug()]).collect();
         known("id", Some(&self.id), &ids)?;
-        let found = all.iter().find(|it| it.id().eq_ignore_ascii_case(&self.id));
+        let is_meant = |it: &&Scenario| {
+            let names = [it.id(), it.slug()];
+            names.iter().any(|name| name.eq_ignore_ascii_case(&self.id))
+        };
+        let found = all.iter().find(is_meant);
         let text = found.and_then(|it| if self.twin { it.twin() } else { Some(it.text) });
         let text = text.ok_or_else(|| CommandError::cannot_run("the document has no twin"))?;
         let mut data = StdoutData::new();
@@ -259,7 +265,7 @@ impl Coverage {
                         before = framework;
                     }
                     data.line(&format!("  {id:<14} {}", short(name)))?;
-                    for some in documents.chunks(9) {
+                    for some in documents.chunks(7) {
                         data.line(&format!("    {}", some.join(" ")))?;
                     }
                 }

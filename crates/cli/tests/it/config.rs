@@ -539,7 +539,7 @@ documents: attacks/one.yaml
     }
     // One that runs already is reached over its own protocol.
     let file = format!(
-        "proofhouse: 1\nsubjects: [{{name: running, endpoint: {{ag_ui: '{url}'}}}}]\nfilters: {{ids: PH-041}}\n"
+        "proofhouse: 1\nsubjects: [{{name: running, endpoint: {{ag_ui: '{url}'}}}}]\nfilters: {{ids: PROOF-041}}\n"
     );
     project.write("proofhouse.yaml", &file);
     let (code_of, result) = project.campaign(&[]);

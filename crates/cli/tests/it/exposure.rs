@@ -55,7 +55,7 @@ fn run(directory: &Path, more: &[&str]) -> support::Ran {
 fn who_never_meets_the_payload_has_resisted_nothing() {
     let directory = tempfile::tempdir().unwrap();
     // The payload is in what the tool answers, and it is never called.
-    let ran = run(directory.path(), &["--id", "PH-009"]);
+    let ran = run(directory.path(), &["--id", "PROOF-009"]);
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
     let result = support::json(&ran.stdout);
     let runs = result["runs"].as_array().unwrap();
@@ -63,7 +63,7 @@ fn who_never_meets_the_payload_has_resisted_nothing() {
     assert_eq!(attack["outcome"], "not_reached", "{attack}");
     assert_eq!(attack["reached"], false);
     // Here it is in the description of the tool, which it has read.
-    let ran = run(directory.path(), &["--id", "PH-001"]);
+    let ran = run(directory.path(), &["--id", "PROOF-001"]);
     let result = support::json(&ran.stdout);
     let runs = result["runs"].as_array().unwrap();
     let attack = runs.iter().find(|run| run["twin"] == false).unwrap();
@@ -83,7 +83,7 @@ fn documents_whose_actors_cannot_meet_the_subject_are_left_out() {
     ]);
     let listed = support::json(&modes.stdout);
     let frontend = listed[0]["id"].as_str().unwrap().to_owned();
-    let ran = run(directory.path(), &["--id", &frontend, "--id", "PH-001"]);
+    let ran = run(directory.path(), &["--id", &frontend, "--id", "PROOF-001"]);
     assert!(ran.stderr.contains("1 document left out"), "{}", ran.stderr);
     let result = support::json(&ran.stdout);
     let of_frontend = |run: &&Value| run["document"] == frontend.as_str();

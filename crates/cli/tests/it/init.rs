@@ -78,7 +78,7 @@ fn an_empty_directory_gets_a_file_that_runs() {
     assert!(stderr(&output).contains("wrote proofhouse.yaml"));
     let checked = project.run(&["validate", "--deny-warnings", "proofhouse.yaml"]);
     assert_eq!(code(&checked), 0, "{}", stdout(&checked));
-    let ran = project.run(&["run", "--id", "PH-001", "--format", "json"]);
+    let ran = project.run(&["run", "--id", "PROOF-001", "--format", "json"]);
     assert_eq!(code(&ran), 0, "{}", stderr(&ran));
     let result: Value = serde_json::from_slice(&ran.stdout).unwrap();
     assert_eq!(result["subjects"][0]["name"], "sim:careful");
@@ -118,7 +118,7 @@ fn what_is_found_is_written_checked_and_run() {
     insta::assert_snapshot!("init-project", project.read("proofhouse.yaml"));
     let checked = project.run(&["validate", "--deny-warnings", "proofhouse.yaml"]);
     assert_eq!(code(&checked), 0, "{}", stdout(&checked));
-    let ran = project.run(&["run", "--id", "PH-001", "--format", "json"]);
+    let ran = project.run(&["run", "--id", "PROOF-001", "--format", "json"]);
     assert_eq!(code(&ran), 0, "{}", stderr(&ran));
     let result: Value = serde_json::from_slice(&ran.stdout).unwrap();
     assert_eq!(
@@ -397,7 +397,7 @@ fn the_scripts_of_the_workflows_do_what_they_say() {
     let project = Project::new();
     let config = |subject: &str| {
         let text = format!(
-            "proofhouse: 1\nsubjects: [{{name: mine, simulation: {subject}}}]\nfilters: {{ids: PH-001}}\n"
+            "proofhouse: 1\nsubjects: [{{name: mine, simulation: {subject}}}]\nfilters: {{ids: PROOF-001}}\n"
         );
         project.write("proofhouse.yaml", &text);
     };

@@ -16,8 +16,16 @@ use serde_json::Value;
 /// categories that tool servers alone can show, and carry their orders in descriptions, parameters, results and
 /// errors, from one server and from two, at once and only later.
 const DOCUMENTS: [&str; 10] = [
-    "PH-001", "PH-003", "PH-005", "PH-009", "PH-010", "PH-012", "PH-018", "PH-026", "PH-030",
-    "PH-034",
+    "PROOF-001",
+    "PROOF-003",
+    "PROOF-005",
+    "PROOF-009",
+    "PROOF-010",
+    "PROOF-012",
+    "PROOF-018",
+    "PROOF-026",
+    "PROOF-030",
+    "PROOF-034",
 ];
 
 /// The tier of what gets through, which is the same for all of them.

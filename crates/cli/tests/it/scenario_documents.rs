@@ -94,15 +94,39 @@ fn every_attack_has_what_a_campaign_needs() {
     let (attacks, twins) = library();
     assert!(attacks.len() >= 40, "{}", attacks.len());
     assert_eq!(attacks.len(), twins.len());
-    let mut ids = BTreeSet::new();
+    let (mut ids, mut slugs) = (BTreeSet::new(), BTreeSet::new());
     for file in &attacks {
         let attack = &file.document.attack;
         let id = attack.id.as_deref().unwrap_or_default();
         let name = file.path.file_name().unwrap().to_str().unwrap();
+        let slug = name.strip_suffix(".yaml").unwrap_or_default();
         file.must(
-            name.starts_with(&format!("{id}-")),
-            "the name does not begin with the id",
+            slug.split('-').count() >= 2
+                && slug
+                    .chars()
+                    .all(|c| c == '-' || c.is_ascii_lowercase() || c.is_ascii_digit()),
+            "the file's name says in two words or more what happens, in small letters",
         );
+        file.must(
+            slugs.insert(slug.to_owned()),
+            "the file's name is used twice",
+        );
+        file.must(
+            id.strip_prefix("PROOF-")
+                .is_some_and(|number| number.len() == 3),
+            "the id is PROOF- and a number",
+        );
+        let mitigation = attack
+            .extensions
+            .get("x-proofhouse")
+            .map(|ours| &ours["mitigation"]);
+        for who in ["agent", "tool", "policy"] {
+            let says = mitigation.and_then(|mitigation| mitigation[who].as_str());
+            file.must(
+                says.is_some_and(|text| text.len() > 20),
+                "`mitigation` says what to change in the agent, in the tool and in the policy",
+            );
+        }
         file.must(ids.insert(id.to_owned()), "the id is used twice");
         let classification = attack.classification.as_ref().unwrap();
         let category = classification.category.unwrap().as_str();
@@ -278,11 +302,19 @@ fn the_binary_brings_the_library_along() {
 
     let first = attacks
         .iter()
-        .find(|file| file.document.attack.id.as_deref() == Some("PH-001"))
+        .find(|file| file.document.attack.id.as_deref() == Some("PROOF-001"))
         .unwrap();
-    assert_eq!(run(&["scenarios", "show", "ph-001"]).stdout, first.text);
-    let twin = run(&["scenarios", "show", "PH-001", "--twin"]);
-    assert!(twin.stdout.contains("twin_of: PH-001"), "{}", twin.stdout);
+    assert_eq!(run(&["scenarios", "show", "proof-001"]).stdout, first.text);
+    assert_eq!(
+        run(&["scenarios", "show", "weather-key-theft"]).stdout,
+        first.text
+    );
+    let twin = run(&["scenarios", "show", "PROOF-001", "--twin"]);
+    assert!(
+        twin.stdout.contains("twin_of: PROOF-001"),
+        "{}",
+        twin.stdout
+    );
 
     for (filter, fits) in [
         (["--category", "oversight_bypass"], "category"),
@@ -315,7 +347,7 @@ fn the_binary_brings_the_library_along() {
     let wrong = run(&["scenarios", "list", "--mode", "a2a_clent"]);
     assert_eq!(wrong.code, Some(64));
     assert!(wrong.stderr.contains("a2a_client"), "{}", wrong.stderr);
-    let wrong = run(&["scenarios", "show", "PH-0001"]);
+    let wrong = run(&["scenarios", "show", "PROOF-0001"]);
     assert_eq!(wrong.code, Some(64), "{}", wrong.stderr);
 }
 
