@@ -1,7 +1,7 @@
 //! Indicators of many documents compiled into one scanner, and the trace model they judge.
 //!
 //! The crate is pure: no files, no network, no async, no clock. A [`Scanner`] is built from any number
-//! of documents and judges [`Message`]s, one by one in a [`Session`] or a whole input at once, with
+//! of documents and judges [`TraceMessage`]s, one by one in a [`ScanSession`] or a whole input at once, with
 //! threads that end before the call does.
 
 mod batch;

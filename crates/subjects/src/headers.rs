@@ -76,7 +76,7 @@ impl RequestHeader {
         Self::new(name.trim(), value.trim())
     }
 
-    /// A header of this name; the value may be that of a variable, as in [`Header::read`].
+    /// A header of this name; the value may be that of a variable, as in [`RequestHeader::read`].
     ///
     /// # Errors
     ///

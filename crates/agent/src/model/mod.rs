@@ -2,7 +2,7 @@
 //!
 //! Everything that answers a conversation is a [`Model`]. [`open`] turns a text such as
 //! `openai:gpt-5` or `sim:careful` into one; a [`Recorder`] writes down what any of them said, and a
-//! [`Replay`] says it again.
+//! [`RecordedModel`] says it again.
 //!
 //! ```
 //! use proofhouse_agent::model::{self, ChatMessage, ModelConfig, ModelRequest};

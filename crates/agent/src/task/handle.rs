@@ -29,7 +29,7 @@ pub struct TaskInput {
     /// The model goes on from what precedes. A message is then only what the rules see: it stands in the
     /// conversation already.
     pub goes_on: bool,
-    /// Functions of whoever asks. A call of one is left open: [`Output::pending`].
+    /// Functions of whoever asks. A call of one is left open: [`TaskOutput::pending`].
     pub tools: Vec<ToolSpec>,
     /// What whoever asks says about the circumstances of this input, for the model.
     pub context: Option<String>,

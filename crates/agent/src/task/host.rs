@@ -70,7 +70,7 @@ pub struct TaskOptions {
     /// What was said before the task began.
     pub history: Vec<ChatMessage>,
     /// Keeps what happens, so that the task can go on in another process. Results that whoever asks brings
-    /// along ([`Input::preceding`](super::Input::preceding)) are not kept.
+    /// along ([`TaskInput::preceding`](super::TaskInput::preceding)) are not kept.
     pub journal: Option<Arc<dyn Journal>>,
     /// What the journal of an earlier part of the task kept.
     pub restored: Option<Restored>,

@@ -22,7 +22,7 @@ pub trait Journal: fmt::Debug + Send + Sync {
 pub struct JournalEntry {
     /// What happened, or is about to.
     pub turn: Turn,
-    /// The delivery that is settled with it: [`Input::delivery`](super::Input::delivery).
+    /// The delivery that is settled with it: [`TaskInput::delivery`](super::TaskInput::delivery).
     pub delivery: Option<String>,
     /// What the allow list gains.
     pub allowed: Vec<AllowedValue>,

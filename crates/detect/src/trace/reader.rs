@@ -19,7 +19,7 @@ use crate::import::{ImportOptions, TraceFormat};
 
 /// Reads a trace in JSON Lines, plain or compressed with gzip or zstd, in flat memory.
 ///
-/// A bad line is yielded as a [problem](Item::Problem), counted and skipped. An error of the input
+/// A bad line is yielded as a [problem](TraceItem::Problem), counted and skipped. An error of the input
 /// or the decompressor ends the reading, after everything that came before it.
 ///
 /// ```

@@ -19,7 +19,7 @@ pub trait LineFormat {
 /// Reads messages from lines of the format `F`, in flat memory. For our own traces it is called
 /// [`TraceReader`](crate::TraceReader); [`open`](crate::open) makes one for any format.
 ///
-/// A bad line is yielded as a [problem](Item::Problem), counted and skipped. An error of the input
+/// A bad line is yielded as a [problem](TraceItem::Problem), counted and skipped. An error of the input
 /// or the decompressor ends the reading, after everything that came before it.
 pub struct MessageReader<R: Read, F> {
     lines: LineSplitter<R>,

@@ -1,6 +1,6 @@
 //! Interpolation: one engine for every `{…}` of a manifest, with a rule per position.
 //!
-//! A [`Template`] is parsed once, when the manifest is read. A [`Scope`] holds what its references can
+//! A [`Template`] is parsed once, when the manifest is read. A [`TemplateScope`] holds what its references can
 //! name. How a value enters the text depends on where it stands: in a URL it is percent-encoded, in a
 //! header it may not break the line, in a body it keeps its JSON type.
 

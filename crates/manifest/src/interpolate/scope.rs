@@ -49,7 +49,7 @@ pub struct TemplateScope {
 }
 
 impl TemplateScope {
-    /// Sets what a root names. Values that must not be shown are added with [`Scope::hide`].
+    /// Sets what a root names. Values that must not be shown are added with [`TemplateScope::hide`].
     pub fn set(&mut self, root: Root, value: Value) {
         self.values.insert(root, Sealed::new(value));
     }
