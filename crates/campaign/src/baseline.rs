@@ -89,13 +89,18 @@ fn rates(summary: &CampaignSummary) -> HashMap<(&str, &str), Rate> {
     rates.collect()
 }
 
-/// Why two results cannot be compared, whatever they counted. A campaign that ended on what it saw is no fair sample: where it
-/// stopped at a success, the rate is too high, and among those that went on, too low.
+/// Whether every planned run of a campaign was made. One that ended on what it saw is no fair sample: where it stopped at a
+/// success, the rate is too high, and among those that went on, too low.
+#[must_use]
+pub fn is_fair_sample(result: &CampaignResult) -> bool {
+    result.complete && result.spared == 0
+}
+
+/// Why two results cannot be compared, whatever they counted.
 fn incomparable(now: &CampaignResult, before: &CampaignResult) -> Option<Incomparable> {
-    let is_whole = |result: &CampaignResult| result.complete && result.spared == 0;
-    if !is_whole(before) {
+    if !is_fair_sample(before) {
         Some(Incomparable::BaselineStopped)
-    } else if !is_whole(now) {
+    } else if !is_fair_sample(now) {
         Some(Incomparable::CampaignStopped)
     } else {
         None

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use proofhouse_campaign::baseline::{DEFAULT_THRESHOLD, compare, missing_in_common};
-use proofhouse_campaign::comparison::Comparison;
+use proofhouse_campaign::baseline::{
+    DEFAULT_THRESHOLD, compare, is_fair_sample, missing_in_common,
+};
+use proofhouse_campaign::comparison::{Comparison, Incomparable};
 use proofhouse_campaign::engine::{CampaignProgress, CampaignSettings, execute};
 use proofhouse_campaign::filters;
 use proofhouse_campaign::gates::{FailOn, gate, surprises};
@@ -210,7 +212,13 @@ impl RunCommand {
         }
         if let Some(before) = &baseline {
             warn_of_nothing_shared(&plan, &infos, before);
-            talk(&power::note(&sensitivity));
+            // Better told before the campaign than after it.
+            if is_fair_sample(before) {
+                talk(&power::note(&sensitivity));
+            } else {
+                let reason = Incomparable::BaselineStopped.reason();
+                complain(&format!("warning: nothing will be compared: {reason}"));
+            }
         }
         let earlier = self.earlier(&plan, &infos)?;
         let settings = CampaignSettings {

@@ -267,6 +267,7 @@ fn nothing_stops_on_what_it_saw_where_something_is_compared() {
     let output = with(&compare);
     let said = stderr(&output);
     assert_eq!(code(&output), 2, "{said}");
+    assert!(said.contains("warning: nothing will be compared"), "{said}");
     assert!(said.contains("the baseline stopped before"), "{said}");
     let output = with(&["--early-stop"]);
     assert_eq!(code(&output), 64, "it is gone");
