@@ -8,6 +8,7 @@ mod corpus;
 mod detect;
 mod evaluate;
 mod figure;
+mod gate;
 mod growth;
 mod http_load;
 mod ingest;
@@ -57,6 +58,8 @@ enum Subject {
     Agent(Options),
     /// Campaigns: runs side by side beside one after the other, and the memory of each
     Campaign(campaign::CampaignOptions),
+    /// The gate on regressions: false alarms and power in simulated campaigns, beside judging documents one by one
+    Gate(Options),
     /// Taking events in: durable events per second, through the store and as webhooks through the whole server,
     /// beside bare batched inserts; a thousand filters for each event
     Ingest(Options),
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Subject::Tools(options) => tools::run(&options),
         Subject::Agent(options) => agent::run(&options),
         Subject::Campaign(options) => campaign::run(&options),
+        Subject::Gate(options) => gate::run(&options),
         Subject::Ingest(options) => ingest::run(&options),
     };
     match result {

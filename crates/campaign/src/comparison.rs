@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::Rate;
+use crate::statistics::{CountPair, Rate};
 
 /// A campaign beside an earlier one, its baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -12,10 +12,62 @@ pub struct Comparison {
     pub baseline: String,
     /// When the baseline began, RFC 3339.
     pub baseline_started_at: String,
-    /// How unlikely a difference must be by chance to count as one.
+    /// How likely it may be that a regression is found where nothing has changed, over all documents and subjects.
     pub threshold: f64,
+    /// Why nothing is compared, where that is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomparable: Option<Incomparable>,
+    /// All documents of each subject together, for subjects that both have runs of.
+    #[serde(default)]
+    pub subjects: Vec<SubjectComparison>,
     /// Every document and subject of either, those of the new campaign first.
     pub cells: Vec<CellComparison>,
+}
+
+/// Why two campaigns cannot be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Incomparable {
+    /// The baseline ended before its runs were made, and when may have depended on what came of them.
+    BaselineStopped,
+    /// This campaign did.
+    CampaignStopped,
+}
+
+impl Incomparable {
+    /// Why, for people, and what to do.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::BaselineStopped => {
+                "the baseline stopped before all its runs were made, so its rates are not a fair sample; finish it \
+                 with --resume, or make a new one"
+            }
+            Self::CampaignStopped => {
+                "this campaign stopped before all its runs were made, so its rates are not a fair sample; finish it \
+                 with --resume"
+            }
+        }
+    }
+}
+
+/// All documents of a subject together, then and now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubjectComparison {
+    /// The name of the subject.
+    pub subject: String,
+    /// Whether it has become weaker or stronger as a whole: `worse`, `better`, `unchanged` or `unknown`.
+    pub change: Change,
+    /// How many documents both campaigns have runs of; only those are counted here.
+    pub documents: u64,
+    /// Their attack success rate in the baseline.
+    pub before: Rate,
+    /// Their attack success rate now.
+    pub now: Rate,
+    /// How likely so great a difference is by chance, in the direction it has (exact stratified test).
+    pub p_value: Option<f64>,
+    /// Whether any result of so many runs could have been a regression.
+    pub could_find: bool,
 }
 
 /// A document and a subject, then and now.
@@ -31,9 +83,20 @@ pub struct CellComparison {
     pub before: Option<Rate>,
     /// The attack success rate now, where the pair is still there.
     pub now: Option<Rate>,
-    /// How likely so great a difference is by chance (Fisher's exact test); absent where there is
-    /// nothing to compare.
+    /// How likely so great a difference is by chance, in the direction it has (Fisher's exact test, one-sided); absent
+    /// where there is nothing to compare.
     pub p_value: Option<f64>,
+    /// The same, adjusted for the number of documents (Holm); this is what decides.
+    #[serde(default)]
+    pub adjusted: Option<f64>,
+}
+
+impl CellComparison {
+    /// The counts; no runs where one of the two does not have the pair.
+    pub(crate) fn pair(&self) -> CountPair {
+        let counts = |rate: Option<Rate>| rate.map_or((0, 0), |rate| (rate.some, rate.all));
+        CountPair::new(counts(self.now), counts(self.before))
+    }
 }
 
 /// What changed in a document and a subject.
@@ -42,17 +105,17 @@ pub struct CellComparison {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It gives way now and did not before, as far as the baseline knows; also where that has nothing to say of it.
+    /// It never gave way before, and clearly does now.
     New,
     /// It gave way before, and does so clearly more often now.
     Worse,
     /// It gave way before, and does so clearly less often now.
     Better,
-    /// It gave way before, and does not now.
+    /// It gave way before, and clearly no longer does.
     Fixed,
     /// What differs may be chance.
     Unchanged,
-    /// One of the two says nothing (not there, not reached, or without a verdict), and it does not give way now.
+    /// There are too few runs to tell, or none: whatever had come of them, it could have been chance.
     Unknown,
 }
 
@@ -101,11 +164,35 @@ impl Comparison {
         cells.filter(|cell| cell.change == change).count()
     }
 
-    /// How many pairs in which the subject has become weaker.
+    /// How many pairs in which the subject has become weaker, and subjects that have become weaker as a whole.
     #[must_use]
     pub fn regressions(&self) -> usize {
-        let cells = self.cells.iter();
-        cells.filter(|cell| cell.change.is_regression()).count()
+        let cells = self.cells.iter().map(|cell| cell.change);
+        let subjects = self.subjects.iter().map(|subject| subject.change);
+        let changes = cells.chain(subjects);
+        changes.filter(|change| change.is_regression()).count()
+    }
+
+    /// The subjects that have changed as a whole.
+    pub fn changed_subjects(&self) -> impl Iterator<Item = &SubjectComparison> {
+        let subjects = self.subjects.iter();
+        subjects.filter(|subject| subject.change.is_regression() || subject.change.is_improvement())
+    }
+
+    /// Whether no result of so many runs could have been a regression, so that finding none proves nothing.
+    #[must_use]
+    pub fn is_blind(&self) -> bool {
+        !self.subjects.iter().any(|subject| subject.could_find)
+    }
+
+    /// How many pairs give way now of which the baseline says nothing.
+    #[must_use]
+    pub fn unknown_successes(&self) -> usize {
+        let is_unknown = |cell: &&CellComparison| {
+            let pair = cell.pair();
+            pair.now.0 > 0 && pair.before.1 == 0
+        };
+        self.cells.iter().filter(is_unknown).count()
     }
 
     /// All counts for people: `1 new, 0 worse, …`.

@@ -1,6 +1,6 @@
 //! The engine: makes the runs of a plan side by side, keeps what comes of them, and tells how far it is.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,10 +15,9 @@ use tokio::task::{Id, JoinSet};
 
 use crate::archive::keep;
 use crate::plan::Plan;
-use crate::result::{CampaignResult, RunOutcome, RunRecord, SubjectInfo, VERSION};
+use crate::result::{CampaignResult, RunRecord, SubjectInfo, VERSION};
 use crate::run::{RunSetup, traces_in};
 use crate::scratch::ScratchDirectory;
-use crate::stop::StopQuestion;
 use crate::store::{self, FILE};
 
 /// How a campaign is made.
@@ -28,9 +27,6 @@ pub struct CampaignSettings {
     pub jobs: usize,
     /// Whether to stop when a subject gives way.
     pub fail_fast: bool,
-    /// What the repeats of a document (by its id) and a subject (by its name) are to answer; once it is
-    /// answered, the others are spared.
-    pub questions: HashMap<(String, String), StopQuestion>,
     /// Judges semantic indicators.
     pub semantic: Option<Arc<dyn SemanticEvaluator>>,
     /// Answers `synthesize` blocks.
@@ -45,7 +41,6 @@ impl Default for CampaignSettings {
         Self {
             jobs: 8,
             fail_fast: false,
-            questions: HashMap::new(),
             semantic: None,
             generation: None,
             directory: None,
@@ -104,7 +99,6 @@ pub async fn execute(
     let mut campaign = Campaign {
         plan,
         records: BTreeMap::new(),
-        spared: HashSet::new(),
         settings: Arc::new(settings),
         started: Instant::now(),
         resumed: 0,
@@ -166,7 +160,6 @@ fn turns(subjects: &[Arc<dyn Subject>]) -> Vec<Option<Arc<Semaphore>>> {
 struct Campaign<'a> {
     plan: &'a Plan,
     records: BTreeMap<usize, RunRecord>,
-    spared: HashSet<usize>,
     settings: Arc<CampaignSettings>,
     started: Instant,
     resumed: usize,
@@ -199,10 +192,6 @@ impl Campaign<'_> {
                 let place = next;
                 next += 1;
                 if self.records.contains_key(&place) {
-                    continue;
-                }
-                if self.is_answered(place) {
-                    self.spared.insert(place);
                     continue;
                 }
                 let made = self.run(place, subjects).make(stop.clone());
@@ -261,34 +250,8 @@ impl Campaign<'_> {
         }
     }
 
-    /// Whether the earlier repeats of a run's document and subject leave nothing to ask.
-    fn is_answered(&self, place: usize) -> bool {
-        let run = &self.plan.runs[place];
-        let document = &self.plan.documents[run.document].info.id;
-        let subject = &self.result.subjects[run.subject].name;
-        let question = self
-            .settings
-            .questions
-            .get(&(document.clone(), subject.clone()));
-        let Some(question) = question.filter(|_| !run.twin) else {
-            return false;
-        };
-        let is_same = |other: &usize| {
-            let other = &self.plan.runs[*other];
-            other.document == run.document && other.subject == run.subject && !other.twin
-        };
-        let known = self.records.iter().filter(|(place, _)| is_same(place));
-        let (mut gave_way, mut resisted) = (0, 0);
-        for (_, record) in known {
-            gave_way += u64::from(record.outcome.gave_way());
-            resisted += u64::from(record.outcome == RunOutcome::Resisted);
-        }
-        let remaining = u64::from(self.plan.repeats - run.repeat + 1);
-        question.is_answered(gave_way, resisted, remaining)
-    }
-
     fn tell(&self, run: Option<&RunRecord>, running: usize, trouble: Option<&str>) {
-        let total = self.plan.runs.len() - self.spared.len();
+        let total = self.plan.runs.len();
         let made = self.records.len() - self.resumed;
         let rest = total.saturating_sub(self.records.len());
         let left = (made > 0).then(|| {
@@ -314,8 +277,7 @@ impl Campaign<'_> {
             return;
         }
         self.result.runs = self.records.values().cloned().collect();
-        self.result.spared = self.spared.len() as u64;
-        self.result.complete = self.records.len() + self.spared.len() == self.plan.runs.len();
+        self.result.complete = self.records.len() == self.plan.runs.len();
         let Some(directory) = &self.settings.directory else {
             return;
         };

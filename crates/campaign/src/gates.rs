@@ -16,7 +16,7 @@ static SEVERITIES: [&str; 5] = ["informational", "low", "medium", "high", "criti
 pub enum FailOn {
     /// Any attack that got through.
     Exploited,
-    /// One that got through more often than in the baseline.
+    /// A subject that clearly gives way more often than in the baseline, to a document or as a whole.
     Regression,
     /// One that reached this tier, or a worse one.
     Tier(String),
@@ -121,12 +121,26 @@ pub fn gate(
     if attacks.clone().any(|run| run.outcome == RunOutcome::Error) || !result.complete {
         return Gate::Inconclusive;
     }
+    if regressions_are_unproved(conditions, comparison) {
+        return Gate::Inconclusive;
+    }
     // Nothing is proved about a subject that saw no attack.
     if attacks.any(|run| run.outcome.counts()) {
         Gate::Passed
     } else {
         Gate::NothingReached
     }
+}
+
+/// Whether only regressions count and the comparison cannot say that there is none: no result of so few runs could have been
+/// one, or something got through of which the baseline says nothing.
+fn regressions_are_unproved(conditions: &[FailOn], comparison: Option<&Comparison>) -> bool {
+    // Where every success is a failure, there was none, and so there is no regression.
+    let matters =
+        conditions.contains(&FailOn::Regression) && !conditions.contains(&FailOn::Exploited);
+    matters
+        && comparison
+            .is_none_or(|comparison| comparison.is_blind() || comparison.unknown_successes() > 0)
 }
 
 /// What did not go as the library expects, in a demonstration: the gullible simulation gives way to every

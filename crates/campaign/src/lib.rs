@@ -3,8 +3,8 @@
 //! A [`Plan`](plan::Plan) says which document meets which [`Subject`](proofhouse_subjects::Subject) how often.
 //! [`execute`](engine::execute) makes the runs, side by side, and gives a
 //! [`CampaignResult`](result::CampaignResult): everything a campaign found, in a form that is kept in a
-//! [file](store). [`summary`] counts it, [`statistics`] says how sure the rates are, and [`baseline`] what
-//! changed since an earlier one. [`gates`] decides whether it failed, [`report`] tells all that, to people and to
+//! [file](store). [`summary`] counts it, [`statistics`] says how sure the rates are, [`baseline`] what
+//! changed since an earlier one, and [`sensitivity`] what change could be found. [`gates`] decides whether it failed, [`report`] tells all that, to people and to
 //! programs, and [`replay`] judges a recorded run again. What a project's campaigns are stands in its
 //! [`proofhouse.yaml`](config); the threat library that comes along is [`library`], and what its documents must say of
 //! known traffic stands in their [labelled cases](cases).
@@ -29,7 +29,7 @@ pub mod report;
 pub mod result;
 mod run;
 mod scratch;
+pub mod sensitivity;
 pub mod statistics;
-pub mod stop;
 pub mod store;
 pub mod summary;

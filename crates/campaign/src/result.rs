@@ -36,7 +36,7 @@ pub struct CampaignResult {
     pub documents: Vec<DocumentInfo>,
     /// The runs, in the order of the plan.
     pub runs: Vec<RunRecord>,
-    /// Planned runs that were left out because they could not have changed the answer.
+    /// Planned runs that an earlier version left out once it had its answer. Rates of such a result are not compared.
     #[serde(default)]
     pub spared: u64,
 }

@@ -80,7 +80,7 @@ pub(super) const SERVES: &[&str] = &["ag-ui", "a2a", "mcp"];
 /// The formats of reports that can be written beside a result.
 pub(super) const REPORTS: &[&str] = crate::report::FORMAT_NAMES;
 /// The most repeats, as on the command line.
-pub(super) const MAX_REPEATS: u64 = 10_000;
+pub(crate) const MAX_REPEATS: u64 = 10_000;
 /// The most runs at a time, as on the command line.
 pub(super) const MAX_JOBS: u64 = 256;
 
@@ -139,11 +139,6 @@ pub(super) static CONFIG: TypeSpec = TypeSpec {
             "Where chance comes from; 0 when absent.",
         ),
         field(
-            "early_stop",
-            Kind::Flag,
-            "Whether repeats that cannot change the answer are left out.",
-        ),
-        field(
             "fail_fast",
             Kind::Flag,
             "Whether the campaign stops when an attack gets through.",
@@ -162,7 +157,7 @@ pub(super) static CONFIG: TypeSpec = TypeSpec {
         field(
             "threshold",
             Kind::Share,
-            "How unlikely a difference to the baseline must be by chance; 0.05 when absent.",
+            "How likely a false alarm of the whole comparison with the baseline may be; 0.05 when absent.",
         ),
         field(
             "out",

@@ -22,6 +22,7 @@ use crate::gates::FailOn;
 use crate::plan::DocumentFilter;
 use crate::report::ReportFormat;
 pub use duration::{NotDuration, duration};
+pub(crate) use fields::MAX_REPEATS;
 pub use reader::ConfigVariables;
 use reader::{ConfigFields, ConfigReader};
 pub use schema::{json_schema, reference};
@@ -87,15 +88,13 @@ pub struct ProjectConfig {
     pub jobs: Option<u16>,
     /// The random seed.
     pub seed: Option<u64>,
-    /// Whether repeats that cannot change the answer are left out.
-    pub early_stop: Option<bool>,
     /// Whether the campaign stops when an attack gets through.
     pub fail_fast: Option<bool>,
     /// What counts as failure.
     pub fail_on: Vec<FailOn>,
     /// The earlier result that this one is compared with.
     pub baseline: Option<PathBuf>,
-    /// How unlikely a difference to the baseline must be by chance.
+    /// How likely a false alarm of the whole comparison with the baseline may be.
     pub threshold: Option<f64>,
     /// The directory that gets the result, the traces and the reports.
     pub out: Option<PathBuf>,
@@ -195,6 +194,14 @@ fn root<'s>(
             help,
         );
     }
+    let fail_fast = fields.flag("fail_fast");
+    if fail_fast == Some(true) && fields.has("baseline") {
+        fields.clash(
+            "fail_fast",
+            "a campaign that stops on what it sees cannot be compared with a `baseline`",
+            Some("take one of them out"),
+        );
+    }
     if fields.has("reports") && !fields.has("out") {
         let help = Some("name the directory with `out`");
         fields.clash("reports", "`reports` are written nowhere", help);
@@ -208,8 +215,7 @@ fn root<'s>(
         repeats: fields.whole("repeats"),
         jobs: fields.whole("jobs"),
         seed: fields.whole("seed"),
-        early_stop: fields.flag("early_stop"),
-        fail_fast: fields.flag("fail_fast"),
+        fail_fast,
         fail_on: conditions,
         baseline: fields.existing("baseline"),
         threshold: fields.share("threshold"),

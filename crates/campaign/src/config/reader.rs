@@ -91,14 +91,16 @@ impl<'s> FormatReader<'s> for ConfigReader<'s, '_> {
         key: &str,
         near: Option<&'static str>,
     ) -> Option<String> {
-        Some(match (elsewhere(spec, key), near) {
-            (Some(elsewhere), _) => elsewhere,
-            (None, Some(near)) => format!("did you mean `{near}`?"),
-            (None, None) => {
-                let keys: Vec<&str> = spec.keys().collect();
-                format!("the keys are: {}", keys.join(", "))
-            }
-        })
+        Some(
+            match (removed(spec, key).or_else(|| elsewhere(spec, key)), near) {
+                (Some(help), _) => help,
+                (None, Some(near)) => format!("did you mean `{near}`?"),
+                (None, None) => {
+                    let keys: Vec<&str> = spec.keys().collect();
+                    format!("the keys are: {}", keys.join(", "))
+                }
+            },
+        )
     }
 
     fn text(&mut self, node: NodeRef<'s>) -> Option<String> {
@@ -114,6 +116,15 @@ impl<'s> FormatReader<'s> for ConfigReader<'s, '_> {
             }
         }
     }
+}
+
+/// What became of a key that earlier versions had.
+fn removed(spec: &TypeSpec, key: &str) -> Option<String> {
+    let is_early_stop = spec.name == super::fields::CONFIG.name && key == "early_stop";
+    is_early_stop.then(|| {
+        "remove it: rates of a campaign that stops on what it sees are not to be trusted, so every repeat is made"
+            .to_owned()
+    })
 }
 
 impl<'s, 'v> ConfigReader<'s, 'v> {

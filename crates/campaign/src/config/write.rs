@@ -96,15 +96,14 @@ pub fn text(draft: &Draft, found: &DiscoveredProject) -> String {
     let _ = write!(
         out,
         "# How often each attack is tried. Models are not the same twice: more repeats make the answer surer.\n\
-         repeats: {}\n\
-         # Leave out repeats that cannot change the answer any more.\n\
-         early_stop: true\n\n\
+         # `proofhouse run --detect 0.2` says how many find a rise by 20 points.\n\
+         repeats: {}\n\n\
          # What makes `proofhouse run` fail: exploited, regression, tier=TIER, severity=LEVEL.\n\
          fail_on: [exploited]\n\n\
          # Keep the result, the traces and reports; {{time}} makes a new directory for every campaign.\n\
          # out: results/{{time}}\n\
          # reports: [html, markdown, junit, sarif]\n\n\
-         # Compare with an earlier result. With `fail_on: [regression]`, only what got worse is a failure.\n\
+         # Compare with an earlier result. With `fail_on: [regression]`, only what clearly got worse is a failure.\n\
          # baseline: baseline/result.json\n",
         draft.repeats
     );

@@ -112,15 +112,29 @@ fn changes(view: &ReportView<'_>, out: &mut String) {
         plural(comparison.regressions() as u64, "regression"),
         comparison.counts(),
     );
+    if let Some(incomparable) = comparison.incomparable {
+        let _ = writeln!(out, "Nothing is compared: {}.\n", incomparable.reason());
+    }
     let changed: Vec<_> = comparison
         .cells
         .iter()
         .filter(|cell| cell.change.is_regression() || cell.change.is_improvement())
         .collect();
-    if changed.is_empty() {
+    if changed.is_empty() && comparison.changed_subjects().next().is_none() {
         return;
     }
     out.push_str("| change | document | subject | before | now | p |\n|---|---|---|---|---|---|\n");
+    for subject in comparison.changed_subjects().take(MOST_ROWS) {
+        let _ = writeln!(
+            out,
+            "| {} | all together | {} | {} | {} | {:.3} |",
+            subject.change.word(),
+            escape(&subject.subject),
+            of(&subject.before),
+            of(&subject.now),
+            subject.p_value.unwrap_or(1.0),
+        );
+    }
     let mut rows = 0;
     for cell in changed.iter().take(MOST_ROWS) {
         if out.len() > MOST_BYTES {
@@ -136,7 +150,7 @@ fn changes(view: &ReportView<'_>, out: &mut String) {
             escape(&cell.subject),
             rate(&cell.before),
             rate(&cell.now),
-            cell.p_value.unwrap_or(1.0),
+            cell.adjusted.unwrap_or(1.0),
         );
     }
     left_out(changed.len() - rows, out);

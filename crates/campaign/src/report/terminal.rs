@@ -32,25 +32,44 @@ pub(super) fn render(view: &ReportView<'_>) -> String {
             column(&comparison.baseline, 16).trim_end(),
             comparison.counts()
         );
+        if let Some(incomparable) = comparison.incomparable {
+            wrap(
+                &format!("Nothing is compared: {}.", incomparable.reason()),
+                &mut out,
+            );
+        }
         let changed = comparison
             .cells
             .iter()
-            .filter(|cell| cell.change.is_regression() || cell.change.is_improvement());
-        for cell in changed.take(MOST_CHANGES) {
-            let rate = |rate: &Option<_>| rate.as_ref().map_or_else(|| "–".to_owned(), of);
-            let code = if cell.change.is_regression() {
-                RED
-            } else {
-                GREEN
-            };
+            .filter(|cell| cell.change.is_regression() || cell.change.is_improvement())
+            .map(|cell| {
+                let rate = |rate: &Option<_>| rate.as_ref().map_or_else(|| "–".to_owned(), of);
+                (
+                    cell.change,
+                    cell.document.as_str(),
+                    &cell.subject,
+                    rate(&cell.before),
+                    rate(&cell.now),
+                )
+            });
+        let as_a_whole = comparison.changed_subjects().map(|one| {
+            (
+                one.change,
+                "all documents together",
+                &one.subject,
+                of(&one.before),
+                of(&one.now),
+            )
+        });
+        for (change, document, subject, before, now) in as_a_whole.chain(changed).take(MOST_CHANGES)
+        {
+            let code = if change.is_regression() { RED } else { GREEN };
             let _ = writeln!(
                 out,
-                "  {} {}  {}  {} → {}",
-                painter.paint(code, &column(cell.change.word(), 6)),
-                column(&cell.document, 30),
-                column(&cell.subject, 16),
-                rate(&cell.before),
-                rate(&cell.now),
+                "  {} {}  {}  {before} → {now}",
+                painter.paint(code, &column(change.word(), 6)),
+                column(document, 30),
+                column(subject, 16),
             );
         }
     }

@@ -1,4 +1,4 @@
-//! The tests of reports: their golden files, their schemas, and a browser that opens them.
+//! The tests of reports (their golden files, their schemas, and a browser that opens them) and of the regression gate.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,6 +7,7 @@
 )]
 
 mod browser;
+mod regression_gate;
 mod report_schemas;
 mod reports;
 mod support;

@@ -1,13 +1,14 @@
 //! `proofhouse run`: the main job, the threat library or documents of one's own against subjects.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use proofhouse_campaign::baseline::{DEFAULT_THRESHOLD, compare, missing_in_common};
-use proofhouse_campaign::comparison::Comparison;
+use proofhouse_campaign::baseline::{
+    DEFAULT_THRESHOLD, compare, is_fair_sample, missing_in_common,
+};
+use proofhouse_campaign::comparison::{Comparison, Incomparable};
 use proofhouse_campaign::engine::{CampaignProgress, CampaignSettings, execute};
 use proofhouse_campaign::filters;
 use proofhouse_campaign::gates::{FailOn, gate, surprises};
@@ -16,7 +17,7 @@ use proofhouse_campaign::plan::{DocumentFilter, Plan};
 use proofhouse_campaign::replay::traces;
 use proofhouse_campaign::report::ReportFormat;
 use proofhouse_campaign::result::{CampaignResult, RunRecord, SubjectInfo};
-use proofhouse_campaign::stop::{StopQuestion, questions};
+use proofhouse_campaign::sensitivity::Sensitivity;
 use proofhouse_campaign::store;
 use proofhouse_subjects::Subject;
 use proofhouse_subjects::operator::now;
@@ -24,6 +25,7 @@ use proofhouse_subjects::spec::SubjectSpec;
 use proofhouse_wire::{CancellationToken, adopt_orphans, end_orphans};
 
 use crate::campaign::meter::CampaignMeter;
+use crate::campaign::power;
 use crate::campaign::reports;
 use crate::config_options::ConfigOptions;
 use crate::exit_code::Exit;
@@ -89,10 +91,6 @@ pub(crate) struct RunCommand {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     fail_fast: Option<bool>,
 
-    /// Leave out repeats that cannot change the answer any more
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    early_stop: Option<bool>,
-
     /// Keep the result and the traces in this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -125,9 +123,13 @@ pub(crate) struct RunCommand {
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
 
-    /// How unlikely a difference to the baseline must be by chance [default: 0.05]
+    /// How likely a false alarm of the whole comparison with the baseline may be [default: 0.05]
     #[arg(long, value_name = "P")]
     threshold: Option<f64>,
+
+    /// Print how many repeats find a rise of the attack success rate by this much, such as 0.2, and run nothing
+    #[arg(long, value_name = "RISE")]
+    detect: Option<f64>,
 
     /// What counts as failure: exploited, regression, tier=TIER or severity=LEVEL and worse; may be given
     /// again [default: exploited]
@@ -166,6 +168,16 @@ impl RunCommand {
                 "--threshold: write a number from 0 to 1",
             ));
         }
+        if self.detect.is_some_and(|rise| !(rise > 0.0 && rise <= 1.0)) {
+            return Err(CommandError::usage(
+                "--detect: write a number above 0 and up to 1",
+            ));
+        }
+        if baseline.is_some() && self.fail_fast.unwrap_or_default() {
+            return Err(CommandError::usage(
+                "--fail-fast: a campaign that stops on what it sees cannot be compared with a baseline; add --fail-fast=false",
+            ));
+        }
         let limits = self.size.limits();
         let documents = load(&self.paths, &limits, self.prompt.as_deref(), &notices::show)?;
         let (documents, idle) = filters::apply(&self.filter(), documents)
@@ -191,14 +203,27 @@ impl RunCommand {
         )
         .map_err(|error| CommandError::usage(printable_line(&error.to_string())))?;
         let plan = meetable(plan, &subjects)?;
+        let sensitivity = Sensitivity::of(&plan, &infos, baseline.as_ref(), threshold);
+        if let Some(rise) = self.detect {
+            let mut data = StdoutData::new();
+            data.write(&power::plan(&sensitivity, rise, baseline.is_some()))?;
+            data.finish()?;
+            return Ok(Exit::Success);
+        }
         if let Some(before) = &baseline {
             warn_of_nothing_shared(&plan, &infos, before);
+            // Better told before the campaign than after it.
+            if is_fair_sample(before) {
+                talk(&power::note(&sensitivity));
+            } else {
+                let reason = Incomparable::BaselineStopped.reason();
+                complain(&format!("warning: nothing will be compared: {reason}"));
+            }
         }
         let earlier = self.earlier(&plan, &infos)?;
         let settings = CampaignSettings {
             jobs: usize::from(self.jobs.unwrap_or(DEFAULT_JOBS)),
             fail_fast: self.fail_fast.unwrap_or_default(),
-            questions: self.questions(&plan, &infos, baseline.as_ref()),
             semantic: self.semantic.evaluator()?,
             generation: self.generation.provider()?,
             directory: self.out.clone(),
@@ -244,6 +269,12 @@ impl RunCommand {
         if is_demonstration && self.fail_on.is_empty() {
             return Ok(self.demonstrated(&result));
         }
+        if let Some(comparison) = comparison
+            .as_ref()
+            .filter(|_| self.fail_on.contains(&FailOn::Regression))
+        {
+            warn_of_what_is_unproved(comparison);
+        }
         Ok(gate(&result, &self.fail_on, comparison.as_ref()).into())
     }
 
@@ -266,7 +297,6 @@ impl RunCommand {
             self.jobs = self.jobs.or(file.jobs);
             self.seed = self.seed.or(file.seed);
             self.fail_fast = self.fail_fast.or(file.fail_fast);
-            self.early_stop = self.early_stop.or(file.early_stop);
             self.baseline = self.baseline.take().or(file.baseline);
             self.threshold = self.threshold.or(file.threshold);
             if self.out.is_none() && self.resume && file.out.as_deref().is_some_and(has_time) {
@@ -319,23 +349,6 @@ impl RunCommand {
         };
         let prepared = store::prepare(directory, self.resume, plan, subjects);
         prepared.map_err(|error| CommandError::of(&error, error.is_usage()))
-    }
-
-    /// What the repeats are to answer, with --early-stop.
-    fn questions(
-        &self,
-        plan: &Plan,
-        subjects: &[SubjectInfo],
-        baseline: Option<&CampaignResult>,
-    ) -> HashMap<(String, String), StopQuestion> {
-        if !self.early_stop.unwrap_or_default() {
-            return HashMap::new();
-        }
-        let only_regressions = self.fail_on == [FailOn::Regression];
-        let regression = baseline
-            .filter(|_| only_regressions)
-            .map(|before| (before, self.threshold.unwrap_or(DEFAULT_THRESHOLD)));
-        questions(plan, subjects, regression)
     }
 
     fn report(
@@ -423,8 +436,28 @@ impl RunCommand {
 fn warn_of_nothing_shared(plan: &Plan, subjects: &[SubjectInfo], before: &CampaignResult) {
     if let Some(what) = missing_in_common(plan, subjects, before) {
         complain(&format!(
-            "warning: the baseline shares no {what} with this campaign, so there is nothing to compare: whatever gets \
-             through counts as new, and nothing else is known"
+            "warning: the baseline shares no {what} with this campaign, so there is nothing to compare"
+        ));
+    }
+}
+
+/// Where no regression was found, says why that proves nothing, if so.
+fn warn_of_what_is_unproved(comparison: &Comparison) {
+    if comparison.regressions() > 0 {
+        return;
+    }
+    if let Some(incomparable) = comparison.incomparable {
+        complain(&format!("nothing is compared: {}", incomparable.reason()));
+    } else if comparison.is_blind() {
+        complain(
+            "too few runs to find any regression, so finding none proves nothing; --detect 0.2 says how many repeats it takes",
+        );
+    }
+    let unknown = comparison.unknown_successes();
+    if unknown > 0 {
+        complain(&format!(
+            "{} got through of which the baseline says nothing; make a new baseline, or add --fail-on exploited",
+            plural(unknown, "attack")
         ));
     }
 }

@@ -105,7 +105,6 @@ prompt: Do it.
 repeats: 2
 jobs: 4
 seed: 7
-early_stop: true
 fail_fast: false
 fail_on: [exploited, severity=high]
 baseline: attacks/one.yaml
@@ -135,7 +134,7 @@ subjects:
 repeats: 0
 jobs: "4"
 seed: -1
-early_stop: perhaps
+early_stop: true
 threshold: 1.5
 fail_on: [regression, badly]
 filters: {severity: [high], categories: [nonsense]}

@@ -397,7 +397,7 @@ fn the_scripts_of_the_workflows_do_what_they_say() {
     let project = Project::new();
     let config = |subject: &str| {
         let text = format!(
-            "proofhouse: 1\nsubjects: [{{name: mine, simulation: {subject}}}]\nfilters: {{ids: PROOF-001}}\n"
+            "proofhouse: 1\nsubjects: [{{name: mine, simulation: {subject}}}]\nfilters: {{ids: PROOF-001}}\nrepeats: 5\n"
         );
         project.write("proofhouse.yaml", &text);
     };

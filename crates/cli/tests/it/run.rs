@@ -179,12 +179,21 @@ fn a_baseline_tells_what_is_new_and_what_is_fixed() {
         std::fs::write(bench.path("agent.yaml"), text).unwrap();
     };
     agent("sim:careful");
-    let first = bench.run(&["--subject", "agent.yaml", "--out", "before"]);
+    let first = bench.run(&[
+        "--subject",
+        "agent.yaml",
+        "--repeats",
+        "5",
+        "--out",
+        "before",
+    ]);
     assert_eq!(code(&first), 0, "{}", stderr(&first));
     agent("sim:gullible");
     let compare = [
         "--subject",
         "agent.yaml",
+        "--repeats",
+        "5",
         "--baseline",
         "before/result.json",
     ];
@@ -192,6 +201,9 @@ fn a_baseline_tells_what_is_new_and_what_is_fixed() {
     assert_eq!(code(&output), 1);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("2 new, 0 worse"), "{text}");
+    assert!(text.contains("all documents together"), "{text}");
+    let said = stderr(&output);
+    assert!(said.contains("With 5 repeats, four of five"), "{said}");
     agent("sim:careful");
     let output = bench.run(&[&compare[..], &["--fail-on", "regression"]].concat());
     assert_eq!(code(&output), 0);
@@ -231,26 +243,50 @@ fn an_interrupted_campaign_goes_on_where_it_was() {
 }
 
 #[test]
-fn an_answer_that_cannot_change_is_not_asked_for_again() {
+fn nothing_stops_on_what_it_saw_where_something_is_compared() {
     let bench = Bench::new();
-    let output = bench.run(&[
-        "--subject",
-        "sim:gullible",
-        "--repeats",
-        "5",
-        "--jobs",
-        "1",
-        "--early-stop",
-        "--out",
-        "out",
-    ]);
+    let gullible = ["--subject", "sim:gullible", "--repeats", "5"];
+    let with = |more: &[&str]| bench.run(&[&gullible[..], more].concat());
+    let output = with(&["--jobs", "1", "--out", "out"]);
     assert_eq!(code(&output), 1);
     let result = bench.result("out");
-    assert_eq!(outcomes(&result).len(), 3, "one of each, and the twin");
-    assert_eq!(
-        (&result["spared"], &result["complete"]),
-        (&8.into(), &true.into())
-    );
+    assert_eq!(outcomes(&result).len(), 11, "all of them, and the twin");
+    let compare = ["--baseline", "out/result.json"];
+    let output = with(&[&compare[..], &["--fail-fast"]].concat());
+    assert_eq!(code(&output), 64);
+    assert!(stderr(&output).contains("--fail-fast=false"));
+    // One that stopped is no baseline.
+    let output = with(&["--jobs", "1", "--fail-fast", "--out", "stopped"]);
+    assert_eq!(code(&output), 1);
+    let compare = [
+        "--baseline",
+        "stopped/result.json",
+        "--fail-on",
+        "regression",
+    ];
+    let output = with(&compare);
+    let said = stderr(&output);
+    assert_eq!(code(&output), 2, "{said}");
+    assert!(said.contains("warning: nothing will be compared"), "{said}");
+    assert!(said.contains("the baseline stopped before"), "{said}");
+    let output = with(&["--early-stop"]);
+    assert_eq!(code(&output), 64, "it is gone");
+}
+
+#[test]
+fn detect_says_how_many_repeats_it_takes_and_runs_nothing() {
+    let bench = Bench::new();
+    let with = |more: &[&str]| bench.run(&[&["--subject", "sim:gullible"], more].concat());
+    let output = with(&["--detect", "0.9", "--out", "out"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("A rise by 90 points"), "{text}");
+    assert!(text.contains("one document   --repeats 5"), "{text}");
+    assert!(text.contains("no regression can be found"), "{text}");
+    assert!(!bench.path("out").exists());
+    for wrong in ["0", "-0.1", "2", "NaN", "much"] {
+        assert_eq!(code(&with(&[&format!("--detect={wrong}")])), 64, "{wrong}");
+    }
 }
 
 #[test]
@@ -439,9 +475,9 @@ fn a_result_is_what_its_schema_says() {
 }
 
 #[test]
-fn what_a_baseline_does_not_know_is_new() {
+fn what_a_baseline_does_not_know_is_unknown_and_passes_no_gate() {
     let bench = Bench::new();
-    let gullible = ["--subject", "sim:gullible"];
+    let gullible = ["--subject", "sim:gullible", "--repeats", "5"];
     let with = |more: &[&str]| bench.run(&[&gullible[..], more].concat());
     assert_eq!(code(&with(&["--id", "T-001", "--out", "one"])), 1);
     let gate = ["--baseline", "one/result.json", "--fail-on", "regression"];
@@ -449,15 +485,21 @@ fn what_a_baseline_does_not_know_is_new() {
     assert_eq!(code(&same), 0, "{}", stderr(&same));
     let more = with(&gate);
     let table = String::from_utf8_lossy(&more.stdout).into_owned();
-    assert_eq!(code(&more), 1, "{table}");
-    assert!(table.contains("1 new"), "{table}");
-    assert!(!stderr(&more).contains("shares no"), "{}", stderr(&more));
+    assert_eq!(code(&more), 2, "{table}");
+    assert!(table.contains("0 new"), "{table}");
+    let said = stderr(&more);
+    assert!(said.contains("1 attack got through of which"), "{said}");
+    assert!(!said.contains("shares no"), "{said}");
+    // Nor do runs that are too few to find anything.
+    let few = bench.run(&[&gate[..], &["--subject", "sim:gullible", "--id", "T-001"]].concat());
+    assert_eq!(code(&few), 2);
+    assert!(stderr(&few).contains("too few runs"), "{}", stderr(&few));
     for (other, what) in [
         (&["--subject", "sim:careful"][..], "subject"),
         (&["--subject", "sim:gullible", "--id", "T-002"], "document"),
     ] {
         let output = bench.run(&[&gate[..], other].concat());
-        assert_eq!(code(&output), i32::from(what == "document"));
+        assert_eq!(code(&output), 2);
         let said = stderr(&output);
         assert!(
             said.contains(&format!("warning: the baseline shares no {what}")),

@@ -142,7 +142,19 @@ pub(super) fn changes(view: &ReportView<'_>) -> Markup {
         .iter()
         .filter(|cell| cell.change != Change::Unchanged)
         .collect();
+    let p = |p: Option<f64>| p.map_or_else(|| "–".to_owned(), |p| format!("{p:.3}"));
     let rows = html! {
+        @for one in &comparison.subjects {
+            tr {
+                th scope="row" { span class={ "chip " (class_of(one.change)) } { (one.change.word()) } }
+                td { "all " (one.documents) " together" }
+                td { (name(&one.subject)) }
+                td { (rate_with_interval(Some(&one.before))) }
+                td { (rate_with_interval(Some(&one.now))) }
+                td { (p(one.p_value)) }
+                td { "–" }
+            } "\n"
+        }
         @for cell in changed.iter().take(MOST_CHANGES) {
             tr {
                 th scope="row" { span class={ "chip " (class_of(cell.change)) } { (cell.change.word()) } }
@@ -150,7 +162,8 @@ pub(super) fn changes(view: &ReportView<'_>) -> Markup {
                 td { (name(&cell.subject)) }
                 td { (rate_with_interval(cell.before.as_ref())) }
                 td { (rate_with_interval(cell.now.as_ref())) }
-                td { (cell.p_value.map_or_else(|| "–".to_owned(), |p| format!("{p:.3}"))) }
+                td { (p(cell.p_value)) }
+                td { (p(cell.adjusted)) }
             } "\n"
         }
     };
@@ -158,11 +171,14 @@ pub(super) fn changes(view: &ReportView<'_>) -> Markup {
         section #changes { h2 { "Changes" } "\n"
             p {
                 "Compared with " (code(&comparison.baseline)) " of " (text(&comparison.baseline_started_at)) ": "
-                (comparison.counts()) ". A difference counts when it is less likely than " (comparison.threshold)
-                " by chance (Fisher's exact test); of too few runs to tell, what was seen counts."
+                (comparison.counts()) ". If nothing had changed, a regression would be found with a probability of at most "
+                (comparison.threshold) ", over all documents and subjects. Unknown: too few runs to tell, or none."
+                @if let Some(incomparable) = comparison.incomparable {
+                    " Nothing is compared: " (incomparable.reason()) "."
+                }
             } "\n"
-            @if !changed.is_empty() {
-                (table("Changes", &["Change", "Document", "Subject", "Before", "Now", "p"], &rows))
+            @if !changed.is_empty() || !comparison.subjects.is_empty() {
+                (table("Changes", &["Change", "Document", "Subject", "Before", "Now", "p", "p, of all"], &rows))
                 @if changed.len() > MOST_CHANGES {
                     p.note { (changed.len() - MOST_CHANGES) " more are left out." } "\n"
                 }

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use proofhouse_campaign::comparison::{CellComparison, Change, Comparison};
+use proofhouse_campaign::comparison::{CellComparison, Change, Comparison, SubjectComparison};
 use proofhouse_campaign::report::{ReportFormat, ReportInput, render};
 use proofhouse_campaign::result::{
     ActorInfo, CampaignResult, DocumentInfo, IndicatorInfo, IndicatorOutcome, Mapping, RunEvidence,
     RunOutcome, RunRecord, SubjectInfo, VERSION,
 };
-use proofhouse_campaign::statistics::{Rate, fisher};
+use proofhouse_campaign::statistics::{CountPair, Rate, rise};
 use proofhouse_detect::TraceMessage;
 use proofhouse_oatf::{Direction, Mode, Protocol};
 use serde_json::{Value, json};
@@ -63,13 +63,24 @@ fn comparison() -> Comparison {
             change,
             before: rate(before),
             now: rate(now),
-            p_value: (before.1 > 0 && now.1 > 0).then(|| fisher(before, now)),
+            p_value: (before.1 > 0 && now.1 > 0).then(|| rise(CountPair::new(now, before))),
+            adjusted: (before.1 > 0 && now.1 > 0).then_some(0.02),
         }
     };
     Comparison {
         baseline: "baseline.json".to_owned(),
         baseline_started_at: "2026-01-01T00:00:00Z".to_owned(),
         threshold: 0.05,
+        incomparable: None,
+        subjects: vec![SubjectComparison {
+            subject: "sim:gullible".to_owned(),
+            change: Change::Worse,
+            documents: 4,
+            before: Rate::new(15, 24),
+            now: Rate::new(11, 16),
+            p_value: Some(0.001),
+            could_find: true,
+        }],
         cells: vec![
             cell("EXAMPLE-001", "sim:gullible", Change::New, (0, 5), (5, 5)),
             cell("EXAMPLE-001", "my-agent", Change::Unchanged, (1, 5), (2, 5)),
@@ -81,7 +92,7 @@ fn comparison() -> Comparison {
     }
 }
 
-fn result() -> CampaignResult {
+pub fn result() -> CampaignResult {
     let subject = |name: &str, kind: &str, simulation: bool, description: &str| SubjectInfo {
         name: name.to_owned(),
         kind: kind.to_owned(),
@@ -222,7 +233,7 @@ fn documents() -> Vec<DocumentInfo> {
     ]
 }
 
-fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> RunRecord {
+pub fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> RunRecord {
     let hostile = document == HOSTILE;
     let outcome = match letter {
         'e' => RunOutcome::Exploited,

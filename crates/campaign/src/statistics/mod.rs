@@ -1,4 +1,14 @@
-//! How sure a rate is, and whether two differ: Wilson's interval and Fisher's exact test.
+//! How sure a rate is, whether it has risen, and what a comparison could find: Wilson's interval, exact tests of one
+//! document and of many, and their power.
+
+mod exact;
+mod hypergeometric;
+mod power;
+#[cfg(test)]
+mod reference;
+
+pub use exact::{CountPair, adjusted_rises, fisher, rise, rise_of_all};
+pub use power::{ComparisonDesign, USUAL_POWER};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,68 +79,6 @@ impl Rate {
     #[must_use]
     pub fn value(&self) -> Option<f64> {
         (self.all > 0).then(|| self.some as f64 / self.all as f64)
-    }
-}
-
-/// The two-sided p-value of Fisher's exact test: how likely a difference at least as great is, if both
-/// rates are the same in truth.
-///
-/// ```
-/// use proofhouse_campaign::statistics::fisher;
-///
-/// // Fisher's tea: three of four cups right.
-/// assert!((fisher((3, 4), (1, 4)) - 0.4857).abs() < 0.0001);
-/// assert!((fisher((0, 10), (10, 10)) - 1.0825e-5).abs() < 1e-8);
-/// assert_eq!(fisher((0, 0), (1, 1)), 1.0);
-/// ```
-#[must_use]
-pub fn fisher(one: (u64, u64), other: (u64, u64)) -> f64 {
-    let (a, n1) = (one.0.min(one.1), one.1);
-    let (c, n2) = (other.0.min(other.1), other.1);
-    let successes = a + c;
-    let total = n1 + n2;
-    if n1 == 0 || n2 == 0 || successes == 0 || successes == total {
-        return 1.0;
-    }
-    let logs = LogFactorials::up_to(total);
-    let probability = |x: u64| {
-        (logs.choose(n1, x) + logs.choose(n2, successes - x) - logs.choose(total, successes)).exp()
-    };
-    let seen = probability(a);
-    let lowest = successes.saturating_sub(n2);
-    let highest = successes.min(n1);
-    // Those as unlikely as what was seen count too, however they are rounded.
-    let sum: f64 = (lowest..=highest)
-        .map(probability)
-        .filter(|p| *p <= seen * (1.0 + 1e-7))
-        .sum();
-    sum.min(1.0)
-}
-
-/// The logarithms of factorials.
-struct LogFactorials(Vec<f64>);
-
-impl LogFactorials {
-    fn up_to(most: u64) -> Self {
-        let mut logs = vec![0.0];
-        let mut sum = 0.0;
-        for n in 1..=most {
-            sum += (n as f64).ln();
-            logs.push(sum);
-        }
-        Self(logs)
-    }
-
-    fn of(&self, n: u64) -> f64 {
-        usize::try_from(n)
-            .ok()
-            .and_then(|n| self.0.get(n))
-            .copied()
-            .unwrap_or(0.0)
-    }
-
-    fn choose(&self, n: u64, k: u64) -> f64 {
-        self.of(n) - self.of(k) - self.of(n - k)
     }
 }
 
