@@ -49,7 +49,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     let (_, messages) = open(bytes, format, &import);
     let messages: Vec<TraceMessage> = messages
         .filter_map(|item| match item {
-            Ok(TraceItem::TraceMessage { message, .. }) => Some(message),
+            Ok(TraceItem::Message { message, .. }) => Some(message),
             _ => None,
         })
         .collect();
@@ -82,7 +82,7 @@ fn round_trip(messages: &[TraceMessage]) {
     let text = writer.finish().expect("memory takes everything");
     let again: Vec<TraceMessage> = TraceReader::new(text.as_slice())
         .filter_map(|item| match item {
-            Ok(TraceItem::TraceMessage { message, .. }) => Some(message),
+            Ok(TraceItem::Message { message, .. }) => Some(message),
             _ => None,
         })
         .collect();
