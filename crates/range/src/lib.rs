@@ -9,18 +9,22 @@
 //! bounded.
 
 mod actor;
+mod actor_facts;
 mod aliases;
+mod branches;
 mod delivery;
 mod driver;
 mod drivers;
 mod exposure;
 mod extractors;
+mod facts;
 mod phase_gate;
 mod phases;
 mod presence;
 mod recorder;
 mod run;
 mod twin_baseline;
+mod weight;
 
 pub use actor::{ActorContext, ActorTurn, Advance};
 pub use delivery::{DeliveryError, DeliveryModifiers};
@@ -30,8 +34,10 @@ pub use driver::{
 };
 pub use drivers::{BuiltInMode, mcp_over};
 pub use exposure::{Carrier, CarrierKind, Exposure};
+pub use facts::{ActorSpeech, SeenCall, SpokenProtocol, UnseenKind, UnseenMessage};
 pub use phases::{PhaseEntry, PhaseView};
 pub use presence::OpenPresence;
+pub use proofhouse_detect::UNPARSED;
 pub use recorder::{RunEvent, RunObserver, TraceLimits};
 pub use run::{
     ConnectError, ConnectSubject, Ending, ListeningServer, RunError, RunHandle, RunOptions,

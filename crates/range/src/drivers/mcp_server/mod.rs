@@ -5,6 +5,8 @@
 //! phase, and [`play`] does what has to happen before.
 
 mod answer;
+mod arguments;
+mod batch;
 mod call;
 mod contacts;
 mod content;
