@@ -23,7 +23,7 @@ pub use scanner::{
     ScannerBuilder, check_canaries, dropped_by,
 };
 pub use trace::{
-    LineError, LineErrorKind, MessageReader, MessageSource, REDACTED, ReadSummary, RedactError,
-    Redactor, TRACE_VERSION, TraceItem, TraceMessage, TraceReadError, TraceReadErrorKind,
-    TraceReadLimits, TraceReader, TraceWriter,
+    LineError, LineErrorKind, MessageAssembler, MessagePieces, MessageReader, MessageSource,
+    REDACTED, ReadSummary, RedactError, Redactor, TRACE_VERSION, TraceItem, TraceMessage,
+    TraceReadError, TraceReadErrorKind, TraceReadLimits, TraceReader, TraceWriter, WholeMessage,
 };

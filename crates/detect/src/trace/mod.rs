@@ -10,6 +10,7 @@ mod redact;
 pub(crate) mod repair;
 pub(crate) mod stream;
 pub(crate) mod value;
+pub(crate) mod whole;
 mod writer;
 
 pub use item::{
@@ -20,4 +21,5 @@ pub use message::{TRACE_VERSION, TraceMessage};
 pub use reader::TraceReader;
 pub use redact::{REDACTED, RedactError, Redactor};
 pub use stream::MessageReader;
+pub use whole::{MessageAssembler, MessagePieces, WholeMessage};
 pub use writer::TraceWriter;
