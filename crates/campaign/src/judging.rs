@@ -36,6 +36,7 @@ pub(crate) fn indicators(verdict: &DocumentVerdict) -> Vec<IndicatorOutcome> {
                 .take(MAX_EVIDENCE)
                 .map(|evidence| RunEvidence {
                     seq: evidence.sequence,
+                    last_seq: evidence.pieces.map(|pieces| pieces.last_sequence),
                     path: (!evidence.path.is_empty()).then(|| evidence.path.clone()),
                     text: (!evidence.text.is_empty()).then(|| cut(&evidence.text)),
                     detail: evidence

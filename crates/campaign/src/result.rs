@@ -235,8 +235,11 @@ pub struct IndicatorOutcome {
 /// A place in the trace that shows something.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunEvidence {
-    /// The message.
+    /// The message; of one that came in pieces, the first of them.
     pub seq: u64,
+    /// The last piece, if the message came in several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seq: Option<u64>,
     /// The path in its content.
     pub path: Option<String>,
     /// What was found there, redacted and cut.
@@ -244,6 +247,17 @@ pub struct RunEvidence {
     /// More, as the detector told it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub detail: Value,
+}
+
+impl RunEvidence {
+    /// The message or its pieces, as people read it: `message 5`, `messages 5 to 31`.
+    #[must_use]
+    pub fn messages(&self) -> String {
+        match self.last_seq {
+            Some(last) => format!("messages {} to {last}", self.seq),
+            None => format!("message {}", self.seq),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -134,8 +134,8 @@ impl LiveView {
                 };
                 let words = quoted(&evidence.text, 40);
                 self.say(&format!(
-                    "indicator {indicator} matched message {} ({path}: {words})",
-                    evidence.sequence
+                    "indicator {indicator} matched {} ({path}: {words})",
+                    evidence.messages()
                 ));
             }
             RunEvent::Warning { actor, message } => {

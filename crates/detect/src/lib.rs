@@ -23,7 +23,8 @@ pub use scanner::{
     ScannerBuilder, check_canaries, dropped_by, text_is_enough,
 };
 pub use trace::{
-    LineError, LineErrorKind, MessageReader, MessageSource, REDACTED, ReadSummary, RedactError,
-    Redactor, TRACE_VERSION, TraceItem, TraceMessage, TraceReadError, TraceReadErrorKind,
-    TraceReadLimits, TraceReader, TraceWriter, UNPARSED, read_lenient,
+    LineError, LineErrorKind, MessageAssembler, MessagePieces, MessageReader, MessageSource,
+    REDACTED, ReadSummary, RedactError, Redactor, TRACE_VERSION, TraceItem, TraceMessage,
+    TraceReadError, TraceReadErrorKind, TraceReadLimits, TraceReader, TraceWriter, WholeMessage,
+    UNPARSED, read_lenient,
 };

@@ -10,6 +10,7 @@
 //! | [`mcp`] | revisions of MCP, its methods, `_meta` keys, headers, error codes, and the mirroring of 2026-07-28 |
 //! | [`a2a`] | A2A 0.3 and 1.0, and each seen as the other |
 //! | [`ag_ui`] | the events of AG-UI and the input of a run |
+//! | [`assembly`] | which messages are pieces of a longer one, and how they are put together |
 //! | [`text`] | which fields of a message hold text |
 //! | [`base64`] | the encodings that the protocols use |
 //!
@@ -33,6 +34,7 @@ mod names;
 
 pub mod a2a;
 pub mod ag_ui;
+pub mod assembly;
 pub mod base64;
 pub mod mcp;
 pub mod rpc;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use proofhouse_detect::{
-    DocumentVerdict, Evidence, REDACTED, Redactor, ScanFinding, ScanOutcome, ScanSession, Scanner,
-    TraceMessage, TraceWriter,
+    DocumentVerdict, Evidence, LineError, REDACTED, Redactor, ScanFinding, ScanOutcome,
+    ScanSession, Scanner, TraceMessage, TraceWriter,
 };
 use proofhouse_oatf::{AdvanceReason, Direction, LogLevel, Protocol};
 use proofhouse_wire::sync::lock;
@@ -170,6 +170,8 @@ pub(crate) struct RecordedMessage<'a> {
 pub(crate) struct Untold {
     message: RunEvent,
     matched: Vec<ScanFinding>,
+    /// Messages in pieces that were judged in parts.
+    in_parts: Vec<LineError>,
     failed: Option<std::io::Error>,
 }
 
@@ -225,6 +227,7 @@ impl RunRecorder {
         };
         let mut failed = None;
         let mut matched = Vec::new();
+        let mut in_parts = Vec::new();
         let sequence = {
             let mut inner = self.lock();
             let inner = &mut *inner;
@@ -243,6 +246,7 @@ impl RunRecorder {
                 } else {
                     session.feed(&message);
                 }
+                in_parts = session.take_in_parts();
             }
             let sequence = message.sequence;
             inner.keep(message, self.limits);
@@ -256,6 +260,7 @@ impl RunRecorder {
                 direction: recorded.direction,
             },
             matched,
+            in_parts,
             failed,
         }
     }
@@ -263,7 +268,17 @@ impl RunRecorder {
     /// Tells what there is to tell of a message.
     pub(crate) fn tell_all(&self, untold: Untold) {
         self.tell(&untold.message);
-        for found in untold.matched {
+        self.tell_matched(untold.matched);
+        for problem in untold.in_parts {
+            self.warn(None, &problem.message);
+        }
+        if let Some(error) = untold.failed {
+            self.warn(None, &format!("the trace cannot be written: {error}"));
+        }
+    }
+
+    fn tell_matched(&self, matched: Vec<ScanFinding>) {
+        for found in matched {
             if let ScanOutcome::Matched(evidence) = found.outcome {
                 let indicator = self.indicator(found.document, found.indicator);
                 self.tell(&RunEvent::Matched {
@@ -271,9 +286,6 @@ impl RunRecorder {
                     evidence,
                 });
             }
-        }
-        if let Some(error) = untold.failed {
-            self.warn(None, &format!("the trace cannot be written: {error}"));
         }
     }
 
@@ -388,6 +400,9 @@ impl RunRecorder {
 
     /// Ends the record: the file is flushed, what was found is handed out.
     pub(crate) fn finish(&self) -> FinishedRecording {
+        // What the subject has not ended was cut off, and is judged as it stands.
+        let matched = self.lock().session.as_mut().map(ScanSession::finish);
+        self.tell_matched(matched.unwrap_or_default());
         let (output, record) = {
             let mut inner = self.lock();
             let dropped = inner.warned - inner.warnings.len() as u64;
@@ -492,6 +507,7 @@ mod tests {
             evidence: Evidence {
                 sequence: 1,
                 line: None,
+                pieces: None,
                 time: None,
                 path: "a.sk-live-123456".to_owned(),
                 text: "sk-live-123456".to_owned(),

@@ -78,7 +78,7 @@ fn annotation(cell: &MatrixCell<'_>) -> Option<(u8, String)> {
     if let Some(finding) = finding {
         message.push_str(&format!("\n{}", finding.indicator.id));
         if let Some(evidence) = finding.evidence {
-            message.push_str(&format!(" in message {}", evidence.seq));
+            message.push_str(&format!(" in {}", evidence.messages()));
             if let Some(path) = &evidence.path {
                 message.push_str(&format!(" at {}", cut(path, MOST_CHARACTERS)));
             }

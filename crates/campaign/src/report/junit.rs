@@ -134,7 +134,7 @@ fn failure(cell: &MatrixCell<'_>) -> TestCaseStatus {
             finding.indicator.id, finding.runs
         );
         if let Some(evidence) = finding.evidence {
-            let _ = write!(text, "; run {} message {}", finding.run.id, evidence.seq);
+            let _ = write!(text, "; run {} {}", finding.run.id, evidence.messages());
             if let Some(path) = &evidence.path {
                 let _ = write!(text, " at {}", cut(path, MOST_CHARACTERS));
             }

@@ -211,7 +211,7 @@ fn evidence(cells: &[&MatrixCell<'_>], out: &mut String) {
                 escape(&finding.indicator.id),
             );
             if let Some(evidence) = finding.evidence {
-                let _ = write!(out, ", message {}", evidence.seq);
+                let _ = write!(out, ", {}", evidence.messages());
                 if let Some(path) = &evidence.path {
                     let _ = write!(out, " at {}", code(path));
                 }

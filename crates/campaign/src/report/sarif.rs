@@ -142,7 +142,7 @@ fn result(cell: &MatrixCell<'_>, finding: Option<&Finding<'_>>) -> Value {
         ));
     }
     if let Some(evidence) = evidence {
-        text.push_str(&format!(", message {}", evidence.seq));
+        text.push_str(&format!(", {}", evidence.messages()));
         if let Some(path) = &evidence.path {
             text.push_str(&format!(" at {}", cut(path, MOST_CHARACTERS)));
         }

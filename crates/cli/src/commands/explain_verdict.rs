@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use proofhouse_detect::{IndicatorExplanation, Scanner, TraceItem, open};
+use proofhouse_detect::{
+    IndicatorExplanation, MessageAssembler, Scanner, TraceItem, WholeMessage, open,
+};
 use proofhouse_oatf::did_you_mean;
 
 use crate::exit_code::Exit;
@@ -69,6 +71,13 @@ impl ExplainVerdict {
         let scanner = self.rules.scanner()?;
         let mut explanations = self.chosen(&scanner)?;
         let mut session = scanner.session();
+        // What came in pieces is explained whole, as it is judged.
+        let mut assembler = MessageAssembler::default();
+        let mut explain = |whole: WholeMessage<'_>| {
+            for explanation in &mut explanations {
+                explanation.feed_line(whole.line.unwrap_or_default(), whole.message);
+            }
+        };
 
         let name = input.name();
         let interrupt = Interrupt::watch();
@@ -79,18 +88,29 @@ impl ExplainVerdict {
         let mut error = None;
         for item in messages.by_ref() {
             match item {
-                Ok(TraceItem::Message { line, message }) => {
+                Ok(TraceItem::Message {
+                    line,
+                    message,
+                    is_reading: false,
+                }) => {
                     session.feed_line(line, &message);
-                    for explanation in &mut explanations {
-                        explanation.feed_line(line, &message);
-                    }
+                    assembler.feed(Some(line), &message, &mut explain);
                     meter.step(session.messages());
+                }
+                Ok(TraceItem::Message {
+                    line,
+                    message,
+                    is_reading: true,
+                }) => {
+                    session.feed_reading(line, &message);
+                    explain(WholeMessage::alone(Some(line), &message));
                 }
                 // `scan` tells them; here they are only counted.
                 Ok(TraceItem::Problem(_)) => {}
                 Err(end) => error = Some(end.to_string()),
             }
         }
+        assembler.finish(&mut explain);
         meter.finish();
         let summary = messages.summary();
         let error = traces::failure(format, summary, error.as_deref());

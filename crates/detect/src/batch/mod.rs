@@ -124,10 +124,23 @@ impl Scanner {
         const STRIDE: u64 = 1024;
         let mut session = self.session();
         let mut error = None;
+        let mut in_parts = 0;
         while let Some(item) = messages.next() {
             match item {
-                Ok(TraceItem::Message { line, message }) => {
-                    session.feed_line(line, &message);
+                Ok(TraceItem::Message {
+                    line,
+                    message,
+                    is_reading,
+                }) => {
+                    if is_reading {
+                        session.feed_reading(line, &message);
+                    } else {
+                        session.feed_line(line, &message);
+                    }
+                    for problem in session.take_in_parts() {
+                        in_parts += 1;
+                        on_event(ScanEvent::Problem(problem));
+                    }
                     if session.messages().is_multiple_of(STRIDE) {
                         on_event(ScanEvent::Progress(messages.summary()));
                     }
@@ -136,7 +149,8 @@ impl Scanner {
                 Err(end) => error = Some(end),
             }
         }
-        let summary = messages.summary().clone();
+        let mut summary = messages.summary().clone();
+        summary.count_in_parts(in_parts);
         on_event(ScanEvent::Progress(&summary));
         Scanned {
             format,

@@ -225,7 +225,17 @@ fn judge_items(items: PieceItems, worker: &mut Worker<'_>) -> JudgedPiece {
     let mut judged = JudgedPiece::default();
     for item in items.items {
         match item {
-            TraceItem::Message { line, message } => worker.feed_line(line, &message),
+            TraceItem::Message {
+                line,
+                message,
+                is_reading,
+            } => {
+                if is_reading {
+                    worker.judge(line, &message);
+                } else {
+                    worker.feed_line(line, message);
+                }
+            }
             TraceItem::Problem(problem) => judged.problems.push(problem),
         }
     }
@@ -297,9 +307,9 @@ fn judge_lines(piece: RawLines, worker: &mut Worker<'_>) -> JudgedPiece {
                 for content in others {
                     let mut other = message.clone();
                     other.content = content;
-                    worker.feed_line(number, &other);
+                    worker.judge(number, &other);
                 }
-                worker.feed_line(number, &message);
+                worker.feed_line(number, message);
             }
         }
     }

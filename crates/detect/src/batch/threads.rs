@@ -222,6 +222,7 @@ fn put_together<'s>(
     let mut waiting = BTreeMap::new();
     let mut next = 0;
     let mut previous = None;
+    let mut in_parts = 0;
     let mut end: Option<(u64, ReadSummary, Option<TraceReadError>)> = None;
     while end.as_ref().is_none_or(|(pieces, ..)| next < *pieces) {
         match heard.recv() {
@@ -238,11 +239,16 @@ fn put_together<'s>(
             let JudgedPiece {
                 part,
                 read,
-                problems,
+                mut problems,
                 error,
                 ..
             } = *judged;
             scanned.session.append(part);
+            for problem in scanned.session.take_in_parts() {
+                in_parts += 1;
+                let after = problems.partition_point(|earlier| earlier.line <= problem.line);
+                problems.insert(after, problem);
+            }
             match read {
                 piece::PieceRead::Here(here) => scanned.summary.add(&here),
                 piece::PieceRead::SoFar(so_far) => scanned.summary = so_far,
@@ -255,6 +261,7 @@ fn put_together<'s>(
             if error.is_some() {
                 // What comes after cannot be judged rightly, even where it was judged already.
                 scanned.error = error;
+                scanned.summary.count_in_parts(in_parts);
                 return scanned;
             }
         }
@@ -265,5 +272,6 @@ fn put_together<'s>(
         }
         scanned.error = error;
     }
+    scanned.summary.count_in_parts(in_parts);
     scanned
 }

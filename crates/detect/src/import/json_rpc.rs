@@ -34,6 +34,8 @@ struct LineState {
     protocol: Option<Protocol>,
     sequence: u64,
     /// Whether this is another reading of a message whose usual one is still to come.
+    reading: bool,
+    /// Whether it is that, or what a message is besides what it is first.
     tentative: bool,
 }
 
@@ -60,6 +62,7 @@ impl TraceFormat for JsonRpcLines {
                 open,
                 protocol: None,
                 sequence: 0,
+                reading: false,
                 tentative: false,
             },
         }
@@ -109,6 +112,7 @@ impl LineFormat for JsonRpcLines {
                     summary,
                     queue: &mut self.queue,
                 };
+                self.state.reading = position > 0;
                 self.state.tentative = position > 0;
                 self.state.take(envelope, &mut sink);
             }
@@ -135,9 +139,13 @@ impl LineSink<'_> {
         }));
     }
 
-    fn message(&mut self, message: TraceMessage) {
-        self.queue
-            .push_back(self.summary.message(self.line, message));
+    fn message(&mut self, message: TraceMessage, is_reading: bool) {
+        let item = if is_reading {
+            self.summary.reading(self.line, message)
+        } else {
+            self.summary.message(self.line, message)
+        };
+        self.queue.push_back(item);
     }
 }
 
@@ -265,7 +273,7 @@ impl LineState {
         let side = methods::side_of(&operation);
         let mut message = self.new_message(protocol, operation, side, content, parties);
         message.raw = raw;
-        sink.message(message);
+        sink.message(message, self.reading);
     }
 
     fn response(
@@ -318,7 +326,7 @@ impl LineState {
                 parties,
             );
             message.raw = raw;
-            sink.message(message);
+            sink.message(message, self.reading);
             return;
         };
         let modern = request.modern_a2a && !is_error;
@@ -352,13 +360,13 @@ impl LineState {
         message.raw = raw;
         if let Some(event) = event {
             let mut second = message.clone();
-            sink.message(message);
+            sink.message(message, self.reading);
             self.sequence += 1;
             second.sequence = self.sequence;
             event.clone_into(&mut second.operation);
             message = second;
         }
-        sink.message(message);
+        sink.message(message, self.reading);
     }
 
     fn new_message(

@@ -181,7 +181,7 @@ impl Default for ImportOptions {
 /// let (format, messages) = open(log.as_bytes(), None, &ImportOptions::default());
 /// assert_eq!(format, Format::JsonRpc);
 /// for item in messages {
-///     let TraceItem::Message { line, message } = item.unwrap() else { panic!() };
+///     let TraceItem::Message { line, message, .. } = item.unwrap() else { panic!() };
 ///     assert_eq!((line, &*message.operation), (1, "notifications/initialized"));
 /// }
 /// ```

@@ -20,7 +20,7 @@ fn read(text: &str, format: Option<Format>, options: &ImportOptions) -> ReadResu
     let (mut messages, mut problems) = (Vec::new(), Vec::new());
     for item in &mut source {
         match item.unwrap() {
-            TraceItem::Message { line, message } => messages.push((line, message)),
+            TraceItem::Message { line, message, .. } => messages.push((line, message)),
             TraceItem::Problem(error) => problems.push((error.line, error.kind)),
         }
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::canaries::CanaryAt;
-use crate::trace::TraceMessage;
+use crate::trace::{MessagePieces, TraceMessage, WholeMessage};
 
 /// How much of a matched text is kept.
 const MAX_CHARACTERS: usize = 200;
@@ -13,11 +13,14 @@ const MAX_CHARACTERS: usize = 200;
 /// What an indicator matched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// The message, by its number in the trace.
+    /// The message, by its number in the trace; of one that came in pieces, the first of them.
     pub sequence: u64,
     /// The line of the trace, from 1, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
+    /// Where the message ends, if it came in several pieces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pieces: Option<MessagePieces>,
     /// When the message was seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
@@ -93,11 +96,27 @@ impl Evidence {
         evidence
     }
 
+    /// The message or its pieces, as people read it: `message 5`, `messages 5 to 31`.
+    #[must_use]
+    pub fn messages(&self) -> String {
+        match self.pieces {
+            Some(pieces) => format!("messages {} to {}", self.sequence, pieces.last_sequence),
+            None => format!("message {}", self.sequence),
+        }
+    }
+
+    /// Points at the lines and pieces of the message it was found in.
+    pub(super) fn stands_in(&mut self, whole: &WholeMessage<'_>) {
+        self.line = whole.line;
+        self.pieces = whole.pieces;
+    }
+
     fn new(message: &TraceMessage, path: String, text: &str) -> Self {
         let text = shorten(text);
         Self {
             sequence: message.sequence,
             line: None,
+            pieces: None,
             time: message.time.clone(),
             path,
             text,

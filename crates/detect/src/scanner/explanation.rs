@@ -117,7 +117,8 @@ impl<'s> IndicatorExplanation<'s> {
         })
     }
 
-    /// Takes the next message and the line it came from.
+    /// Takes the next message as it is judged, and the line it came from: what came in pieces is put together by a
+    /// [`MessageAssembler`](crate::MessageAssembler) before.
     pub fn feed_line(&mut self, line: u64, message: &TraceMessage) {
         self.messages += 1;
         let document = &self.scanner.documents[self.document].document;

@@ -13,10 +13,14 @@ use super::Scanner;
 use super::evidence::Evidence;
 use super::group::RuleId;
 use super::scan::{RuleResult, ScanBuffers, ScanFinding, ScanOutcome};
-use crate::trace::TraceMessage;
+use crate::trace::whole::JudgedAs;
+use crate::trace::{LineError, LineErrorKind, MessageAssembler, TraceMessage, WholeMessage};
 
 /// How many pieces of evidence are kept for one indicator; matches beyond are only counted.
 const MAX_EVIDENCE: usize = 5;
+
+/// How many messages that were judged in parts are remembered for those who ask; more than one piece of an input has.
+const MAX_IN_PARTS: usize = 10_000;
 
 /// What has been found in a trace so far.
 pub struct ScanSession<'s> {
@@ -24,6 +28,28 @@ pub struct ScanSession<'s> {
     scratch: ScanBuffers,
     rules: Vec<RuleState>,
     messages: u64,
+    assembler: MessageAssembler,
+    in_parts: Vec<LineError>,
+}
+
+/// When something was judged: by the number of the message that was taken then. What ended with that message comes
+/// before the message itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct JudgedAt(u64);
+
+impl JudgedAt {
+    fn end_before(message: u64) -> Self {
+        Self(2 * message)
+    }
+
+    fn message(message: u64) -> Self {
+        Self(2 * message + 1)
+    }
+
+    /// The same, when so many messages came before.
+    fn after(self, messages: u64) -> Self {
+        Self(self.0 + 2 * messages)
+    }
 }
 
 /// A scanner that is borrowed, or shared with whoever else holds it.
@@ -47,9 +73,9 @@ impl Deref for ScannerRef<'_> {
 struct RuleState {
     matches: u64,
     errors: u64,
-    evidence: Vec<Evidence>,
-    /// The earliest error and its message.
-    error: Option<(u64, String)>,
+    evidence: Vec<(JudgedAt, Evidence)>,
+    /// The earliest error, the number of its message, and what it says.
+    error: Option<(JudgedAt, u64, String)>,
 }
 
 /// The verdict on one document, with its evidence.
@@ -122,14 +148,16 @@ impl<'s> ScanSession<'s> {
             scanner,
             scratch: ScanBuffers::default(),
             messages: 0,
+            assembler: MessageAssembler::default(),
+            in_parts: Vec::new(),
         }
     }
 }
 
 impl ScanSession<'_> {
-    /// Takes the next message.
+    /// Takes the next message. A piece of a longer one is judged when that ends, as a part of it.
     pub fn feed(&mut self, message: &TraceMessage) {
-        self.take(None, message);
+        self.take(None, message, None);
     }
 
     /// Takes the next message and the line it came from, so that evidence can point there.
@@ -149,33 +177,103 @@ impl ScanSession<'_> {
     /// assert_eq!(session.verdicts()[0].indicators[0].evidence[0].line, Some(7));
     /// ```
     pub fn feed_line(&mut self, line: u64, message: &TraceMessage) {
-        self.take(Some(line), message);
+        self.take(Some(line), message, None);
     }
 
-    fn take(&mut self, line: Option<u64>, message: &TraceMessage) {
+    /// Takes another reading of the message that follows: it is judged by itself, and is never a piece of a longer one.
+    pub fn feed_reading(&mut self, line: u64, message: &TraceMessage) {
+        let at = JudgedAt::message(self.messages);
         self.messages += 1;
-        let rules = &mut self.rules;
-        self.scanner
-            .scan_into(message, &mut self.scratch, &mut |rule, judged| {
-                rules[rule as usize].note(message.sequence, line, judged);
-            });
+        let whole = WholeMessage::alone(Some(line), message);
+        self.judge(at, whole, None);
     }
 
-    /// Takes the next message and tells what was found in it.
+    /// Takes the next message and tells what was found in it, and in messages that ended with it.
     pub fn feed_and_tell(&mut self, message: &TraceMessage) -> Vec<ScanFinding> {
-        self.messages += 1;
         let mut found = Vec::new();
+        self.take(None, message, Some(&mut found));
+        found
+    }
+
+    /// Nothing more comes: judges what was cut off in the middle, and tells what was found in it. Verdicts have it
+    /// without being asked.
+    pub fn finish(&mut self) -> Vec<ScanFinding> {
+        let at = JudgedAt::end_before(self.messages);
+        let mut found = Vec::new();
+        let mut assembler = std::mem::take(&mut self.assembler);
+        assembler.finish(&mut |whole| self.judge(at, whole, Some(&mut found)));
+        found
+    }
+
+    /// Messages that came in pieces and were judged in parts because they are longer than what is held; those
+    /// that were not told yet.
+    pub fn take_in_parts(&mut self) -> Vec<LineError> {
+        std::mem::take(&mut self.in_parts)
+    }
+
+    fn take(
+        &mut self,
+        line: Option<u64>,
+        message: &TraceMessage,
+        mut told: Option<&mut Vec<ScanFinding>>,
+    ) {
+        let number = self.messages;
+        self.messages += 1;
+        let at = JudgedAt::message(number);
+        match JudgedAs::of(message) {
+            JudgedAs::Itself => self.judge(at, WholeMessage::alone(line, message), told),
+            JudgedAs::Other(other) => self.judge(at, WholeMessage::alone(line, &other), told),
+            JudgedAs::Piece => self.follow(number, line, message, told),
+            JudgedAs::ItselfAndMark => {
+                self.follow(number, line, message, told.as_deref_mut());
+                self.judge(at, WholeMessage::alone(line, message), told);
+            }
+        }
+    }
+
+    /// Takes a piece, or what ends others, and judges what ends with it.
+    fn follow(
+        &mut self,
+        number: u64,
+        line: Option<u64>,
+        message: &TraceMessage,
+        mut told: Option<&mut Vec<ScanFinding>>,
+    ) {
+        let at = JudgedAt::end_before(number);
+        let mut assembler = std::mem::take(&mut self.assembler);
+        assembler.follow(line, message, &mut |whole| {
+            self.judge(at, whole, told.as_deref_mut());
+        });
+        self.assembler = assembler;
+    }
+
+    fn judge(
+        &mut self,
+        at: JudgedAt,
+        whole: WholeMessage<'_>,
+        mut told: Option<&mut Vec<ScanFinding>>,
+    ) {
+        if whole.is_part && self.in_parts.len() < MAX_IN_PARTS {
+            self.in_parts.push(in_parts(&whole));
+        }
         let (scanner, rules) = (&*self.scanner, &mut self.rules);
-        scanner.scan_into(message, &mut self.scratch, &mut |rule, judged| {
-            let outcome = judged.into_outcome();
+        scanner.scan_into(whole.message, &mut self.scratch, &mut |rule, judged| {
+            let state = &mut rules[rule as usize];
+            let Some(told) = told.as_deref_mut() else {
+                state.note(at, &whole, judged);
+                return;
+            };
+            let mut outcome = judged.into_outcome();
+            if let ScanOutcome::Matched(evidence) = &mut outcome {
+                evidence.stands_in(&whole);
+            }
             let again = match &outcome {
                 ScanOutcome::Matched(evidence) => RuleResult::Matched(&|| evidence.clone()),
                 ScanOutcome::Error(error) => RuleResult::Error(error.clone()),
             };
-            rules[rule as usize].note(message.sequence, None, again);
-            found.push(scanner.found(rule, outcome));
+            state.note(at, &whole, again);
+            told.push(scanner.found(rule, outcome));
         });
-        found
     }
 
     /// The scanner it judges with.
@@ -192,23 +290,48 @@ impl ScanSession<'_> {
 
     /// Adds what another session over the same scanner found, as if its messages had been taken
     /// here: evidence stays ordered by message number.
-    pub fn merge(&mut self, other: Self) {
+    pub fn merge(&mut self, mut other: Self) {
+        other.finish();
+        let before = self.messages;
         self.messages += other.messages;
+        self.in_parts.append(&mut other.in_parts);
+        self.in_parts.truncate(MAX_IN_PARTS);
         for (ours, theirs) in self.rules.iter_mut().zip(other.rules) {
             ours.matches += theirs.matches;
             ours.errors += theirs.errors;
-            ours.evidence.extend(theirs.evidence);
-            ours.evidence.sort_by_key(|evidence| evidence.sequence);
+            let evidence = theirs.evidence.into_iter();
+            let later = evidence.map(|(at, evidence)| (at.after(before), evidence));
+            ours.evidence.extend(later);
+            ours.evidence.sort_by_key(|(_, evidence)| evidence.sequence);
             ours.evidence.truncate(MAX_EVIDENCE);
-            let earliest = [ours.error.take(), theirs.error].into_iter().flatten();
-            ours.error = earliest.min_by_key(|(sequence, _)| *sequence);
+            let error = theirs
+                .error
+                .map(|(at, n, error)| (at.after(before), n, error));
+            let earliest = [ours.error.take(), error].into_iter().flatten();
+            ours.error = earliest.min_by_key(|(_, sequence, _)| *sequence);
         }
     }
 
-    /// The verdicts on what was taken so far, one per document.
+    /// The verdicts on what was taken so far, one per document. A message that has not ended is judged as it stands.
     #[must_use]
     pub fn verdicts(&self) -> Vec<DocumentVerdict> {
-        let mut rules = self.rules.iter();
+        if self.assembler.is_finished() {
+            return self.verdicts_by(&self.rules);
+        }
+        let mut rules = self.rules.clone();
+        let mut scratch = ScanBuffers::default();
+        let at = JudgedAt::end_before(self.messages);
+        self.assembler.unfinished(&mut |whole| {
+            let note = &mut |rule: RuleId, judged: RuleResult<'_>| {
+                rules[rule as usize].note(at, &whole, judged);
+            };
+            self.scanner.scan_into(whole.message, &mut scratch, note);
+        });
+        self.verdicts_by(&rules)
+    }
+
+    fn verdicts_by(&self, rules: &[RuleState]) -> Vec<DocumentVerdict> {
+        let mut rules = rules.iter();
         self.scanner
             .documents
             .iter()
@@ -221,7 +344,11 @@ impl ScanSession<'_> {
                     let Some(state) = rules.next() else { break };
                     let (result, reason) = self.result(indicator.detection(), state);
                     let id = indicator.id.clone().unwrap_or_default();
-                    let words = state.evidence.first().map(|evidence| evidence.text.clone());
+                    let evidence = state.evidence.iter().map(|(_, evidence)| evidence);
+                    let words = evidence
+                        .clone()
+                        .next()
+                        .map(|evidence| evidence.text.clone());
                     verdicts.insert(
                         id.clone(),
                         IndicatorVerdict {
@@ -238,7 +365,7 @@ impl ScanSession<'_> {
                         result,
                         matches: state.matches,
                         errors: state.errors,
-                        evidence: state.evidence.clone(),
+                        evidence: evidence.cloned().collect(),
                         reason,
                         line: span.map(|span| span.line),
                     });
@@ -263,7 +390,7 @@ impl ScanSession<'_> {
         if state.matches > 0 {
             return (IndicatorResult::Matched, None);
         }
-        if let Some((sequence, error)) = &state.error {
+        if let Some((_, sequence, error)) = &state.error {
             return (
                 IndicatorResult::Error,
                 Some(format!("message {sequence}: {error}")),
@@ -283,29 +410,58 @@ impl ScanSession<'_> {
 }
 
 impl RuleState {
-    fn note(&mut self, sequence: u64, line: Option<u64>, judged: RuleResult<'_>) {
+    fn note(&mut self, at: JudgedAt, whole: &WholeMessage<'_>, judged: RuleResult<'_>) {
         match judged {
             RuleResult::Matched(evidence) => {
                 self.matches += 1;
                 if self.evidence.len() < MAX_EVIDENCE {
-                    let evidence = evidence();
-                    self.evidence.push(Evidence { line, ..evidence });
+                    let mut evidence = evidence();
+                    evidence.stands_in(whole);
+                    self.evidence.push((at, evidence));
                 }
             }
             RuleResult::Error(error) => {
                 self.errors += 1;
-                self.error.get_or_insert((sequence, error));
+                self.error
+                    .get_or_insert((at, whole.message.sequence, error));
             }
         }
     }
 
-    /// Adds what was found in later messages.
-    fn append(&mut self, later: Self) {
-        self.matches += later.matches;
-        self.errors += later.errors;
-        self.evidence.extend(later.evidence);
+    /// Adds what was found elsewhere; what was judged first counts.
+    fn add(&mut self, other: Self) {
+        self.matches += other.matches;
+        self.errors += other.errors;
+        self.evidence.extend(other.evidence);
+        self.evidence.sort_by_key(|(at, _)| *at);
         self.evidence.truncate(MAX_EVIDENCE);
-        self.error = self.error.take().or(later.error);
+        let errors = [self.error.take(), other.error].into_iter().flatten();
+        self.error = errors.min_by_key(|(at, ..)| *at);
+    }
+
+    /// The same, when so many messages came before.
+    fn after(mut self, messages: u64) -> Self {
+        for (at, _) in &mut self.evidence {
+            *at = at.after(messages);
+        }
+        if let Some((at, ..)) = &mut self.error {
+            *at = at.after(messages);
+        }
+        self
+    }
+}
+
+/// Says that a message was judged in parts.
+fn in_parts(whole: &WholeMessage<'_>) -> LineError {
+    let last = whole.pieces.and_then(|pieces| pieces.last_line);
+    let first = whole.message.sequence;
+    let last_piece = whole.pieces.map_or(first, |pieces| pieces.last_sequence);
+    LineError {
+        line: last.or(whole.line).unwrap_or_default(),
+        kind: LineErrorKind::InParts,
+        message: format!(
+            "messages {first} to {last_piece} are pieces of more than is held; they were judged in parts"
+        ),
     }
 }
 
@@ -322,6 +478,16 @@ pub(crate) struct Worker<'s> {
 pub(crate) struct PartialFindings {
     messages: u64,
     rules: HashMap<RuleId, RuleState>,
+    /// Pieces of longer messages, and what ends them: only the session has seen what came before.
+    streamed: Vec<StreamedMessage>,
+}
+
+/// A message that has to do with others, its line, and its number among those of its part.
+#[derive(Debug)]
+struct StreamedMessage {
+    number: u64,
+    line: u64,
+    message: TraceMessage,
 }
 
 impl<'s> Worker<'s> {
@@ -333,15 +499,40 @@ impl<'s> Worker<'s> {
         }
     }
 
-    pub(crate) fn feed_line(&mut self, line: u64, message: &TraceMessage) {
+    pub(crate) fn feed_line(&mut self, line: u64, message: TraceMessage) {
+        let number = self.part.messages;
+        let (is_alone, is_streamed) = match JudgedAs::of(&message) {
+            JudgedAs::Itself => (true, false),
+            JudgedAs::Other(other) => {
+                self.judge(line, &other);
+                return;
+            }
+            JudgedAs::Piece => (false, true),
+            JudgedAs::ItselfAndMark => (true, true),
+        };
+        if is_alone {
+            self.judge(line, &message);
+        } else {
+            self.part.messages += 1;
+        }
+        if is_streamed {
+            self.part.streamed.push(StreamedMessage {
+                number,
+                line,
+                message,
+            });
+        }
+    }
+
+    /// Judges a message by itself.
+    pub(crate) fn judge(&mut self, line: u64, message: &TraceMessage) {
+        let at = JudgedAt::message(self.part.messages);
         self.part.messages += 1;
+        let whole = WholeMessage::alone(Some(line), message);
         let rules = &mut self.part.rules;
         self.scanner
             .scan_into(message, &mut self.scratch, &mut |rule, judged| {
-                rules
-                    .entry(rule)
-                    .or_default()
-                    .note(message.sequence, Some(line), judged);
+                rules.entry(rule).or_default().note(at, &whole, judged);
             });
     }
 
@@ -354,9 +545,14 @@ impl<'s> Worker<'s> {
 impl ScanSession<'_> {
     /// Adds a part that follows what was taken so far.
     pub(crate) fn append(&mut self, part: PartialFindings) {
+        let before = self.messages;
         self.messages += part.messages;
-        for (rule, later) in part.rules {
-            self.rules[rule as usize].append(later);
+        for streamed in part.streamed {
+            let number = before + streamed.number;
+            self.follow(number, Some(streamed.line), &streamed.message, None);
+        }
+        for (rule, found) in part.rules {
+            self.rules[rule as usize].add(found.after(before));
         }
     }
 }

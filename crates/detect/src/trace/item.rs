@@ -56,6 +56,9 @@ pub enum TraceItem {
         line: u64,
         /// The message.
         message: TraceMessage,
+        /// Whether it is another reading of the message that follows, in which keys come twice. It is judged by
+        /// itself and is never a piece of a longer one.
+        is_reading: bool,
     },
     /// Something about a line. Unless it [is a warning](LineErrorKind::is_warning), what stood on
     /// the line was skipped; a warning comes right before the message it is about.
@@ -103,6 +106,8 @@ pub enum LineErrorKind {
     Repaired,
     /// Warning: a key comes twice in one object; each reading of the message was judged.
     DuplicateKey,
+    /// Warning: of messages that came in pieces there was more than is held, so that one was judged in parts.
+    InParts,
 }
 
 impl LineErrorKind {
@@ -117,6 +122,7 @@ impl LineErrorKind {
         Self::Unrequested,
         Self::Repaired,
         Self::DuplicateKey,
+        Self::InParts,
     ];
 
     /// Whether the message was kept.
@@ -124,7 +130,11 @@ impl LineErrorKind {
     pub fn is_warning(self) -> bool {
         matches!(
             self,
-            Self::OutOfOrder | Self::Unrequested | Self::Repaired | Self::DuplicateKey
+            Self::OutOfOrder
+                | Self::Unrequested
+                | Self::Repaired
+                | Self::DuplicateKey
+                | Self::InParts
         )
     }
 
@@ -141,6 +151,7 @@ impl LineErrorKind {
             Self::Unrequested => "unrequested",
             Self::Repaired => "repaired",
             Self::DuplicateKey => "duplicate_key",
+            Self::InParts => "in_parts",
         }
     }
 }
@@ -249,10 +260,29 @@ impl ReadSummary {
         TraceItem::Problem(error)
     }
 
+    /// Counts messages that were judged in parts, which no reader knows of.
+    pub(crate) fn count_in_parts(&mut self, count: u64) {
+        self.problems[LineErrorKind::InParts as usize] += count;
+    }
+
     /// Counts a message on its way out.
     pub(crate) fn message(&mut self, line: u64, message: TraceMessage) -> TraceItem {
         self.messages += 1;
-        TraceItem::Message { line, message }
+        TraceItem::Message {
+            line,
+            message,
+            is_reading: false,
+        }
+    }
+
+    /// Counts another reading of a message on its way out.
+    pub(crate) fn reading(&mut self, line: u64, message: TraceMessage) -> TraceItem {
+        self.messages += 1;
+        TraceItem::Message {
+            line,
+            message,
+            is_reading: true,
+        }
     }
 }
 

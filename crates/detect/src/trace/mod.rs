@@ -10,6 +10,7 @@ mod redact;
 pub(crate) mod repair;
 pub(crate) mod stream;
 pub(crate) mod value;
+pub(crate) mod whole;
 mod writer;
 
 pub use item::{
@@ -21,4 +22,5 @@ pub use message::{TRACE_VERSION, TraceMessage, UNPARSED};
 pub use reader::TraceReader;
 pub use redact::{REDACTED, RedactError, Redactor};
 pub use stream::MessageReader;
+pub use whole::{MessageAssembler, MessagePieces, WholeMessage};
 pub use writer::TraceWriter;

@@ -34,7 +34,7 @@ use crate::import::{ImportOptions, TraceFormat};
 /// let mut operations = Vec::new();
 /// for item in &mut reader {
 ///     match item.unwrap() {
-///         TraceItem::Message { line, message } => operations.push((line, message.operation)),
+///         TraceItem::Message { line, message, .. } => operations.push((line, message.operation)),
 ///         TraceItem::Problem(error) => assert_eq!((error.line, error.kind), (3, LineErrorKind::NotJson)),
 ///     }
 /// }
@@ -141,7 +141,7 @@ impl LineFormat for TraceLines {
                     for content in others {
                         let mut other = message.clone();
                         other.content = content;
-                        self.pending.push_back(summary.message(number, other));
+                        self.pending.push_back(summary.reading(number, other));
                     }
                     self.pending.push_back(summary.message(number, message));
                 }

@@ -69,7 +69,17 @@ fn one_by_one(scanner: &Scanner, input: impl Read + Send, format: Option<Format>
     let (mut problems, mut error) = (Vec::new(), None);
     for item in &mut items {
         match item {
-            Ok(TraceItem::Message { line, message }) => session.feed_line(line, &message),
+            Ok(TraceItem::Message {
+                line,
+                message,
+                is_reading,
+            }) => {
+                if is_reading {
+                    session.feed_reading(line, &message);
+                } else {
+                    session.feed_line(line, &message);
+                }
+            }
             Ok(TraceItem::Problem(problem)) => problems.push(problem),
             Err(end) => error = Some((end.line, end.kind, end.message)),
         }

@@ -13,3 +13,4 @@ mod equivalence;
 mod evidence;
 mod hiding;
 mod traces;
+mod whole_messages;

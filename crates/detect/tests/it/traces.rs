@@ -30,7 +30,7 @@ fn read(input: impl Read, limits: &TraceReadLimits) -> Read3 {
     let (mut messages, mut problems, mut end) = (Vec::new(), Vec::new(), None);
     for item in &mut reader {
         match item {
-            Ok(TraceItem::Message { line, message }) => messages.push((line, message)),
+            Ok(TraceItem::Message { line, message, .. }) => messages.push((line, message)),
             Ok(TraceItem::Problem(error)) => {
                 assert!(error.message.len() < 200, "{error}");
                 problems.push((error.line, error.kind));

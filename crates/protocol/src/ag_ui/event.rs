@@ -203,6 +203,16 @@ impl AgUiChunk {
         }
     }
 
+    /// The chunk itself.
+    #[must_use]
+    pub const fn chunk(self) -> AgUiEventType {
+        match self {
+            Self::Text => AgUiEventType::TextMessageChunk,
+            Self::Tool => AgUiEventType::ToolCallChunk,
+            Self::Reasoning => AgUiEventType::ReasoningMessageChunk,
+        }
+    }
+
     /// The event that ends one.
     #[must_use]
     pub const fn end(self) -> AgUiEventType {

@@ -31,3 +31,4 @@ mod mcp_support;
 mod parallel_calls;
 mod puppet_support;
 mod scenarios;
+mod whole_messages;

@@ -208,6 +208,7 @@ mod tests {
     fn evidence(path: Option<&str>, text: Option<&str>) -> RunEvidence {
         RunEvidence {
             seq: 1,
+            last_seq: None,
             path: path.map(str::to_owned),
             text: text.map(str::to_owned),
             detail: Value::Null,

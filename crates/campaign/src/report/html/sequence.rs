@@ -101,7 +101,7 @@ fn step(
 /// A piece of evidence: where, and what.
 pub(super) fn quote(evidence: &RunEvidence) -> Markup {
     html! {
-        "message " (evidence.seq)
+        (evidence.messages())
         @if let Some(path) = evidence.path.as_deref().filter(|path| !path.is_empty()) { " at " (code(path)) }
         @if let Some(words) = &evidence.text { ": " mark { (text(words)) } }
     }

@@ -255,6 +255,7 @@ pub fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool)
         evidence: if found {
             vec![RunEvidence {
                 seq: 5,
+                last_seq: None,
                 path: Some("arguments.note".to_owned()),
                 text: Some(text.to_owned()),
                 detail: Value::Null,

@@ -225,7 +225,6 @@ fn matched(
     data.line(&format!("    rule   {}", place(rules, found.line)))?;
     for evidence in &found.evidence {
         let Evidence {
-            sequence,
             line,
             path,
             text,
@@ -235,7 +234,7 @@ fn matched(
         let line = line.and_then(|line| usize::try_from(line).ok());
         let place = trace.map(|trace| format!("{}, ", place(trace, line)));
         let place = place.unwrap_or_default();
-        data.line(&format!("    found  {place}message {sequence}"))?;
+        data.line(&format!("    found  {place}{}", evidence.messages()))?;
         let path = if path.is_empty() { "message" } else { path };
         let path = printable_line(path);
         let indent = "           ";

@@ -146,9 +146,9 @@ fn result(
     let reason = evidence.reason.as_ref();
     let reason = reason.map(|reason| format!(" (by {reason})"));
     let text = format!(
-        "{} matched message {}{place}: {}{}",
+        "{} matched {}{place}: {}{}",
         found.id,
-        evidence.sequence,
+        evidence.messages(),
         evidence.text,
         reason.unwrap_or_default()
     );
