@@ -16,6 +16,7 @@ mod binding;
 mod client_support;
 mod endings;
 mod four_actors;
+mod hostile_subjects;
 mod mcp_client;
 mod mcp_client_hostile;
 mod mcp_client_peers;

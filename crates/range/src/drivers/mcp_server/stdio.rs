@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use proofhouse_protocol::mcp::{McpEra, McpLogLevel, McpMethod, era_of, meta};
 use proofhouse_protocol::rpc::{self, RpcFailure, RpcMessage};
+use proofhouse_wire::server::BodyPermit;
 use proofhouse_wire::{LineReader, WireLine};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
@@ -68,7 +69,7 @@ pub(super) async fn serve(
             }
             Err(invalid) => {
                 context.warn(&format!("a client sent what is {invalid}"));
-                say(service, &lines, &invalid.to_response().to_string()).await;
+                say(service, &lines, &rpc::to_text(&invalid.to_response())).await;
             }
         }
     }
@@ -129,6 +130,7 @@ async fn take(
         capabilities,
         level,
         origin: "stdio".to_owned(),
+        _permit: BodyPermit::default(),
     };
     let mut begun = service.begin(&call);
     let work = std::mem::replace(&mut begun.work, RemainingWork::Listen(Value::Null));
