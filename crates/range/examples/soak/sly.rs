@@ -26,9 +26,10 @@ pub(crate) const ATTACKS: &[Attack] = &[
     attack!(agent_tasks, "a2a_tasks"),
 ];
 
-/// Those that take many requests to meet a cap. They come first, one after the other, so that all is
+/// Those that take many requests to meet a cap, or much memory. They come first, one after the other, so that all is
 /// full when everything starts, on slow machines too.
 pub(crate) const FILLING: &[Attack] = &[
+    attack!(large_calls),
     attack!(sessions, "sessions"),
     attack!(sessions, "sessions"),
     attack!(sessions, "sessions"),

@@ -10,6 +10,10 @@ use tokio_util::sync::CancellationToken;
 use crate::WireLimits;
 use crate::sync::lock;
 
+/// How long a connection is left alone in any case: one that has just come, or has just been answered, must not be closed
+/// before its request is read or its answer is sent.
+const GRACE: Duration = Duration::from_millis(250);
+
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ConnectionStage {
@@ -134,8 +138,8 @@ impl ConnectionSeats {
             }
             tokio::select! {
                 () = changed => {}
-                // A body that stands still tells nobody.
-                () = tokio::time::sleep(self.stall) => {}
+                // One whose time is up tells nobody.
+                () = tokio::time::sleep(GRACE.min(self.stall)) => {}
             }
         }
     }
@@ -160,13 +164,13 @@ impl ConnectionSeats {
     fn least_missed(&self, taken: &[Arc<ConnectionWatch>]) -> Option<usize> {
         let candidates = taken.iter().enumerate().filter_map(|(position, watch)| {
             let (stage, since) = *watch.stage.borrow();
-            let rank = match stage {
-                ConnectionStage::Silent | ConnectionStage::Head => 0,
-                ConnectionStage::Idle => 1,
-                ConnectionStage::Body if since.elapsed() >= self.stall => 2,
-                ConnectionStage::Body | ConnectionStage::Busy => return None,
+            let (rank, grace) = match stage {
+                ConnectionStage::Silent | ConnectionStage::Head => (0, GRACE),
+                ConnectionStage::Idle => (1, GRACE),
+                ConnectionStage::Body => (2, self.stall),
+                ConnectionStage::Busy => return None,
             };
-            Some((rank, since, position))
+            (since.elapsed() >= grace).then_some((rank, since, position))
         });
         candidates.min().map(|(.., position)| position)
     }
@@ -192,6 +196,7 @@ mod tests {
             ..WireLimits::default()
         };
         let seats = ConnectionSeats::new(&limits);
+        let long_ago = Instant::now() - limits.stall_timeout;
         let mut there = Vec::new();
         for stage in [
             ConnectionStage::Busy,
@@ -201,26 +206,24 @@ mod tests {
         ] {
             let seat = seats.try_admit().unwrap();
             seat.0.enter(stage);
-            there.push(seat);
+            there.push((seat, stage));
         }
-        let gone = |there: &[ConnectionSeat]| -> Vec<bool> {
-            let gone = there.iter().map(|seat| seat.0.leave.is_cancelled());
-            gone.collect()
-        };
+        // All of them have only just begun.
+        assert!(seats.try_admit().is_none());
+        for (seat, stage) in &there {
+            seat.0.stage.send_replace((*stage, long_ago));
+        }
         let mut new = Vec::new();
-        for expected in [[false, false, false, true], [false, true, false, true]] {
+        for expected in [
+            [false, false, false, true],
+            [false, true, false, true],
+            [false, true, true, true],
+        ] {
             new.push(seats.try_admit().unwrap());
             new.last().unwrap().0.enter(ConnectionStage::Busy);
-            assert_eq!(gone(&there), expected);
+            let gone = there.iter().map(|(seat, _)| seat.0.leave.is_cancelled());
+            assert_eq!(gone.collect::<Vec<_>>(), expected);
         }
-        // A body that is coming is waited for, one that stands still is not.
-        let long_ago = Instant::now() - limits.stall_timeout;
-        assert!(seats.try_admit().is_none());
-        let standing = (ConnectionStage::Body, long_ago);
-        there[2].0.stage.send_replace(standing);
-        new.push(seats.admit().await);
-        assert_eq!(gone(&there), [false, true, true, true]);
-        new.last().unwrap().0.enter(ConnectionStage::Busy);
         assert!(seats.try_admit().is_none());
         drop(there);
         assert!(seats.try_admit().is_some());
